@@ -1,0 +1,49 @@
+# Two commands do everything: `make serve` and `make test`. Both need Python 3.11 or newer.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+TESTERS ?= auto
+
+.PHONY: serve test lint bench lock clean
+
+serve: .venv/installed
+	@exec $(BIN)/petstore serve --demo
+
+test: lint
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest -n $(TESTERS) --dist worksteal
+	@$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: .venv/installed-dev
+	$(BIN)/python bench/run.py
+
+# Resolves the newest versions that pyproject.toml admits; needs uv.
+lock:
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-header pyproject.toml --group build -o requirements.lock
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-header pyproject.toml --group build --group dev -c requirements.lock \
+	  -o requirements-dev.lock
+
+clean:
+	rm -rf .venv .coverage .mypy_cache .pytest_cache .ruff_cache
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Petstore needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv .venv
+
+.venv/installed: requirements.lock pyproject.toml | .venv/bin/python
+	$(PIP) install --require-hashes --requirement requirements.lock
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/installed-dev: requirements-dev.lock .venv/installed
+	$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@

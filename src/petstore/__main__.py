@@ -1,0 +1,5 @@
+"""``python -m petstore``."""
+
+from petstore.cli.main import main
+
+main()

@@ -1,0 +1,1 @@
+"""HTTP: the table of operations, and the layers a request passes."""

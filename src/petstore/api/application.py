@@ -1,0 +1,247 @@
+"""The way of a request, outermost layer first. Only the outermost shapes responses."""
+
+import asyncio
+import logging
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeAlias
+
+from petstore.api import bodies
+from petstore.api.authentication import authenticate, require_scope
+from petstore.api.client_address import Network, client_address
+from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_answer
+from petstore.api.deprecation_headers import check_sunset, deprecation_headers
+from petstore.api.messages import Answer, Headers, Request, Scope, error_answer
+from petstore.api.operation import Call, Operation, Services
+from petstore.api.parameters import Query, decode_path_id, decode_query
+from petstore.api.rate_limit_headers import rate_limit_headers, refusal
+from petstore.api.routes import Route, Routes
+from petstore.domain.api_keys import ApiKey
+from petstore.domain.decoding import decode_json
+from petstore.errors import (
+    InternalError,
+    InvalidKey,
+    InvalidRequest,
+    MissingKey,
+    NotFound,
+    PetstoreError,
+    Unavailable,
+)
+from petstore.logs import RequestLog
+from petstore.operations.api_keys import KeyRing
+from petstore.rate_limits.contract import Decision
+
+Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
+Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
+Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+
+_LOG = logging.getLogger(__name__)
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
+_NO_SNIFF = (b"x-content-type-options", b"nosniff")
+_NO_QUERY = Query(None, "")
+
+
+@dataclass(frozen=True)
+class HttpRules:
+    """What the service takes over HTTP. Sizes in bytes, times in seconds."""
+
+    largest_body: int = 64 * 1024
+    body_seconds: float = 10
+    trusted_proxies: Sequence[Network] = ()
+    allowed_origins: Sequence[str] = ()
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What is known of a request under way."""
+
+    request: Request
+    request_id: str
+    started: float
+    is_api: bool
+    route: Route | None = None
+    operation: Operation | None = None
+    key: ApiKey | None = None
+    decision: Decision | None = None
+
+
+class Application:
+    """The ASGI application. ``pages`` are what takes no key, by exact path."""
+
+    def __init__(
+        self,
+        *,
+        services: Services,
+        keys: KeyRing,
+        routes: Routes,
+        pages: Mapping[str, Page],
+        rules: HttpRules,
+        log: RequestLog,
+        lifespan: Callable[[], AbstractAsyncContextManager[None]],
+    ) -> None:
+        self._services = services
+        self._keys = keys
+        self._routes = routes
+        self._pages = pages
+        self._rules = rules
+        self._log = log
+        self.lifespan = lifespan
+        self._id_prefix = os.urandom(6).hex()
+        self._id_count = count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection scope."""
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        async with self.lifespan():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = self._begin(Request(scope))
+        try:
+            answer = await self._answer(exchange, receive)
+        except PetstoreError as error:
+            answer = error_answer(error)
+        except Exception:  # whatever it is, the caller gets an Error body
+            _LOG.exception("request %s failed", exchange.request_id)
+            answer = error_answer(InternalError("the service failed; its log tells why"))
+        headers = await self._headers(exchange, answer)
+        body = b"" if exchange.request.method == "HEAD" else answer.body
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        self._log.add(
+            exchange.request_id,
+            exchange.key.id if exchange.key else None,
+            exchange.request.method,
+            exchange.operation.id if exchange.operation else None,
+            answer.status,
+            time.perf_counter() - exchange.started,
+        )
+
+    def _begin(self, request: Request) -> Exchange:
+        given = request.fields.get(b"x-request-id")
+        if given is not None and _REQUEST_ID.match(given):
+            request_id = given.decode("ascii")
+        else:
+            request_id = f"{self._id_prefix}{next(self._id_count):08x}"
+        is_api = request.path.startswith(("/v1/", "/v1%")) or request.path == "/v1"
+        return Exchange(request, request_id, time.perf_counter(), is_api)
+
+    async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
+        request = exchange.request
+        page = self._pages.get(request.path)
+        if page is not None and request.method in {"GET", "HEAD"}:
+            return await page(request)
+        if not exchange.is_api:
+            msg = "there is nothing here; the interface is under /v1, its reference at /docs"
+            raise NotFound(msg)
+        route = exchange.route = self._routes.find(request.path)
+        if is_preflight(request, self._rules.allowed_origins):
+            return preflight_answer(route.methods())
+        exchange.operation = route.operation(request.method)
+        key = await self._admit(exchange)
+        operation = route.require(request.method)
+        if operation.deprecation is not None:
+            check_sunset(operation.deprecation, self._services.clock())
+        require_scope(key, operation.scope)
+        return await operation.handler(await self._decode(operation, route, key, request, receive))
+
+    async def _admit(self, exchange: Exchange) -> ApiKey:
+        """Check the key, then its ban and limits; without a valid key, the address's limit."""
+        request, limiter = exchange.request, self._services.limiter
+        try:
+            _check_host(request)
+            key = exchange.key = await authenticate(request, self._keys)
+        except (InvalidRequest, MissingKey, InvalidKey):
+            exchange.decision = limiter.take_address(self._client(request))
+            self._refuse_unadmitted(exchange.decision)
+            raise
+        if exchange.operation is not None and not exchange.operation.charged:
+            exchange.decision = await limiter.look(key)
+        else:
+            exchange.decision = await limiter.take(key)
+            self._refuse_unadmitted(exchange.decision)
+        return key
+
+    def _refuse_unadmitted(self, decision: Decision) -> None:
+        if decision.verdict != "admitted":
+            raise refusal(decision, self._services.clock())
+
+    async def _decode(
+        self, operation: Operation, route: Route, key: ApiKey, request: Request, receive: Receive
+    ) -> Call:
+        body = None
+        if operation.body is not None:
+            bodies.check_head(request, self._rules.largest_body)
+            raw = await bodies.receive_body(
+                receive, self._rules.largest_body, self._rules.body_seconds
+            )
+            body = decode_json(raw, operation.body)
+        query = _NO_QUERY
+        if operation.query is not None:
+            query = decode_query(request.query, operation.query)
+        path_id = decode_path_id(route.parameter) if operation.parameter is not None else 0
+        return Call(self._services, request, key, path_id, query, body)
+
+    async def _headers(self, exchange: Exchange, answer: Answer) -> Headers:
+        headers = [
+            *answer.headers,
+            (b"x-request-id", exchange.request_id.encode("ascii")),
+            _NO_SNIFF,
+        ]
+        if answer.status != 204:  # noqa: PLR2004 - no content (RFC 9110 section 8.6)
+            headers.append((b"content-length", b"%d" % len(answer.body)))
+        if exchange.is_api:
+            decision = exchange.decision or await self._look(exchange)
+            headers += rate_limit_headers(decision, self._services.clock())
+        if exchange.operation is not None and exchange.operation.deprecation is not None:
+            headers += deprecation_headers(exchange.operation.deprecation)
+        if self._rules.allowed_origins:
+            headers += cross_origin_headers(exchange.request, self._rules.allowed_origins)
+        return headers
+
+    async def _look(self, exchange: Exchange) -> Decision:
+        """Describe the caller's limits where the request cost nothing."""
+        limiter = self._services.limiter
+        try:
+            key = exchange.key or await authenticate(exchange.request, self._keys)
+            return await limiter.look(key)
+        except (MissingKey, InvalidKey, Unavailable):
+            return limiter.look_address(self._client(exchange.request))
+
+    def _client(self, request: Request) -> str:
+        return client_address(request, self._rules.trusted_proxies)
+
+
+def _check_host(request: Request) -> None:
+    """Refuse a request without exactly one Host (RFC 9112 section 3.2)."""
+    if b"host" not in request.fields or b"host" in request.repeated:
+        msg = "Host: expected exactly once"
+        raise InvalidRequest(msg)
+
+
+async def keep_doing(action: Callable[[], Awaitable[None]], seconds: float, what: str) -> None:
+    """Do ``action`` every so many seconds, for ever; say so once when the database is away."""
+    failing = False
+    while True:
+        await asyncio.sleep(seconds)
+        try:
+            await action()
+        except Unavailable as error:
+            if not failing:
+                _LOG.warning("%s: %s", what, error.message)
+            failing = True
+        else:
+            failing = False

@@ -1,0 +1,49 @@
+"""The bearer token of a request (RFC 6750 section 2.1) and the key it stands for."""
+
+from petstore.api.messages import Request
+from petstore.domain.api_keys import ApiKey, Scope
+from petstore.errors import InvalidKey, MissingKey, MissingScope
+from petstore.operations.api_keys import KeyRing
+
+_CHALLENGE = 'Bearer realm="petstore"'
+_MISSING = {"WWW-Authenticate": _CHALLENGE}
+_INVALID = {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'}
+
+
+async def authenticate(request: Request, keys: KeyRing) -> ApiKey:
+    """Return the key of the request.
+
+    Raises:
+        MissingKey: there is no bearer token.
+        InvalidKey: the token is not that of a key which can be used here and now.
+        Unavailable: the database is out of reach and the key is not in memory.
+    """
+    authorization = request.fields.get(b"authorization")
+    if authorization is None:
+        msg = "Authorization: expected Bearer and an API key"
+        raise MissingKey(msg, _MISSING)
+    if b"authorization" in request.repeated:
+        msg = "Authorization: expected once, was sent twice"
+        raise InvalidKey(msg, _INVALID)
+    scheme, _, token = authorization.partition(b" ")
+    token = token.strip(b" ")
+    if scheme.lower() != b"bearer" or not token:
+        msg = "Authorization: expected Bearer and an API key"
+        raise MissingKey(msg, _MISSING)
+    key = await keys.find(token)
+    if key is None:
+        msg = "Authorization: the API key is not valid here, or not any more"
+        raise InvalidKey(msg, _INVALID)
+    return key
+
+
+def require_scope(key: ApiKey, scope: Scope | None) -> None:
+    """Refuse a key without ``scope``.
+
+    Raises:
+        MissingScope: the key does not have it (RFC 6750 section 3.1, ``insufficient_scope``).
+    """
+    if scope is not None and scope not in key.scopes:
+        msg = f"this key lacks the scope {scope}"
+        challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
+        raise MissingScope(msg, {"WWW-Authenticate": challenge})

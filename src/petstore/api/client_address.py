@@ -1,0 +1,42 @@
+"""The address a request came from, through proxies the operator trusts."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import TypeAlias
+
+from petstore.api.messages import Request
+
+Network: TypeAlias = IPv4Network | IPv6Network
+
+
+def client_address(request: Request, trusted: Sequence[Network]) -> str:
+    """Return the nearest address that is not a trusted proxy's.
+
+    ``X-Forwarded-For`` is read from the right, and only as far as trusted proxies wrote it.
+    """
+    forwarded = request.fields.get(b"x-forwarded-for")
+    if not trusted or forwarded is None:
+        return request.client
+    address = request.client
+    for hop in reversed(forwarded.decode("latin-1").split(",")):
+        if not _is_in(address, tuple(trusted)):
+            return address
+        if not _is_address(hop.strip()):
+            return address
+        address = hop.strip()
+    return address
+
+
+@lru_cache(maxsize=4096)
+def _is_in(address: str, networks: tuple[Network, ...]) -> bool:
+    parsed = ip_address(address)
+    return any(parsed in network for network in networks)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,39 @@
+"""Cross-origin requests from browsers, for the origins the operator allows (Fetch standard)."""
+
+from collections.abc import Collection
+
+from petstore.api.messages import Answer, Headers, Request
+
+_PREFLIGHT = [
+    (b"access-control-allow-headers", b"Authorization, Content-Type, X-Request-Id"),
+    (b"access-control-max-age", b"600"),
+]
+_EXPOSED = (
+    b"access-control-expose-headers",
+    b"Link, Location, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset,"
+    b" RateLimit, RateLimit-Policy, X-Request-Id, Deprecation, Sunset, WWW-Authenticate",
+)
+_VARY = (b"vary", b"Origin")
+
+
+def is_preflight(request: Request, allowed: Collection[str]) -> bool:
+    """Tell whether a browser asks, for an allowed origin, what it may send."""
+    return (
+        request.method == "OPTIONS"
+        and b"access-control-request-method" in request.fields
+        and bool(cross_origin_headers(request, allowed))
+    )
+
+
+def preflight_answer(methods: list[str]) -> Answer:
+    """Answer what a browser may send to a path that takes ``methods``."""
+    allow = (b"access-control-allow-methods", ", ".join(methods).encode("ascii"))
+    return Answer(204, b"", [allow, *_PREFLIGHT])
+
+
+def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:
+    """Return what lets a page of an allowed origin read the answer; nothing for any other."""
+    origin = request.fields.get(b"origin")
+    if origin is None or not ("*" in allowed or origin.decode("latin-1") in allowed):
+        return []
+    return [(b"access-control-allow-origin", origin), _EXPOSED, _VARY]

@@ -1,0 +1,35 @@
+"""How an operation says that it is going away, and that it is gone."""
+
+from email.utils import format_datetime
+
+from petstore.api.messages import Headers
+from petstore.api.operation import Deprecation
+from petstore.clock import SECOND, Milliseconds
+from petstore.errors import Gone
+
+
+def deprecation_headers(deprecation: Deprecation) -> Headers:
+    """Return ``Deprecation`` (RFC 9745), ``Sunset`` (RFC 8594) and the links beside them."""
+    since = int(deprecation.since.timestamp())
+    sunset = format_datetime(deprecation.sunset, usegmt=True)
+    link = (
+        f'<{deprecation.documentation}>; rel="deprecation"; type="text/html",'
+        f' <{deprecation.successor}>; rel="successor-version"'
+    )
+    return [
+        (b"deprecation", b"@%d" % since),
+        (b"sunset", sunset.encode("ascii")),
+        (b"link", link.encode("ascii")),
+    ]
+
+
+def check_sunset(deprecation: Deprecation, now: Milliseconds) -> None:
+    """Refuse an operation that has ended.
+
+    Raises:
+        Gone: its sunset has come.
+    """
+    if now >= deprecation.sunset.timestamp() * SECOND:
+        ended = format_datetime(deprecation.sunset, usegmt=True)
+        msg = f"this operation ended on {ended}; use {deprecation.successor} with a filter instead"
+        raise Gone(msg)

@@ -1,0 +1,24 @@
+"""Liveness and readiness, for whoever starts and watches the service."""
+
+from petstore.api.messages import Answer, Request, json_answer
+from petstore.storage.contract import Statement, Store
+
+
+class Health:
+    """``/healthz``: the process answers. ``/readyz``: the database does too."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def live(self, _: Request) -> Answer:
+        """Answer 200 while the process runs."""
+        return json_answer(200, {"status": "alive"})
+
+    async def ready(self, _: Request) -> Answer:
+        """Answer 200 while the database answers.
+
+        Raises:
+            Unavailable: it does not.
+        """
+        await self._store.read(Statement("SELECT id FROM pets LIMIT 1"))
+        return json_answer(200, {"status": "ready"})

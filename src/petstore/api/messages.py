@@ -1,0 +1,57 @@
+"""A request as it came, and the answer to it."""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from petstore.errors import PetstoreError
+
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+Scope: TypeAlias = dict[str, Any]
+
+JSON = (b"content-type", b"application/json")
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Request:
+    """The head of a request. Field values of the same name are joined (RFC 9110 section 5.3)."""
+
+    __slots__ = ("client", "fields", "method", "path", "query", "repeated")
+
+    def __init__(self, scope: Scope) -> None:
+        self.method: str = scope["method"]
+        self.path: str = scope["raw_path"].decode("latin-1")
+        self.query: bytes = scope["query_string"]
+        self.client: str = scope["client"][0]
+        self.fields: dict[bytes, bytes] = {}
+        self.repeated: set[bytes] = set()
+        fields = self.fields
+        for name, value in scope["headers"]:
+            if name in fields:
+                self.repeated.add(name)
+                fields[name] += b", " + value
+            else:
+                fields[name] = value
+
+
+class Answer(NamedTuple):
+    """Status, body and the headers of this answer alone."""
+
+    status: int
+    body: bytes
+    headers: Headers
+
+
+def json_answer(status: int, content: object, headers: Headers | None = None) -> Answer:
+    """Return ``content`` encoded as JSON."""
+    return Answer(status, _encode(content), [JSON, *(headers or ())])
+
+
+def error_answer(error: PetstoreError) -> Answer:
+    """Return the Error body of interface.md: exactly ``code``, ``message`` and ``status``."""
+    body = {"code": error.code, "message": error.message, "status": error.status}
+    headers = [
+        (name.encode("ascii"), value.encode("latin-1")) for name, value in error.headers.items()
+    ]
+    return json_answer(error.status, body, headers)

@@ -1,0 +1,294 @@
+"""The OpenAPI 3.1 document, built from the table of operations."""
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from petstore.api.deprecation_headers import deprecation_headers
+from petstore.api.messages import Answer, Request, json_answer
+from petstore.api.operation import Deprecation, Operation, ResponseHeader, Success
+from petstore.domain.pets import INT64_MAX, Pet
+from petstore.errors import (
+    InternalError,
+    InvalidKey,
+    InvalidRequest,
+    KeyBanned,
+    MissingKey,
+    MissingScope,
+    PetstoreError,
+    RateLimitExceeded,
+    Unavailable,
+)
+
+INTERFACE_VERSION = "1.0.0"
+
+_REF = "#/components/schemas/{name}"
+
+_TAGS = {
+    "Pets": "The animals a store offers.",
+    "Usage": "What a key has used and may still use.",
+}
+
+_RATE_LIMITS = (
+    ResponseHeader("X-RateLimit-Limit", "The limit that applies to the caller.", 60),
+    ResponseHeader("X-RateLimit-Remaining", "Requests remaining in the current window.", 59),
+    ResponseHeader("X-RateLimit-Reset", "Unix timestamp at which the limit resets.", 1795262460),
+    ResponseHeader(
+        "RateLimit-Policy",
+        "Both windows: quota and seconds.",
+        '"minute";q=60;w=60, "day";q=1000;w=86400',
+    ),
+    ResponseHeader(
+        "RateLimit",
+        "Both windows: requests remaining, and seconds to the reset.",
+        '"minute";r=59;t=60, "day";r=999;t=43200',
+    ),
+    ResponseHeader(
+        "X-Request-Id", "The caller's, if it sent a usable one, else a fresh one.", "3f9c0a7be1d2"
+    ),
+)
+_RETRY_AFTER = ResponseHeader("Retry-After", "Whole seconds to wait before trying again.", 42)
+_CHALLENGE = ResponseHeader(
+    "WWW-Authenticate", "How to authenticate (RFC 6750).", 'Bearer realm="petstore"'
+)
+_HEADERS_OF_STATUS = {
+    401: (_CHALLENGE,),
+    403: (_CHALLENGE,),
+    429: (_RETRY_AFTER,),
+    503: (_RETRY_AFTER,),
+}
+_EVERYWHERE = (
+    InvalidRequest,
+    MissingKey,
+    InvalidKey,
+    RateLimitExceeded,
+    KeyBanned,
+    InternalError,
+    Unavailable,
+)
+
+
+class Error(msgspec.Struct, frozen=True):
+    """The body of every response that is not 2xx."""
+
+    code: Annotated[str, msgspec.Meta(description="Machine-readable error code.")]
+    message: Annotated[str, msgspec.Meta(description="Human-readable description.")]
+    status: Annotated[int, msgspec.Meta(description="The HTTP status code.")]
+
+
+class OpenApiPage:
+    """Answers with the document, encoded once."""
+
+    def __init__(self, base: str, operations: Sequence[Operation]) -> None:
+        self._answer: Answer | None = None
+        self._base = base
+        self._operations = operations
+
+    async def answer(self, _: Request) -> Answer:
+        """Answer with the document."""
+        if self._answer is None:
+            self._answer = json_answer(200, document(self._base, self._operations))
+        return self._answer
+
+
+def document(base: str, operations: Iterable[Operation]) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of ``operations``."""
+    operations = list(operations)
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Petstore",
+            "version": INTERFACE_VERSION,
+            "description": "The animals a store offers: list, filter, add.",
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": base}],
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(operations),
+            "securitySchemes": {
+                "bearer": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key: `Authorization: Bearer <API_KEY>`.",
+                }
+            },
+        },
+    }
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": _description(operation),
+        "parameters": _parameters(operation),
+        "responses": _responses(operation),
+    }
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": True,
+            "content": _json(_schema(operation.body), operation.body_example),
+        }
+    if operation.deprecation is not None:
+        described["deprecated"] = True
+        described["x-sunset"] = operation.deprecation.sunset.date().isoformat()
+    return described
+
+
+def _description(operation: Operation) -> str:
+    if operation.scope is None:
+        return operation.description
+    return f"{operation.description}\n\nNeeds the scope `{operation.scope}`."
+
+
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    parameters: list[dict[str, Any]] = []
+    if operation.parameter is not None:
+        parameters.append(
+            {
+                "name": operation.parameter.name,
+                "in": "path",
+                "required": True,
+                "description": operation.parameter.description,
+                "schema": {
+                    "type": "integer",
+                    "format": "int64",
+                    "minimum": 0,
+                    "maximum": INT64_MAX,
+                },
+                "example": 7,
+            }
+        )
+    if operation.query is not None:
+        parameters += _query_parameters(operation.query)
+    return parameters
+
+
+def _query_parameters(query: type[Any]) -> list[dict[str, Any]]:
+    schema = _component(query)
+    return [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "description": field.pop("description"),
+            "schema": field,
+        }
+        for name, field in schema["properties"].items()
+    ]
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    always = [*_RATE_LIMITS, *_deprecation_headers(operation.deprecation)]
+    errors = [*_EVERYWHERE, *operation.errors]
+    if operation.scope is not None:
+        errors.append(MissingScope)
+    by_status: dict[int, list[type[PetstoreError]]] = {}
+    for error in sorted(errors, key=lambda error: error.status):
+        by_status.setdefault(error.status, []).append(error)
+    return {
+        str(operation.success.status): _success(operation.success, always),
+        **{str(status): _errors(group, always) for status, group in by_status.items()},
+    }
+
+
+def _success(success: Success, always: Iterable[ResponseHeader]) -> dict[str, Any]:
+    response = {
+        "description": success.description,
+        "headers": _headers((*always, *success.headers)),
+        "content": _json(_content(success.content), success.example),
+    }
+    if success.links:
+        response["links"] = success.links
+    return response
+
+
+def _errors(
+    group: Sequence[type[PetstoreError]], always: Iterable[ResponseHeader]
+) -> dict[str, Any]:
+    """Describe the errors of one status."""
+    status = group[0].status
+    return {
+        "description": " ".join(_summary(error) for error in group),
+        "headers": _headers((*always, *_HEADERS_OF_STATUS.get(status, ()))),
+        "content": {
+            "application/json": {
+                "schema": {"$ref": _REF.format(name="Error")},
+                "examples": {error.code: {"value": _error_body(error)} for error in group},
+            }
+        },
+    }
+
+
+def _error_body(error: type[PetstoreError]) -> dict[str, Any]:
+    return {"code": error.code, "message": _summary(error), "status": error.status}
+
+
+def _headers(headers: Iterable[ResponseHeader]) -> dict[str, Any]:
+    return {
+        header.name: {
+            "description": header.description,
+            "schema": {"type": "integer" if isinstance(header.example, int) else "string"},
+            "example": header.example,
+        }
+        for header in headers
+    }
+
+
+def _deprecation_headers(deprecation: Deprecation | None) -> list[ResponseHeader]:
+    if deprecation is None:
+        return []
+    texts = {
+        b"deprecation": ("Deprecation", "Since when it is deprecated (RFC 9745)."),
+        b"sunset": ("Sunset", "When it ends (RFC 8594)."),
+        b"link": ("Link", "What replaces it, and where that is explained."),
+    }
+    return [
+        ResponseHeader(*texts[name], value.decode("ascii"))
+        for name, value in deprecation_headers(deprecation)
+    ]
+
+
+def _summary(error: type[PetstoreError]) -> str:
+    return (inspect.getdoc(error) or "").partition("\n")[0]
+
+
+def _json(schema: dict[str, Any], example: Any) -> dict[str, Any]:
+    return {"application/json": {"schema": schema, "example": example}}
+
+
+def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
+    contents = [
+        content
+        for operation in operations
+        for content in (operation.body, operation.success.content)
+        if content is not None
+    ]
+    _, components = msgspec.json.schema_components([*contents, Error], ref_template=_REF)
+    for name, schema in components.items():
+        schema["title"] = name
+    # Named in interface.md, and an alias in the code: an array has no name of its own there.
+    return {**components, "Pets": {"title": "Pets", **_schema(list[Pet])}}
+
+
+def _content(content: Any) -> dict[str, Any]:
+    return {"$ref": _REF.format(name="Pets")} if content == list[Pet] else _schema(content)
+
+
+def _schema(content: Any) -> dict[str, Any]:
+    (schema,), _ = msgspec.json.schema_components([content], ref_template=_REF)
+    return schema
+
+
+def _component(struct: type[Any]) -> dict[str, Any]:
+    _, components = msgspec.json.schema_components([struct], ref_template=_REF)
+    return components[struct.__name__]

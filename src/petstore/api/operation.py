@@ -1,0 +1,100 @@
+"""What an operation is: one row of the table that routes, validates and documents."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from petstore.api.messages import Answer, Request
+from petstore.api.parameters import Query
+from petstore.clock import Clock
+from petstore.domain.api_keys import ApiKey, Scope
+from petstore.errors import PetstoreError
+from petstore.rate_limits.contract import RateLimiter
+from petstore.storage.contract import Store
+
+Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
+
+
+@dataclass(frozen=True)
+class Services:
+    """What operations work with."""
+
+    store: Store
+    limiter: RateLimiter
+    clock: Clock
+
+
+class Call(NamedTuple):
+    """One use of an operation, decoded. ``path_id`` is 0 where the path has no parameter."""
+
+    services: Services
+    request: Request
+    key: ApiKey
+    path_id: int
+    query: Query
+    body: Any
+
+
+Handler: TypeAlias = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True)
+class PathParameter:
+    """The one parameter a path may have: an int64 in plain digits."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True)
+class ResponseHeader:
+    """A header that a response carries, for the document."""
+
+    name: str
+    description: str
+    example: str | int
+
+
+@dataclass(frozen=True)
+class Success:
+    """The response to a request that went well."""
+
+    status: int
+    description: str
+    content: Any
+    example: Any
+    headers: Sequence[ResponseHeader] = ()
+    links: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Deprecation:
+    """Since when an operation is deprecated, when it ends, and what replaces it."""
+
+    since: datetime
+    sunset: datetime
+    documentation: str
+    successor: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of the interface; ``path`` is relative to the base address."""
+
+    id: str
+    method: Method
+    path: str
+    tag: str
+    summary: str
+    description: str
+    handler: Handler
+    scope: Scope | None
+    success: Success
+    errors: Sequence[type[PetstoreError]] = ()
+    parameter: PathParameter | None = None
+    query: type[Any] | None = None
+    body: type[Any] | None = None
+    body_example: Any = None
+    deprecation: Deprecation | None = None
+    charged: bool = True

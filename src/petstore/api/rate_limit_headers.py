@@ -1,0 +1,47 @@
+"""The headers that tell a caller its limits (interface.md, section "Rate limit headers")."""
+
+from functools import lru_cache
+
+from petstore.api.messages import Headers
+from petstore.clock import SECOND, Milliseconds
+from petstore.errors import KeyBanned, PetstoreError, RateLimitExceeded
+from petstore.rate_limits.contract import Decision
+
+
+def rate_limit_headers(decision: Decision, now: Milliseconds) -> Headers:
+    """Return the three ``X-RateLimit`` headers, and beside them both windows as the IETF drafts.
+
+    ``RateLimit-Policy`` and ``RateLimit`` follow draft-ietf-httpapi-ratelimit-headers.
+    """
+    limit, remaining, reset = decision.described
+    minute, day = decision.minute, decision.day
+    seconds = -(-now // SECOND)
+    return [
+        (b"x-ratelimit-limit", b"%d" % limit),
+        (b"x-ratelimit-remaining", b"%d" % remaining),
+        (b"x-ratelimit-reset", b"%d" % reset),
+        (b"ratelimit-policy", _policy(minute.limit, day.limit)),
+        (
+            b"ratelimit",
+            b'"minute";r=%d;t=%d, "day";r=%d;t=%d'
+            % (minute.remaining, minute.reset - seconds, day.remaining, day.reset - seconds),
+        ),
+    ]
+
+
+def refusal(decision: Decision, now: Milliseconds) -> PetstoreError:
+    """Return the 429 of a request that was not admitted."""
+    reset = decision.described.reset
+    # Rounded up, so that who waits for it never comes before the reset.
+    seconds = max(1, -((now - reset * SECOND) // SECOND))
+    headers = {"Retry-After": str(seconds)}
+    if decision.verdict == "banned":
+        msg = f"this key is banned for asking on after 429: wait {seconds} seconds"
+        return KeyBanned(msg, headers)
+    msg = f"the limit of {decision.described.limit} requests is reached: wait {seconds} seconds"
+    return RateLimitExceeded(msg, headers)
+
+
+@lru_cache
+def _policy(per_minute: int, per_day: int) -> bytes:
+    return b'"minute";q=%d;w=60, "day";q=%d;w=86400' % (per_minute, per_day)

@@ -1,0 +1,63 @@
+"""Which operation a method and path mean. Paths are matched as sent: there are no aliases."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from petstore.api.operation import Operation
+from petstore.errors import MethodNotAllowed, NotFound
+
+
+class Route(NamedTuple):
+    """The operations at a path by method, and the text of the path's parameter, if it has one."""
+
+    path: str
+    operations: dict[str, Operation]
+    parameter: str
+
+    def operation(self, method: str) -> Operation | None:
+        """Return the operation of ``method``; HEAD is answered wherever GET is."""
+        return self.operations.get("GET" if method == "HEAD" else method)
+
+    def require(self, method: str) -> Operation:
+        """Return the operation of ``method``.
+
+        Raises:
+            NotFound: there is nothing at this path.
+            MethodNotAllowed: there is, and it does not take this method.
+        """
+        if not self.operations:
+            msg = f"there is nothing at {self.path[:200]}"
+            raise NotFound(msg)
+        operation = self.operation(method)
+        if operation is None:
+            allow = ", ".join(self.methods())
+            msg = f"method {method[:20]}: expected one of {allow}"
+            raise MethodNotAllowed(msg, {"Allow": allow})
+        return operation
+
+    def methods(self) -> list[str]:
+        """Return the methods this path takes."""
+        return sorted({*self.operations, *(["HEAD"] if "GET" in self.operations else [])})
+
+
+class Routes:
+    """The table of operations, by path. A parameter is the last segment of its path."""
+
+    def __init__(self, base: str, operations: Iterable[Operation]) -> None:
+        self._fixed: dict[str, dict[str, Operation]] = {}
+        self._with_parameter: dict[str, dict[str, Operation]] = {}
+        for operation in operations:
+            prefix, brace, _ = (base + operation.path).partition("{")
+            table = self._with_parameter if brace else self._fixed
+            table.setdefault(prefix, {})[operation.method] = operation
+
+    def find(self, path: str) -> Route:
+        """Return what is at ``path``; a route without operations where there is nothing."""
+        operations = self._fixed.get(path)
+        if operations is not None:
+            return Route(path, operations, "")
+        prefix, slash, segment = path.rpartition("/")
+        operations = self._with_parameter.get(prefix + slash)
+        if operations is not None and segment:
+            return Route(path, operations, segment)
+        return Route(path, {}, "")

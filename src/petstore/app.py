@@ -1,0 +1,122 @@
+"""All the wiring: the whole service is put together here, and nowhere else."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from petstore.api import reference
+from petstore.api.application import Application, HttpRules, Page, keep_doing
+from petstore.api.health import Health
+from petstore.api.openapi import OpenApiPage
+from petstore.api.operation import Services
+from petstore.api.routes import Routes
+from petstore.api.table import BASE, OPERATIONS
+from petstore.clock import SECOND, Clock, system_clock
+from petstore.logs import RequestLog, configure_logging
+from petstore.operations.api_keys import KeyRing
+from petstore.rate_limits.addresses import AddressLimiter
+from petstore.rate_limits.contract import BanRules, RateLimiter
+from petstore.rate_limits.memory import MemoryLimiter
+from petstore.settings import Settings
+from petstore.storage.contract import Store
+from petstore.storage.rate_limits import StoredRateLimits
+from petstore.storage.sqlite import SqliteStore
+
+
+def serve_settings(settings: Settings) -> Application:
+    """Return the service that ``settings`` describe, logging to standard error."""
+    for_person = is_for_person(settings)
+    configure_logging(for_person=for_person)
+    store = sqlite_store(settings)
+    log = RequestLog(sys.stderr.buffer, system_clock, for_person=for_person)
+    return create_app(settings, store, create_limiter(settings, store, system_clock), log)
+
+
+def create_app(
+    settings: Settings,
+    store: Store,
+    limiter: RateLimiter,
+    log: RequestLog,
+    clock: Clock = system_clock,
+) -> Application:
+    """Put the service together of its parts."""
+    keys = KeyRing(store, clock, settings.environment)
+
+    @asynccontextmanager
+    async def lifespan() -> AsyncIterator[None]:
+        await store.open()
+        background = [
+            asyncio.create_task(
+                keep_doing(keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
+            ),
+            asyncio.create_task(
+                keep_doing(limiter.save, settings.limits_save_seconds, "counts not saved")
+            ),
+        ]
+        try:
+            yield
+        finally:
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+            await limiter.save()
+            await store.close()
+            log.close()
+
+    rules = HttpRules(
+        largest_body=settings.body_bytes,
+        body_seconds=settings.body_seconds,
+        trusted_proxies=settings.trusted_networks,
+        allowed_origins=settings.allowed_origin,
+    )
+    return Application(
+        services=Services(store, limiter, clock),
+        keys=keys,
+        routes=Routes(BASE, OPERATIONS),
+        pages=_pages(store),
+        rules=rules,
+        log=log,
+        lifespan=lifespan,
+    )
+
+
+def create_limiter(settings: Settings, store: Store, clock: Clock) -> RateLimiter:
+    """Return the limiter of one process."""
+    addresses = AddressLimiter(clock, settings.anonymous_per_minute, settings.address_table)
+    rules = BanRules(
+        least_strikes=settings.ban_strikes,
+        strikes_divisor=settings.ban_strikes_divisor,
+        innocence=int(settings.ban_innocent_seconds * SECOND),
+        window=int(settings.ban_window_seconds * SECOND),
+        first=int(settings.ban_seconds * SECOND),
+        longest=int(settings.ban_longest_seconds * SECOND),
+        forgiven_after=int(settings.ban_forgiven_seconds * SECOND),
+    )
+    return MemoryLimiter(StoredRateLimits(store), clock, rules, addresses)
+
+
+def sqlite_store(settings: Settings) -> SqliteStore:
+    """Return the store in the file that ``settings`` name."""
+    return SqliteStore(settings.sqlite_path, int(settings.database_seconds * SECOND))
+
+
+def is_for_person(settings: Settings) -> bool:
+    """Tell whether the log is read by a person."""
+    if settings.log_format == "auto":
+        return sys.stderr.isatty()
+    return settings.log_format == "text"
+
+
+def _pages(store: Store) -> dict[str, Page]:
+    health = Health(store)
+    return {
+        "/": reference.home,
+        "/healthz": health.live,
+        "/readyz": health.ready,
+        "/docs": reference.page,
+        "/docs/reference.js": reference.script,
+        "/docs/swagger-ui.css": reference.asset,
+        "/docs/swagger-ui-bundle.js": reference.asset,
+        f"{BASE}/openapi.json": OpenApiPage(BASE, OPERATIONS).answer,
+    }

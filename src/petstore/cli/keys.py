@@ -1,0 +1,265 @@
+"""``petstore keys``: issue, list, change and end API keys."""
+
+import json
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from petstore.cli.in_store import in_store
+from petstore.cli.settings_options import database_option
+from petstore.clock import SECOND, Milliseconds, system_clock
+from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, ApiKey
+from petstore.domain.plans import PLANS, UNLIMITED
+from petstore.operations import api_keys
+from petstore.operations.api_keys import ApiKeyChanges, IssuedKey
+from petstore.operations.key_status import KeyStatus, key_status, key_statuses
+from petstore.storage.api_keys import NewApiKey
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_LONGEST = 100 * 365 * 86400
+
+
+class Duration(click.ParamType[Milliseconds]):
+    """A number and a unit, such as 30d; in milliseconds."""
+
+    name = "duration"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Milliseconds:
+        """Return the milliseconds that ``value`` names."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"([0-9]{1,10})([smhdw])", value, re.ASCII)
+        if match is None or (seconds := int(match[1]) * _UNITS[match[2]]) > _LONGEST:
+            self.fail(
+                f"{value!r}: expected a number and one of s, m, h, d, w, such as 30d,"
+                " and at most 100 years",
+                param,
+                ctx,
+            )
+        return seconds * SECOND
+
+
+class KeyName(click.ParamType[str]):
+    """The name of a key: something a person can read on one line."""
+
+    name = "name"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str:
+        """Return ``value`` if it is a name."""
+        if not (1 <= len(value) <= 100 and value.isprintable() and value.strip()):
+            self.fail("expected 1 to 100 printable characters, not only white space", param, ctx)
+        return str(value)
+
+
+_LIMIT = click.IntRange(1, UNLIMITED - 1)
+_KEY_ID = click.IntRange(1, 2**63 - 1)
+_PLAN = click.Choice(list(PLANS))
+_SCOPE = click.Choice(SCOPES)
+
+
+@click.group()
+def keys() -> None:
+    """Issue, list, change and end API keys. A running service follows within a second."""
+
+
+@keys.command()
+@click.option("--name", required=True, type=KeyName(), help="What the key is for.")
+@click.option("--plan", required=True, type=_PLAN, help="How many requests it may make.")
+@click.option("--per-minute", type=_LIMIT, help="Enterprise only: requests a minute.")
+@click.option("--per-day", type=_LIMIT, help="Enterprise only: requests a day.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=_SCOPE,
+    help="What it may do; may be repeated. [default: all but keys:admin]",
+)
+@click.option("--expires-in", type=Duration(), help="How long it is valid, such as 30d.")
+@click.option(
+    "--environment",
+    type=click.Choice(list(PREFIXES)),
+    envvar="PETSTORE_ENVIRONMENT",
+    show_envvar=True,
+    default="production",
+    show_default=True,
+    help="Where it is valid.",
+)
+@database_option
+def create(**options: Any) -> None:
+    """Issue a key. The token is printed once, alone on standard output, and stored nowhere."""
+    new = NewApiKey(
+        name=options["name"],
+        plan=options["plan"],
+        per_minute=options["per_minute"],
+        per_day=options["per_day"],
+        scopes=frozenset(options["scopes"] or DEFAULT_SCOPES),
+        environment=options["environment"],
+        expires_at=_expiry(options["expires_in"]),
+    )
+    _print_issued(
+        in_store(options["database"], lambda store: api_keys.create_key(store, new, system_clock)),
+        "created",
+    )
+
+
+@keys.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@database_option
+def list_keys(*, as_json: bool, database: str) -> None:
+    """List all keys; their tokens are not known."""
+    found = in_store(database, lambda store: key_statuses(store, system_clock))
+    if as_json:
+        click.echo(json.dumps([_described(status) for status in found], indent=2))
+    else:
+        _print_table([_described(status) for status in found])
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@database_option
+def show(*, key_id: int, as_json: bool, database: str) -> None:
+    """Show one key."""
+    _print_key(in_store(database, lambda store: key_status(store, key_id, system_clock)), as_json)
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.option("--name", type=KeyName(), help="What the key is for.")
+@click.option("--plan", type=_PLAN, help="How many requests it may make; its usage is kept.")
+@click.option("--per-minute", type=_LIMIT, help="Enterprise only: requests a minute.")
+@click.option("--per-day", type=_LIMIT, help="Enterprise only: requests a day.")
+@click.option("--scope", "scopes", multiple=True, type=_SCOPE, help="What it may do, all of it.")
+@click.option("--expires-in", type=Duration(), help="How long from now it is valid, such as 30d.")
+@database_option
+def change(*, key_id: int, database: str, **options: Any) -> None:
+    """Change a key; what is not named stays."""
+    wanted = {name: value for name, value in options.items() if value not in (None, ())}
+    if not wanted:
+        msg = "nothing to change: name at least one option"
+        raise click.UsageError(msg)
+    if "scopes" in wanted:
+        wanted["scopes"] = frozenset(wanted["scopes"])
+    if "expires_in" in wanted:
+        wanted["expires_at"] = _expiry(wanted.pop("expires_in"))
+    changes = ApiKeyChanges(**wanted)
+    in_store(database, lambda store: api_keys.change_key(store, key_id, changes))
+    click.echo(f"Key {key_id} changed.", err=True)
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.option("--grace", type=Duration(), default="0s", help="How long the old token lives on.")
+@database_option
+def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
+    """Issue a new token for a key, alone on standard output; usage and limits carry over."""
+    issued = in_store(
+        database, lambda store: api_keys.rotate_key(store, key_id, grace, system_clock)
+    )
+    _print_issued(issued, "rotated")
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@database_option
+def revoke(*, key_id: int, database: str) -> None:
+    """End a key for good."""
+    in_store(database, lambda store: api_keys.revoke_key(store, key_id, system_clock))
+    click.echo(f"Key {key_id} revoked.", err=True)
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@database_option
+def unban(*, key_id: int, database: str) -> None:
+    """Lift the ban of a key."""
+    in_store(database, lambda store: api_keys.unban_key(store, key_id, system_clock))
+    click.echo(f"Key {key_id} unbanned.", err=True)
+
+
+def _print_issued(issued: IssuedKey, done: str) -> None:
+    click.echo(issued.token)
+    click.echo(
+        f"Key {issued.key.id} ({issued.key.name}) {done}. The token is shown this once.", err=True
+    )
+
+
+def _expiry(duration: Milliseconds | None) -> Milliseconds | None:
+    return None if duration is None else system_clock() + duration
+
+
+def _described(status: KeyStatus) -> dict[str, Any]:
+    key: ApiKey = status.key
+    return {
+        "id": key.id,
+        "name": key.name,
+        "plan": key.plan,
+        "perMinute": None if key.limits.per_minute == UNLIMITED else key.limits.per_minute,
+        "perDay": None if key.limits.per_day == UNLIMITED else key.limits.per_day,
+        "scopes": sorted(key.scopes),
+        "environment": key.environment,
+        "state": status.state,
+        "bannedUntil": _moment(status.banned_until),
+        "created": _moment(key.created_at),
+        "expires": _moment(key.expires_at),
+        "lastUsed": _moment(status.used_at),
+    }
+
+
+def _moment(moment: Milliseconds | None) -> str | None:
+    if moment is None:
+        return None
+    text = datetime.fromtimestamp(moment / SECOND, UTC).isoformat(timespec="seconds")
+    return text.replace("+00:00", "Z")
+
+
+def _print_key(status: KeyStatus, as_json: bool) -> None:  # noqa: FBT001 - one flag, named at the call
+    described = _described(status)
+    if as_json:
+        click.echo(json.dumps(described, indent=2))
+        return
+    for name, value in described.items():
+        click.echo(f"{name:12} {_text(value)}")
+
+
+def _print_table(rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    columns = (
+        "id",
+        "name",
+        "plan",
+        "perMinute",
+        "perDay",
+        "scopes",
+        "environment",
+        "state",
+        "created",
+        "expires",
+        "lastUsed",
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(_text(row[column]) for column in columns))
+    Console().print(table, markup=False)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return " ".join(value) if isinstance(value, list) else str(value)

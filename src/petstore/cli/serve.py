@@ -1,0 +1,126 @@
+"""``petstore serve``."""
+
+import ctypes
+import signal
+import socket
+import sys
+from functools import partial
+from typing import Any
+
+import click
+
+from petstore.cli.failures import plain_failures
+from petstore.cli.settings_options import settings_options
+from petstore.clock import SECOND
+from petstore.settings import Settings
+
+_LARGEST_HEAD = 64 * 1024
+_PR_SET_PDEATHSIG = 1
+
+
+@click.command()
+@click.option(
+    "--demo",
+    is_flag=True,
+    envvar="PETSTORE_DEMO",
+    help="First fill an empty store with sample animals and make a key to try it with.",
+)
+@settings_options
+def serve(*, demo: bool, **options: Any) -> None:
+    """Serve the interface over HTTP until stopped."""
+    settings = Settings(**options)
+    with plain_failures():
+        settings.check()
+        _check_port(settings)
+        token = _prepare(settings, demo=demo)
+    announce(settings, token)
+    run(settings)
+
+
+def _prepare(settings: Settings, *, demo: bool) -> str | None:
+    """Bring the database up to date, and with ``demo`` return the token of a key to try."""
+    # Imported where they are used, so that `petstore --help` is instant.
+    if demo:
+        from petstore.cli.demo import prepare_demo
+        from petstore.cli.in_store import in_store
+
+        return in_store(settings.database, lambda store: prepare_demo(store, settings))
+    from petstore.storage.sqlite import SqliteStore
+
+    SqliteStore(settings.sqlite_path).migrate()
+    return None
+
+
+def announce(settings: Settings, token: str | None) -> None:
+    """Print where the service is, and with a demo key a line that tries it."""
+    address = f"http://{_bracketed(settings.host)}:{settings.port}"
+    click.echo(f"Petstore is at  {address}/v1")
+    click.echo(f"Reference at    {address}/docs")
+    if token is not None:
+        click.echo("Try it:")
+        click.echo(f'  curl -i -H "Authorization: Bearer {token}" "{address}/v1/pets?limit=3"')
+    sys.stdout.flush()
+
+
+def run(settings: Settings) -> None:
+    """Serve until a stop signal, then finish what is under way."""
+    from granian.constants import HTTPModes, Interfaces, Loops
+    from granian.http import HTTP1Settings
+    from granian.server import Server
+
+    server = Server(
+        "petstore",
+        address=settings.host,
+        port=settings.port,
+        interface=Interfaces.ASGI,
+        workers=settings.workers,
+        loop=Loops.auto,
+        # HTTP/2 belongs to TLS; on plain text its mode leaves a silent connection open.
+        http=HTTPModes.http1,
+        http1_settings=HTTP1Settings(
+            header_read_timeout=int(settings.head_seconds * SECOND),
+            max_buffer_size=_LARGEST_HEAD,
+        ),
+        websockets=False,
+        respawn_failed_workers=True,
+        workers_kill_timeout=settings.stop_seconds,
+        log_dictconfig=_server_logs(),
+    )
+    server.serve(target_loader=partial(load, settings), wrap_loader=False)
+
+
+def load(settings: Settings) -> Any:
+    """Return the application, in the process that serves it."""
+    from petstore.app import serve_settings
+
+    if sys.platform == "linux":
+        # A worker must not outlive a parent that was killed: it would keep the port.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    return serve_settings(settings)
+
+
+def _server_logs() -> dict[str, Any]:
+    """Let the server log only what goes wrong, through the log of the service."""
+    return {"handlers": {}, "loggers": {"_granian": {"level": "WARNING", "propagate": True}}}
+
+
+def _check_port(settings: Settings) -> None:
+    """Refuse a port in use: the server would share it with whoever has it, and say nothing.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+    host, port = settings.host, settings.port
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen()
+    except OSError as error:
+        msg = f"cannot listen on {host} port {port}: {error.strerror}"
+        raise OSError(msg) from None
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

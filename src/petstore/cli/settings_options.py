@@ -1,0 +1,54 @@
+"""The settings as options of a command."""
+
+import types
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import click
+
+from petstore.settings import Settings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+database_option = click.option(
+    "--database",
+    envvar="PETSTORE_DATABASE",
+    show_envvar=True,
+    default=Settings.database,
+    show_default=True,
+    metavar="URL",
+    help="The store: sqlite:///relative.db or sqlite:////absolute.db.",
+)
+
+
+def settings_options(command: Command) -> Command:
+    """Give ``command`` an option for every setting."""
+    hints = get_type_hints(Settings)
+    for setting in reversed(fields(Settings)):
+        name = setting.name.replace("_", "-")
+        hint = hints[setting.name]
+        multiple = get_origin(hint) is tuple
+        option = click.option(
+            f"--{name}",
+            setting.name,
+            envvar=f"PETSTORE_{setting.name.upper()}",
+            show_envvar=True,
+            default=setting.default,
+            show_default=not multiple,
+            multiple=multiple,
+            type=_type(hint, setting.metadata),
+            help=setting.metadata["description"],
+        )
+        command = option(command)
+    return command
+
+
+def _type(hint: Any, metadata: types.MappingProxyType[Any, Any]) -> click.ParamType:
+    if hint is int:
+        return click.IntRange(metadata["least"], metadata["most"])
+    if hint is float:
+        return click.FloatRange(metadata["least"], metadata["most"])
+    if get_origin(hint) is Literal:
+        return click.Choice(get_args(hint))
+    return click.STRING

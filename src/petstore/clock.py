@@ -1,0 +1,19 @@
+"""The one clock. Every part that asks for the time takes it as a parameter."""
+
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+Milliseconds: TypeAlias = int
+
+Clock: TypeAlias = Callable[[], Milliseconds]
+"""Tells the time as whole milliseconds since 1970-01-01T00:00:00Z."""
+
+SECOND: Milliseconds = 1000
+MINUTE: Milliseconds = 60 * SECOND
+DAY: Milliseconds = 24 * 60 * MINUTE
+
+
+def system_clock() -> Milliseconds:
+    """Return the time of the machine."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,1 @@
+"""What a store is about. Pure: no I/O, no framework."""

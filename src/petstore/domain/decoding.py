@@ -1,0 +1,98 @@
+"""Text and JSON decoded to typed structs, with words for whoever sent something else.
+
+``int()`` takes ``+5``, `` 5``, ``1_0`` and full-width digits, and refuses 4,301 digits with an error
+of its own; an integer here is plain ASCII digits. msgspec alone would skip invalid UTF-8 in members
+it ignores, and take 5.0 for an integer.
+"""
+
+import re
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from petstore.errors import InvalidBody
+
+T = TypeVar("T")
+
+_INTEGER = re.compile(r"-?[0-9]{1,19}\Z", re.ASCII)
+_NAMED = re.compile(r"`\$\.(\w+)")
+_MISSING = re.compile(r"missing required field `(\w+)`")
+
+
+class _NotAnInteger:
+    """Stands for a JSON number with a fraction or an exponent, which no field takes."""
+
+    def __init__(self, text: str) -> None:
+        """Forget ``text``: converting it could cost more than the rest of the body."""
+
+
+_decode = msgspec.json.Decoder(float_hook=_NotAnInteger).decode
+
+
+def decode_json(text: bytes, into: type[T]) -> T:
+    """Decode JSON (RFC 8259) into the struct ``into``; unknown members are ignored.
+
+    It is decoded whole first, so that invalid text is refused wherever it stands, and the last of
+    duplicate members counts even where an earlier one is invalid.
+
+    Raises:
+        InvalidBody: it is not JSON, lacks a required field or holds an invalid value.
+    """
+    try:
+        return msgspec.convert(_decode(text), into)
+    except msgspec.ValidationError as error:
+        raise InvalidBody(expectation(into, error)) from None
+    except UnicodeDecodeError:
+        msg = "the body: expected JSON in UTF-8"
+        raise InvalidBody(msg) from None
+    except RecursionError:
+        msg = "the body: expected a JSON object, was nested too deeply"
+        raise InvalidBody(msg) from None
+    except msgspec.DecodeError as error:
+        msg = f"the body: expected a JSON object ({error})"
+        raise InvalidBody(msg) from None
+
+
+def number_or_text(text: str, kind: inspect.Type) -> int | str:
+    """Return the integer in ``text`` where ``kind`` is one; other text stays, to be refused."""
+    if isinstance(kind, inspect.Metadata):
+        kind = kind.type
+    if isinstance(kind, inspect.IntType) and _INTEGER.match(text):
+        return int(text)
+    return text
+
+
+def expectation(struct: type[Any], error: msgspec.ValidationError) -> str:
+    """Return which field of ``struct`` was refused, and what it takes."""
+    text = str(error)
+    if missing := _MISSING.search(text):
+        return f"{missing[1]}: required; expected {_expected(struct, missing[1])}"
+    if named := _NAMED.search(text):
+        return f"{named[1]}: expected {_expected(struct, named[1])}"
+    return f"the body: expected a JSON object ({text})"
+
+
+@cache
+def field_types(struct: type[Any]) -> dict[str, inspect.Type]:
+    """Return the type of each field of ``struct``, under its JSON name, less its metadata."""
+    return {name: annotated.type for name, annotated in _annotated(struct).items()}
+
+
+def _expected(struct: type[Any], field: str) -> str:
+    extra = _annotated(struct)[field].extra or {}
+    return str(extra["expected"])
+
+
+@cache
+def _annotated(struct: type[Any]) -> dict[str, inspect.Metadata]:
+    (info,) = inspect.multi_type_info([struct])
+    assert isinstance(info, inspect.StructType)  # noqa: S101 - parameters and bodies are structs
+    return {field.encode_name: _metadata(field.type) for field in info.fields}
+
+
+def _metadata(kind: inspect.Type) -> inspect.Metadata:
+    """Return the annotated part of a field's type, which may be optional."""
+    options = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    return next(option for option in options if isinstance(option, inspect.Metadata))

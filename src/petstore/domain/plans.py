@@ -1,0 +1,32 @@
+"""Plans and the request rates they grant (interface.md, section "Request rate, by plan")."""
+
+from typing import Literal, NamedTuple, TypeAlias
+
+UNLIMITED = 2**31 - 1
+"""What a window without a limit reports; no caller gets near it."""
+
+PlanName: TypeAlias = Literal["free", "pro", "business", "enterprise"]
+
+
+class Limits(NamedTuple):
+    """Requests a minute and a day."""
+
+    per_minute: int
+    per_day: int
+
+
+PLANS: dict[PlanName, Limits] = {
+    "free": Limits(60, 1_000),
+    "pro": Limits(300, 10_000),
+    "business": Limits(1_000, 100_000),
+    "enterprise": Limits(UNLIMITED, UNLIMITED),
+}
+
+
+def limits_of(plan: PlanName, per_minute: int | None, per_day: int | None) -> Limits:
+    """Return the limits of a key: its plan's, or for Enterprise those set on the key."""
+    granted = PLANS[plan]
+    return Limits(
+        granted.per_minute if per_minute is None else per_minute,
+        granted.per_day if per_day is None else per_day,
+    )

@@ -1,0 +1,138 @@
+"""The one tree of errors. Each carries its HTTP status and its machine-readable code.
+
+Handlers raise, they never format: the outermost layer of ``petstore.api`` turns any of these into
+the Error body of interface.md (``code``, ``message``, ``status``).
+"""
+
+from typing import ClassVar
+
+
+class PetstoreError(Exception):
+    """Anything the service tells its caller went wrong; the message is for a person."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal_error"
+
+    def __init__(self, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.headers = headers or {}
+
+
+class InternalError(PetstoreError):
+    """A fault of the service itself; the log has the details, the caller does not."""
+
+
+class InvalidRequest(PetstoreError):
+    """The HTTP message itself is not acceptable (RFC 9112 section 3.2: a missing Host)."""
+
+    status = 400
+    code = "invalid_request"
+
+
+class InvalidParameter(PetstoreError):
+    """A query parameter is not what the operation takes."""
+
+    status = 400
+    code = "invalid_parameter"
+
+
+class InvalidBody(PetstoreError):
+    """The body is not JSON, lacks a required field or holds an invalid value."""
+
+    status = 400
+    code = "invalid_body"
+
+
+class MissingKey(PetstoreError):
+    """No API key came with the request."""
+
+    status = 401
+    code = "missing_api_key"
+
+
+class InvalidKey(PetstoreError):
+    """The API key is malformed, unknown, expired, revoked or of the other environment."""
+
+    status = 401
+    code = "invalid_api_key"
+
+
+class MissingScope(PetstoreError):
+    """The API key is valid and lacks the scope of the operation."""
+
+    status = 403
+    code = "missing_scope"
+
+
+class NotFound(PetstoreError):
+    """No such path, or no such resource."""
+
+    status = 404
+    code = "not_found"
+
+
+class MethodNotAllowed(PetstoreError):
+    """The path exists and does not take this method; ``Allow`` lists those it takes."""
+
+    status = 405
+    code = "method_not_allowed"
+
+
+class RequestTimeout(PetstoreError):
+    """The body did not arrive in time."""
+
+    status = 408
+    code = "request_timeout"
+
+
+class Conflict(PetstoreError):
+    """The resource is in a state that does not admit the request."""
+
+    status = 409
+    code = "conflict"
+
+
+class Gone(PetstoreError):
+    """The operation has passed its sunset (RFC 8594)."""
+
+    status = 410
+    code = "gone"
+
+
+class ContentTooLarge(PetstoreError):
+    """The body is larger than the service takes."""
+
+    status = 413
+    code = "content_too_large"
+
+
+class UnsupportedMediaType(PetstoreError):
+    """The body is not ``application/json``, or is encoded."""
+
+    status = 415
+    code = "unsupported_media_type"
+
+
+class RateLimitExceeded(PetstoreError):
+    """A window of the caller's limit has no room left."""
+
+    status = 429
+    code = "rate_limit_exceeded"
+
+
+class KeyBanned(PetstoreError):
+    """The key kept asking after 429 and is banned for a while."""
+
+    status = 429
+    code = "api_key_banned"
+
+
+class Unavailable(PetstoreError):
+    """The database is out of reach, full or failing; nothing was acknowledged."""
+
+    status = 503
+    code = "service_unavailable"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, {"Retry-After": "1"})

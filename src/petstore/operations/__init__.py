@@ -1,0 +1,1 @@
+"""What the service does, over the store's contract; no HTTP."""

@@ -1,0 +1,205 @@
+"""Animals in files: CSV and JSON Lines, in and out.
+
+An import goes in batches, and each batch commits together with how far the file has been read. So
+an import that was interrupted is run again and goes on where it stopped: a file is known by the
+digest of its content.
+"""
+
+import asyncio
+import csv
+import json
+from collections.abc import Callable, Iterator
+from hashlib import file_digest
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, TextIO, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
+from petstore.clock import Clock
+from petstore.domain.decoding import decode_json, expectation, field_types, number_or_text
+from petstore.domain.pets import NewPet, Pet, PetFilter
+from petstore.errors import InvalidBody
+from petstore.operations.pets import list_pets
+from petstore.storage.contract import Store
+from petstore.storage.pet_imports import begin_import, import_batch
+
+FileFormat: TypeAlias = Literal["csv", "jsonl"]
+
+COLUMNS = ("id", "name", "categoryId", "status")
+
+_BATCH = 1000
+_BREATH = 0.005
+
+
+class FileRow(NamedTuple):
+    """A row of a file: the line it starts at, its text, and its animal or why it has none."""
+
+    line: int
+    text: str
+    pet: NewPet | None
+    reason: str = ""
+
+
+class ImportResult(NamedTuple):
+    """What an import did. ``resumed_at`` is the number of rows done before."""
+
+    added: int
+    refused: int
+    resumed_at: int
+    was_complete: bool
+
+
+async def import_pets(
+    store: Store,
+    path: Path,
+    file_format: FileFormat,
+    clock: Clock,
+    *,
+    again: bool = False,
+    on_refused: Callable[[FileRow], None],
+    on_progress: Callable[[int], None],
+) -> ImportResult:
+    """Add the animals of a file, calling back with each refused row and the bytes read so far.
+
+    Raises:
+        InvalidBody: the file is no table of animals at all.
+        Conflict: the same file is being imported by somebody else.
+        OSError: the file cannot be read.
+        Unavailable: the database is out of reach; run it again to go on.
+    """
+    with path.open("rb") as file:
+        digest = file_digest(file, "sha256").digest()
+        file.seek(0)
+        rows = _read_csv(file) if file_format == "csv" else _read_json_lines(file)
+        start, was_complete = await store.write(begin_import(digest, again=again))
+        if was_complete:
+            return ImportResult(0, 0, start, was_complete=True)
+        for _ in islice(rows, start):
+            pass
+        added = refused = 0
+        done, finished = start, False
+        while not finished:
+            batch = list(islice(rows, _BATCH))
+            finished = len(batch) < _BATCH
+            pets = [row.pet for row in batch if row.pet is not None]
+            span = range(done, done + len(batch))
+            await store.write(import_batch(digest, span, pets, clock() if finished else None))
+            for row in batch:
+                if row.pet is None:
+                    on_refused(row)
+            done, added, refused = span.stop, added + len(pets), refused + len(batch) - len(pets)
+            on_progress(file.tell())
+            # A running service waits for the same lock: let it in between.
+            await asyncio.sleep(_BREATH)
+    return ImportResult(added, refused, start, was_complete=False)
+
+
+async def export_pets(
+    store: Store, file: TextIO, file_format: FileFormat, on_progress: Callable[[int], None]
+) -> int:
+    """Write every animal to ``file``, calling back with the number so far; return that number.
+
+    Raises:
+        OSError: the file cannot be written.
+        Unavailable: the database is out of reach.
+    """
+    write = _csv_writer(file) if file_format == "csv" else _json_lines_writer(file)
+    count, after = 0, None
+    while True:
+        page = await list_pets(store, PetFilter(), after, _BATCH)
+        for pet in page.pets:
+            write(pet)
+        count += len(page.pets)
+        on_progress(count)
+        after = page.next_after
+        if after is None:
+            return count
+
+
+def _read_csv(file: BinaryIO) -> Iterator[FileRow]:
+    lines = _Lines(file)
+    reader = csv.reader(lines, strict=True)
+    header = next(reader, [])
+    if not {"name", "categoryId"} <= set(header):
+        msg = "line 1: expected the names of the columns, name and categoryId among them"
+        raise InvalidBody(msg)
+    while True:
+        lines.start_record()
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield FileRow(lines.first, lines.text, None, f"expected CSV ({error})")
+            continue
+        if cells:
+            yield _csv_row(lines.first, lines.text, dict(zip(header, cells, strict=False)))
+
+
+class _Lines(Iterator[str]):
+    """The lines of a CSV file, remembering which of them the present record is made of."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._count = 0
+        self.start_record()
+
+    def start_record(self) -> None:
+        self.first = self._count + 1
+        self.text = ""
+
+    def __next__(self) -> str:
+        line = next(self._file)
+        self._count += 1
+        encoding = "utf-8-sig" if self._count == 1 else "utf-8"
+        # What is not UTF-8 is kept apart here, and refused with its row.
+        text = line.decode(encoding, "surrogateescape")
+        self.text += text
+        return text
+
+
+def _csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
+    kinds = field_types(NewPet)
+    values = {
+        name: number_or_text(cell, kinds[name])
+        for name, cell in cells.items()
+        if name in kinds and not (name == "status" and cell == "")
+    }
+    try:
+        text.encode()
+        return FileRow(line, text, msgspec.convert(values, NewPet))
+    except UnicodeEncodeError:
+        return FileRow(line, text, None, "expected UTF-8")
+    except msgspec.ValidationError as error:
+        return FileRow(line, text, None, expectation(NewPet, error))
+
+
+def _read_json_lines(file: BinaryIO) -> Iterator[FileRow]:
+    for number, raw in enumerate(file, 1):
+        if not raw.strip():
+            continue
+        text = raw.decode("utf-8", "surrogateescape")
+        try:
+            yield FileRow(number, text, decode_json(raw.strip(), NewPet))
+        except InvalidBody as error:
+            yield FileRow(number, text, None, error.message.replace("the body", "the line", 1))
+
+
+def _csv_writer(file: TextIO) -> Callable[[Pet], Any]:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+
+    def write(pet: Pet) -> None:
+        status = "" if pet.status is UNSET else pet.status
+        writer.writerow((pet.id, pet.name, pet.categoryId, status))
+
+    return write
+
+
+def _json_lines_writer(file: TextIO) -> Callable[[Pet], Any]:
+    def write(pet: Pet) -> None:
+        file.write(json.dumps(msgspec.to_builtins(pet), ensure_ascii=False) + "\n")
+
+    return write

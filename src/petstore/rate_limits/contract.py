@@ -1,0 +1,123 @@
+"""What every limiter remembers, answers and does."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
+from petstore.domain.api_keys import ApiKey
+from petstore.domain.plans import UNLIMITED
+
+Verdict: TypeAlias = Literal["admitted", "limited", "banned"]
+
+NEVER: Milliseconds = -(2**62)
+
+
+class BanRules(Struct, frozen=True):
+    """When a key that ignores 429 is banned, and for how long."""
+
+    least_strikes: int = 20
+    strikes_divisor: int = 3
+    innocence: Milliseconds = SECOND
+    window: Milliseconds = MINUTE
+    first: Milliseconds = 5 * MINUTE
+    longest: Milliseconds = DAY
+    forgiven_after: Milliseconds = DAY
+
+    def threshold(self, per_minute: int) -> int:
+        """Return how many strikes within the window ban a key of this minute limit."""
+        if per_minute == UNLIMITED:
+            return self.least_strikes
+        return max(self.least_strikes, per_minute // self.strikes_divisor)
+
+
+class State(Struct, frozen=True, array_like=True):
+    """What is remembered of a key. It never holds a limit, so a change of plan acts at once.
+
+    ``refused_since`` and ``refused_at`` are the first and latest 429 of the present run;
+    ``strikes`` counts those within ``BanRules.window`` of ``struck_since``.
+    """
+
+    minute_started: Milliseconds = NEVER
+    minute_used: int = 0
+    day: int = 0
+    day_used: int = 0
+    refused_since: Milliseconds = NEVER
+    refused_at: Milliseconds = NEVER
+    strikes: int = 0
+    struck_since: Milliseconds = NEVER
+    banned_at: Milliseconds = NEVER
+    banned_until: Milliseconds = NEVER
+    ban_level: int = 0
+    used_at: Milliseconds = NEVER
+
+
+class Window(NamedTuple):
+    """One window as the caller sees it; ``reset`` in whole seconds since the epoch."""
+
+    limit: int
+    remaining: int
+    reset: int
+
+
+class Decision(NamedTuple):
+    """The verdict on a request, and the windows after it.
+
+    ``described`` is the window that ``X-RateLimit-*`` report; ``day_used`` the requests admitted
+    in the day's window.
+    """
+
+    verdict: Verdict
+    described: Window
+    minute: Window
+    day: Window
+    day_used: int
+
+
+class RateLimiter(Protocol):
+    """Counts requests and bans, exactly, however many come at once."""
+
+    async def take(self, key: ApiKey) -> Decision:
+        """Judge a request with ``key`` and charge it if it is admitted."""
+        ...
+
+    async def look(self, key: ApiKey) -> Decision:
+        """Describe the windows of ``key`` as they stand, charging nothing."""
+        ...
+
+    def take_address(self, address: str) -> Decision:
+        """Judge a request without a valid key from ``address``, and charge it if admitted."""
+        ...
+
+    def look_address(self, address: str) -> Decision:
+        """Describe the window of ``address``, charging nothing."""
+        ...
+
+    async def save(self) -> None:
+        """Make what was counted so far survive a restart.
+
+        Raises:
+            Unavailable: the counts could not be saved; they stay to be saved later.
+        """
+        ...
+
+
+class RateLimitStore(Protocol):
+    """Where states survive a restart."""
+
+    async def load(self, key_id: int) -> State | None:
+        """Return the saved state of a key.
+
+        Raises:
+            Unavailable: the database is out of reach.
+        """
+        ...
+
+    async def save(self, states: Iterable[tuple[int, State]]) -> None:
+        """Save the states of many keys, and with each its requests of the day.
+
+        Raises:
+            Unavailable: the database is out of reach; nothing was saved.
+        """
+        ...

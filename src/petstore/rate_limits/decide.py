@@ -1,0 +1,137 @@
+"""The limiter as one pure function. Every limiter agrees with it.
+
+Times are whole milliseconds since the epoch, so any back end computes the same.
+"""
+
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
+from petstore.domain.plans import UNLIMITED, Limits
+from petstore.rate_limits.contract import NEVER, BanRules, Decision, State, Verdict, Window
+
+
+def decide(
+    state: State, limits: Limits, rules: BanRules, now: Milliseconds, pardoned_at: Milliseconds
+) -> tuple[Decision, State]:
+    """Judge one request at ``now`` and return the verdict and the state after it.
+
+    A request is admitted only if both windows have room, and then costs one in both; a rejected
+    one costs nothing in either. A ban that began up to ``pardoned_at`` no longer holds.
+    """
+    state = _pardoned(state, pardoned_at)
+    windows = _windows(state, now)
+    if now < state.banned_until:
+        return _describe(windows, limits, "banned", state.banned_until), state
+    started, used, day, day_used = windows
+    if used < limits.per_minute and day_used < limits.per_day:
+        state = State(
+            started,
+            used + 1,
+            day,
+            day_used + 1,
+            NEVER,
+            NEVER,
+            state.strikes,
+            state.struck_since,
+            state.banned_at,
+            state.banned_until,
+            state.ban_level,
+            now,
+        )
+        return _describe((started, used + 1, day, day_used + 1), limits, "admitted", NEVER), state
+    state = _refused(state, limits, rules, now)
+    verdict: Verdict = "banned" if now < state.banned_until else "limited"
+    return _describe(windows, limits, verdict, state.banned_until), state
+
+
+def describe(
+    state: State, limits: Limits, now: Milliseconds, pardoned_at: Milliseconds
+) -> Decision:
+    """Return the windows as they stand, charging nothing."""
+    state = _pardoned(state, pardoned_at)
+    verdict: Verdict = "banned" if now < state.banned_until else "admitted"
+    return _describe(_windows(state, now), limits, verdict, state.banned_until)
+
+
+def _windows(state: State, now: Milliseconds) -> tuple[Milliseconds, int, int, int]:
+    """Return start and use of the minute, and number and use of the day, at ``now``.
+
+    A clock that steps back finds its windows as they were: it never grants fresh quota.
+    """
+    started, used = state.minute_started, state.minute_used
+    if now >= started + MINUTE:
+        started, used = now, 0
+    today = now // DAY
+    if today > state.day:
+        return started, used, today, 0
+    return started, used, state.day, state.day_used
+
+
+def _describe(
+    windows: tuple[Milliseconds, int, int, int],
+    limits: Limits,
+    verdict: Verdict,
+    banned_until: Milliseconds,
+) -> Decision:
+    started, used, day, day_used = windows
+    minute = _window(limits.per_minute, used, started + MINUTE)
+    whole_day = _window(limits.per_day, day_used, (day + 1) * DAY)
+    # The window with fewer requests left, on a tie the one that resets later: on a 429 that is
+    # an exhausted one, and of two exhausted ones the later.
+    described = minute
+    if (whole_day.remaining, -whole_day.reset) < (minute.remaining, -minute.reset):
+        described = whole_day
+    if verdict == "banned":
+        described = Window(described.limit, 0, _seconds(banned_until))
+    return Decision(verdict, described, minute, whole_day, day_used)
+
+
+def _window(limit: int, used: int, reset: Milliseconds) -> Window:
+    remaining = UNLIMITED if limit == UNLIMITED else max(0, limit - used)
+    return Window(limit, remaining, _seconds(reset))
+
+
+def _seconds(moment: Milliseconds) -> int:
+    """Round up, so that a caller who waits for it never comes too early."""
+    return -(-moment // SECOND)
+
+
+def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -> State:
+    """Count a 429: the first of a run and those right behind it are innocent."""
+    new_run = now - state.refused_at >= rules.window
+    since = now if new_run else state.refused_since
+    strikes, struck_since = state.strikes, state.struck_since
+    if now - since > rules.innocence:
+        if now - struck_since >= rules.window:
+            strikes, struck_since = 0, now
+        strikes += 1
+    banned_at, banned_until, level = state.banned_at, state.banned_until, state.ban_level
+    if strikes >= rules.threshold(limits.per_minute):
+        level = max(0, level - max(0, now - banned_until) // rules.forgiven_after)
+        banned_at = now
+        banned_until = now + min(rules.first << min(level, 32), rules.longest)
+        level, strikes, struck_since = level + 1, 0, NEVER
+    return State(
+        state.minute_started,
+        state.minute_used,
+        state.day,
+        state.day_used,
+        since,
+        now,
+        strikes,
+        struck_since,
+        banned_at,
+        banned_until,
+        level,
+        now,
+    )
+
+
+def _pardoned(state: State, pardoned_at: Milliseconds) -> State:
+    if not NEVER < state.banned_at <= pardoned_at:
+        return state
+    return State(
+        minute_started=state.minute_started,
+        minute_used=state.minute_used,
+        day=state.day,
+        day_used=state.day_used,
+        used_at=state.used_at,
+    )

@@ -1,0 +1,86 @@
+"""The limiter of one process: exact, in memory, saved each half second and at shutdown."""
+
+from petstore.clock import MINUTE, Clock
+from petstore.domain.api_keys import ApiKey
+from petstore.rate_limits.addresses import AddressLimiter
+from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
+from petstore.rate_limits.decide import decide, describe
+
+_FRESH = State()
+_GENERATION = 2 * MINUTE
+
+
+class MemoryLimiter:
+    """Keeps the states of active keys in memory; the store has the rest.
+
+    Nothing is awaited between reading a state and writing it back, so in one event loop the
+    count is exact however many requests come at once. States are kept in two generations, so
+    that forgetting the idle ones costs nothing: the older generation is dropped whole, once all
+    of it is saved.
+    """
+
+    def __init__(
+        self, store: RateLimitStore, clock: Clock, rules: BanRules, addresses: AddressLimiter
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._rules = rules
+        self._addresses = addresses
+        self._states: dict[int, State] = {}
+        self._older: dict[int, State] = {}
+        self._older_since = clock()
+        self._unsaved: dict[int, State] = {}
+        self._ended_days: list[tuple[int, State]] = []
+
+    async def take(self, key: ApiKey) -> Decision:
+        """Judge a request with ``key`` and charge it if it is admitted."""
+        state = self._states.get(key.id) or await self._recall(key.id)
+        decision, after = decide(
+            state, key.limits, self._rules, self._clock(), key.pardoned_at or NEVER
+        )
+        if after is not state:
+            self._states[key.id] = self._unsaved[key.id] = after
+            if after.day != state.day and state.day_used:
+                self._ended_days.append((key.id, state))
+        return decision
+
+    async def look(self, key: ApiKey) -> Decision:
+        """Describe the windows of ``key`` as they stand, charging nothing."""
+        state = self._states.get(key.id) or await self._recall(key.id)
+        return describe(state, key.limits, self._clock(), key.pardoned_at or NEVER)
+
+    def take_address(self, address: str) -> Decision:
+        """Judge a request without a valid key from ``address``, and charge it if admitted."""
+        return self._addresses.take(address)
+
+    def look_address(self, address: str) -> Decision:
+        """Describe the window of ``address``, charging nothing."""
+        return self._addresses.look(address)
+
+    async def save(self) -> None:
+        """Save every state that changed since the last time, and forget those long idle.
+
+        Raises:
+            Unavailable: the counts could not be saved; they stay to be saved later.
+        """
+        unsaved, ended_days = self._unsaved, self._ended_days
+        if unsaved:
+            self._unsaved, self._ended_days = {}, []
+            try:
+                await self._store.save([*ended_days, *unsaved.items()])
+            except BaseException:
+                self._unsaved = unsaved | self._unsaved
+                self._ended_days = ended_days + self._ended_days
+                raise
+        self._forget_idle()
+
+    async def _recall(self, key_id: int) -> State:
+        state = self._older.get(key_id)
+        if state is None:
+            state = await self._store.load(key_id) or _FRESH
+        return self._states.setdefault(key_id, state)
+
+    def _forget_idle(self) -> None:
+        now = self._clock()
+        if not self._unsaved and now >= self._older_since + _GENERATION:
+            self._older, self._states, self._older_since = self._states, {}, now

@@ -1,0 +1,1 @@
+"""The animals of the demo store."""

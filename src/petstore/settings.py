@@ -1,0 +1,142 @@
+"""Every setting of the service, one field each. The command line and its help are made of these.
+
+A setting is an option of ``petstore serve`` (``--body-bytes``) and an environment variable
+(``PETSTORE_BODY_BYTES``). What is wrong with a value is said by ``SettingError``.
+"""
+
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from petstore.domain.api_keys import Environment
+
+LogFormat: TypeAlias = Literal["auto", "text", "json"]
+
+T = TypeVar("T")
+
+
+class SettingError(ValueError):
+    """A setting has a value it cannot have; the message names the setting and what it takes."""
+
+
+def _setting(
+    default: T, description: str, *, least: float | None = None, most: float | None = None
+) -> T:
+    """Declare a setting; a number is from ``least`` to ``most``."""
+    metadata = {"description": description, "least": least, "most": most}
+    declared: Any = field(default=default, metadata=metadata)
+    return declared  # type: ignore[no-any-return] # a dataclass makes the value of the field
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the service runs. Times are in seconds, sizes in bytes."""
+
+    host: str = _setting("127.0.0.1", "The address to listen on.")
+    port: int = _setting(8000, "The port to listen on.", least=1, most=65535)
+    database: str = _setting(
+        "sqlite:///petstore.db", "sqlite:///relative.db or sqlite:////absolute.db."
+    )
+    environment: Environment = _setting(
+        "production", "Which keys are valid: production (ps_live_…) or staging (ps_test_…)."
+    )
+    workers: int = _setting(
+        1,
+        "Processes that serve. More than one needs Redis, which comes in a later version.",
+        least=1,
+        most=256,
+    )
+    log_format: LogFormat = _setting("auto", "text, json, or auto: text on a terminal, else json.")
+    trusted_proxy: tuple[str, ...] = _setting(
+        (), "A network whose X-Forwarded-For counts, such as 10.0.0.0/8. May be repeated."
+    )
+    allowed_origin: tuple[str, ...] = _setting(
+        (), "An origin whose pages may call the service, or * for any. May be repeated."
+    )
+    anonymous_per_minute: int = _setting(
+        300, "Requests a minute from one address without a valid key.", least=1, most=2**31 - 2
+    )
+    address_table: int = _setting(
+        20_000, "Addresses without a valid key counted at a time.", least=1, most=10_000_000
+    )
+    ban_strikes: int = _setting(20, "Fewest strikes that ban a key.", least=1, most=10**9)
+    ban_strikes_divisor: int = _setting(
+        3, "A key is banned after its minute limit / this, if that is more.", least=1, most=10**9
+    )
+    ban_innocent_seconds: float = _setting(
+        1, "How long after the first 429 of a run further ones are no strikes.", least=0, most=3600
+    )
+    ban_window_seconds: float = _setting(
+        60, "The time in which the strikes must fall.", least=1, most=86400
+    )
+    ban_seconds: float = _setting(
+        300, "The first ban; each next is twice as long.", least=1, most=10**8
+    )
+    ban_longest_seconds: float = _setting(86400, "The longest ban.", least=1, most=10**8)
+    ban_forgiven_seconds: float = _setting(
+        86400, "After a ban, so long without another forgives one step.", least=1, most=10**8
+    )
+    body_bytes: int = _setting(65536, "The largest body taken.", least=1024, most=2**30)
+    body_seconds: float = _setting(10, "A body not here by then gets 408.", least=0.1, most=3600)
+    head_seconds: float = _setting(
+        10, "A connection whose request head is not here by then is closed.", least=0.1, most=3600
+    )
+    stop_seconds: int = _setting(
+        10, "How long requests under way may take to finish at a stop.", least=1, most=3600
+    )
+    database_seconds: float = _setting(
+        1.5, "A change the database has not confirmed by then gets 503.", least=0.1, most=3600
+    )
+    key_refresh_seconds: float = _setting(
+        0.25, "How often changes to keys are looked for.", least=0.01, most=60
+    )
+    limits_save_seconds: float = _setting(
+        0.5, "How often counts are saved; a crash forgets those since.", least=0.01, most=60
+    )
+
+    @property
+    def trusted_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks of trusted proxies.
+
+        Raises:
+            SettingError: one of them is none.
+        """
+        try:
+            return tuple(ip_network(network) for network in self.trusted_proxy)
+        except ValueError as error:
+            msg = f"trusted-proxy: expected a network such as 10.0.0.0/8; {error}"
+            raise SettingError(msg) from None
+
+    @property
+    def sqlite_path(self) -> Path:
+        """The file of the database.
+
+        Raises:
+            SettingError: the address is not of the form ``sqlite:///path``.
+        """
+        return sqlite_path(self.database)
+
+    def check(self) -> None:
+        """Refuse values that do not fit together.
+
+        Raises:
+            SettingError: naming the setting and what it takes.
+        """
+        _ = self.sqlite_path, self.trusted_networks
+        if self.workers > 1:
+            msg = "workers: more than one process needs Redis to share limits; expected 1"
+            raise SettingError(msg)
+
+
+def sqlite_path(database: str) -> Path:
+    """Return the file that ``database`` names.
+
+    Raises:
+        SettingError: it is not of the form ``sqlite:///path``.
+    """
+    scheme, separator, path = database.partition(":///")
+    if scheme != "sqlite" or not separator or not path or "\0" in path:
+        msg = "database: expected sqlite:///relative.db or sqlite:////absolute.db"
+        raise SettingError(msg)
+    return Path(path)

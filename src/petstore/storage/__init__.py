@@ -1,0 +1,1 @@
+"""Where animals, keys and counts are kept."""

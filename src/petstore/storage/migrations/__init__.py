@@ -1,0 +1,61 @@
+"""The schema, as numbered SQL files, and the runner that brings a database up to date."""
+
+from importlib.resources import files
+
+import apsw
+
+from petstore.errors import PetstoreError
+
+_APPLICATION_ID = 0x50455453  # "PETS": marks a SQLite file as a store of ours
+
+
+class UnusableDatabase(PetstoreError):
+    """The database cannot be used by this version; the message says why."""
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Bring the schema up to date, safely when several processes do so at once.
+
+    Raises:
+        UnusableDatabase: a newer version made the database, or another program did.
+        apsw.Error: the database is out of reach, full or failing.
+    """
+    scripts = _scripts("sqlite")
+    if connection.pragma("user_version") == len(scripts):
+        _refuse_foreign(connection)
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _upgrade(connection, scripts)
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _upgrade(connection: apsw.Connection, scripts: list[str]) -> None:
+    _refuse_foreign(connection)
+    version = connection.pragma("user_version")
+    if version > len(scripts):
+        msg = (
+            f"the database has schema version {version}, made by a newer petstore;"
+            f" this one knows versions up to {len(scripts)}: install the newer version"
+        )
+        raise UnusableDatabase(msg)
+    for script in scripts[version:]:
+        connection.execute(script)
+    connection.pragma("application_id", _APPLICATION_ID)
+    connection.pragma("user_version", len(scripts))
+
+
+def _refuse_foreign(connection: apsw.Connection) -> None:
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    if tables and connection.pragma("application_id") != _APPLICATION_ID:
+        msg = "the database was made by another program, not by petstore"
+        raise UnusableDatabase(msg)
+
+
+def _scripts(database: str) -> list[str]:
+    folder = files(__name__)
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.startswith(database))
+    return [folder.joinpath(name).read_text("utf-8") for name in names]

@@ -1,0 +1,52 @@
+"""How far each file of animals has been imported, in SQL."""
+
+from collections.abc import Iterable
+
+from petstore.clock import Milliseconds
+from petstore.domain.pets import NewPet
+from petstore.errors import Conflict
+from petstore.storage.contract import Statement, Unit
+from petstore.storage.pets import add_pets
+
+
+def begin_import(digest: bytes, *, again: bool) -> Unit[tuple[int, bool]]:
+    """Return how many rows of a file were imported before, and whether that was all of it.
+
+    With ``again``, a file that was finished starts anew.
+    """
+    yield Statement(
+        "INSERT INTO pet_imports (digest, rows_done) VALUES (?1, 0) ON CONFLICT (digest) DO NOTHING",
+        (digest,),
+    )
+    if again:
+        yield Statement(
+            "UPDATE pet_imports SET rows_done = 0, finished_at = NULL"
+            " WHERE digest = ?1 AND finished_at IS NOT NULL",
+            (digest,),
+        )
+    ((rows_done, finished_at),) = yield Statement(
+        "SELECT rows_done, finished_at FROM pet_imports WHERE digest = ?1", (digest,)
+    )
+    return rows_done, finished_at is not None
+
+
+def import_batch(
+    digest: bytes,
+    rows: range,
+    pets: Iterable[NewPet],
+    finished_at: Milliseconds | None,
+) -> Unit[None]:
+    """Add the animals of ``rows`` of a file, and note that these rows are done.
+
+    Raises:
+        Conflict: another import of the same file has come in between.
+    """
+    moved = yield Statement(
+        "UPDATE pet_imports SET rows_done = ?1, finished_at = ?2"
+        " WHERE digest = ?3 AND rows_done = ?4 AND finished_at IS NULL RETURNING rows_done",
+        (rows.stop, finished_at, digest, rows.start),
+    )
+    if not moved:
+        msg = "another import of the same file is under way"
+        raise Conflict(msg)
+    yield from add_pets(pets)
