@@ -3,6 +3,7 @@
 import selectors
 import socket
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 
@@ -51,15 +52,15 @@ class _Connection:
 
 
 def put_load(
-    port: int, request: bytes, expected_status: int, connections: int, seconds: float
+    port: int, requests: Iterator[bytes], expected_status: int, connections: int, seconds: float
 ) -> Load:
-    """Send ``request`` over and over on ``connections`` for ``seconds``."""
+    """Send one of ``requests`` after the other on ``connections`` for ``seconds``."""
     selector = selectors.DefaultSelector()
     status = str(expected_status).encode()
     for _ in range(connections):
         connection = _Connection(port)
         selector.register(connection.socket, selectors.EVENT_READ, connection)
-        connection.send(request)
+        connection.send(next(requests))
     latencies: list[float] = []
     started = time.perf_counter()
     deadline = started + seconds
@@ -70,7 +71,7 @@ def put_load(
             if connection.receive(status):
                 now = time.perf_counter()
                 latencies.append(now - connection.sent_at)
-                connection.send(request)
+                connection.send(next(requests))
     for key in list(selector.get_map().values()):
         key.data.socket.close()
     return Load(len(latencies), now - started, latencies)

@@ -15,8 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle, repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +42,7 @@ class Work(NamedTuple):
 
     name: str
     server: Server
-    request: bytes
+    requests: Iterator[bytes]
     status: int
 
 
@@ -76,11 +78,23 @@ def main() -> None:
 def _works(service: Server, bare: Server, token: str) -> list[Work]:
     body = json.dumps({"name": "Bella", "categoryId": 1, "status": "available"})
     return [
-        Work("bare ASGI", bare, _request("GET", "/v1/pets", token), 200),
-        Work("list", service, _request("GET", "/v1/pets?status=available&limit=20", token), 200),
-        Work("get", service, _request("GET", f"/v1/pets/{ANIMALS // 2}", token), 200),
-        Work("create", service, _request("POST", "/v1/pets", token, body), 201),
+        Work("bare ASGI", bare, repeat(_get("/v1/pets", token)), 200),
+        Work("list", service, repeat(_get("/v1/pets?status=available&limit=20", token)), 200),
+        Work("list, another page each time", service, _pages(token), 200),
+        Work("get", service, repeat(_get(f"/v1/pets/{ANIMALS // 2}", token)), 200),
+        Work("create", service, repeat(_request("POST", "/v1/pets", token, body)), 201),
     ]
+
+
+def _pages(token: str) -> Iterator[bytes]:
+    """Yield requests for pages so far apart that none comes from memory."""
+    for last_id in cycle(range(1, ANIMALS, 7)):
+        cursor = urlsafe_b64encode(last_id.to_bytes(8)).decode().rstrip("=")
+        yield _get(f"/v1/pets?status=available&limit=20&cursor={cursor}", token)
+
+
+def _get(path: str, token: str) -> bytes:
+    return _request("GET", path, token)
 
 
 def _request(method: str, path: str, token: str, body: str = "") -> bytes:
@@ -92,7 +106,7 @@ def _request(method: str, path: str, token: str, body: str = "") -> bytes:
 
 def _measure(work: Work, seconds: float) -> Figures:
     before = _cpu_seconds(work.server.pid)
-    load = put_load(work.server.port, work.request, work.status, CONNECTIONS, seconds)
+    load = put_load(work.server.port, work.requests, work.status, CONNECTIONS, seconds)
     spent = _cpu_seconds(work.server.pid) - before
     return Figures(load.rate, spent / load.answers * 1e6, load.percentile(0.99) * 1e3)
 

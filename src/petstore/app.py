@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from petstore.api import reference
-from petstore.api.application import Application, HttpRules, Page, keep_doing
+from petstore.api.answer_cache import AnswerCache
+from petstore.api.application import Application, HttpRules, Page, attempt, keep_doing
+from petstore.api.bodies import BodyReader
 from petstore.api.health import Health
 from petstore.api.openapi import OpenApiPage
 from petstore.api.operation import Services
@@ -22,6 +24,8 @@ from petstore.settings import Settings
 from petstore.storage.contract import Store
 from petstore.storage.rate_limits import StoredRateLimits
 from petstore.storage.sqlite import SqliteStore
+
+_LATE_BODIES_SECONDS = 0.1
 
 
 def serve_settings(settings: Settings) -> Application:
@@ -42,39 +46,37 @@ def create_app(
 ) -> Application:
     """Put the service together of its parts."""
     keys = KeyRing(store, clock, settings.environment)
+    bodies = BodyReader(settings.body_bytes, settings.body_seconds)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
         await store.open()
-        background = [
-            asyncio.create_task(
-                keep_doing(keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
-            ),
-            asyncio.create_task(
-                keep_doing(limiter.save, settings.limits_save_seconds, "counts not saved")
-            ),
-        ]
+        chores = (
+            (keys.refresh, settings.key_refresh_seconds, "changes to keys not seen"),
+            (limiter.save, settings.limits_save_seconds, "counts not saved"),
+            (bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended"),
+        )
+        background = [asyncio.create_task(keep_doing(*chore)) for chore in chores]
         try:
             yield
         finally:
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
-            await limiter.save()
+            await attempt(limiter.save, "counts not saved")
             await store.close()
             log.close()
 
     rules = HttpRules(
-        largest_body=settings.body_bytes,
-        body_seconds=settings.body_seconds,
         trusted_proxies=settings.trusted_networks,
         allowed_origins=settings.allowed_origin,
     )
     return Application(
-        services=Services(store, limiter, clock),
+        services=Services(store, limiter, clock, AnswerCache(store)),
         keys=keys,
         routes=Routes(BASE, OPERATIONS),
         pages=_pages(store),
+        bodies=bodies,
         rules=rules,
         log=log,
         lifespan=lifespan,

@@ -129,10 +129,17 @@ class KeyBanned(PetstoreError):
 
 
 class Unavailable(PetstoreError):
-    """The database is out of reach, full or failing; nothing was acknowledged."""
+    """The database is out of reach, full or failing; nothing was acknowledged.
+
+    ``str()`` of it says what happened, for the operator; the caller learns only that it did.
+    """
 
     status = 503
     code = "service_unavailable"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, {"Retry-After": "1"})
+    def __init__(self, detail: str) -> None:
+        super().__init__("the database is not available now; try again", {"Retry-After": "1"})
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return self.detail

@@ -37,13 +37,24 @@ class RequestLine(msgspec.Struct, frozen=True):
 
 
 class RequestLog:
-    """Writes request lines to ``stream`` from a thread; drops and counts them if it stalls."""
+    """Writes request lines to ``stream`` from a thread.
 
-    def __init__(self, stream: BinaryIO, clock: Clock, *, for_person: bool) -> None:
+    While the stream stalls or fails, lines beyond ``longest_backlog`` are dropped and counted.
+    """
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        clock: Clock,
+        *,
+        for_person: bool,
+        longest_backlog: int = _LONGEST_BACKLOG,
+    ) -> None:
         self._stream = stream
         self._clock = clock
         self._format = _for_person if for_person else _encode
-        self._lines: deque[RequestLine] = deque()
+        self._lines: deque[bytes] = deque()
+        self._longest_backlog = longest_backlog
         self._dropped = 0
         self._second = (0, "")
         self._stop = threading.Event()
@@ -60,14 +71,13 @@ class RequestLog:
         seconds: float,
     ) -> None:
         """Log a request that took ``seconds``."""
-        if len(self._lines) >= _LONGEST_BACKLOG:
+        if len(self._lines) >= self._longest_backlog:
             self._dropped += 1
             return
-        self._lines.append(
-            RequestLine(
-                self._now(), request_id, key_id, method, operation, status, round(seconds * 1e3, 3)
-            )
+        line = RequestLine(
+            self._now(), request_id, key_id, method, operation, status, round(seconds * 1e3, 3)
         )
+        self._lines.append(self._format(line))
 
     def close(self) -> None:
         """Write what is left."""
@@ -85,13 +95,16 @@ class RequestLog:
         stopping = False
         while not stopping:
             stopping = self._stop.wait(_FLUSH_SECONDS)
-            lines = [self._format(self._lines.popleft()) for _ in range(len(self._lines))]
+            lines = [self._lines.popleft() for _ in range(len(self._lines))]
             if self._dropped:
                 logging.getLogger(__name__).warning("%d request lines dropped", self._dropped)
                 self._dropped = 0
             if lines:
-                self._stream.write(b"\n".join(lines) + b"\n")
-                self._stream.flush()
+                try:
+                    self._stream.write(b"\n".join(lines) + b"\n")
+                    self._stream.flush()
+                except OSError:  # a full disk, say, may have room again later
+                    self._dropped += len(lines)
 
 
 def configure_logging(*, for_person: bool) -> None:

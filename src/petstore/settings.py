@@ -136,7 +136,8 @@ def sqlite_path(database: str) -> Path:
         SettingError: it is not of the form ``sqlite:///path``.
     """
     scheme, separator, path = database.partition(":///")
-    if scheme != "sqlite" or not separator or not path or "\0" in path:
+    # SQLite would take :memory: for a database that nobody else sees.
+    if scheme != "sqlite" or not separator or path in ("", ":memory:") or "\0" in path:
         msg = "database: expected sqlite:///relative.db or sqlite:////absolute.db"
         raise SettingError(msg)
     return Path(path)

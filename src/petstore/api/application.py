@@ -6,13 +6,13 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeAlias
 
-from petstore.api import bodies
 from petstore.api.authentication import authenticate, require_scope
+from petstore.api.bodies import BodyReader
 from petstore.api.client_address import Network, client_address
 from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_answer
 from petstore.api.deprecation_headers import check_sunset, deprecation_headers
@@ -27,6 +27,7 @@ from petstore.errors import (
     InternalError,
     InvalidKey,
     InvalidRequest,
+    MethodNotAllowed,
     MissingKey,
     NotFound,
     PetstoreError,
@@ -43,15 +44,14 @@ Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 _LOG = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
+_LONGEST_METHOD = 16
 _NO_QUERY = Query(None, "")
 
 
 @dataclass(frozen=True)
 class HttpRules:
-    """What the service takes over HTTP. Sizes in bytes, times in seconds."""
+    """Whom the service trusts and lets in."""
 
-    largest_body: int = 64 * 1024
-    body_seconds: float = 10
     trusted_proxies: Sequence[Network] = ()
     allowed_origins: Sequence[str] = ()
 
@@ -80,6 +80,7 @@ class Application:
         keys: KeyRing,
         routes: Routes,
         pages: Mapping[str, Page],
+        bodies: BodyReader,
         rules: HttpRules,
         log: RequestLog,
         lifespan: Callable[[], AbstractAsyncContextManager[None]],
@@ -88,6 +89,7 @@ class Application:
         self._keys = keys
         self._routes = routes
         self._pages = pages
+        self._bodies = bodies
         self._rules = rules
         self._log = log
         self.lifespan = lifespan
@@ -103,7 +105,13 @@ class Application:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        async with self.lifespan():
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(self.lifespan())
+            except Exception:
+                # The server would go on without it, and every request fail.
+                await send({"type": "lifespan.startup.failed"})
+                raise
             await send({"type": "lifespan.startup.complete"})
             await receive()
         await send({"type": "lifespan.shutdown.complete"})
@@ -113,8 +121,10 @@ class Application:
         try:
             answer = await self._answer(exchange, receive)
         except PetstoreError as error:
+            if isinstance(error, Unavailable):
+                _LOG.warning("request %s: %s", exchange.request_id, error)
             answer = error_answer(error)
-        except Exception:  # whatever it is, the caller gets an Error body
+        except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
             _LOG.exception("request %s failed", exchange.request_id)
             answer = error_answer(InternalError("the service failed; its log tells why"))
         headers = await self._headers(exchange, answer)
@@ -124,7 +134,7 @@ class Application:
         self._log.add(
             exchange.request_id,
             exchange.key.id if exchange.key else None,
-            exchange.request.method,
+            exchange.request.method[:_LONGEST_METHOD],
             exchange.operation.id if exchange.operation else None,
             answer.status,
             time.perf_counter() - exchange.started,
@@ -141,14 +151,16 @@ class Application:
 
     async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
         request = exchange.request
+        preflight = is_preflight(request, self._rules.allowed_origins)
         page = self._pages.get(request.path)
-        if page is not None and request.method in {"GET", "HEAD"}:
+        if page is not None and not preflight:
+            _check_reads(request.method)
             return await page(request)
         if not exchange.is_api:
             msg = "there is nothing here; the interface is under /v1, its reference at /docs"
             raise NotFound(msg)
         route = exchange.route = self._routes.find(request.path)
-        if is_preflight(request, self._rules.allowed_origins):
+        if preflight:
             return preflight_answer(route.methods())
         exchange.operation = route.operation(request.method)
         key = await self._admit(exchange)
@@ -184,11 +196,7 @@ class Application:
     ) -> Call:
         body = None
         if operation.body is not None:
-            bodies.check_head(request, self._rules.largest_body)
-            raw = await bodies.receive_body(
-                receive, self._rules.largest_body, self._rules.body_seconds
-            )
-            body = decode_json(raw, operation.body)
+            body = decode_json(await self._bodies.read(request, receive), operation.body)
         query = _NO_QUERY
         if operation.query is not None:
             query = decode_query(request.query, operation.query)
@@ -218,30 +226,42 @@ class Application:
         try:
             key = exchange.key or await authenticate(exchange.request, self._keys)
             return await limiter.look(key)
-        except (MissingKey, InvalidKey, Unavailable):
+        except Exception:  # noqa: BLE001 - what failed here has failed before, and was answered
             return limiter.look_address(self._client(exchange.request))
 
     def _client(self, request: Request) -> str:
         return client_address(request, self._rules.trusted_proxies)
 
 
+def _check_reads(method: str) -> None:
+    """Refuse every other method than GET and HEAD."""
+    if method not in {"GET", "HEAD"}:
+        msg = f"method {method[:20]}: expected one of GET, HEAD"
+        raise MethodNotAllowed(msg, {"Allow": "GET, HEAD"})
+
+
 def _check_host(request: Request) -> None:
     """Refuse a request without exactly one Host (RFC 9112 section 3.2)."""
-    if b"host" not in request.fields or b"host" in request.repeated:
+    # The server puts an empty one where none was sent.
+    if not request.fields.get(b"host") or b"host" in request.repeated:
         msg = "Host: expected exactly once"
         raise InvalidRequest(msg)
 
 
 async def keep_doing(action: Callable[[], Awaitable[None]], seconds: float, what: str) -> None:
-    """Do ``action`` every so many seconds, for ever; say so once when the database is away."""
+    """Do ``action`` every so many seconds, for ever; say so once when it begins to fail."""
     failing = False
     while True:
         await asyncio.sleep(seconds)
-        try:
-            await action()
-        except Unavailable as error:
-            if not failing:
-                _LOG.warning("%s: %s", what, error.message)
-            failing = True
-        else:
-            failing = False
+        failing = not await attempt(action, what, quiet=failing)
+
+
+async def attempt(action: Callable[[], Awaitable[None]], what: str, *, quiet: bool = False) -> bool:
+    """Do ``action`` and tell whether it worked; unless ``quiet``, log ``what`` if it did not."""
+    try:
+        await action()
+    except Exception as error:  # noqa: BLE001 - what is done again and again must not end
+        if not quiet:
+            _LOG.warning("%s: %s", what, error, exc_info=not isinstance(error, Unavailable))
+        return False
+    return True

@@ -1,6 +1,7 @@
 """Request bodies, received within their size and time."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -22,59 +23,80 @@ class ClientDisconnected(PetstoreError):
     code = "client_disconnected"
 
 
-def check_head(request: Request, largest: int) -> None:
-    """Refuse a body by what its head says.
+class BodyReader:
+    """Receives bodies of at most ``largest`` bytes within ``seconds``.
 
-    Raises:
-        UnsupportedMediaType: it is not plain ``application/json``.
-        ContentTooLarge: it is longer than ``largest`` bytes.
+    A timer for each body would cost more than all the rest of receiving it, so the deadlines are
+    kept in one place, in the order in which they pass, and ``end_late`` looks at the first.
     """
-    fields = request.fields
-    media_type = fields.get(b"content-type")
-    if media_type is not None and not _is_json(media_type):
-        msg = "Content-Type: expected application/json"
-        raise UnsupportedMediaType(msg)
-    if b"content-encoding" in fields:
-        msg = "Content-Encoding: expected none, the body must come as it is"
-        raise UnsupportedMediaType(msg)
-    length = fields.get(b"content-length", b"0")
-    if length.isdigit() and int(length[:20]) > largest:
-        raise _too_large(largest)
 
+    def __init__(self, largest: int, seconds: float) -> None:
+        self._largest = largest
+        self._seconds = seconds
+        self._deadlines: dict[asyncio.Task[Any], float] = {}
 
-async def receive_body(receive: Receive, largest: int, seconds: float) -> bytes:
-    """Return the whole body.
+    async def read(self, request: Request, receive: Receive) -> bytes:
+        """Return the whole body of ``request``.
 
-    Raises:
-        ContentTooLarge: it is longer than ``largest`` bytes; the rest was not read.
-        RequestTimeout: it was not whole after ``seconds``.
-        ClientDisconnected: the client went away.
-    """
-    try:
-        async with asyncio.timeout(seconds):
-            return await _receive(receive, largest)
-    except TimeoutError:
-        msg = f"the body: expected whole within {seconds:g} seconds"
-        raise RequestTimeout(msg) from None
+        Raises:
+            UnsupportedMediaType: it is not plain ``application/json``.
+            ContentTooLarge: it is too long; what is over was not read.
+            RequestTimeout: it was not whole in time.
+            ClientDisconnected: the client went away.
+        """
+        self._check_head(request)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - every coroutine runs in a task
+        self._deadlines[task] = time.monotonic() + self._seconds
+        try:
+            return await self._receive(receive)
+        except asyncio.CancelledError:
+            if task in self._deadlines:
+                raise
+            task.uncancel()
+            msg = f"the body: expected whole within {self._seconds:g} seconds"
+            raise RequestTimeout(msg) from None
+        finally:
+            self._deadlines.pop(task, None)
 
+    async def end_late(self) -> None:
+        """End the reading of every body whose time is over."""
+        now = time.monotonic()
+        for task, deadline in list(self._deadlines.items()):
+            if deadline > now:
+                return
+            del self._deadlines[task]
+            task.cancel()
 
-async def _receive(receive: Receive, largest: int) -> bytes:
-    body = b""
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            msg = "the client disconnected"
-            raise ClientDisconnected(msg)
-        body += message.get("body", b"")
-        if len(body) > largest:
-            raise _too_large(largest)
-        if not message.get("more_body", False):
-            return body
+    def _check_head(self, request: Request) -> None:
+        fields = request.fields
+        media_type = fields.get(b"content-type")
+        if media_type is not None and not _is_json(media_type):
+            msg = "Content-Type: expected application/json"
+            raise UnsupportedMediaType(msg)
+        if b"content-encoding" in fields:
+            msg = "Content-Encoding: expected none, the body must come as it is"
+            raise UnsupportedMediaType(msg)
+        length = fields.get(b"content-length", b"0")
+        if length.isdigit() and int(length[:20]) > self._largest:
+            raise self._too_large()
+
+    async def _receive(self, receive: Receive) -> bytes:
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                msg = "the client disconnected"
+                raise ClientDisconnected(msg)
+            body += message.get("body", b"")
+            if len(body) > self._largest:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return bytes(body)
+
+    def _too_large(self) -> ContentTooLarge:
+        return ContentTooLarge(f"the body: expected at most {self._largest} bytes")
 
 
 def _is_json(media_type: bytes) -> bool:
     return media_type.partition(b";")[0].strip().lower() == b"application/json"
-
-
-def _too_large(largest: int) -> ContentTooLarge:
-    return ContentTooLarge(f"the body: expected at most {largest} bytes")

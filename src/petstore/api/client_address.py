@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TypeAlias
 
 from petstore.api.messages import Request
@@ -31,6 +31,9 @@ def client_address(request: Request, trusted: Sequence[Network]) -> str:
 @lru_cache(maxsize=4096)
 def _is_in(address: str, networks: tuple[Network, ...]) -> bool:
     parsed = ip_address(address)
+    # On a socket for both, IPv4 comes mapped into IPv6.
+    if isinstance(parsed, IPv6Address):
+        parsed = parsed.ipv4_mapped or parsed
     return any(parsed in network for network in networks)
 
 

@@ -10,8 +10,10 @@ _PREFLIGHT = [
 ]
 _EXPOSED = (
     b"access-control-expose-headers",
-    b"Link, Location, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset,"
-    b" RateLimit, RateLimit-Policy, X-Request-Id, Deprecation, Sunset, WWW-Authenticate",
+    (
+        b"Link, Location, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset,"
+        b" RateLimit, RateLimit-Policy, X-Request-Id, Deprecation, Sunset, WWW-Authenticate"
+    ),
 )
 _VARY = (b"vary", b"Origin")
 

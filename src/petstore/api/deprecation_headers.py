@@ -1,6 +1,7 @@
 """How an operation says that it is going away, and that it is gone."""
 
 from email.utils import format_datetime
+from functools import cache
 
 from petstore.api.messages import Headers
 from petstore.api.operation import Deprecation
@@ -8,6 +9,7 @@ from petstore.clock import SECOND, Milliseconds
 from petstore.errors import Gone
 
 
+@cache
 def deprecation_headers(deprecation: Deprecation) -> Headers:
     """Return ``Deprecation`` (RFC 9745), ``Sunset`` (RFC 8594) and the links beside them."""
     since = int(deprecation.since.timestamp())

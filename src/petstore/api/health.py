@@ -1,7 +1,7 @@
 """Liveness and readiness, for whoever starts and watches the service."""
 
 from petstore.api.messages import Answer, Request, json_answer
-from petstore.storage.contract import Statement, Store
+from petstore.storage.contract import Store
 
 
 class Health:
@@ -20,5 +20,5 @@ class Health:
         Raises:
             Unavailable: it does not.
         """
-        await self._store.read(Statement("SELECT id FROM pets LIMIT 1"))
+        await self._store.check()
         return json_answer(200, {"status": "ready"})

@@ -2,14 +2,14 @@
 
 import inspect
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 
 from petstore.api.deprecation_headers import deprecation_headers
 from petstore.api.messages import Answer, Request, json_answer
 from petstore.api.operation import Deprecation, Operation, ResponseHeader, Success
-from petstore.domain.pets import INT64_MAX, Pet
+from petstore.domain.pets import INT64_MAX, Pet, PetStatus
 from petstore.errors import (
     InternalError,
     InvalidKey,
@@ -25,6 +25,7 @@ from petstore.errors import (
 INTERFACE_VERSION = "1.0.0"
 
 _REF = "#/components/schemas/{name}"
+_STATUSES = get_args(PetStatus)
 
 _TAGS = {
     "Pets": "The animals a store offers.",
@@ -104,7 +105,10 @@ def document(base: str, operations: Iterable[Operation]) -> dict[str, Any]:
         "info": {
             "title": "Petstore",
             "version": INTERFACE_VERSION,
-            "description": "The animals a store offers: list, filter, add.",
+            "description": (
+                "The animals a store offers: list, filter, add.\n\n"
+                "Integers are written in plain digits: `5`, not `5.0` or `5e0`."
+            ),
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": base}],
@@ -117,7 +121,7 @@ def document(base: str, operations: Iterable[Operation]) -> dict[str, Any]:
                 "bearer": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "An API key: `Authorization: Bearer <API_KEY>`.",
+                    "description": "The API key; it is sent as `Authorization: Bearer <API_KEY>`.",
                 }
             },
         },
@@ -189,7 +193,7 @@ def _query_parameters(query: type[Any]) -> list[dict[str, Any]]:
 
 def _responses(operation: Operation) -> dict[str, Any]:
     always = [*_RATE_LIMITS, *_deprecation_headers(operation.deprecation)]
-    errors = [*_EVERYWHERE, *operation.errors]
+    errors: list[type[PetstoreError]] = [*_EVERYWHERE, *operation.errors]
     if operation.scope is not None:
         errors.append(MissingScope)
     by_status: dict[int, list[type[PetstoreError]]] = {}
@@ -276,8 +280,12 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components([*contents, Error], ref_template=_REF)
     for name, schema in components.items():
         schema["title"] = name
-    # Named in interface.md, and an alias in the code: an array has no name of its own there.
-    return {**components, "Pets": {"title": "Pets", **_schema(list[Pet])}}
+    # Named in interface.md, and in the code aliases, which lose their names.
+    return {
+        **_typed(components),
+        "Pets": {"title": "Pets", **_schema(list[Pet])},
+        "PetStatus": {"title": "PetStatus", "type": "string", "enum": [*_STATUSES]},
+    }
 
 
 def _content(content: Any) -> dict[str, Any]:
@@ -291,4 +299,19 @@ def _schema(content: Any) -> dict[str, Any]:
 
 def _component(struct: type[Any]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components([struct], ref_template=_REF)
-    return components[struct.__name__]
+    component: dict[str, Any] = _typed(components[struct.__name__])
+    return component
+
+
+def _typed(schema: Any) -> Any:
+    """Return ``schema`` with the type that enumerations lack, and PetStatus by its name."""
+    if isinstance(schema, list):
+        return [_typed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "enum" not in schema:
+        return {name: _typed(item) for name, item in schema.items()}
+    if set(schema["enum"]) != set(_STATUSES):
+        return {"type": "string", **schema}
+    others = {name: item for name, item in schema.items() if name != "enum"}
+    return {"$ref": _REF.format(name="PetStatus"), **others}

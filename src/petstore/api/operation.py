@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from petstore.api.answer_cache import AnswerCache
 from petstore.api.messages import Answer, Request
 from petstore.api.parameters import Query
 from petstore.clock import Clock
@@ -23,6 +24,7 @@ class Services:
     store: Store
     limiter: RateLimiter
     clock: Clock
+    answers: AnswerCache
 
 
 class Call(NamedTuple):

@@ -35,7 +35,7 @@ def decode_path_id(text: str) -> int:
     return value
 
 
-def decode_query(query: bytes, into: type[Any]) -> Query:
+def decode_query(query: bytes, into: type) -> Query:
     """Decode a query string into the struct ``into``; unknown parameters are ignored.
 
     Raises:
@@ -47,7 +47,7 @@ def decode_query(query: bytes, into: type[Any]) -> Query:
     return _decode(query, into)
 
 
-def _decode(query: bytes, into: type[Any]) -> Query:
+def _decode(query: bytes, into: type) -> Query:
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="replace")
     kinds = field_types(into)
     values: dict[str, Any] = {}

@@ -45,6 +45,7 @@ class ListPetsQuery(Struct, frozen=True):
             str,
             Meta(
                 pattern=CURSOR_PATTERN,
+                max_length=11,  # or a line break would pass behind the pattern's end
                 description="Where the page starts: from the `Link` header of the page before.",
                 extra={"expected": "the cursor of a Link header, unchanged"},
             ),
@@ -54,6 +55,11 @@ class ListPetsQuery(Struct, frozen=True):
 
 
 async def answer_list_pets(call: Call) -> Answer:
+    """Answer with a page, from memory if the same was asked since the last change."""
+    return await call.services.answers.of(call.request.query, lambda: _read_page(call))
+
+
+async def _read_page(call: Call) -> Answer:
     """Answer with a page, and a ``Link`` to the next if there is one (RFC 8288)."""
     query: ListPetsQuery = call.query.values
     wanted = PetFilter(

@@ -35,8 +35,10 @@ _SCRIPT = """SwaggerUIBundle({
 
 _POLICY = (
     b"content-security-policy",
-    b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
-    b" img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    (
+        b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
+        b" img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
 )
 _TYPES = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8"}
 _CACHED = (b"cache-control", b"public, max-age=3600")

@@ -15,8 +15,12 @@ def plain_failures() -> Iterator[None]:
     try:
         yield
     except PetstoreError as error:
-        raise click.ClickException(error.message) from error
-    except SettingError as error:
-        raise click.UsageError(f"--{error}") from error
-    except OSError as error:
         raise click.ClickException(str(error)) from error
+    except SettingError as error:
+        msg = f"--{error}"
+        raise click.UsageError(msg) from error
+    except BrokenPipeError:  # whoever read our output has had enough, as `head` does
+        raise
+    except OSError as error:
+        msg = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        raise click.ClickException(msg) from error

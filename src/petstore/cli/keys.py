@@ -2,13 +2,14 @@
 
 import json
 import re
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from petstore.cli.in_store import in_store
-from petstore.cli.settings_options import database_option
+from petstore.cli.settings_options import Integer, database_option
 from petstore.clock import SECOND, Milliseconds, system_clock
 from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, ApiKey
 from petstore.domain.plans import PLANS, UNLIMITED
@@ -17,14 +18,22 @@ from petstore.operations.api_keys import ApiKeyChanges, IssuedKey
 from petstore.operations.key_status import KeyStatus, key_status, key_statuses
 from petstore.storage.api_keys import NewApiKey
 
+_LONGEST_NAME = 100
+_NAME_WIDTH = 24
+_DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")
+_WIDEST = 10_000
+_DATE, _TO_THE_MINUTE = len("2026-12-01"), len("2026-12-01T12:00")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _LONGEST = 100 * 365 * 86400
 
 
 class Duration(click.ParamType[Milliseconds]):
-    """A number and a unit, such as 30d; in milliseconds."""
+    """A number and a unit, such as 30d, of at least ``least`` seconds; in milliseconds."""
 
     name = "duration"
+
+    def __init__(self, least: int = 0) -> None:
+        self._least = least
 
     def convert(
         self,
@@ -33,13 +42,12 @@ class Duration(click.ParamType[Milliseconds]):
         ctx: click.Context | None,
     ) -> Milliseconds:
         """Return the milliseconds that ``value`` names."""
-        if isinstance(value, int):
-            return value
         match = re.fullmatch(r"([0-9]{1,10})([smhdw])", value, re.ASCII)
-        if match is None or (seconds := int(match[1]) * _UNITS[match[2]]) > _LONGEST:
+        seconds = int(match[1]) * _UNITS[match[2]] if match else -1
+        if not self._least <= seconds <= _LONGEST:
             self.fail(
-                f"{value!r}: expected a number and one of s, m, h, d, w, such as 30d,"
-                " and at most 100 years",
+                f"{value!r} is not a number and one of s, m, h, d, w, such as 30d,"
+                f" from {self._least}s to 100 years.",
                 param,
                 ctx,
             )
@@ -58,13 +66,14 @@ class KeyName(click.ParamType[str]):
         ctx: click.Context | None,
     ) -> str:
         """Return ``value`` if it is a name."""
-        if not (1 <= len(value) <= 100 and value.isprintable() and value.strip()):
-            self.fail("expected 1 to 100 printable characters, not only white space", param, ctx)
+        if not (1 <= len(value) <= _LONGEST_NAME and value.isprintable() and value.strip()):
+            self.fail("expected 1 to 100 printable characters, not only white space.", param, ctx)
         return str(value)
 
 
-_LIMIT = click.IntRange(1, UNLIMITED - 1)
-_KEY_ID = click.IntRange(1, 2**63 - 1)
+_LIMIT = Integer(1, UNLIMITED - 1)
+_KEY_ID = Integer(1, 2**63 - 1)
+_VALIDITY = Duration(least=1)
 _PLAN = click.Choice(list(PLANS))
 _SCOPE = click.Choice(SCOPES)
 
@@ -86,7 +95,7 @@ def keys() -> None:
     type=_SCOPE,
     help="What it may do; may be repeated. [default: all but keys:admin]",
 )
-@click.option("--expires-in", type=Duration(), help="How long it is valid, such as 30d.")
+@click.option("--expires-in", type=_VALIDITY, help="How long it is valid, such as 30d.")
 @click.option(
     "--environment",
     type=click.Choice(list(PREFIXES)),
@@ -120,10 +129,13 @@ def create(**options: Any) -> None:
 def list_keys(*, as_json: bool, database: str) -> None:
     """List all keys; their tokens are not known."""
     found = in_store(database, lambda store: key_statuses(store, system_clock))
+    described = [_described(status) for status in found]
     if as_json:
-        click.echo(json.dumps([_described(status) for status in found], indent=2))
+        click.echo(json.dumps(described, indent=2))
+    elif described:
+        _print_table(described)
     else:
-        _print_table([_described(status) for status in found])
+        click.echo("There are no keys yet.", err=True)
 
 
 @keys.command()
@@ -142,7 +154,7 @@ def show(*, key_id: int, as_json: bool, database: str) -> None:
 @click.option("--per-minute", type=_LIMIT, help="Enterprise only: requests a minute.")
 @click.option("--per-day", type=_LIMIT, help="Enterprise only: requests a day.")
 @click.option("--scope", "scopes", multiple=True, type=_SCOPE, help="What it may do, all of it.")
-@click.option("--expires-in", type=Duration(), help="How long from now it is valid, such as 30d.")
+@click.option("--expires-in", type=_VALIDITY, help="How long from now it is valid, such as 30d.")
 @database_option
 def change(*, key_id: int, database: str, **options: Any) -> None:
     """Change a key; what is not named stays."""
@@ -161,7 +173,13 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
 
 @keys.command()
 @click.argument("key_id", metavar="ID", type=_KEY_ID)
-@click.option("--grace", type=Duration(), default="0s", help="How long the old token lives on.")
+@click.option(
+    "--grace",
+    type=Duration(),
+    default="0s",
+    show_default=True,
+    help="How long the old token lives on, such as 1h.",
+)
 @database_option
 def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
     """Issue a new token for a key, alone on standard output; usage and limits carry over."""
@@ -231,32 +249,63 @@ def _print_key(status: KeyStatus, as_json: bool) -> None:  # noqa: FBT001 - one 
         click.echo(json.dumps(described, indent=2))
         return
     for name, value in described.items():
-        click.echo(f"{name:12} {_text(value)}")
+        label = re.sub("([A-Z])", r" \1", name).lower()
+        unlimited = value is None and name in ("perMinute", "perDay")
+        click.echo(f"{label:12}  {'unlimited' if unlimited else _text(value)}")
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
+def _print_table(keys: list[dict[str, Any]]) -> None:
+    """Print a line for each key: on a narrow terminal fewer columns, elsewhere all of them."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=None, header_style="bold")
-    columns = (
-        "id",
-        "name",
-        "plan",
-        "perMinute",
-        "perDay",
-        "scopes",
-        "environment",
-        "state",
-        "created",
-        "expires",
-        "lastUsed",
-    )
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    console = Console(width=None if sys.stdout.isatty() else _WIDEST)
+    rows = [_row(key) for key in keys]
+    for left_out in range(len(_DISPENSABLE) + 1):
+        table = _table(rows, [name for name in rows[0] if name not in _DISPENSABLE[:left_out]])
+        options = console.options.update(max_width=_WIDEST)
+        if console.measure(table, options=options).maximum <= console.width:
+            break
+    console.print(table)
+    if left_out:
+        missing = ", ".join(_DISPENSABLE[:left_out])
+        click.echo(f"(no room for {missing}: see keys show ID, or --json)", err=True)
+
+
+def _table(rows: list[dict[str, str]], columns: list[str]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    name_width = _NAME_WIDTH if sys.stdout.isatty() else None
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
+        if name == "name":
+            table.add_column(name, overflow="fold", max_width=name_width)
+        else:
+            table.add_column(name, no_wrap=True)
     for row in rows:
-        table.add_row(*(_text(row[column]) for column in columns))
-    Console().print(table, markup=False)
+        table.add_row(*(Text(row[name]) for name in columns))
+    return table
+
+
+def _row(key: dict[str, Any]) -> dict[str, str]:
+    return {
+        "id": str(key["id"]),
+        "name": key["name"],
+        "plan": key["plan"],
+        "per min/day": _limits(key["perMinute"], key["perDay"]),
+        "scopes": " ".join(key["scopes"]),
+        "environment": key["environment"],
+        "state": "banned" if key["bannedUntil"] and key["state"] == "active" else key["state"],
+        "created": _text(key["created"])[:_DATE],
+        "expires": _text(key["expires"])[:_DATE],
+        "last used (UTC)": _text(key["lastUsed"])[:_TO_THE_MINUTE].replace("T", " "),
+    }
+
+
+def _limits(per_minute: int | None, per_day: int | None) -> str:
+    if per_minute is None and per_day is None:
+        return "unlimited"
+    return f"{_text(per_minute)}/{_text(per_day)}"
 
 
 def _text(value: Any) -> str:

@@ -13,7 +13,7 @@ from petstore.cli.serve import serve
 def main() -> None:
     """Run a pet store: serve its HTTP interface, manage its keys, move its animals.
 
-    Every option is also an environment variable, as each command's help shows.
+    Every setting is also an environment variable, as each command's help shows.
     """
 
 

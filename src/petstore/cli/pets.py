@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TextIO, get_args
 
 import click
 
@@ -54,6 +54,9 @@ def import_file(
     import that was interrupted is run again, and goes on where it stopped.
     """
     chosen = _format(file, file_format)
+    if refused is not None and refused.exists() and refused.samefile(file):
+        msg = "expected another file than the one imported"
+        raise click.BadParameter(msg, param_hint="--refused")
     with plain_failures(), _refusals(refused, file, chosen) as on_refused:
         size = file.stat().st_size
         with _progress(f"Importing {file.name}", size) as on_progress:
@@ -110,19 +113,25 @@ def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
 def _refusals(
     target: Path | None, source: Path, file_format: FileFormat
 ) -> Iterator[Callable[[FileRow], None]]:
-    """Report refused rows, and gather them in ``target`` under the header of ``source``."""
-    with (
-        target.open("w", encoding="utf-8", errors="surrogateescape", newline="")
-        if target
-        else (nullcontext()) as gathered
-    ):
-        if gathered is not None and file_format == "csv":
-            gathered.write(_first_line(source))
+    """Report refused rows, and gather them in ``target`` under the header of ``source``.
+
+    Without any, ``target`` is left alone.
+    """
+    with ExitStack() as stack:
+        gathered: TextIO | None = None
 
         def refuse(row: FileRow) -> None:
+            nonlocal gathered
             click.echo(f"line {row.line}: {row.reason}", err=True)
-            if gathered is not None:
-                gathered.write(row.text if row.text.endswith("\n") else row.text + "\n")
+            if target is None:
+                return
+            if gathered is None:
+                gathered = stack.enter_context(
+                    target.open("w", encoding="utf-8", errors="surrogateescape", newline="")
+                )
+                if file_format == "csv":
+                    gathered.write(_first_line(source))
+            gathered.write(row.text if row.text.endswith("\n") else row.text + "\n")
 
         yield refuse
 

@@ -23,6 +23,7 @@ _PR_SET_PDEATHSIG = 1
     "--demo",
     is_flag=True,
     envvar="PETSTORE_DEMO",
+    show_envvar=True,
     help="First fill an empty store with sample animals and make a key to try it with.",
 )
 @settings_options
@@ -66,8 +67,13 @@ def run(settings: Settings) -> None:
     """Serve until a stop signal, then finish what is under way."""
     from granian.constants import HTTPModes, Interfaces, Loops
     from granian.http import HTTP1Settings
+    from granian.log import LogLevels
     from granian.server import Server
 
+    from petstore.app import is_for_person
+    from petstore.logs import configure_logging
+
+    configure_logging(for_person=is_for_person(settings))
     server = Server(
         "petstore",
         address=settings.host,
@@ -84,7 +90,9 @@ def run(settings: Settings) -> None:
         websockets=False,
         respawn_failed_workers=True,
         workers_kill_timeout=settings.stop_seconds,
-        log_dictconfig=_server_logs(),
+        # It logs only what goes wrong, through the log of the service.
+        log_level=LogLevels.warning,
+        log_dictconfig={"handlers": {}, "loggers": {"_granian": {"propagate": True}}},
     )
     server.serve(target_loader=partial(load, settings), wrap_loader=False)
 
@@ -93,15 +101,13 @@ def load(settings: Settings) -> Any:
     """Return the application, in the process that serves it."""
     from petstore.app import serve_settings
 
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Until the server takes them here too, the parent's handlers would swallow them.
+        signal.signal(number, signal.SIG_DFL)
     if sys.platform == "linux":
         # A worker must not outlive a parent that was killed: it would keep the port.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     return serve_settings(settings)
-
-
-def _server_logs() -> dict[str, Any]:
-    """Let the server log only what goes wrong, through the log of the service."""
-    return {"handlers": {}, "loggers": {"_granian": {"level": "WARNING", "propagate": True}}}
 
 
 def _check_port(settings: Settings) -> None:

@@ -1,5 +1,6 @@
 """The settings as options of a command."""
 
+import math
 import types
 from collections.abc import Callable
 from dataclasses import fields
@@ -10,6 +11,28 @@ import click
 from petstore.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Integer(click.IntRange):
+    """An integer within a range."""
+
+    name = "integer"
+
+
+class Number(click.FloatRange):
+    """A number within a range; NaN is within none, though it compares as if it were."""
+
+    name = "number"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number in ``value``."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
+        return number
+
 
 database_option = click.option(
     "--database",
@@ -44,11 +67,11 @@ def settings_options(command: Command) -> Command:
     return command
 
 
-def _type(hint: Any, metadata: types.MappingProxyType[Any, Any]) -> click.ParamType:
+def _type(hint: Any, metadata: types.MappingProxyType[Any, Any]) -> click.ParamType[Any]:
     if hint is int:
-        return click.IntRange(metadata["least"], metadata["most"])
+        return Integer(metadata["least"], metadata["most"])
     if hint is float:
-        return click.FloatRange(metadata["least"], metadata["most"])
+        return Number(metadata["least"], metadata["most"])
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
     return click.STRING

@@ -1,13 +1,13 @@
 """Text and JSON decoded to typed structs, with words for whoever sent something else.
 
-``int()`` takes ``+5``, `` 5``, ``1_0`` and full-width digits, and refuses 4,301 digits with an error
-of its own; an integer here is plain ASCII digits. msgspec alone would skip invalid UTF-8 in members
-it ignores, and take 5.0 for an integer.
+``int()`` takes ``+5``, `` 5``, ``1_0`` and full-width digits, and refuses 4,301 digits with an
+error of its own; an integer here is plain ASCII digits. msgspec alone would skip invalid UTF-8 in
+members it ignores, and take 5.0 for an integer.
 """
 
 import re
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -17,8 +17,9 @@ from petstore.errors import InvalidBody
 T = TypeVar("T")
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}\Z", re.ASCII)
-_NAMED = re.compile(r"`\$\.(\w+)")
-_MISSING = re.compile(r"missing required field `(\w+)`")
+# Anchored, because the message may quote the refused value, which can look like either.
+_NAMED = re.compile(r" - at `\$\.(\w+)[^`]*`\Z")
+_MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 
 
 class _NotAnInteger:
@@ -64,7 +65,7 @@ def number_or_text(text: str, kind: inspect.Type) -> int | str:
     return text
 
 
-def expectation(struct: type[Any], error: msgspec.ValidationError) -> str:
+def expectation(struct: type, error: msgspec.ValidationError) -> str:
     """Return which field of ``struct`` was refused, and what it takes."""
     text = str(error)
     if missing := _MISSING.search(text):
@@ -75,18 +76,18 @@ def expectation(struct: type[Any], error: msgspec.ValidationError) -> str:
 
 
 @cache
-def field_types(struct: type[Any]) -> dict[str, inspect.Type]:
+def field_types(struct: type) -> dict[str, inspect.Type]:
     """Return the type of each field of ``struct``, under its JSON name, less its metadata."""
     return {name: annotated.type for name, annotated in _annotated(struct).items()}
 
 
-def _expected(struct: type[Any], field: str) -> str:
+def _expected(struct: type, field: str) -> str:
     extra = _annotated(struct)[field].extra or {}
     return str(extra["expected"])
 
 
 @cache
-def _annotated(struct: type[Any]) -> dict[str, inspect.Metadata]:
+def _annotated(struct: type) -> dict[str, inspect.Metadata]:
     (info,) = inspect.multi_type_info([struct])
     assert isinstance(info, inspect.StructType)  # noqa: S101 - parameters and bodies are structs
     return {field.encode_name: _metadata(field.type) for field in info.fields}

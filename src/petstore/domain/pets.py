@@ -19,13 +19,16 @@ Int64 = Annotated[
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
 
+# What \s is to Python. To JSON Schema it is another set, so the document must not say \s.
+_WHITE_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+
 PetName = Annotated[
     str,
     Meta(
         min_length=1,
         max_length=255,
         # No U+0000, which PostgreSQL cannot store, and something other than white space.
-        pattern=r"^[^\x00]*[^\s\x00][^\x00]*$",
+        pattern=rf"^[^\x00]*[^\x00{_WHITE_SPACE}][^\x00]*$",
         description="The animal's name.",
         extra={
             "expected": "a string of 1 to 255 characters, not only white space and without U+0000"

@@ -5,7 +5,6 @@ an import that was interrupted is run again and goes on where it stopped: a file
 digest of its content.
 """
 
-import asyncio
 import csv
 import json
 from collections.abc import Callable, Iterator
@@ -63,12 +62,16 @@ async def import_pets(
 ) -> ImportResult:
     """Add the animals of a file, calling back with each refused row and the bytes read so far.
 
+    An import that goes on calls back with the rows refused before, too.
+
     Raises:
         InvalidBody: the file is no table of animals at all.
         Conflict: the same file is being imported by somebody else.
         OSError: the file cannot be read.
         Unavailable: the database is out of reach; run it again to go on.
     """
+    import asyncio  # here, so that `petstore --help` is instant
+
     with path.open("rb") as file:
         digest = file_digest(file, "sha256").digest()
         file.seek(0)
@@ -76,9 +79,11 @@ async def import_pets(
         start, was_complete = await store.write(begin_import(digest, again=again))
         if was_complete:
             return ImportResult(0, 0, start, was_complete=True)
-        for _ in islice(rows, start):
-            pass
         added = refused = 0
+        for row in islice(rows, start):
+            if row.pet is None:
+                on_refused(row)
+                refused += 1
         done, finished = start, False
         while not finished:
             batch = list(islice(rows, _BATCH))
@@ -121,7 +126,10 @@ async def export_pets(
 def _read_csv(file: BinaryIO) -> Iterator[FileRow]:
     lines = _Lines(file)
     reader = csv.reader(lines, strict=True)
-    header = next(reader, [])
+    try:
+        header = next(reader, [])
+    except csv.Error:
+        header = []
     if not {"name", "categoryId"} <= set(header):
         msg = "line 1: expected the names of the columns, name and categoryId among them"
         raise InvalidBody(msg)
@@ -189,11 +197,14 @@ def _read_json_lines(file: BinaryIO) -> Iterator[FileRow]:
 
 def _csv_writer(file: TextIO) -> Callable[[Pet], Any]:
     writer = csv.writer(file, lineterminator="\n")
+    # Python writes a lone carriage return without quotes, and could not read it back.
+    quoting = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow(COLUMNS)
 
     def write(pet: Pet) -> None:
         status = "" if pet.status is UNSET else pet.status
-        writer.writerow((pet.id, pet.name, pet.categoryId, status))
+        chosen = quoting if "\r" in pet.name else writer
+        chosen.writerow((pet.id, pet.name, pet.categoryId, status))
 
     return write
 

@@ -1,8 +1,9 @@
 """What a key has used and may still use."""
 
 from datetime import UTC, date, datetime, timedelta
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from petstore.clock import DAY, Clock
 from petstore.domain.api_keys import ApiKey
@@ -36,7 +37,7 @@ class Usage(Struct, frozen=True):
     plan: PlanName
     minute: UsageWindow
     day: UsageWindow
-    bannedUntil: datetime | None  # noqa: N815 - JSON names are in camel case
+    bannedUntil: Annotated[datetime, Meta(tz=True)] | None  # noqa: N815 - JSON names are in camel case
     days: list[UsageDay]
 
 

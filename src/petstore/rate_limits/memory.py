@@ -82,5 +82,6 @@ class MemoryLimiter:
 
     def _forget_idle(self) -> None:
         now = self._clock()
-        if not self._unsaved and now >= self._older_since + _GENERATION:
-            self._older, self._states, self._older_since = self._states, {}, now
+        if now >= self._older_since + _GENERATION:
+            # What came in during the save is nowhere else yet: it stays.
+            self._older, self._states, self._older_since = self._states, dict(self._unsaved), now

@@ -41,6 +41,22 @@ class Store(Protocol):
         """Finish the units of work under way and disconnect."""
         ...
 
+    async def check(self) -> None:
+        """Return if the database can be read and be written to.
+
+        Raises:
+            Unavailable: it can not.
+        """
+        ...
+
+    async def version(self) -> int:
+        """Return a number that is another one after every commit, whoever made it.
+
+        Raises:
+            Unavailable: the database is out of reach or failing.
+        """
+        ...
+
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT on what has been committed.
 

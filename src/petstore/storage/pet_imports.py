@@ -15,7 +15,8 @@ def begin_import(digest: bytes, *, again: bool) -> Unit[tuple[int, bool]]:
     With ``again``, a file that was finished starts anew.
     """
     yield Statement(
-        "INSERT INTO pet_imports (digest, rows_done) VALUES (?1, 0) ON CONFLICT (digest) DO NOTHING",
+        "INSERT INTO pet_imports (digest, rows_done) VALUES (?1, 0)"
+        " ON CONFLICT (digest) DO NOTHING",
         (digest,),
     )
     if again:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import apsw
 
@@ -20,6 +20,7 @@ from petstore.errors import Unavailable
 from petstore.storage.contract import Row, Statement, T, Unit
 from petstore.storage.migrations import UnusableDatabase, migrate
 
+_DATA_VERSION = Statement("PRAGMA data_version")
 _LARGEST_GROUP = 256
 _MIGRATION_WAIT = 10_000
 _FAULTS = (
@@ -37,6 +38,8 @@ _FAULTS = (
     apsw.ReadOnlyError,
 )
 
+_Waiting: TypeAlias = tuple[Unit[Any], asyncio.Future[Any]]
+
 
 class SqliteStore:
     """A store in the file ``path``; a write is refused after ``patience`` milliseconds."""
@@ -44,7 +47,7 @@ class SqliteStore:
     def __init__(self, path: Path, patience: int = 1500) -> None:
         self._path = path
         self._patience = patience
-        self._waiting: deque[tuple[Unit[Any], asyncio.Future[Any]]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._group: asyncio.Task[None] | None = None
 
     def migrate(self) -> None:
@@ -82,7 +85,10 @@ class SqliteStore:
             self._reader = apsw.Connection(str(self._path), flags=flags)
             self._reader.set_busy_timeout(self._patience)
             self._reader.pragma("query_only", "on")
-        self._cursor = self._reader.cursor()
+        self._inode = self._path.stat().st_ino
+        # One cursor each: making one for every statement costs as much as a small statement.
+        self._read = self._reader.cursor().execute
+        self._write = self._writer.cursor().execute
         self._thread = ThreadPoolExecutor(1, "sqlite-commit")
 
     async def close(self) -> None:
@@ -93,6 +99,24 @@ class SqliteStore:
         self._reader.close()
         self._writer.close()
 
+    async def check(self) -> None:
+        """Return if the file is still there and can be read.
+
+        Raises:
+            Unavailable: it is not, or can not.
+        """
+        self._check_file()
+        await self.version()
+
+    async def version(self) -> int:
+        """Return SQLite's data version, which every commit to the file changes.
+
+        Raises:
+            Unavailable: the file is out of reach or failing.
+        """
+        ((version,),) = await self.read(_DATA_VERSION)
+        return int(version)
+
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT on what has been committed.
 
@@ -100,7 +124,7 @@ class SqliteStore:
             Unavailable: the file is out of reach or failing.
         """
         try:
-            return self._cursor.execute(statement.sql, statement.parameters).fetchall()
+            return self._read(statement.sql, statement.parameters).fetchall()
         except _FAULTS as error:
             raise _unavailable(error) from error
 
@@ -115,23 +139,22 @@ class SqliteStore:
         self._waiting.append((unit, done))
         if self._group is None:
             self._group = asyncio.create_task(self._commit_groups())
-        try:
-            async with asyncio.timeout(self._patience / 1000):
-                return await done
-        except TimeoutError:
-            msg = "the database did not confirm the change in time"
-            raise Unavailable(msg) from None
+        return await done
 
     async def _commit_groups(self) -> None:
         try:
             while self._waiting:
+                # Requests that are ready to write join the group: larger groups, fewer fsyncs.
+                await asyncio.sleep(0)
                 size = min(len(self._waiting), _LARGEST_GROUP)
                 await self._commit([self._waiting.popleft() for _ in range(size)])
         finally:
             self._group = None
 
-    async def _commit(self, group: list[tuple[Unit[Any], asyncio.Future[Any]]]) -> None:
+    async def _commit(self, group: list[_Waiting]) -> None:
+        loop = asyncio.get_running_loop()
         outcomes: list[tuple[asyncio.Future[Any], Any]] = []
+        self._watch(group)
         try:
             with _faults():
                 await self._begin()
@@ -139,33 +162,55 @@ class SqliteStore:
                     # A caller who was told 503 meanwhile must not find the change made.
                     if not done.done():
                         outcomes.append((done, self._run(unit)))
-                await asyncio.get_running_loop().run_in_executor(
-                    self._thread, self._writer.execute, "COMMIT"
-                )
+                await loop.run_in_executor(self._thread, self._write, "COMMIT")
         except BaseException as error:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
             outcomes = [(done, error) for _, done in group]
+            if self._writer.in_transaction:
+                self._write("ROLLBACK")
             if not isinstance(error, Exception):
                 raise
         finally:
+            self._deadline.cancel()
             for done, outcome in outcomes:
                 _settle(done, outcome)
 
+    def _watch(self, group: list[_Waiting]) -> None:
+        """Look after ``group`` again and again, as long as it is not done."""
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(self._patience / 1000, self._give_up, group)
+
+    def _give_up(self, group: list[_Waiting]) -> None:
+        """Tell everybody who waits that the disk is too slow; units not yet run will not be."""
+        self._watch(group)
+        error = Unavailable("the database did not confirm the change in time")
+        for _, done in (*group, *self._waiting):
+            _settle(done, error)
+
     async def _begin(self) -> None:
         """Take the write lock, waiting for another process's transaction in the thread."""
+        self._check_file()
         try:
             self._writer.set_busy_timeout(0)
-            self._writer.execute("BEGIN IMMEDIATE")
+            self._write("BEGIN IMMEDIATE")
         except apsw.BusyError:
             self._writer.set_busy_timeout(self._patience)
             await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._writer.execute, "BEGIN IMMEDIATE"
+                self._thread, self._write, "BEGIN IMMEDIATE"
             )
+
+    def _check_file(self) -> None:
+        """Refuse a file that was deleted or replaced: what is written to it would be lost."""
+        try:
+            found = self._path.stat().st_ino
+        except OSError as error:
+            raise _unavailable(error) from error
+        if found != self._inode:
+            msg = f"{self._path} was replaced while in use: restart the service"
+            raise Unavailable(msg)
 
     def _run(self, unit: Unit[Any]) -> Any:
         """Run one unit in its savepoint; return its result, or the error that undid it."""
-        execute = self._writer.execute
+        execute = self._write
         execute("SAVEPOINT unit")
         try:
             statement = next(unit)

@@ -50,7 +50,8 @@ def _upgrade(connection: apsw.Connection, scripts: list[str]) -> None:
 
 def _refuse_foreign(connection: apsw.Connection) -> None:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
-    if tables and connection.pragma("application_id") != _APPLICATION_ID:
+    in_use = tables or connection.pragma("user_version")
+    if in_use and connection.pragma("application_id") != _APPLICATION_ID:
         msg = "the database was made by another program, not by petstore"
         raise UnusableDatabase(msg)
 

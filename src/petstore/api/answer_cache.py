@@ -1,0 +1,43 @@
+"""Answers that are good until the database changes."""
+
+from collections.abc import Awaitable, Callable
+
+from petstore.api.messages import Answer
+from petstore.storage.contract import Store
+
+_LARGEST = 8 * 1024 * 1024
+_OVERHEAD = 512
+
+
+class AnswerCache:
+    """The answers to queries since the last change to the database.
+
+    One is taken from here only while the database is at the version it was read at, so it is never
+    stale, whoever made the change. Callers choose what is asked, so the bytes kept are bounded.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._version = -1
+        self._answers: dict[bytes, Answer] = {}
+        self._room = _LARGEST
+
+    async def of(self, query: bytes, read: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return the answer to ``query``, which ``read`` makes if there is none yet.
+
+        Raises:
+            Unavailable: the database is out of reach.
+            PetstoreError: what ``read`` raises.
+        """
+        version = await self._store.version()
+        if version != self._version:
+            self._version, self._answers, self._room = version, {}, _LARGEST
+        answers = self._answers
+        answer = answers.get(query)
+        if answer is None:
+            answer = await read()
+            size = len(query) + len(answer.body) + _OVERHEAD
+            if size <= self._room:
+                self._room -= size
+                answers[query] = answer
+        return answer
