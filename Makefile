@@ -4,13 +4,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TESTERS ?= auto
+# Absolute, for the processes that tests start in folders of their own.
+export COVERAGE_FILE := $(CURDIR)/.coverage/data
 
 .PHONY: serve test lint bench lock clean
 
 serve: .venv/installed
 	@exec $(BIN)/petstore serve --demo
 
-test: lint
+test: lint .venv/browser
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m pytest -n $(TESTERS) --dist worksteal
 	@$(BIN)/python -m coverage combine --quiet
@@ -47,3 +49,15 @@ clean:
 .venv/installed-dev: requirements-dev.lock .venv/installed
 	$(PIP) install --require-hashes --requirement requirements-dev.lock
 	@touch $@
+
+# The browser of one test: what the machine has, else Debian's package, else Playwright's download.
+.venv/browser: .venv/installed-dev
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+	  || command -v google-chrome >/dev/null || $(MAKE) --no-print-directory fetch-browser
+	@touch $@
+
+.PHONY: fetch-browser
+fetch-browser:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+	else $(BIN)/playwright install --only-shell chromium; fi

@@ -44,6 +44,13 @@ class InvalidBody(PetstoreError):
     code = "invalid_body"
 
 
+class IncompleteBody(PetstoreError):
+    """The body ended before it was whole, or its chunks are malformed (RFC 9112 section 8)."""
+
+    status = 400
+    code = "incomplete_body"
+
+
 class MissingKey(PetstoreError):
     """No API key came with the request."""
 

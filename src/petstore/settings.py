@@ -83,7 +83,13 @@ class Settings:
         10, "A connection whose request head is not here by then is closed.", least=0.1, most=3600
     )
     stop_seconds: int = _setting(
-        10, "How long requests under way may take to finish at a stop.", least=1, most=3600
+        10,
+        "How long a stop takes at most; a second before, requests still under way are cut off.",
+        least=2,
+        most=3600,
+    )
+    connections: int = _setting(
+        20_000, "How many connections each process serves at a time.", least=1, most=1_000_000
     )
     database_seconds: float = _setting(
         1.5, "A change the database has not confirmed by then gets 503.", least=0.1, most=3600

@@ -13,4 +13,4 @@ class ManualClock:
         return self.now
 
     def advance(self, seconds: float) -> None:
-        self.now += int(seconds * SECOND)
+        self.now += round(seconds * SECOND)

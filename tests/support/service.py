@@ -1,7 +1,7 @@
 """The service in this process: the real application on a real SQLite file, driven by httpx."""
 
 import io
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,12 +78,10 @@ async def running_service(
     store.migrate()
     limiter = create_limiter(chosen, store, clock)
     log = io.BytesIO()
-    app = create_app(
-        chosen, store, limiter, RequestLog(log, clock, for_person=False), clock
-    )
+    app = create_app(chosen, store, limiter, RequestLog(log, clock, for_person=False), clock)
     async with app.lifespan():
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://petstore.test") as client:
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://petstore.test"
+        ) as client:
             yield Service(client, clock, store, limiter, chosen, log)
-
-

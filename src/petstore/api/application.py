@@ -9,14 +9,22 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from petstore.api.authentication import authenticate, require_scope
 from petstore.api.bodies import BodyReader
 from petstore.api.client_address import Network, client_address
 from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_answer
 from petstore.api.deprecation_headers import check_sunset, deprecation_headers
-from petstore.api.messages import Answer, Headers, Request, Scope, error_answer
+from petstore.api.messages import (
+    Answer,
+    Headers,
+    Receive,
+    Request,
+    Scope,
+    Send,
+    error_answer,
+)
 from petstore.api.operation import Call, Operation, Services
 from petstore.api.parameters import Query, decode_path_id, decode_query
 from petstore.api.rate_limit_headers import rate_limit_headers, refusal
@@ -38,8 +46,6 @@ from petstore.operations.api_keys import KeyRing
 from petstore.rate_limits.contract import Decision
 
 Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
-Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
-Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
@@ -216,8 +222,7 @@ class Application:
             headers += rate_limit_headers(decision, self._services.clock())
         if exchange.operation is not None and exchange.operation.deprecation is not None:
             headers += deprecation_headers(exchange.operation.deprecation)
-        if self._rules.allowed_origins:
-            headers += cross_origin_headers(exchange.request, self._rules.allowed_origins)
+        headers += cross_origin_headers(exchange.request, self._rules.allowed_origins)
         return headers
 
     async def _look(self, exchange: Exchange) -> Decision:

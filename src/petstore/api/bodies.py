@@ -2,25 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
-from petstore.api.messages import Request
+from petstore.api.messages import Receive, Request
 from petstore.errors import (
     ContentTooLarge,
-    PetstoreError,
+    IncompleteBody,
     RequestTimeout,
     UnsupportedMediaType,
 )
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-
-
-class ClientDisconnected(PetstoreError):
-    """The client went away before its body was whole; nobody is left to be told."""
-
-    status = 400
-    code = "client_disconnected"
 
 
 class BodyReader:
@@ -42,7 +32,7 @@ class BodyReader:
             UnsupportedMediaType: it is not plain ``application/json``.
             ContentTooLarge: it is too long; what is over was not read.
             RequestTimeout: it was not whole in time.
-            ClientDisconnected: the client went away.
+            IncompleteBody: it ended early, or its framing is broken.
         """
         self._check_head(request)
         task = asyncio.current_task()
@@ -86,8 +76,8 @@ class BodyReader:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                msg = "the client disconnected"
-                raise ClientDisconnected(msg)
+                msg = "the body: expected whole; it ended early, or its framing is broken"
+                raise IncompleteBody(msg)
             body += message.get("body", b"")
             if len(body) > self._largest:
                 raise self._too_large()

@@ -23,7 +23,7 @@ def is_preflight(request: Request, allowed: Collection[str]) -> bool:
     return (
         request.method == "OPTIONS"
         and b"access-control-request-method" in request.fields
-        and bool(cross_origin_headers(request, allowed))
+        and _allowed_origin(request, allowed) is not None
     )
 
 
@@ -34,8 +34,15 @@ def preflight_answer(methods: list[str]) -> Answer:
 
 
 def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:
-    """Return what lets a page of an allowed origin read the answer; nothing for any other."""
-    origin = request.fields.get(b"origin")
-    if origin is None or not ("*" in allowed or origin.decode("latin-1") in allowed):
-        return []
+    """Return what lets a page of an allowed origin read the answer, and what keeps caches right."""
+    origin = _allowed_origin(request, allowed)
+    if origin is None:
+        return [_VARY] if allowed else []
     return [(b"access-control-allow-origin", origin), _EXPOSED, _VARY]
+
+
+def _allowed_origin(request: Request, allowed: Collection[str]) -> bytes | None:
+    origin = request.fields.get(b"origin")
+    if origin is not None and ("*" in allowed or origin.decode("latin-1") in allowed):
+        return origin
+    return None

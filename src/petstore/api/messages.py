@@ -1,5 +1,6 @@
 """A request as it came, and the answer to it."""
 
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -7,7 +8,11 @@ import msgspec
 from petstore.errors import PetstoreError
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
-Scope: TypeAlias = dict[str, Any]
+
+# What passes between the server and an application (ASGI specification, version 3.0).
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON = (b"content-type", b"application/json")
 

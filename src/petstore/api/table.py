@@ -20,6 +20,7 @@ from petstore.domain.pets import NewPet, Pet
 from petstore.errors import (
     ContentTooLarge,
     Gone,
+    IncompleteBody,
     InvalidBody,
     InvalidParameter,
     NotFound,
@@ -31,7 +32,7 @@ from petstore.operations.usage import Usage
 BASE = "/v1"
 
 _PET = {"id": 7, "name": "Bella", "categoryId": 1, "status": "available"}
-_BODY_ERRORS = (InvalidBody, RequestTimeout, ContentTooLarge, UnsupportedMediaType)
+_BODY_ERRORS = (InvalidBody, IncompleteBody, RequestTimeout, ContentTooLarge, UnsupportedMediaType)
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(

@@ -1,6 +1,7 @@
 """``petstore serve``."""
 
 import ctypes
+import resource
 import signal
 import socket
 import sys
@@ -15,6 +16,7 @@ from petstore.clock import SECOND
 from petstore.settings import Settings
 
 _LARGEST_HEAD = 64 * 1024
+_OTHER_FILES = 100
 _PR_SET_PDEATHSIG = 1
 
 
@@ -89,12 +91,26 @@ def run(settings: Settings) -> None:
         ),
         websockets=False,
         respawn_failed_workers=True,
-        workers_kill_timeout=settings.stop_seconds,
+        backpressure=_room_for(settings.connections),
+        workers_kill_timeout=settings.stop_seconds - 1,
         # It logs only what goes wrong, through the log of the service.
         log_level=LogLevels.warning,
         log_dictconfig={"handlers": {}, "loggers": {"_granian": {"propagate": True}}},
     )
     server.serve(target_loader=partial(load, settings), wrap_loader=False)
+
+
+def _room_for(connections: int) -> int:
+    """Raise the limit of open files to what ``connections`` need; return how many it has room for.
+
+    At the limit new callers wait; so a few that never read their answers could keep all out.
+    """
+    needed = connections + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return min(connections, soft - _OTHER_FILES)
 
 
 def load(settings: Settings) -> Any:

@@ -1,11 +1,12 @@
 """Text and JSON decoded to typed structs, with words for whoever sent something else.
 
 ``int()`` takes ``+5``, `` 5``, ``1_0`` and full-width digits, and refuses 4,301 digits with an
-error of its own; an integer here is plain ASCII digits. msgspec alone would skip invalid UTF-8 in
-members it ignores, and take 5.0 for an integer.
+error of its own; an integer in text is plain ASCII digits. msgspec alone would skip invalid UTF-8
+in members it ignores, and take 9007199254740993.0 for the integer before it.
 """
 
 import re
+from decimal import Decimal
 from functools import cache
 from typing import TypeVar
 
@@ -16,20 +17,33 @@ from petstore.errors import InvalidBody
 
 T = TypeVar("T")
 
+_LARGEST_EXPONENT = 18
 _INTEGER = re.compile(r"-?[0-9]{1,19}\Z", re.ASCII)
 # Anchored, because the message may quote the refused value, which can look like either.
 _NAMED = re.compile(r" - at `\$\.(\w+)[^`]*`\Z")
 _MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 
 
-class _NotAnInteger:
-    """Stands for a JSON number with a fraction or an exponent, which no field takes."""
-
-    def __init__(self, text: str) -> None:
-        """Forget ``text``: converting it could cost more than the rest of the body."""
+class _NoInteger:
+    """Stands for a JSON number that is none of the integers of 64 bits."""
 
 
-_decode = msgspec.json.Decoder(float_hook=_NotAnInteger).decode
+def _integer(text: str) -> int | _NoInteger:
+    """Return the integer that ``5.0`` or ``5e0`` is to JSON Schema, exactly.
+
+    The magnitude is looked at first: 1e999999999 is a short text for gigabytes of digits.
+    """
+    try:
+        number = Decimal(text)
+    except ArithmeticError:  # the exponent itself is beyond 64 bits
+        return _NoInteger()
+    too_large = number != 0 and number.adjusted() > _LARGEST_EXPONENT
+    if too_large or number != number.to_integral_value():
+        return _NoInteger()
+    return int(number)
+
+
+_decode = msgspec.json.Decoder(float_hook=_integer).decode
 
 
 def decode_json(text: bytes, into: type[T]) -> T:

@@ -83,5 +83,5 @@ class MemoryLimiter:
     def _forget_idle(self) -> None:
         now = self._clock()
         if now >= self._older_since + _GENERATION:
-            # What came in during the save is nowhere else yet: it stays.
-            self._older, self._states, self._older_since = self._states, dict(self._unsaved), now
+            # What is dropped is saved: by the save that just ended, at the latest.
+            self._older, self._states, self._older_since = self._states, {}, now

@@ -1,0 +1,264 @@
+"""What every request passes, in which order, and what every response carries."""
+
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import apsw
+import httpx
+import pytest
+
+from support.error_body import assert_error
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"name": "Bella", "categoryId": 1}
+TOO_LARGE = b"x" * 65537
+UNKNOWN_TOKEN = "ps_live_0000000000000000000000000000000000JNFrbC"
+RATE_LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+
+
+# The order of checks: each test breaks two rules and shows which is judged first.
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/v1/unknown"), ("GET", "/v1"), ("PUT", "/v1/pets")]
+)
+async def test_the_key_is_judged_before_path_and_method(
+    service: Service, method: str, path: str
+) -> None:
+    response = await service.request(method, path, UNKNOWN_TOKEN)
+    assert_error(response, 401, "invalid_api_key")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/v1/unknown"), ("PUT", "/v1/pets"), ("POST", "/v1/pets"), ("GET", "/v1/pets/x")],
+)
+async def test_the_limit_is_judged_before_all_that_follows(
+    service: Service, method: str, path: str
+) -> None:
+    key = await service.issue(per_minute=1, scopes=frozenset({"pets:read"}))
+    await service.request("GET", "/v1/pets", key.token)
+    response = await service.request(method, path, key.token)
+    assert_error(response, 429, "rate_limit_exceeded")
+
+
+async def test_a_limited_address_is_told_so_before_that_its_key_is_missing(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+        assert_error(await service.request("GET", "/v1/unknown"), 429, "rate_limit_exceeded")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [("GET", "/v1/unknown", 404, "not_found"), ("PUT", "/v1/pets", 405, "method_not_allowed")],
+)
+async def test_path_and_method_are_judged_before_the_scope(
+    service: Service, method: str, path: str, status: int, code: str
+) -> None:
+    key = await service.issue(scopes=frozenset({"keys:admin"}))
+    assert_error(await service.request(method, path, key.token), status, code)
+
+
+@pytest.mark.parametrize(
+    ("headers", "content"),
+    [({"Content-Type": "text/plain"}, b"{}"), ({}, TOO_LARGE), ({}, b"no JSON")],
+    ids=["media type", "size", "body"],
+)
+async def test_the_scope_is_judged_before_the_body(
+    service: Service, headers: dict[str, str], content: bytes
+) -> None:
+    key = await service.issue(scopes=frozenset({"pets:read"}))
+    response = await service.request(
+        "POST", "/v1/pets", key.token, headers=headers, content=content
+    )
+    assert_error(response, 403, "missing_scope")
+
+
+async def test_the_scope_is_judged_before_the_resource(service: Service) -> None:
+    key = await service.issue(scopes=frozenset({"pets:write"}))
+    for path in ("/v1/pets/7", "/v1/pets/x", "/v1/pets?limit=0"):
+        assert_error(await service.request("GET", path, key.token), 403, "missing_scope")
+
+
+@pytest.mark.parametrize("content", [TOO_LARGE, b"no JSON"], ids=["size", "body"])
+async def test_the_media_type_is_judged_before_size_and_body(
+    service: Service, content: bytes
+) -> None:
+    key = await service.issue()
+    response = await service.request(
+        "POST", "/v1/pets", key.token, headers={"Content-Type": "text/plain"}, content=content
+    )
+    assert_error(response, 415, "unsupported_media_type")
+
+
+async def test_the_size_is_judged_before_the_body(service: Service) -> None:
+    key = await service.issue()
+    response = await service.request("POST", "/v1/pets", key.token, content=TOO_LARGE)
+    assert_error(response, 413, "content_too_large")
+
+
+# The HTTP message itself
+
+
+@pytest.mark.parametrize(
+    "hosts", [[], [("Host", "")], [("Host", "a"), ("Host", "a")]], ids=["none", "empty", "two"]
+)
+async def test_a_request_needs_exactly_one_host(
+    service: Service, hosts: list[tuple[str, str]]
+) -> None:
+    key = await service.issue()
+    request = service.client.build_request("GET", "/v1/pets")
+    headers = [*hosts, ("Authorization", f"Bearer {key.token}")]
+    request.headers = httpx.Headers(headers)
+    assert_error(await service.client.send(request), 400, "invalid_request")
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/v2/pets", "//v1/pets", "/v1x", "/pets"])
+async def test_there_is_nothing_outside_the_base_address(service: Service, path: str) -> None:
+    response = await service.client.get(f"http://petstore.test{path}")
+    assert_error(response, 404, "not_found")
+    assert "X-RateLimit-Limit" not in response.headers
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/v1/openapi.json"])
+@pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE"])
+async def test_what_takes_no_key_is_only_read(service: Service, method: str, path: str) -> None:
+    response = await service.request(method, path)
+    assert_error(response, 405, "method_not_allowed")
+    assert response.headers.get_list("Allow") == ["GET, HEAD"]
+
+
+# The identifier of a request
+
+
+@pytest.mark.parametrize("given", ["a", "A-z_0.9", "x" * 64])
+async def test_a_usable_request_id_comes_back(service: Service, given: str) -> None:
+    for path in ("/v1/pets", "/healthz", "/nothing"):
+        response = await service.request("GET", path, headers={"X-Request-Id": given})
+        assert response.headers.get_list("X-Request-Id") == [given]
+
+
+@pytest.mark.parametrize(
+    "given", ["", "x" * 65, "a b", "a/b", 'a"b', "a\tb", "é", "a\u2028"], ids=repr
+)
+async def test_an_unusable_request_id_is_replaced(service: Service, given: str) -> None:
+    headers = {b"X-Request-Id": given.encode()}
+    response = await service.request("GET", "/v1/pets", headers=headers)
+    (fresh,) = response.headers.get_list("X-Request-Id")
+    assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", fresh)
+    assert fresh != given
+
+
+async def test_two_request_ids_are_replaced(service: Service) -> None:
+    headers = [("X-Request-Id", "a"), ("X-Request-Id", "b")]
+    response = await service.request("GET", "/v1/pets", headers=headers)
+    assert not {"a", "b", "a, b"} & set(response.headers.get_list("X-Request-Id"))
+
+
+async def test_fresh_request_ids_differ(service: Service) -> None:
+    ids = {(await service.request("GET", "/healthz")).headers["X-Request-Id"] for _ in range(20)}
+    assert len(ids) == 20
+
+
+# What every response carries
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "status"),
+    [
+        ("GET", "/v1/pets", {}, 200),
+        ("GET", "/v1/usage", {}, 200),
+        ("GET", "/v1/openapi.json", {}, 200),
+        ("POST", "/v1/pets", {"json": BELLA}, 201),
+        ("POST", "/v1/pets", {"json": {}}, 400),
+        ("GET", "/v1/unknown", {}, 404),
+        ("PUT", "/v1/pets", {}, 405),
+        ("POST", "/v1/pets", {"content": TOO_LARGE}, 413),
+        ("POST", "/v1/pets", {"headers": {"Content-Encoding": "gzip"}}, 415),
+    ],
+)
+async def test_every_response_tells_the_limits_once(
+    service: Service, method: str, path: str, options: dict[str, Any], status: int
+) -> None:
+    key = await service.issue("pro")
+    response = await service.request(method, path, key.token, **options)
+    assert response.status_code == status
+    for name in (*RATE_LIMIT_HEADERS, "RateLimit", "RateLimit-Policy", "X-Request-Id"):
+        assert len(response.headers.get_list(name)) == 1
+    assert response.headers["X-RateLimit-Limit"] == "300"
+
+
+@pytest.mark.parametrize("path", ["/v1/pets", "/v1/unknown", "/v1/openapi.json", "/v1%2Fpets"])
+async def test_without_a_key_the_limits_are_those_of_the_address(
+    service: Service, path: str
+) -> None:
+    response = await service.request("GET", path)
+    assert response.headers.get_list("X-RateLimit-Limit") == ["300"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/pets", "/v1/pets/1", "/v1/pets/9", "/v1/usage", "/v1/openapi.json", "/healthz"]
+)
+async def test_head_answers_as_get_without_the_body(service: Service, path: str) -> None:
+    key = await service.issue()
+    await service.request("POST", "/v1/pets", key.token, json=BELLA)
+    got = await service.request("GET", path, key.token)
+    headed = await service.request("HEAD", path, key.token)
+    assert headed.content == b""
+    assert headed.status_code == got.status_code
+    assert headed.headers["Content-Length"] == str(len(got.content))
+    assert headed.headers["Content-Type"] == got.headers["Content-Type"]
+
+
+async def test_head_answers_where_there_is_no_key(service: Service) -> None:
+    response = await service.request("HEAD", "/v1/pets")
+    assert response.status_code == 401
+    assert response.content == b""
+
+
+# Faults of the service itself
+
+
+@pytest.fixture
+async def without_pets(service: Service, database: Path) -> Service:
+    """A service that has lost its table of animals."""
+    with apsw.Connection(str(database)) as connection:
+        connection.execute("DROP TABLE pets")
+    return service
+
+
+async def test_a_fault_says_nothing_of_the_service_to_the_user(without_pets: Service) -> None:
+    key = await without_pets.issue()
+    response = await without_pets.request("GET", "/v1/pets", key.token)
+    message = assert_error(response, 500, "internal_error")
+    assert "pets" not in message
+    assert "Traceback" not in response.text
+    assert response.headers.get_list("X-RateLimit-Limit") == ["2147483647"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_fault_leaves_one_traceback_in_the_log(
+    without_pets: Service, caplog: pytest.LogCaptureFixture, method: str
+) -> None:
+    key = await without_pets.issue()
+    response = await without_pets.request(method, "/v1/pets", key.token, json=BELLA)
+    assert_error(response, 500, "internal_error")
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.exc_info is not None
+    assert response.headers["X-Request-Id"] in record.getMessage()
+
+
+async def test_a_fault_of_the_limits_still_carries_the_error_body(
+    service: Service, database: Path
+) -> None:
+    with apsw.Connection(str(database)) as connection:
+        connection.execute("DROP TABLE rate_limits")
+    key = await service.issue()
+    response = await service.request("GET", "/v1/pets", key.token)
+    assert_error(response, 500, "internal_error")
+    assert len(response.headers.get_list("X-RateLimit-Limit")) == 1

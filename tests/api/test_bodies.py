@@ -1,0 +1,320 @@
+"""Request bodies: what is taken, and in which size and time."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from petstore.api.bodies import BodyReader
+from petstore.api.messages import Request
+from support.error_body import assert_error
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+BELLA = b'{"name":"Bella","categoryId":1}'
+LARGEST = 65536
+BARE = {"method": "POST", "raw_path": b"/v1/pets", "query_string": b"", "client": ("::1", 1)}
+
+
+def padded(size: int) -> bytes:
+    """Return a valid animal in exactly ``size`` bytes."""
+    return BELLA + b" " * (size - len(BELLA))
+
+
+async def in_pieces(content: bytes, size: int = 1000) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), size):
+        yield content[start : start + size]
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "",
+        "text/plain",
+        "text/json",
+        "application/jsonx",
+        "application/problem+json",
+        "application/merge-patch+json",
+        "application/x-www-form-urlencoded",
+        "application",
+        "application/json, application/json",
+        "*/*",
+    ],
+)
+async def test_another_media_type_is_refused(service: Service, media_type: str) -> None:
+    key = await service.issue()
+    response = await service.request(
+        "POST", "/v1/pets", key.token, headers={"Content-Type": media_type}, content=BELLA
+    )
+    message = assert_error(response, 415, "unsupported_media_type")
+    assert "Content-Type: expected application/json" in message
+
+
+async def test_two_media_types_are_refused(service: Service) -> None:
+    key = await service.issue()
+    headers = [("Content-Type", "application/json"), ("Content-Type", "application/json")]
+    response = await service.request("POST", "/v1/pets", key.token, headers=headers, content=BELLA)
+    assert_error(response, 415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "identity", ""])
+async def test_an_encoded_body_is_refused(service: Service, encoding: str) -> None:
+    key = await service.issue()
+    headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+    response = await service.request("POST", "/v1/pets", key.token, headers=headers, content=BELLA)
+    assert "Content-Encoding" in assert_error(response, 415, "unsupported_media_type")
+
+
+async def test_a_body_one_byte_too_large_is_refused(service: Service) -> None:
+    key = await service.issue()
+    response = await service.request("POST", "/v1/pets", key.token, content=padded(LARGEST + 1))
+    assert "65536" in assert_error(response, 413, "content_too_large")
+
+
+async def test_a_body_without_a_length_is_refused_once_it_is_too_large(service: Service) -> None:
+    key = await service.issue()
+    sent = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            sent.append(1000)
+            yield b" " * 1000
+
+    response = await service.request("POST", "/v1/pets", key.token, content=endless())
+    assert_error(response, 413, "content_too_large")
+    assert sum(sent) <= LARGEST + 1000
+
+
+@pytest.mark.parametrize("length", ["65537", "9" * 18, "9" * 30, "0" * 30 + "65537"])
+async def test_a_length_over_the_limit_is_refused_whatever_comes(
+    service: Service, length: str
+) -> None:
+    key = await service.issue()
+    response = await service.request(
+        "POST", "/v1/pets", key.token, headers={"Content-Length": length}, content=padded(65537)
+    )
+    assert_error(response, 413, "content_too_large")
+
+
+async def test_a_smaller_limit_can_be_set(database: Path) -> None:
+    async with running_service(database, body_bytes=1024) as service:
+        key = await service.issue()
+        response = await service.request("POST", "/v1/pets", key.token, content=padded(1025))
+        assert "1024" in assert_error(response, 413, "content_too_large")
+        response = await service.request("POST", "/v1/pets", key.token, content=padded(1024))
+        assert response.status_code == 201
+
+
+async def test_a_body_that_does_not_arrive_in_time_is_refused(database: Path) -> None:
+    async def stalled() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(60)
+
+    async with running_service(database, body_seconds=0.05) as service:
+        key = await service.issue()
+        response = await service.request("POST", "/v1/pets", key.token, content=stalled())
+        message = assert_error(response, 408, "request_timeout")
+        assert "0.05 seconds" in message
+
+
+async def test_a_body_that_drips_does_not_outlast_its_time(database: Path) -> None:
+    async def dripping() -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)
+
+    async with running_service(database, body_seconds=0.05) as service:
+        key = await service.issue()
+        response = await service.request("POST", "/v1/pets", key.token, content=dripping())
+        assert_error(response, 408, "request_timeout")
+
+
+async def test_a_body_still_in_time_is_waited_for_until_its_caller_gives_up() -> None:
+    async def nothing() -> dict[str, Any]:
+        return await asyncio.Future()
+
+    reader = BodyReader(LARGEST, 60)
+    request = Request({**BARE, "headers": []})
+    reading = asyncio.create_task(reader.read(request, nothing))
+    await asyncio.sleep(0)
+    await reader.end_late()
+    await asyncio.sleep(0)
+    assert not reading.done()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+
+@pytest.mark.parametrize("size", [LARGEST - 1, LARGEST])
+async def test_a_body_up_to_the_limit_is_taken(service: Service, size: int) -> None:
+    key = await service.issue()
+    whole = await service.request("POST", "/v1/pets", key.token, content=padded(size))
+    assert whole.status_code == 201
+    pieces = await service.request("POST", "/v1/pets", key.token, content=in_pieces(padded(size)))
+    assert pieces.status_code == 201
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "application/json",
+        "APPLICATION/JSON; charset=utf-8",
+        "application/json;charset=latin-1",
+        "application/json ; a=b; c",
+        " application/json",
+    ],
+)
+async def test_json_is_taken_whatever_its_case_and_parameters(
+    service: Service, media_type: str
+) -> None:
+    key = await service.issue()
+    response = await service.request(
+        "POST", "/v1/pets", key.token, headers={"Content-Type": media_type}, content=BELLA
+    )
+    assert response.status_code == 201
+
+
+async def test_a_body_without_a_media_type_is_taken_as_json(service: Service) -> None:
+    key = await service.issue()
+    response = await service.request("POST", "/v1/pets", key.token, content=BELLA)
+    assert "Content-Type" not in response.request.headers
+    assert response.status_code == 201
+
+
+# JSON
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b" ",
+        b"null",
+        b"1",
+        b'"a"',
+        b"[]",
+        b"[" + BELLA + b"]",
+        b"{",
+        BELLA[:-1],
+        BELLA + b"x",
+        BELLA + b"\0",
+        BELLA + BELLA,
+        b"\xef\xbb\xbf" + BELLA,
+        BELLA.decode().encode("utf-16"),
+        BELLA.replace(b'"', b"'"),
+        BELLA.replace(b"}", b",}"),
+        BELLA.replace(b"}", b',"x":NaN}'),
+        BELLA.replace(b"}", b',"x":Infinity}'),
+        BELLA.replace(b"}", b',"x":\xff}'),
+        BELLA.replace(b"}", b',"x":"\xff"}'),
+        BELLA.replace(b"}", b',"x":"\xc0\x80"}'),
+        BELLA.replace(b"}", b',"x":"\xed\xa0\x80"}'),
+        BELLA.replace(b"}", b',"\xff":1}'),
+        BELLA.replace(b"}", b',"x":"\\ud800"}'),
+        BELLA.replace(b"}", b',"x":"\n"}'),
+        BELLA.replace(b"}", b',"x":"\\x"}'),
+        BELLA.replace(b"}", b',"x":01}'),
+        BELLA.replace(b"}", b',"x":1.}'),
+        BELLA.replace(b"Bella", b"\xff"),
+        BELLA.replace(b"}", b"} // comment"),
+        b'{"name":"Bella" "categoryId":1}',
+    ],
+    ids=repr,
+)
+async def test_what_is_no_json_object_is_refused(service: Service, text: bytes) -> None:
+    key = await service.issue()
+    response = await service.request("POST", "/v1/pets", key.token, content=text)
+    assert "the body: expected" in assert_error(response, 400, "invalid_body")
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"a":'])
+@pytest.mark.parametrize("depth", [2_000, 10_000])
+async def test_absurd_nesting_is_refused(service: Service, opening: bytes, depth: int) -> None:
+    key = await service.issue()
+    nested = (opening * depth)[: LARGEST - 100]
+    for text in (nested, BELLA[:-1] + b',"x":' + nested):
+        response = await service.request("POST", "/v1/pets", key.token, content=text)
+        assert_error(response, 400, "invalid_body")
+
+
+async def test_a_whole_body_of_brackets_is_refused(service: Service) -> None:
+    key = await service.issue()
+    response = await service.request("POST", "/v1/pets", key.token, content=b"[" * LARGEST)
+    assert_error(response, 400, "invalid_body")
+
+
+@pytest.mark.parametrize("count", [19, 20, 400, 4_000, 5_000, 60_000])
+@pytest.mark.parametrize("sign", [b"", b"-"])
+async def test_a_number_outside_int64_is_refused(service: Service, count: int, sign: bytes) -> None:
+    key = await service.issue()
+    text = b'{"name":"Bella","categoryId":%s}' % (sign + b"9" * count)
+    response = await service.request("POST", "/v1/pets", key.token, content=text)
+    assert_error(response, 400, "invalid_body")
+
+
+async def test_a_number_of_absurd_length_is_refused_in_an_unknown_member_too(
+    service: Service,
+) -> None:
+    key = await service.issue()
+    text = BELLA[:-1] + b',"x":%s}' % (b"9" * 60_000)
+    response = await service.request("POST", "/v1/pets", key.token, content=text)
+    assert_error(response, 400, "invalid_body")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '"x":null',
+        '"x":[1,{"y":true}]',
+        '"id":99',
+        '"Name":"other"',
+        '"x":1.5',
+        '"x":1e400',
+        '"x":-' + "9" * 4_000,
+        '"x":' + "1." + "0" * 60_000,
+    ],
+    ids=lambda more: str(more)[:20],
+)
+async def test_unknown_members_are_ignored(service: Service, more: str) -> None:
+    key = await service.issue()
+    text = BELLA[:-1] + f",{more}}}".encode()
+    response = await service.request("POST", "/v1/pets", key.token, content=text)
+    assert response.status_code == 201
+    assert response.json() == {"id": 1, "name": "Bella", "categoryId": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name":"Luna","name":"Bella","categoryId":1}',
+        '{"name":5,"name":"Bella","categoryId":"x","categoryId":1}',
+        '{"status":null,"name":"Bella","status":"sold","categoryId":1}',
+    ],
+)
+async def test_of_duplicate_members_the_last_counts(service: Service, text: str) -> None:
+    key = await service.issue()
+    response = await service.request("POST", "/v1/pets", key.token, content=text)
+    assert response.status_code == 201
+    assert response.json()["name"] == "Bella"
+
+
+async def test_of_duplicate_members_an_invalid_last_is_refused(service: Service) -> None:
+    key = await service.issue()
+    text = '{"name":"Bella","categoryId":1,"name":5}'
+    response = await service.request("POST", "/v1/pets", key.token, content=text)
+    assert "name" in assert_error(response, 400, "invalid_body")
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+async def test_every_way_of_writing_a_string_means_the_same(
+    service: Service, *, ascii_only: bool
+) -> None:
+    key = await service.issue()
+    body = {"name": "Zo\u00eb \U0001f436", "categoryId": 1}
+    text = json.dumps(body, ensure_ascii=ascii_only)
+    response = await service.request("POST", "/v1/pets", key.token, content=text)
+    assert response.json() == {"id": 1, **body}

@@ -1,0 +1,158 @@
+"""The limit by address, and whose word on addresses counts."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from petstore.domain.api_keys import new_token
+from support.error_body import assert_error
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+PROXY = ("127.0.0.0/8", "10.0.0.0/8", "fd00::/8")
+
+
+async def remaining(service: Service, *forwarded: str) -> int:
+    """Make a request without a key and return what is left for its address."""
+    headers = [("X-Forwarded-For", value) for value in forwarded]
+    response = await service.request("GET", "/v1/pets", headers=headers)
+    return int(response.headers["X-RateLimit-Remaining"])
+
+
+async def test_300_requests_a_minute_without_a_key_are_all(service: Service) -> None:
+    for _ in range(300):
+        assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+    response = await service.request("GET", "/v1/pets")
+    assert "300" in assert_error(response, 429, "rate_limit_exceeded")
+    assert response.headers["Retry-After"] == "60"
+    assert response.headers["X-RateLimit-Remaining"] == "0"
+    service.clock.advance(60)
+    assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+
+
+@pytest.mark.parametrize(
+    "make_token",
+    [lambda: None, lambda: "x", lambda: new_token("production")],
+    ids=["none", "malformed", "unknown"],
+)
+async def test_invalid_keys_count_against_the_address(
+    database: Path, make_token: Callable[[], str | None]
+) -> None:
+    async with running_service(database, anonymous_per_minute=3) as service:
+        for _ in range(3):
+            response = await service.request("GET", "/v1/pets", make_token())
+            assert response.status_code == 401
+        response = await service.request("GET", "/v1/pets", make_token())
+        assert_error(response, 429, "rate_limit_exceeded")
+
+
+async def test_a_request_without_a_host_counts_against_the_address(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        for status in (400, 429):
+            request = service.client.build_request("GET", "/v1/pets")
+            del request.headers["Host"]
+            assert (await service.client.send(request)).status_code == status
+
+
+async def test_a_valid_key_works_from_a_limited_address(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        key = await service.issue()
+        for _ in range(3):
+            await service.request("GET", "/v1/pets")
+        response = await service.request("GET", "/v1/pets", key.token)
+        assert response.status_code == 200
+        assert response.headers["X-RateLimit-Limit"] == "2147483647"
+
+
+async def test_requests_with_a_valid_key_do_not_use_up_the_address(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        key = await service.issue()
+        for _ in range(5):
+            await service.request("GET", "/v1/x", key.token)
+        assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+
+
+async def test_an_address_is_never_banned(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        for _ in range(60):
+            await service.request("GET", "/v1/pets")
+            service.clock.advance(0.9)
+        service.clock.advance(6)
+        assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+
+
+async def test_what_costs_nothing_does_not_use_up_the_address(service: Service) -> None:
+    for path in ("/v1/openapi.json", "/healthz", "/nothing"):
+        await service.request("GET", path)
+    assert await remaining(service) == 299
+
+
+async def test_the_word_of_a_stranger_on_its_address_does_not_count(service: Service) -> None:
+    assert await remaining(service, "192.0.2.1") == 299
+    assert await remaining(service, "192.0.2.2") == 298
+
+
+async def test_behind_a_trusted_proxy_each_client_has_its_own_limit(database: Path) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        assert await remaining(service, "192.0.2.1") == 299
+        assert await remaining(service, "192.0.2.1") == 298
+        assert await remaining(service, "192.0.2.2") == 299
+        assert await remaining(service) == 299
+
+
+@pytest.mark.parametrize(
+    "forwarded",
+    [
+        ("192.0.2.1",),
+        (" 192.0.2.1 ",),
+        ("198.51.100.9, 192.0.2.1",),
+        ("198.51.100.9,192.0.2.1, 10.1.2.3",),
+        ("198.51.100.9", "192.0.2.1"),
+        ("198.51.100.9", "192.0.2.1", "10.1.2.3, fd00::1"),
+        ("127.0.0.1, 192.0.2.1",),
+        ("nonsense, 192.0.2.1",),
+        ("::ffff:192.0.2.1",),
+        ("::ffff:192.0.2.1, ::ffff:10.1.2.3",),
+    ],
+)
+async def test_the_nearest_address_that_is_no_proxy_counts(
+    database: Path, forwarded: tuple[str, ...]
+) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        await remaining(service, *forwarded)
+        assert await remaining(service, "192.0.2.1") == 298
+
+
+@pytest.mark.parametrize(
+    "forwarded", ["", "unknown", "192.0.2.1, _hidden", "192.0.2.1, ", "192.0.2.1, 300.0.0.1"]
+)
+async def test_what_is_no_address_counts_as_the_proxy_that_sent_it(
+    database: Path, forwarded: str
+) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        await remaining(service, forwarded)
+        assert await remaining(service) == 298
+
+
+async def test_only_proxies_all_the_way_count_as_the_farthest(database: Path) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        await remaining(service, "10.0.0.9, 10.0.0.1")
+        assert await remaining(service, "10.0.0.9") == 298
+
+
+async def test_ipv6_counts_by_its_64_bit_network(database: Path) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        assert await remaining(service, "2001:db8:0:1::1") == 299
+        assert await remaining(service, "2001:db8:0:1:ffff:ffff:ffff:ffff") == 298
+        assert await remaining(service, "2001:DB8:0:1::2%eth0") == 297
+        assert await remaining(service, "2001:db8:0:2::1") == 299
+
+
+async def test_the_table_of_addresses_is_bounded(database: Path) -> None:
+    async with running_service(database, trusted_proxy=PROXY, address_table=10) as service:
+        for n in range(50):
+            await remaining(service, f"192.0.2.{n}")
+        assert await remaining(service, "192.0.2.49") == 298
+        assert await remaining(service, "192.0.2.0") == 299

@@ -1,0 +1,151 @@
+"""The database out of reach: never a false 201, reads where they can, recovery by itself."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from support.error_body import assert_error
+from support.eventually import eventually
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"name": "Bella", "categoryId": 1}
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """Hold the write lock of ``database``, as another program might."""
+    connection = apsw.Connection(str(database))
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+        connection.close()
+
+
+def destroy(database: Path) -> None:
+    """Overwrite ``database`` under the feet of whoever uses it, and make them look again."""
+    connection = apsw.Connection(str(database))
+    connection.pragma("wal_checkpoint(truncate)")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("INSERT INTO pets (name, category_id) VALUES ('last', 1)")
+    with database.open("r+b") as file:
+        file.write(b"\xff" * database.stat().st_size)
+    connection.execute("COMMIT")
+    connection.close()
+
+
+@pytest.fixture
+async def impatient(database: Path) -> AsyncIterator[Service]:
+    """A service that gives its database a tenth of a second."""
+    async with running_service(database, database_seconds=0.1) as service:
+        yield service
+
+
+async def test_a_change_while_the_database_is_locked_gets_503(
+    impatient: Service, database: Path
+) -> None:
+    key = await impatient.issue()
+    with locked(database):
+        response = await impatient.request("POST", "/v1/pets", key.token, json=BELLA)
+        assert_error(response, 503, "service_unavailable")
+        assert response.headers.get_list("Retry-After") == ["1"]
+        assert len(response.headers.get_list("X-RateLimit-Limit")) == 1
+
+
+async def test_by_default_503_comes_within_two_seconds(service: Service, database: Path) -> None:
+    key = await service.issue()
+    with locked(database):
+        started = time.monotonic()
+        responses = await asyncio.gather(
+            *(service.request("POST", "/v1/pets", key.token, json=BELLA) for _ in range(20))
+        )
+        assert time.monotonic() - started < 2
+    assert {response.status_code for response in responses} == {503}
+
+
+async def test_reads_go_on_while_the_database_is_locked(impatient: Service, database: Path) -> None:
+    key = await impatient.issue()
+    await impatient.request("POST", "/v1/pets", key.token, json=BELLA)
+    fresh = await impatient.issue()
+    with locked(database):
+        waiting = asyncio.create_task(impatient.request("POST", "/v1/pets", key.token, json=BELLA))
+        for path in ("/v1/pets", "/v1/pets/1", "/v1/usage", "/readyz"):
+            assert (await impatient.request("GET", path, fresh.token)).status_code == 200
+        assert not waiting.done()
+        assert (await waiting).status_code == 503
+
+
+async def test_what_got_503_is_not_there_and_what_comes_after_is(
+    impatient: Service, database: Path
+) -> None:
+    key = await impatient.issue()
+    with locked(database):
+        await asyncio.gather(
+            *(impatient.request("POST", "/v1/pets", key.token, json=BELLA) for _ in range(5))
+        )
+    response = await impatient.request("POST", "/v1/pets", key.token, json=BELLA)
+    assert response.status_code == 201
+    listed = await impatient.request("GET", "/v1/pets", key.token)
+    assert listed.json() == [response.json()]
+
+
+async def test_counts_kept_while_the_database_was_locked_are_saved(
+    impatient: Service, database: Path
+) -> None:
+    key = await impatient.issue()
+    with locked(database):
+        for _ in range(3):
+            await impatient.request("GET", "/v1/pets", key.token)
+        await asyncio.sleep(0.15)  # long enough for one attempt to save them to fail
+    connection = apsw.Connection(str(database))
+    await eventually(lambda: connection.execute("SELECT day_used FROM rate_limits").get == 3)
+    connection.close()
+
+
+async def test_a_failing_database_gets_503_wherever_it_is_needed(
+    impatient: Service, database: Path
+) -> None:
+    key = await impatient.issue()
+    await impatient.request("POST", "/v1/pets", key.token, json=BELLA)
+    destroy(database)
+    for method, path in [
+        ("GET", "/v1/pets"),
+        ("GET", "/v1/pets/1"),
+        ("GET", "/v1/usage"),
+        ("GET", "/readyz"),
+        ("POST", "/v1/pets"),
+    ]:
+        response = await impatient.request(method, path, key.token, json=BELLA)
+        assert_error(response, 503, "service_unavailable")
+        assert response.headers.get_list("Retry-After") == ["1"]
+        assert str(database) not in response.text
+
+
+async def test_a_failing_database_does_not_make_an_unknown_key_valid_or_invalid(
+    impatient: Service, database: Path
+) -> None:
+    key = await impatient.issue()
+    destroy(database)
+    response = await impatient.request("GET", "/v1/pets", key.token)
+    assert_error(response, 503, "service_unavailable")
+    assert response.headers["X-RateLimit-Limit"] == "300"
+
+
+async def test_what_needs_no_database_answers_while_it_fails(
+    impatient: Service, database: Path
+) -> None:
+    key = await impatient.issue()
+    await impatient.request("GET", "/v1/pets", key.token)
+    destroy(database)
+    assert (await impatient.request("GET", "/healthz")).status_code == 200
+    assert (await impatient.request("GET", "/v1/openapi.json")).status_code == 200
+    assert_error(await impatient.request("GET", "/v1/pets"), 401, "missing_api_key")
+    assert_error(await impatient.request("GET", "/v1/x", key.token), 404, "not_found")

@@ -1,0 +1,197 @@
+"""Query and path parameters."""
+
+import pytest
+
+from support.error_body import assert_error
+from support.service import Service
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "",
+        "0",
+        "101",
+        "-1",
+        "-0",
+        "+5",
+        "%2B5",
+        "%20%35",
+        "5%20",
+        "1_0",
+        "%EF%BC%95",
+        "%D9%A5",
+        "%C2%B2",
+        "5.0",
+        "5e0",
+        "0x5",
+        "five",
+        "null",
+        "true",
+        "5%00",
+        "5%0A",
+        "%FF",
+        "9" * 19,
+        "9" * 4_000,
+        "1" + "0" * 4_300,
+    ],
+    ids=lambda limit: repr(limit[:20]),
+)
+async def test_a_limit_that_is_no_integer_from_1_to_100_is_refused(
+    service: Service, limit: str
+) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/pets?limit={limit}", key.token)
+    message = assert_error(response, 400, "invalid_parameter")
+    assert message == "limit: expected an integer from 1 to 100, in plain digits"
+
+
+@pytest.mark.parametrize("limit", ["1", "100", "005", "%35"])
+async def test_a_limit_from_1_to_100_is_taken(service: Service, limit: str) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/pets?limit={limit}", key.token)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("status", ["", "lost", "Available", "available%20", "null", "%FF"])
+async def test_an_unknown_status_is_refused(service: Service, status: str) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/pets?status={status}", key.token)
+    message = assert_error(response, 400, "invalid_parameter")
+    assert message == "status: expected one of 'available', 'pending', 'sold'"
+
+
+@pytest.mark.parametrize("name", ["categoryId", "id"])
+@pytest.mark.parametrize(
+    "value", ["", "x", "1.0", "%2B1", "9223372036854775808", "-9223372036854775809", "9" * 4_000]
+)
+async def test_an_id_that_is_no_int64_is_refused(service: Service, name: str, value: str) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/pets?{name}={value}", key.token)
+    assert assert_error(response, 400, "invalid_parameter").startswith(f"{name}: expected")
+
+
+@pytest.mark.parametrize("name", ["categoryId", "id"])
+@pytest.mark.parametrize("value", ["-9223372036854775808", "9223372036854775807", "0", "-1"])
+async def test_an_id_may_be_any_int64(service: Service, name: str, value: str) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/pets?{name}={value}", key.token)
+    assert response.status_code == 200
+    assert response.json() == []
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "x",
+        "AAAAAAAAAA",
+        "AAAAAAAAABR",
+        "AAAAAAAAABQ%3D",
+        "AAAAAAAAABQ%0A",
+        "%20AAAAAAAAABQ",
+        "AAAAAAAAAB%2B",
+        "%EF%BC%A1AAAAAAAABQ",
+        "A" * 4_000,
+        "%FF",
+        "%00",
+    ],
+    ids=lambda cursor: repr(cursor[:20]),
+)
+async def test_a_broken_cursor_is_refused(service: Service, cursor: str) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/pets?cursor={cursor}", key.token)
+    message = assert_error(response, 400, "invalid_parameter")
+    assert message.startswith("cursor: expected")
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("limit=5&limit=5", "limit"),
+        ("status=sold&limit=5&status=sold", "status"),
+        ("categoryId=1&categoryId=2", "categoryId"),
+        ("cursor=AAAAAAAAABQ&cursor=AAAAAAAAABQ", "cursor"),
+        ("limit=5&%6cimit=5", "limit"),
+    ],
+)
+async def test_a_parameter_given_twice_is_refused(service: Service, query: str, name: str) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/pets?{query}", key.token)
+    message = assert_error(response, 400, "invalid_parameter")
+    assert message == f"{name}: expected once, was given twice"
+
+
+async def test_more_than_100_ids_are_refused(service: Service) -> None:
+    key = await service.issue()
+    query = "&".join(f"id={n}" for n in range(101))
+    response = await service.request("GET", f"/v1/pets?{query}", key.token)
+    assert "up to 100" in assert_error(response, 400, "invalid_parameter")
+
+
+async def test_100_ids_are_taken(service: Service) -> None:
+    key = await service.issue()
+    query = "&".join(f"id={n}" for n in range(100))
+    response = await service.request("GET", f"/v1/pets?{query}", key.token)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "&&",
+        "=",
+        "x=1&x=2",
+        "Limit=0",
+        "limit[]=0",
+        "offset=5",
+        "x=%FF%00%ZZ",
+        "%FF=1",
+        "x=" + "y" * 10_000,
+    ],
+    ids=lambda query: repr(query[:20]),
+)
+async def test_unknown_parameters_are_ignored(service: Service, query: str) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/pets?{query}", key.token)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/pets/1?limit=0", "/v1/usage?status=lost"])
+async def test_a_parameter_of_another_operation_is_unknown(service: Service, path: str) -> None:
+    key = await service.issue()
+    await service.request("POST", "/v1/pets", key.token, json={"name": "Bella", "categoryId": 1})
+    assert (await service.request("GET", path, key.token)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "pet_id",
+    [
+        "0",
+        "2",
+        "-1",
+        "+1",
+        "1.0",
+        "1e0",
+        "1_0",
+        "%31",
+        "%EF%BC%91",
+        "1%20",
+        "1%0A",
+        "1%00",
+        "x",
+        "null",
+        "9223372036854775807",
+        "9223372036854775808",
+        "9" * 4_000,
+    ],
+    ids=lambda pet_id: repr(pet_id[:20]),
+)
+async def test_a_pet_id_that_names_no_pet_is_not_found(service: Service, pet_id: str) -> None:
+    key = await service.issue()
+    await service.request("POST", "/v1/pets", key.token, json={"name": "Bella", "categoryId": 1})
+    response = await service.request("GET", f"/v1/pets/{pet_id}", key.token)
+    assert_error(response, 404, "not_found")

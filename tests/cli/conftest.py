@@ -1,0 +1,16 @@
+"""The command line, run in this process on the database of the test."""
+
+from pathlib import Path
+
+import pytest
+
+from support.command import Command
+from support.servers import start
+
+__all__ = ["start"]
+
+
+@pytest.fixture
+def command(database: Path) -> Command:
+    """The command ``petstore``, on the database of the test."""
+    return Command(database)

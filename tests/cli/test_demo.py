@@ -1,0 +1,111 @@
+"""``petstore serve --demo``: something to see, and a line to paste."""
+
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from petstore.domain.api_keys import is_token
+from support.command import Command
+from support.process import ServerProcess
+from support.servers import StartServer, servers_in
+
+
+class Demo:
+    """A demo store, and what it said when it started."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        self.server = server
+        assert server.process.stdout is not None
+        self.said = [server.process.stdout.readline() for _ in range(4)]
+        self.token = self.said[3].split("Bearer ")[1].split('"')[0]
+        self.key_file = server.folder / "petstore.db.demo-key"
+
+    def list_pets(self, token: str | None = None) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {token or self.token}"}
+        return httpx.get(f"{self.server.url}/v1/pets?limit=100", headers=headers)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """A demo store that was started, stopped and started again."""
+    with servers_in(tmp_path_factory.mktemp("demo")) as start:
+        first = Demo(start("--demo"))
+        pets = first.list_pets().json()
+        assert first.server.stop() == 0
+        second = Demo(start("--demo"))
+        assert second.token == first.token
+        assert second.list_pets().json() == pets
+        yield second
+
+
+def test_the_second_start_keeps_the_store_and_its_key(demo: Demo) -> None:
+    answer = demo.list_pets()
+    assert answer.status_code == 200
+    assert len(answer.json()) == 100
+
+
+def test_the_file_of_the_demo_key_is_for_its_owner_alone(demo: Demo) -> None:
+    assert demo.key_file.read_text() == demo.token + "\n"
+    assert stat.S_IMODE(demo.key_file.stat().st_mode) == 0o600
+
+
+def test_it_says_where_it_is(demo: Demo) -> None:
+    assert demo.said[:3] == [
+        f"Petstore is at  {demo.server.url}/v1\n",
+        f"Reference at    {demo.server.url}/docs\n",
+        "Try it:\n",
+    ]
+
+
+def test_the_line_it_prints_works_when_it_is_pasted(demo: Demo) -> None:
+    line = demo.said[3].strip()
+    if shutil.which("curl"):
+        pasted = ["/bin/sh", "-c", f"{line} --silent"]
+        answer = subprocess.run(pasted, capture_output=True, text=True, check=True).stdout
+        assert re.match(r"HTTP/1\.1 200", answer)
+        assert answer.count('"id"') == 3
+    curl, *options, header, url = shlex.split(line)
+    assert (curl, options) == ("curl", ["-i", "-H"])
+    name, _, value = header.partition(": ")
+    assert len(httpx.get(url, headers={name: value}).json()) == 3
+
+
+def test_the_log_of_a_demo_has_no_token(demo: Demo) -> None:
+    assert demo.token not in demo.server.log_path.read_text()
+
+
+def test_an_environment_variable_asks_for_a_demo_too(command: Command) -> None:
+    text = " ".join(command.succeed("serve", "--help").split())
+    assert "[env var: PETSTORE_DEMO]" in text
+
+
+def test_a_demo_key_that_was_revoked_is_replaced(start: StartServer, tmp_path: Path) -> None:
+    first = Demo(start("--demo"))
+    assert first.server.stop() == 0
+    Command(tmp_path / "petstore.db").succeed("keys", "revoke", "1")
+    second = Demo(start("--demo"))
+    assert second.token != first.token
+    assert second.list_pets().status_code == 200
+    assert second.list_pets(first.token).status_code == 401
+    assert stat.S_IMODE(second.key_file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("left", [b"", b"\xff\xfe\n", b"ps_live_" + b"0" * 38])
+def test_a_demo_key_file_that_holds_no_key_is_replaced(
+    start: StartServer, tmp_path: Path, left: bytes
+) -> None:
+    key_file = tmp_path / "petstore.db.demo-key"
+    key_file.write_bytes(left)
+    key_file.chmod(0o644)
+    demo = Demo(start("--demo", "--environment", "staging"))
+    assert is_token(demo.token.encode(), "staging")
+    assert demo.list_pets().status_code == 200
+    assert key_file.read_text() == demo.token + "\n"
+    assert stat.S_IMODE(key_file.stat().st_mode) == 0o600

@@ -1,0 +1,57 @@
+"""Help: there for every command, and quick."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from petstore import __version__
+from support.command import Command
+from support.process import petstore
+
+COMMANDS = [
+    (),
+    ("serve",),
+    ("keys",),
+    *(("keys", name) for name in ("create", "list", "show", "change", "rotate", "revoke", "unban")),
+    ("pets",),
+    *(("pets", name) for name in ("import", "export")),
+]
+SLOW = {"asyncio", "apsw", "granian", "rich", "petstore.app"}
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_every_command_explains_itself(
+    command: Command, arguments: tuple[str, ...], option: str
+) -> None:
+    text = command.succeed(*arguments, option)
+    assert text.startswith(f"Usage: main {' '.join(arguments)}".rstrip())
+    options = re.findall(r"^  (?:-\w, )?--", text, re.MULTILINE)
+    explained = re.findall(r"^  (?:-\w, )?--[^\n]*?(?:  |\n {10,})\S", text, re.MULTILINE)
+    assert options
+    assert len(explained) == len(options)
+
+
+def test_the_version_is_that_of_the_package(command: Command) -> None:
+    assert command.succeed("--version") == f"petstore, version {__version__}\n"
+
+
+def test_the_command_is_called_by_its_name(tmp_path: Path) -> None:
+    script = Path(sys.executable).with_name("petstore")
+    shown = subprocess.run([script, "--help"], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("Usage: petstore [OPTIONS] COMMAND [ARGS]...")
+    assert petstore("--help", cwd=tmp_path).stdout.count("\n") == shown.stdout.count("\n")
+
+
+def test_help_loads_nothing_that_takes_its_time(tmp_path: Path) -> None:
+    code = (
+        "import sys; from petstore.cli.main import main; main(['--help'], standalone_mode=False);"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert set(ran.stderr.split()) & SLOW == set()

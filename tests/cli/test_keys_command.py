@@ -1,0 +1,441 @@
+"""``petstore keys``: every form of it, on a database that no service has open."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from petstore.domain.api_keys import is_token
+from support.command import Command
+from support.process import petstore
+from support.terminal import Terminal
+
+BY_ID = ("show", "change", "rotate", "revoke", "unban")
+SCOPES = ["orders:read", "orders:write", "pets:read", "pets:write"]
+
+
+def seconds_from_now(moment: str) -> float:
+    return (datetime.fromisoformat(moment) - datetime.now(UTC)).total_seconds()
+
+
+@pytest.mark.parametrize("option", ["--name", "--plan"])
+def test_a_key_needs_a_name_and_a_plan(command: Command, option: str) -> None:
+    given = {"--name": "app", "--plan": "free"}
+    del given[option]
+    words = command.fail(
+        "keys", "create", *(word for pair in given.items() for word in pair), status=2
+    )
+    assert words.startswith(f"Missing option '{option}'.")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--plan", "gold"),
+        ("--name", ""),
+        ("--name", "   "),
+        ("--name", "two\nlines"),
+        ("--name", "\x1b[31mred"),
+        ("--name", "n" * 101),
+        ("--per-minute", "0"),
+        ("--per-minute", "-1"),
+        ("--per-minute", "ten"),
+        ("--per-minute", "1.5"),
+        ("--per-day", "2147483647"),
+        ("--scope", "pets"),
+        ("--scope", "pets:read pets:write"),
+        ("--expires-in", "30"),
+        ("--expires-in", "d"),
+        ("--expires-in", "0s"),
+        ("--expires-in", "-1d"),
+        ("--expires-in", "1.5h"),
+        ("--expires-in", "1 h"),
+        ("--expires-in", "１d"),  # noqa: RUF001 - a full-width digit
+        ("--expires-in", "1y"),
+        ("--expires-in", "36501d"),
+        ("--expires-in", "99999999999d"),
+        ("--environment", "test"),
+    ],
+)
+def test_a_bad_value_is_refused_by_the_name_of_its_option(
+    command: Command, option: str, value: str
+) -> None:
+    plan = () if option == "--plan" else ("--plan", "enterprise")
+    name = () if option == "--name" else ("--name", "app")
+    words = command.fail("keys", "create", *name, *plan, option, value, status=2)
+    assert words.startswith(f"Invalid value for '{option}'")
+    assert "\n" not in words
+    assert not command.database.exists()
+
+
+@pytest.mark.parametrize("plan", ["free", "pro", "business"])
+@pytest.mark.parametrize("option", ["--per-minute", "--per-day"])
+def test_limits_of_its_own_are_refused_unless_the_plan_is_enterprise(
+    command: Command, plan: str, option: str
+) -> None:
+    words = command.fail("keys", "create", "--name", "app", "--plan", plan, option, "50", status=1)
+    assert words == (
+        f"{option[2:]}: only a key of the plan enterprise has limits of its own, not {plan}"
+    )
+    assert command.succeed("keys", "list", "--json") == "[]\n"
+
+
+@pytest.mark.parametrize("action", BY_ID)
+@pytest.mark.parametrize("key_id", ["abc", "0", "1.0", "9223372036854775808", ""])
+def test_an_id_that_can_be_none_is_refused(command: Command, action: str, key_id: str) -> None:
+    assert command.fail("keys", action, key_id, status=2).startswith("Invalid value for 'ID'")
+
+
+@pytest.mark.parametrize("action", BY_ID)
+def test_a_key_that_is_not_there_is_said_to_be_missing(command: Command, action: str) -> None:
+    more = ("--name", "other") if action == "change" else ()
+    assert command.fail("keys", action, "7", *more, status=1) == "there is no key 7"
+
+
+@pytest.mark.parametrize("action", BY_ID)
+def test_a_command_without_an_id_says_so(command: Command, action: str) -> None:
+    assert command.fail("keys", action, status=2) == "Missing argument 'ID'."
+
+
+def test_a_change_of_nothing_is_refused(command: Command) -> None:
+    command.create_key()
+    words = command.fail("keys", "change", "1", status=2)
+    assert words == "nothing to change: name at least one option"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["petstore.db", "sqlite://petstore.db", "sqlite:///", "sqlite:///:memory:", "mysql:///x", ""],
+)
+def test_a_database_that_is_no_url_of_a_file_is_refused(command: Command, url: str) -> None:
+    words = command.fail("keys", "list", "--database", url, status=2)
+    assert words == "--database: expected sqlite:///relative.db or sqlite:////absolute.db"
+
+
+def test_a_database_that_cannot_be_opened_is_named(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "no folder" / "petstore.db"
+    words = command.fail("keys", "list", "--database", f"sqlite:///{file}", status=1)
+    assert words == f"{file}: unable to open database file"
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(
+    command: Command, database: Path
+) -> None:
+    database.write_text("once upon a time, " * 100)
+    assert command.fail("keys", "list", status=1) == f"{database}: file is not a database"
+    assert database.read_text() == "once upon a time, " * 100
+
+
+@pytest.mark.parametrize(
+    ("plan", "per_minute", "per_day"),
+    [("free", 60, 1000), ("pro", 300, 10_000), ("business", 1000, 100_000)],
+)
+def test_a_key_has_the_limits_of_its_plan(
+    command: Command, plan: str, per_minute: int, per_day: int
+) -> None:
+    command.create_key(plan=plan)
+    key = command.show_key()
+    assert (key["plan"], key["perMinute"], key["perDay"]) == (plan, per_minute, per_day)
+
+
+@pytest.mark.parametrize(
+    ("options", "per_minute", "per_day"),
+    [
+        ((), None, None),
+        (("--per-minute", "50"), 50, None),
+        (("--per-day", "2147483646"), None, 2**31 - 2),
+        (("--per-minute", "1", "--per-day", "1"), 1, 1),
+    ],
+)
+def test_an_enterprise_key_has_its_own_limits_or_none(
+    command: Command, options: tuple[str, ...], per_minute: int | None, per_day: int | None
+) -> None:
+    command.create_key(*options)
+    key = command.show_key()
+    assert (key["perMinute"], key["perDay"]) == (per_minute, per_day)
+
+
+def test_the_token_is_all_there_is_on_standard_output(command: Command) -> None:
+    result = command("keys", "create", "--name", "mobile app", "--plan", "free")
+    token = result.stdout.removesuffix("\n")
+    assert is_token(token.encode(), "production")
+    assert result.stderr == "Key 1 (mobile app) created. The token is shown this once.\n"
+
+
+def test_a_new_key_may_do_all_but_manage_keys(command: Command) -> None:
+    command.create_key()
+    assert command.show_key()["scopes"] == SCOPES
+
+
+def test_scopes_that_are_named_are_all_a_key_has(command: Command) -> None:
+    command.create_key("--scope", "keys:admin", "--scope", "pets:read", "--scope", "pets:read")
+    assert command.show_key()["scopes"] == ["keys:admin", "pets:read"]
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected"),
+    [
+        ("90s", timedelta(seconds=90)),
+        ("5m", timedelta(minutes=5)),
+        ("1h", timedelta(hours=1)),
+        ("30d", timedelta(days=30)),
+        ("2w", timedelta(weeks=2)),
+        ("36500d", timedelta(days=36500)),
+    ],
+)
+def test_a_key_expires_after_the_duration_given(
+    command: Command, duration: str, expected: timedelta
+) -> None:
+    command.create_key("--expires-in", duration)
+    assert abs(seconds_from_now(command.show_key()["expires"]) - expected.total_seconds()) < 20
+
+
+def test_a_key_is_of_production_unless_staging_is_named(command: Command) -> None:
+    assert command.create_key().startswith("ps_live_")
+    assert command.create_key("--environment", "staging").startswith("ps_test_")
+    assert [command.show_key(n)["environment"] for n in (1, 2)] == ["production", "staging"]
+
+
+def test_the_environment_can_come_from_the_variable_the_service_reads(command: Command) -> None:
+    token = command.succeed(
+        "keys", "create", "--name", "app", "--plan", "free", PETSTORE_ENVIRONMENT="staging"
+    )
+    assert is_token(token.strip().encode(), "staging")
+
+
+def test_a_key_is_shown_in_plain_words(command: Command) -> None:
+    command.create_key("--per-minute", "50", "--expires-in", "30d")
+    key = command.show_key()
+    assert command.succeed("keys", "show", "1").splitlines() == [
+        "id            1",
+        "name          app",
+        "plan          enterprise",
+        "per minute    50",
+        "per day       unlimited",
+        "scopes        orders:read orders:write pets:read pets:write",
+        "environment   production",
+        "state         active",
+        "banned until  -",
+        f"created       {key['created']}",
+        f"expires       {key['expires']}",
+        "last used     -",
+    ]
+
+
+def test_keys_are_listed_as_json_in_order_of_their_ids(command: Command) -> None:
+    command.create_key("--scope", "pets:read", "--expires-in", "1h")
+    command.create_key(plan="free")
+    first, second = json.loads(command.succeed("keys", "list", "--json"))
+    assert first == command.show_key(1)
+    assert second == {
+        "id": 2,
+        "name": "app",
+        "plan": "free",
+        "perMinute": 60,
+        "perDay": 1000,
+        "scopes": SCOPES,
+        "environment": "production",
+        "state": "active",
+        "bannedUntil": None,
+        "created": second["created"],
+        "expires": None,
+        "lastUsed": None,
+    }
+    assert abs(seconds_from_now(second["created"])) < 20
+
+
+def test_keys_are_listed_one_to_a_line_where_no_terminal_limits_it(command: Command) -> None:
+    name = "a name of fifty characters, [bold]not bold[/bold]."
+    command.succeed("keys", "create", "--name", name, "--plan", "business")
+    command.create_key("--per-minute", "50", "--scope", "pets:read", "--expires-in", "30d")
+    command.create_key()
+    header, first, second, third = command.succeed("keys", "list").splitlines()
+    assert " ".join(header.split()) == (
+        "id name plan per min/day scopes environment state created expires last used (UTC)"
+    )
+    today = command.show_key(1)["created"][:10]
+    expires = command.show_key(2)["expires"][:10]
+    scopes = " ".join(SCOPES)
+    assert " ".join(first.split()) == (
+        f"1 {name} business 1000/100000 {scopes} production active {today} - -"
+    )
+    assert " ".join(second.split()) == (
+        f"2 app enterprise 50/- pets:read production active {today} {expires} -"
+    )
+    assert " ".join(third.split()) == (
+        f"3 app enterprise unlimited {scopes} production active {today} - -"
+    )
+
+
+def test_no_keys_are_an_empty_list(command: Command) -> None:
+    assert command.succeed("keys", "list", "--json") == "[]\n"
+    result = command("keys", "list")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "There are no keys yet.\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "left_out"),
+    [
+        (64, ["scopes", "created", "environment", "expires"]),
+        (80, ["scopes", "created"]),
+        (120, ["scopes"]),
+        (200, []),
+    ],
+)
+def test_a_narrow_terminal_gets_fewer_columns_rather_than_broken_words(
+    command: Command, tmp_path: Path, columns: int, left_out: list[str]
+) -> None:
+    command.create_key(plan="business")
+    arguments = ("keys", "list", "--database", f"sqlite:///{command.database}")
+    with Terminal(*arguments, cwd=tmp_path, columns=columns) as terminal:
+        assert terminal.wait() == 0
+        header, row, *note = terminal.text.splitlines()
+    assert row.split()[:3] == ["1", "app", "business"]
+    assert "1000/100000" in row
+    assert all(
+        (name in header) == (name not in left_out)
+        for name in ("scopes", "created", "environment", "state", "expires", "last used")
+    )
+    assert max(len(header), len(row)) <= columns
+    assert note == (
+        [f"(no room for {', '.join(left_out)}: see keys show ID, or --json)"] if left_out else []
+    )
+
+
+def test_even_a_terminal_too_narrow_for_anything_gets_a_table(
+    command: Command, tmp_path: Path
+) -> None:
+    command.create_key(plan="business")
+    arguments = ("keys", "list", "--database", f"sqlite:///{command.database}")
+    with Terminal(*arguments, cwd=tmp_path, columns=16) as terminal:
+        assert terminal.wait() == 0
+    assert max(len(line) for line in terminal.text.splitlines()[:2]) <= 16
+
+
+def test_a_long_name_goes_on_in_the_next_line_of_a_terminal(
+    command: Command, tmp_path: Path
+) -> None:
+    name = "the till in the shop at the corner of the market square"
+    command.succeed("keys", "create", "--name", name, "--plan", "free")
+    arguments = ("keys", "list", "--database", f"sqlite:///{command.database}")
+    with Terminal(*arguments, cwd=tmp_path, columns=120) as terminal:
+        assert terminal.wait() == 0
+        _, first, second, third, _ = terminal.text.splitlines()
+    assert first.startswith("1   the till in the shop at   free  ")
+    assert (second.strip(), third.strip()) == ("the corner of the market", "square")
+
+
+def test_a_change_keeps_what_is_not_named(command: Command) -> None:
+    command.create_key("--scope", "pets:read", "--expires-in", "30d")
+    before = command.show_key()
+    result = command("keys", "change", "1", "--name", "other")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Key 1 changed.\n")
+    assert command.show_key() == {**before, "name": "other"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--plan", "pro"), {"plan": "pro", "perMinute": 300, "perDay": 10_000}),
+        (("--per-minute", "7"), {"perMinute": 7, "perDay": None}),
+        (("--per-day", "9"), {"perMinute": None, "perDay": 9}),
+        (("--scope", "keys:admin"), {"scopes": ["keys:admin"]}),
+        (("--name", "x", "--scope", "pets:read"), {"name": "x", "scopes": ["pets:read"]}),
+    ],
+)
+def test_a_key_can_be_changed(
+    command: Command, options: tuple[str, ...], expected: dict[str, Any]
+) -> None:
+    command.create_key()
+    command.succeed("keys", "change", "1", *options)
+    assert command.show_key() == {**command.show_key(), **expected}
+
+
+def test_the_expiry_of_a_key_can_be_moved(command: Command) -> None:
+    command.create_key("--expires-in", "1h")
+    command.succeed("keys", "change", "1", "--expires-in", "2d")
+    assert abs(seconds_from_now(command.show_key()["expires"]) - 2 * 86400) < 20
+
+
+def test_a_change_to_limits_the_plan_does_not_have_is_refused(command: Command) -> None:
+    command.create_key(plan="free")
+    words = command.fail("keys", "change", "1", "--per-minute", "70", status=1)
+    assert words == "per-minute: only a key of the plan enterprise has limits of its own, not free"
+    assert command.show_key()["perMinute"] == 60
+
+
+def test_a_rotation_prints_a_new_token_alone(command: Command) -> None:
+    old = command.create_key("--environment", "staging")
+    result = command("keys", "rotate", "1", "--grace", "1h")
+    new = result.stdout.strip()
+    assert new != old
+    assert is_token(new.encode(), "staging")
+    assert result.stderr == "Key 1 (app) rotated. The token is shown this once.\n"
+
+
+@pytest.mark.parametrize("grace", ["5", "-1h", "soon", "1h30m", "101w1"])
+def test_a_grace_that_is_no_duration_is_refused(command: Command, grace: str) -> None:
+    command.create_key()
+    words = command.fail("keys", "rotate", "1", "--grace", grace, status=2)
+    assert words == (
+        f"Invalid value for '--grace': {grace!r} is not a number and one of s, m, h, d, w,"
+        " such as 30d, from 0s to 100 years."
+    )
+
+
+def test_a_revoked_key_cannot_be_rotated(command: Command) -> None:
+    command.create_key()
+    command.succeed("keys", "revoke", "1")
+    words = command.fail("keys", "rotate", "1", status=1)
+    assert words == "key 1 is revoked; only an active key can be rotated"
+
+
+def test_a_key_is_revoked_once_and_for_all(command: Command) -> None:
+    command.create_key()
+    for _ in range(2):
+        result = command("keys", "revoke", "1")
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Key 1 revoked.\n")
+        assert command.show_key()["state"] == "revoked"
+
+
+def test_a_key_that_is_not_banned_can_be_unbanned(command: Command) -> None:
+    command.create_key()
+    result = command("keys", "unban", "1")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Key 1 unbanned.\n")
+
+
+def test_no_token_is_stored_or_shown_again(command: Command, database: Path) -> None:
+    tokens = [command.create_key(), command.succeed("keys", "rotate", "1", "--grace", "1h").strip()]
+    told = [
+        command(*arguments).output
+        for arguments in (
+            ("keys", "list"),
+            ("keys", "list", "--json"),
+            ("keys", "show", "1"),
+            ("keys", "revoke", "1"),
+        )
+    ]
+    files = [file.read_bytes() for file in database.parent.iterdir()]
+    for token in tokens:
+        secret = token.removeprefix("ps_live_")
+        assert not any(secret in text for text in told)
+        assert not any(secret.encode() in content for content in files)
+
+
+def test_the_command_itself_prints_the_token_and_nothing_else(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'petstore.db'}"
+    arguments = ("keys", "create", "--name", "app", "--plan", "pro", "--database", database)
+    issued = petstore(*arguments, cwd=tmp_path)
+    assert issued.returncode == 0
+    assert is_token(issued.stdout.removesuffix("\n").encode(), "production")
+    assert "Traceback" not in issued.stderr
+
+
+def test_the_command_itself_ends_with_2_where_it_was_called_wrongly(tmp_path: Path) -> None:
+    refused = petstore("keys", "create", "--name", "app", "--plan", "gold", cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Invalid value for '--plan'" in refused.stderr
+    assert "Traceback" not in refused.stderr

@@ -1,0 +1,155 @@
+"""``petstore keys`` beside a service that is running: it follows within a second."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio.lowlevel
+import anyio.to_thread
+import httpx
+import pytest
+
+from petstore.clock import SECOND, system_clock
+from support.command import Command
+from support.manual_clock import ManualClock
+from support.patience import within
+from support.process import ServerProcess
+from support.service import Service, running_service
+
+HOUR = 3600
+
+
+@pytest.fixture
+def keys(server: ServerProcess) -> Command:
+    """The command, on the database of the running service."""
+    return Command(server.folder / "petstore.db")
+
+
+def issue(keys: Command, *options: str) -> tuple[str, str]:
+    """Issue a key and return its id and its token."""
+    result = keys("keys", "create", "--name", "app", "--plan", "enterprise", *options)
+    return result.stderr.split()[1], result.stdout.strip()
+
+
+def ask(server: ServerProcess, token: str, method: str = "GET") -> httpx.Response:
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.request(method, f"{server.url}/v1/pets", headers=headers)
+
+
+def test_a_key_that_was_revoked_is_refused_within_a_second(
+    server: ServerProcess, keys: Command
+) -> None:
+    number, token = issue(keys)
+    assert ask(server, token).status_code == 200
+    keys.succeed("keys", "revoke", number)
+    assert within(1, lambda: ask(server, token).status_code == 401)
+
+
+def test_a_key_of_the_other_environment_is_refused(server: ServerProcess, keys: Command) -> None:
+    _, token = issue(keys, "--environment", "staging")
+    assert ask(server, token).status_code == 401
+
+
+def test_a_new_key_is_valid_at_once(server: ServerProcess, keys: Command) -> None:
+    _, token = issue(keys)
+    assert ask(server, token).status_code == 200
+
+
+def test_a_change_of_scopes_acts_within_a_second(server: ServerProcess, keys: Command) -> None:
+    number, token = issue(keys)
+    assert ask(server, token, "POST").status_code == 400
+    keys.succeed("keys", "change", number, "--scope", "pets:read")
+    assert within(1, lambda: ask(server, token, "POST").status_code == 403)
+    assert ask(server, token).status_code == 200
+
+
+def test_a_change_of_plan_acts_within_a_second_and_keeps_the_usage(
+    server: ServerProcess, keys: Command
+) -> None:
+    number, token = issue(keys, "--per-minute", "10", "--per-day", "1000")
+    assert ask(server, token).headers["X-RateLimit-Remaining"] == "9"
+    keys.succeed("keys", "change", number, "--plan", "free")
+    answers: list[httpx.Response] = []
+
+    def is_free() -> bool:
+        answers.append(ask(server, token))
+        return answers[-1].headers["X-RateLimit-Limit"] == "60"
+
+    assert within(1, is_free)
+    assert answers[-1].headers["X-RateLimit-Remaining"] == str(60 - 1 - len(answers))
+
+
+def test_the_old_token_ends_with_the_rotation_and_the_usage_goes_on(
+    server: ServerProcess, keys: Command
+) -> None:
+    number, old = issue(keys, "--per-minute", "50")
+    assert ask(server, old).headers["X-RateLimit-Remaining"] == "49"
+    new = keys.succeed("keys", "rotate", number).strip()
+    assert ask(server, new).headers["X-RateLimit-Remaining"] == "48"
+    assert within(1, lambda: ask(server, old).status_code == 401)
+    assert ask(server, new).status_code == 200
+
+
+def test_a_key_that_was_used_says_when_within_a_second(
+    server: ServerProcess, keys: Command
+) -> None:
+    number, token = issue(keys)
+    assert keys.show_key(int(number))["lastUsed"] is None
+    ask(server, token)
+    assert within(1, lambda: keys.show_key(int(number))["lastUsed"] is not None)
+
+
+class TestByTheClock:
+    """What takes hours: on a service in this process, whose clock is moved."""
+
+    pytestmark = pytest.mark.anyio
+
+    @pytest.fixture
+    async def service(self, database: Path) -> AsyncIterator[Service]:
+        # A little behind the command's, so that what it says comes after what happened here.
+        clock = ManualClock(system_clock() - 10 * SECOND)
+        async with running_service(database, clock, ban_strikes=1) as service:
+            yield service
+
+    async def test_a_key_is_refused_once_it_has_expired(
+        self, service: Service, command: Command
+    ) -> None:
+        token = await anyio.to_thread.run_sync(command.create_key, "--expires-in", "1h")
+        assert (await service.request("GET", "/v1/pets", token)).status_code == 200
+        service.clock.advance(HOUR + 60)
+        assert (await service.request("GET", "/v1/pets", token)).status_code == 401
+
+    async def test_both_tokens_are_valid_until_the_grace_ends(
+        self, service: Service, command: Command
+    ) -> None:
+        old = await anyio.to_thread.run_sync(command.create_key)
+        rotate = ("keys", "rotate", "1", "--grace", "1h")
+        new = (await anyio.to_thread.run_sync(command.succeed, *rotate)).strip()
+        for token in (old, new):
+            assert (await service.request("GET", "/v1/pets", token)).status_code == 200
+        service.clock.advance(HOUR + 60)
+        assert (await service.request("GET", "/v1/pets", old)).status_code == 401
+        assert (await service.request("GET", "/v1/pets", new)).status_code == 200
+
+    async def test_a_ban_is_shown_and_can_be_lifted(
+        self, service: Service, command: Command
+    ) -> None:
+        token = await anyio.to_thread.run_sync(command.create_key, "--per-minute", "1")
+
+        async def code() -> str | None:
+            answer = (await service.request("GET", "/v1/pets", token)).json()
+            return answer["code"] if isinstance(answer, dict) else None
+
+        assert [await code() for _ in range(2)] == [None, "rate_limit_exceeded"]
+        service.clock.advance(2)
+        assert await code() == "api_key_banned"
+        await service.limiter.save()
+        key = await anyio.to_thread.run_sync(command.show_key)
+        assert key["bannedUntil"] is not None
+        assert key["state"] == "active"
+        assert " banned " in await anyio.to_thread.run_sync(command.succeed, "keys", "list")
+
+        await anyio.to_thread.run_sync(command.succeed, "keys", "unban", "1")
+        with anyio.fail_after(1):
+            while await code() == "api_key_banned":
+                await anyio.lowlevel.checkpoint()
+        assert (await anyio.to_thread.run_sync(command.show_key))["bannedUntil"] is None

@@ -1,0 +1,113 @@
+"""``petstore pets export``: every animal, in a file that can be imported again."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.command import Command
+from support.process import petstore
+from support.terminal import Terminal
+
+CSV = """\
+id,name,categoryId,status
+1,Rex,1,sold
+2,"the ""first"", Ada",-9223372036854775808,
+3,日本語,9223372036854775807,available
+"""
+
+
+@pytest.fixture
+def stocked(command: Command, tmp_path: Path) -> Command:
+    """The command, on a store with the animals of ``CSV``."""
+    file = tmp_path / "stock.csv"
+    file.write_text(CSV, encoding="utf-8")
+    command.succeed("pets", "import", str(file))
+    return command
+
+
+def test_a_file_of_no_known_format_is_refused(command: Command, tmp_path: Path) -> None:
+    words = command.fail("pets", "export", str(tmp_path / "animals.txt"), status=2)
+    assert words == (
+        f"{tmp_path / 'animals.txt'}: expected a name that ends in .csv or .jsonl, or --format"
+    )
+
+
+def test_a_file_that_cannot_be_written_is_named(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "no folder" / "animals.csv"
+    words = command.fail("pets", "export", str(file), status=1)
+    assert words == f"{file}: No such file or directory"
+
+
+def test_standard_output_has_the_animals_and_nothing_else(stocked: Command) -> None:
+    result = stocked("pets", "export")
+    assert (result.exit_code, result.stdout) == (0, CSV)
+    assert result.stderr == "3 animals exported.\n"
+
+
+def test_animals_can_be_printed_as_json_lines(stocked: Command) -> None:
+    assert stocked.succeed("pets", "export", "--format", "jsonl").splitlines() == [
+        '{"id": 1, "name": "Rex", "categoryId": 1, "status": "sold"}',
+        '{"id": 2, "name": "the \\"first\\", Ada", "categoryId": -9223372036854775808}',
+        '{"id": 3, "name": "日本語", "categoryId": 9223372036854775807, "status": "available"}',
+    ]
+
+
+@pytest.mark.parametrize("name", ["animals.csv", "animals.jsonl", "animals.NDJSON"])
+def test_what_was_exported_can_be_imported_elsewhere(
+    stocked: Command, tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / name
+    assert stocked.succeed("pets", "export", str(file)) == ""
+    other = Command(tmp_path / "other.db")
+    assert other.succeed("pets", "import", str(file)) == "3 animals added, 0 rows refused.\n"
+    assert other.succeed("pets", "export") == CSV
+
+
+def test_an_empty_store_is_a_header_alone(command: Command) -> None:
+    assert command.succeed("pets", "export") == "id,name,categoryId,status\n"
+
+
+def test_more_than_a_page_of_animals_is_exported_whole(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "many.csv"
+    file.write_text("name,categoryId\n" + "".join(f"animal {n},{n}\n" for n in range(2001)))
+    command.succeed("pets", "import", str(file))
+    lines = command.succeed("pets", "export").splitlines()
+    assert lines[1:] == [f"{n + 1},animal {n},{n}," for n in range(2001)]
+
+
+def test_a_terminal_shows_how_far_an_export_is(stocked: Command, tmp_path: Path) -> None:
+    arguments = ("pets", "export", "out.csv", "--database", f"sqlite:///{stocked.database}")
+    with Terminal(*arguments, cwd=tmp_path) as terminal:
+        assert terminal.wait() == 0
+    assert "Exporting ━" in terminal.text
+    assert "3 animals exported.\n" in terminal.text
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8") == CSV
+
+
+def test_a_pipe_gets_animals_in_utf_8_and_no_bar(stocked: Command, tmp_path: Path) -> None:
+    arguments = ("pets", "export", "--database", f"sqlite:///{stocked.database}")
+    result = petstore(*arguments, cwd=tmp_path, env={"PYTHONUTF8": "1"}, encoding="utf-8")
+    assert (result.returncode, result.stdout, result.stderr) == (0, CSV, "3 animals exported.\n")
+
+
+def test_a_reader_who_has_had_enough_ends_the_export_quietly(
+    command: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "many.csv"
+    file.write_text("name,categoryId\n" + "".join(f"animal {n},{n}\n" for n in range(9000)))
+    command.succeed("pets", "import", str(file))
+    arguments = ("pets", "export", "--database", f"sqlite:///{command.database}")
+    with subprocess.Popen(
+        [sys.executable, "-m", "petstore", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "id,name,categoryId,status\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 1

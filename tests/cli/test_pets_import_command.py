@@ -1,0 +1,261 @@
+"""``petstore pets import``: good rows go in, bad ones are told, and nothing goes in twice."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import httpx
+import pytest
+
+from support.command import Command
+from support.patience import within
+from support.process import petstore
+from support.servers import StartServer
+from support.terminal import Terminal
+
+HEADER = "name,categoryId,status\n"
+NAME = "name: expected a string of 1 to 255 characters, not only white space and without U+0000"
+CATEGORY = "categoryId: expected an integer from -2^63 to 2^63 - 1, written in plain digits"
+STATUS = "status: expected one of 'available', 'pending', 'sold'"
+MANY = 20_000
+
+
+def imported(command: Command) -> list[tuple[str, int, str | None]]:
+    """Return what is in the store, in order of the ids."""
+    lines = command.succeed("pets", "export", "--format", "jsonl").splitlines()
+    pets = [json.loads(line) for line in lines]
+    assert [pet["id"] for pet in pets] == list(range(1, len(pets) + 1))
+    return [(pet["name"], pet["categoryId"], pet.get("status")) for pet in pets]
+
+
+def many_animals(folder: Path) -> Path:
+    file = folder / "many.csv"
+    file.write_text(HEADER + "".join(f"animal {n},{n},sold\n" for n in range(MANY)))
+    return file
+
+
+def rows_done(command: Command) -> int:
+    """Return how far the one import into the store is."""
+    database = apsw.Connection(str(command.database), flags=apsw.SQLITE_OPEN_READWRITE)
+    done: int = database.execute("SELECT coalesce(max(rows_done), 0) FROM pet_imports").get
+    database.close()
+    return done
+
+
+def imported_ids(command: Command) -> set[int]:
+    lines = command.succeed("pets", "export").splitlines()[1:]
+    return {int(line.partition(",")[0]) for line in lines}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A CSV file with two good rows and three bad ones."""
+    file = tmp_path / "animals.csv"
+    file.write_text(HEADER + "Rex,1,sold\n,2,\nTom,x,\nBella,3,\nFelix,4,lost\n")
+    return file
+
+
+@pytest.mark.parametrize("name", ["animals.txt", "animals", "animals.xlsx"])
+def test_a_file_of_no_known_format_is_refused(command: Command, tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_text(HEADER)
+    words = command.fail("pets", "import", str(file), status=2)
+    assert words == f"{file}: expected a name that ends in .csv or .jsonl, or --format"
+
+
+def test_a_file_that_is_not_there_is_named(command: Command, tmp_path: Path) -> None:
+    words = command.fail("pets", "import", str(tmp_path / "none.csv"), status=2)
+    assert words == f"Invalid value for 'FILE': File '{tmp_path / 'none.csv'}' does not exist."
+
+
+def test_a_folder_is_no_file_to_import(command: Command, tmp_path: Path) -> None:
+    words = command.fail("pets", "import", str(tmp_path), status=2)
+    assert words.startswith("Invalid value for 'FILE'")
+
+
+@pytest.mark.parametrize("text", ["", "name\nRex\n", "Rex,1,sold\n", "categoryId;name\n"])
+def test_a_table_without_the_names_of_its_columns_is_refused(
+    command: Command, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text(text)
+    words = command.fail("pets", "import", str(file), status=1)
+    assert words == "line 1: expected the names of the columns, name and categoryId among them"
+
+
+def test_the_imported_file_is_not_overwritten_with_its_own_refused_rows(
+    command: Command, file: Path
+) -> None:
+    before = file.read_text()
+    words = command.fail("pets", "import", str(file), "--refused", str(file), status=2)
+    assert words == "Invalid value for --refused: expected another file than the one imported"
+    assert file.read_text() == before
+
+
+def test_refused_rows_that_cannot_be_written_are_said_to(command: Command, file: Path) -> None:
+    target = file.parent / "no folder" / "refused.csv"
+    result = command("pets", "import", str(file), "--refused", str(target))
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == f"Error: {target}: No such file or directory"
+
+
+def test_a_bad_row_is_told_by_its_line_and_the_good_ones_go_in(
+    command: Command, file: Path
+) -> None:
+    result = command("pets", "import", str(file))
+    assert result.exit_code == 1
+    assert result.stdout == "2 animals added, 3 rows refused.\n"
+    assert result.stderr.splitlines() == [
+        f"line 3: {NAME}",
+        f"line 4: {CATEGORY}",
+        f"line 6: {STATUS}",
+    ]
+    assert imported(command) == [("Rex", 1, "sold"), ("Bella", 3, None)]
+
+
+def test_refused_rows_can_be_corrected_and_imported(command: Command, file: Path) -> None:
+    refused = file.parent / "refused.csv"
+    assert command("pets", "import", str(file), "--refused", str(refused)).exit_code == 1
+    assert refused.read_text() == HEADER + ",2,\nTom,x,\nFelix,4,lost\n"
+    refused.write_text(HEADER + "Ada,2,\nTom,7,\nFelix,4,sold\n")
+    assert command.succeed("pets", "import", str(refused)) == "3 animals added, 0 rows refused.\n"
+    assert [name for name, _, _ in imported(command)] == ["Rex", "Bella", "Ada", "Tom", "Felix"]
+
+
+def test_refused_json_lines_can_be_corrected_and_imported(command: Command, tmp_path: Path) -> None:
+    file, refused = tmp_path / "animals.jsonl", tmp_path / "refused.jsonl"
+    file.write_text('{"name": "Rex", "categoryId": 1}\n{"name": "Tom"}\n\n[]')
+    result = command("pets", "import", str(file), "--refused", str(refused))
+    assert result.exit_code == 1
+    first, second = result.stderr.splitlines()
+    assert first.startswith("line 2: categoryId: required")
+    assert second.startswith("line 4: the line: expected a JSON object")
+    assert refused.read_text() == '{"name": "Tom"}\n[]\n'
+    refused.write_text('{"name": "Tom", "categoryId": 2, "status": "pending"}\n')
+    assert command.succeed("pets", "import", str(refused)) == "1 animals added, 0 rows refused.\n"
+    assert imported(command) == [("Rex", 1, None), ("Tom", 2, "pending")]
+
+
+def test_without_refused_rows_there_is_no_file_of_them(command: Command, tmp_path: Path) -> None:
+    file, refused = tmp_path / "animals.csv", tmp_path / "refused.csv"
+    file.write_text(HEADER + "Rex,1,sold\n")
+    command.succeed("pets", "import", str(file), "--refused", str(refused))
+    assert not refused.exists()
+
+
+def test_the_format_can_be_named(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "animals.txt"
+    file.write_text('{"name": "Rex", "categoryId": 1}\n')
+    command.succeed("pets", "import", str(file), "--format", "jsonl")
+    assert imported(command) == [("Rex", 1, None)]
+
+
+def test_a_file_goes_in_once_unless_told_otherwise(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text(HEADER + "Rex,1,sold\n")
+    added = "1 animals added, 0 rows refused.\n"
+    assert command.succeed("pets", "import", str(file)) == added
+    assert command.succeed("pets", "import", str(file)) == (
+        f"{file} was imported before; nothing added. To add it all once more: --again\n"
+    )
+    assert command.succeed("pets", "import", str(file), "--again") == added
+    assert [name for name, _, _ in imported(command)] == ["Rex", "Rex"]
+
+
+def test_a_corrected_file_of_refused_rows_survives_a_second_run_of_the_first_import(
+    command: Command, file: Path
+) -> None:
+    refused = file.parent / "refused.csv"
+    command("pets", "import", str(file), "--refused", str(refused))
+    refused.write_text("corrected")
+    command.succeed("pets", "import", str(file), "--refused", str(refused))
+    assert refused.read_text() == "corrected"
+
+
+def test_a_terminal_shows_a_bar_and_whole_lines_of_what_was_refused(
+    database: Path, file: Path
+) -> None:
+    arguments = ("pets", "import", str(file), "--database", f"sqlite:///{database}")
+    with Terminal(*arguments, cwd=file.parent, columns=120) as terminal:
+        assert terminal.wait() == 1
+    assert "Importing animals.csv ━" in terminal.text
+    assert "100%" in terminal.text
+    assert f"line 4: {CATEGORY}\n" in terminal.text
+    assert "2 animals added, 3 rows refused.\n" in terminal.text
+
+
+def test_without_a_terminal_there_is_no_bar(database: Path, file: Path) -> None:
+    arguments = ("pets", "import", str(file), "--database", f"sqlite:///{database}")
+    result = petstore(*arguments, cwd=file.parent)
+    assert result.returncode == 1
+    assert result.stdout == "2 animals added, 3 rows refused.\n"
+    assert len(result.stderr.splitlines()) == 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_import_goes_on_and_adds_each_animal_once(
+    command: Command, tmp_path: Path, how: signal.Signals
+) -> None:
+    file, refused = many_animals(tmp_path), tmp_path / "refused.csv"
+    text = file.read_text().replace("animal 7,7,", "animal 7,seven,")
+    file.write_text(text)
+    arguments = ("pets", "import", str(file), "--refused", str(refused))
+    command.succeed("keys", "list")
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "petstore",
+            *arguments,
+            "--database",
+            f"sqlite:///{command.database}",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert within(20, lambda: rows_done(command) >= 3000)
+        process.send_signal(how)
+        _, errors = process.communicate()
+    assert process.returncode == (1 if how == signal.SIGINT else -signal.SIGKILL)
+    assert "Traceback" not in errors
+    before = rows_done(command)
+    assert before < MANY
+
+    result = command(*arguments)
+    assert result.exit_code == 1
+    assert result.stdout == (
+        f"Went on after the {before:,} rows imported before.\n"
+        f"{MANY - before:,} animals added, 1 rows refused.\n"
+    )
+    assert result.stderr == f"line 9: {CATEGORY}\n"
+    assert refused.read_text() == HEADER + "animal 7,seven,sold\n"
+    names = [name for name, _, _ in imported(command)]
+    assert names == [f"animal {n}" for n in range(MANY) if n != 7]
+
+
+def test_an_import_and_a_running_service_take_turns(start: StartServer, tmp_path: Path) -> None:
+    server = start()
+    headers = {"Authorization": f"Bearer {server.issue()}"}
+    arguments = ("pets", "import", str(many_animals(tmp_path)), "--database", server.database)
+    with (
+        httpx.Client(base_url=server.url, headers=headers) as client,
+        subprocess.Popen(
+            [sys.executable, "-m", "petstore", *arguments], stdout=subprocess.PIPE, text=True
+        ) as process,
+    ):
+        created = []
+        while process.poll() is None:
+            answer = client.post("/v1/pets", json={"name": "new", "categoryId": -1})
+            assert answer.status_code == 201
+            created.append(answer.json()["id"])
+        assert process.returncode == 0
+        assert process.stdout is not None
+        assert process.stdout.read() == f"{MANY:,} animals added, 0 rows refused.\n"
+    assert server.stop() == 0
+    found = imported_ids(Command(tmp_path / "petstore.db"))
+    assert len(found) == MANY + len(created)
+    assert set(created) <= found

@@ -1,0 +1,213 @@
+"""JSON in, a typed struct or a plain refusal out."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import inspect
+
+from petstore.domain.decoding import decode_json, field_types, number_or_text
+from petstore.domain.pets import INT64_MAX, INT64_MIN, NewPet
+from petstore.errors import InvalidBody
+from support.strategies import PATIENT, int64s, json_values, pet_like_values
+
+PET = b'{"name": "Bella", "categoryId": 1}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b" \n",
+        b"{",
+        b'{"name": "Bella", "categoryId": 1',
+        b'{"name": "Bella", "categoryId": 1,}',
+        b'{"name": "Bella", "categoryId": 01}',
+        b'{"name": "Bella", "categoryId": +1}',
+        b'{"name": "Bella", "categoryId": NaN}',
+        b'{"name": "Bella", "categoryId": Infinity}',
+        b'{"name": "Be\nlla", "categoryId": 1}',
+        b'{"name": "Be\0lla", "categoryId": 1}',
+        b'{"name": "\\x41", "categoryId": 1}',
+        b"{'name': 'Bella', 'categoryId': 1}",
+        PET + b"x",
+        PET + b"\0",
+        PET + PET,
+        PET + b" // a comment",
+        b"\xef\xbb\xbf" + PET,
+        PET.decode().encode("utf-16"),
+        b"name=Bella&categoryId=1",
+    ],
+)
+def test_what_is_not_json_is_refused(text: bytes) -> None:
+    with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
+        decode_json(text, NewPet)
+
+
+@pytest.mark.parametrize(
+    "text", [b"null", b"true", b"7", b"7.5", b'"Bella"', b"[]", b"[" + PET + b"]"]
+)
+def test_what_is_no_object_is_refused(text: bytes) -> None:
+    with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
+        decode_json(text, NewPet)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"name": "\xff", "categoryId": 1}',
+        b'{"name": "\xed\xa0\x80", "categoryId": 1}',
+        b'{"name": "\xc0\xaf", "categoryId": 1}',
+        b'{"name": "Bella", "categoryId": 1, "ignored": "\xff"}',
+        b'{"name": "Bella", "categoryId": 1, "\xff": "ignored"}',
+    ],
+)
+def test_invalid_utf8_is_refused_wherever_it_stands(text: bytes) -> None:
+    with pytest.raises(InvalidBody, match=r"^the body: expected JSON in UTF-8$"):
+        decode_json(text, NewPet)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rb'{"name": "\ud83d", "categoryId": 1}',
+        rb'{"name": "\udc36", "categoryId": 1}',
+        rb'{"name": "\udc36\ud83d", "categoryId": 1}',
+        rb'{"name": "\ud83dx", "categoryId": 1}',
+        rb'{"name": "Bella", "categoryId": 1, "ignored": "\ud83d"}',
+        rb'{"name": "Bella", "categoryId": 1, "\ud83d": "ignored"}',
+    ],
+)
+def test_a_lone_surrogate_is_refused_wherever_it_stands(text: bytes) -> None:
+    with pytest.raises(InvalidBody):
+        decode_json(text, NewPet)
+
+
+def test_a_pair_of_surrogates_is_one_character() -> None:
+    text = rb'{"name": "\ud83d\udc36", "categoryId": 1}'
+    assert decode_json(text, NewPet).name == "\N{DOG FACE}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" * 60_000,
+        b'{"a":' * 10_000,
+        b'{"name": "Bella", "categoryId": 1, "a": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+    ],
+)
+def test_absurd_nesting_is_refused(text: bytes) -> None:
+    with pytest.raises(InvalidBody, match="nested too deeply"):
+        decode_json(text, NewPet)
+
+
+@pytest.mark.parametrize(
+    "ignored", [b"null", b"1e999", b"0." + b"9" * 50_000, b'"\\u0000"', b"[{}]"]
+)
+def test_an_unknown_member_of_any_value_is_ignored(ignored: bytes) -> None:
+    text = b'{"name": "Bella", "categoryId": 1, "other": %b}' % ignored
+    assert decode_json(text, NewPet) == NewPet("Bella", 1)
+
+
+def test_of_duplicate_members_the_last_is_refused() -> None:
+    with pytest.raises(InvalidBody, match=r"^name: "):
+        decode_json(b'{"name": "Bella", "categoryId": 1, "name": 5}', NewPet)
+
+
+def test_of_duplicate_members_the_last_counts() -> None:
+    text = b'{"name": 5, "name": "Bella", "categoryId": "x", "categoryId": 1}'
+    assert decode_json(text, NewPet) == NewPet("Bella", 1)
+
+
+def test_white_space_around_is_taken() -> None:
+    assert decode_json(b" \t\r\n" + PET + b" \t\r\n", NewPet) == NewPet("Bella", 1)
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        "`$.name`",
+        "`$.nonsense`",
+        "x' - at `$.name`",
+        "x - at `$.nonsense`\n",
+        "missing required field `name`",
+        "Object missing required field `nonsense`",
+    ],
+)
+def test_a_value_that_looks_like_a_message_misleads_nobody(status: str) -> None:
+    text = json.dumps({"name": "Bella", "categoryId": 1, "status": status}).encode()
+    with pytest.raises(InvalidBody, match=r"^status: expected one of"):
+        decode_json(text, NewPet)
+
+
+@PATIENT
+@given(st.binary(max_size=200))
+def test_any_bytes_are_an_animal_or_an_invalid_body(text: bytes) -> None:
+    assert_animal_or_invalid_body(text)
+
+
+@PATIENT
+@given(json_values | pet_like_values)
+def test_any_json_is_an_animal_or_an_invalid_body(value: Any) -> None:
+    assert_animal_or_invalid_body(json.dumps(value, ensure_ascii=False).encode())
+
+
+@PATIENT
+@given(pet_like_values, st.data())
+def test_any_damage_to_a_body_leaves_an_animal_or_an_invalid_body(
+    value: Any, data: st.DataObject
+) -> None:
+    text = bytearray(json.dumps(value, ensure_ascii=False).encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
+    assert_animal_or_invalid_body(bytes(text))
+
+
+def pet_or_reason(text: bytes) -> NewPet | str:
+    try:
+        return decode_json(text, NewPet)
+    except InvalidBody as error:
+        return error.message
+
+
+def assert_animal_or_invalid_body(text: bytes) -> None:
+    pet = pet_or_reason(text)
+    if isinstance(pet, str):
+        assert pet.split(":")[0] in {"the body", "name", "categoryId", "status"}
+        return
+    assert 1 <= len(pet.name) <= 255
+    assert not pet.name.isspace()
+    assert "\0" not in pet.name
+    assert type(pet.categoryId) is int
+    assert INT64_MIN <= pet.categoryId <= INT64_MAX
+    assert pet.status in {msgspec.UNSET, "available", "pending", "sold"}
+    json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "+5", " 5", "5 ", "5\n", "1_0", "\uff15", "5.0", "0x5", "1" * 20, "--5", "-"]
+)
+def test_text_that_is_no_plain_integer_stays_text(text: str) -> None:
+    assert number_or_text(text, field_types(NewPet)["categoryId"]) == text
+
+
+def test_digits_stay_text_where_text_is_wanted() -> None:
+    assert number_or_text("5", field_types(NewPet)["name"]) == "5"
+
+
+def test_digits_become_an_integer_whatever_its_constraints() -> None:
+    kinds = [inspect.IntType(), inspect.Metadata(inspect.IntType())]
+    assert [number_or_text("-05", kind) for kind in kinds] == [-5, -5]
+
+
+@PATIENT
+@given(int64s)
+def test_every_int64_in_digits_becomes_that_integer(value: int) -> None:
+    assert number_or_text(str(value), inspect.IntType()) == value
+
+
+def test_the_fields_of_a_struct_have_their_json_names() -> None:
+    assert list(field_types(NewPet)) == ["name", "categoryId", "status"]

@@ -1,0 +1,32 @@
+"""A service that loses patience quickly, and must come out of everything unharmed."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from support.process import ServerProcess
+
+
+@pytest.fixture(scope="session")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A service that waits half a second for a head or a body, and knows no limit by address.
+
+    After all the tests it must still answer, and have logged neither a fault nor a traceback.
+    """
+    patience = ("--head-seconds", "0.5", "--body-seconds", "0.5")
+    folder = tmp_path_factory.mktemp("hasty")
+    server = ServerProcess(folder, *patience, "--anonymous-per-minute", "1000000")
+    server.wait_until_ready()
+    yield server
+    assert httpx.get(f"{server.url}/readyz").status_code == 200
+    assert server.stop() == 0
+    log = server.log_path.read_text()
+    assert "traceback" not in log.lower()
+    assert '"status":5' not in log
+
+
+@pytest.fixture(scope="session")
+def hasty_token(hasty: ServerProcess) -> str:
+    """The token of a key without limits."""
+    return hasty.issue()

@@ -1,0 +1,105 @@
+"""Thousands of hostile requests leave no trace: no fault, no traceback, no memory, no stall."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from petstore.domain.api_keys import new_token
+from support.process import ServerProcess
+from support.raw_socket import RawSocket
+from support.worker_memory import resident_megabytes
+
+MEGABYTES_OF_GROWTH = 30
+
+
+@pytest.fixture(scope="module")
+def token(hasty_token: str) -> bytes:
+    """The token of a key without limits, as it is sent."""
+    return hasty_token.encode()
+
+
+def request(token: bytes, line: bytes, body: bytes = b"", *fields: bytes) -> bytes:
+    length = b"Content-Length: %d" % len(body) if body else b"X: y"
+    head = [line, b"Host: petstore", b"Authorization: Bearer " + token, length, *fields]
+    return b"\r\n".join(head) + b"\r\n\r\n" + body
+
+
+def ask(server: ServerProcess, data: bytes, answers: int) -> set[int]:
+    """Send requests on one connection and return the statuses of their answers."""
+    with RawSocket(server.port, seconds=30) as connection:
+        seen = set()
+        connection.send(data)
+        for _ in range(answers):
+            seen.add(connection.answer().status)
+        return seen
+
+
+def test_traps_in_json_do_no_harm(hasty: ServerProcess, token: bytes) -> None:
+    traps = [
+        b"[" * 65_536,
+        b'{"a":' * 10_000,
+        b"9" * 60_000,
+        b'{"name":"x","categoryId":' + b"9" * 60_000 + b"}",
+        b'{"name":"x","categoryId":1e' + b"9" * 60_000 + b"}",
+        b'{"name":"' + b"x" * 60_000 + b'\\u0000","categoryId":1}',
+        b'{"name":"' + b" " * 60_000 + b'","categoryId":1}',
+        b"\xff" * 65_536,
+        b'"' + b"\\" * 65_535,
+        b"{" + b",".join(b'"k%d":0' % n for n in range(6_000)) + b"}",
+    ]
+    ask(hasty, b"".join(request(token, b"POST /v1/pets HTTP/1.1", t) for t in traps), 10)
+    before = resident_megabytes(hasty)
+    for _ in range(20):
+        for trap in traps:
+            data = request(token, b"POST /v1/pets HTTP/1.1", trap)
+            assert ask(hasty, data, 1) == {400}
+    assert resident_megabytes(hasty) - before < MEGABYTES_OF_GROWTH
+
+
+def test_what_an_attacker_chooses_is_not_remembered_for_ever(
+    hasty: ServerProcess, token: bytes
+) -> None:
+    before = resident_megabytes(hasty)
+    for start in range(0, 4_000, 500):
+        data = b""
+        for n in range(start, start + 500):
+            data += request(token, b"GET /v1/pets?limit=1&x=%d%s HTTP/1.1" % (n, b"y" * 400))
+            data += request(new_token("production").encode(), b"GET /v1/pets/%d HTTP/1.1" % n)
+        assert ask(hasty, data, 1_000) == {200, 401}
+    assert resident_megabytes(hasty) - before < MEGABYTES_OF_GROWTH
+
+
+def test_heads_and_methods_of_every_size_are_not_remembered(
+    hasty: ServerProcess, token: bytes
+) -> None:
+    before = resident_megabytes(hasty)
+    for n in range(300):
+        line = b"X%d%s /v1/%s HTTP/1.1" % (n, b"M" * 5_000, b"p" * 20_000)
+        data = request(token, line, b"", b"Z%d: %s" % (n, b"z" * 20_000))
+        assert ask(hasty, data, 1) == {404}
+    assert resident_megabytes(hasty) - before < MEGABYTES_OF_GROWTH
+
+
+def test_a_client_that_does_not_read_its_answers_is_not_read_from(
+    hasty: ServerProcess,
+) -> None:
+    before = resident_megabytes(hasty)
+    greedy = b"GET /v1/openapi.json HTTP/1.1\r\nHost: petstore\r\n\r\n" * 100_000
+    with ExitStack() as stack:
+        for _ in range(10):
+            connection = stack.enter_context(RawSocket(hasty.port, seconds=0.2))
+            with pytest.raises(TimeoutError):
+                connection.send(greedy)
+        assert resident_megabytes(hasty) - before < MEGABYTES_OF_GROWTH
+
+
+def test_clients_that_hang_up_within_a_request_do_no_harm(
+    hasty: ServerProcess, token: bytes
+) -> None:
+    data = request(token, b"POST /v1/pets HTTP/1.1", b'{"name":"x","categoryId":1}')
+    for end in range(0, len(data), 2):
+        with RawSocket(hasty.port) as connection:
+            connection.send(data[:end])
+    for _ in range(200):
+        with RawSocket(hasty.port) as connection:
+            connection.send(data)

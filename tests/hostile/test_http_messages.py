@@ -1,0 +1,402 @@
+"""HTTP messages that are wrong, or that two readers could read differently."""
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from support.process import ServerProcess
+from support.raw_socket import RawSocket
+
+BELLA = b'{"name":"Bella","categoryId":1}'
+LAST = b"GET /healthz HTTP/1.1\r\nHost: petstore\r\nX-Request-Id: last\r\nConnection: close\r\n\r\n"
+ANSWER = re.compile(rb"HTTP/1\.[01] ([0-9]{3}) ")
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+
+Head = Callable[..., bytes]
+
+
+@pytest.fixture
+def head(hasty_token: str) -> Head:
+    """Makes the head of a request with a valid key."""
+
+    def make(line: bytes = b"GET /v1/pets?limit=1 HTTP/1.1", *fields: bytes) -> bytes:
+        always = b"Host: petstore\r\nAuthorization: Bearer " + hasty_token.encode()
+        return line + b"\r\n" + always + b"\r\n" + b"".join(fields) + b"\r\n"
+
+    return make
+
+
+@pytest.fixture
+def post(head: Head) -> Head:
+    """Makes a POST of ``BELLA``, framed by ``fields``."""
+
+    def make(*fields: bytes, body: bytes = BELLA) -> bytes:
+        if not any(b"content-length" in f.lower() or b"transfer" in f.lower() for f in fields):
+            fields = (*fields, b"Content-Length: %d\r\n" % len(body))
+        return head(b"POST /v1/pets HTTP/1.1", *fields) + body
+
+    return make
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def exchange(hasty: ServerProcess, data: bytes) -> bytes:
+    """Send ``data`` and return all that comes back, but for the answer to a last request."""
+    with RawSocket(hasty.port) as connection:
+        connection.send(data + LAST)
+        answers = connection.rest()
+    assert b"Traceback" not in answers
+    before, start, last = answers.rpartition(b"HTTP/1.1 ")
+    return before if b"x-request-id: last" in last else before + start + last
+
+
+def statuses(hasty: ServerProcess, data: bytes) -> list[int]:
+    """Send ``data`` and return the status of every answer to it."""
+    return [int(status) for status in ANSWER.findall(exchange(hasty, data))]
+
+
+# Heads
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"GET /v1/pets",
+        b"GET /v1/pets HTTP/0.9",
+        b"GET /v1/pets HTTP/2.0",
+        b"GET /v1/pets HTTP/1.1 x",
+        b"GET /v1/pe ts HTTP/1.1",
+        b"GET /v1/pets\0 HTTP/1.1",
+        b"GET /v1/\xff HTTP/1.1",
+        b"GET /v1/pets?status=\xff HTTP/1.1",
+        b"GET v1/pets HTTP/1.1",
+        b"G@T /v1/pets HTTP/1.1",
+        b"G\0T /v1/pets HTTP/1.1",
+        b" GET /v1/pets HTTP/1.1",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"{}",
+    ],
+    ids=repr,
+)
+def test_a_request_line_that_is_none_is_refused(
+    hasty: ServerProcess, head: Head, line: bytes
+) -> None:
+    assert statuses(hasty, head(line)) == [400]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        b"X : a\r\n",
+        b" X: a\r\n",
+        b"X\r\n",
+        b": a\r\n",
+        b"X: a\r\n b\r\n",
+        b"X: a\r\n\tb\r\n",
+        b"X: a\0b\r\n",
+        b"X: a\rb\r\n",
+        b"X\0: a\r\n",
+        b"X\xff: a\r\n",
+        b"X Y: a\r\n",
+    ],
+    ids=repr,
+)
+def test_a_field_that_is_none_is_refused(hasty: ServerProcess, head: Head, field: bytes) -> None:
+    assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", field)) == [400]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [b"X: " + b"a" * 600_000 + b"\r\n", b"X: a\r\n" * 1_000, b"X" * 100_000 + b": a\r\n"],
+    ids=["long field", "many fields", "long name"],
+)
+def test_a_huge_head_is_refused(hasty: ServerProcess, head: Head, fields: bytes) -> None:
+    assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", fields)) in ([431], [])
+
+
+def test_a_huge_target_is_refused(hasty: ServerProcess, head: Head) -> None:
+    line = b"GET /v1/pets?x=" + b"a" * 600_000 + b" HTTP/1.1"
+    assert statuses(hasty, head(line)) in ([414], [431], [])
+
+
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+def test_a_request_without_a_host_is_refused(
+    hasty: ServerProcess, hasty_token: str, version: bytes
+) -> None:
+    data = b"GET /v1/pets HTTP/%s\r\nAuthorization: Bearer %s\r\n\r\n"
+    assert statuses(hasty, data % (version, hasty_token.encode())) == [400]
+
+
+@pytest.mark.parametrize("field", [b"Host: petstore\r\n", b"Host: other\r\n"])
+def test_a_request_with_two_hosts_is_refused(
+    hasty: ServerProcess, head: Head, field: bytes
+) -> None:
+    assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", field)) == [400]
+
+
+def test_an_absolute_target_means_its_path(hasty: ServerProcess, head: Head) -> None:
+    assert statuses(hasty, head(b"GET http://other.example/v1/pets?limit=1 HTTP/1.1")) == [200]
+    assert statuses(hasty, head(b"GET http://other.example/v1/%2e/pets HTTP/1.1")) == [404]
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (b"CONNECT example.org:80 HTTP/1.1", 404),
+        (b"CONNECT /v1/pets HTTP/1.1", 405),
+        (b"OPTIONS * HTTP/1.1", 404),
+        (b"TRACE /v1/pets HTTP/1.1", 405),
+        (b"PRI /v1/pets HTTP/1.1", 405),
+        (b"get /v1/pets HTTP/1.1", 405),
+        (b"X" * 50_000 + b" /v1/pets HTTP/1.1", 405),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_a_method_that_nothing_takes_is_refused(
+    hasty: ServerProcess, head: Head, line: bytes, status: int
+) -> None:
+    assert statuses(hasty, head(line)) == [status]
+
+
+def test_bytes_that_are_no_text_in_a_field_do_no_harm(hasty: ServerProcess, head: Head) -> None:
+    fields = [b"X-Request-Id: \xff\xfe\r\n", b"Origin: \xff\r\n", b"X-Forwarded-For: \xff\r\n"]
+    assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", *fields)) == [200]
+
+
+def test_two_keys_are_refused(hasty: ServerProcess, head: Head, hasty_token: str) -> None:
+    field = b"Authorization: Bearer " + hasty_token.encode() + b"\r\n"
+    assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", field)) == [401]
+
+
+# Bodies whose end could be read in two ways
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b"Content-Length: 31\r\nContent-Length: 5\r\n",
+        b"Content-Length: 31, 31\r\n",
+        b"Content-Length: 31, 5\r\n",
+        b"Content-Length: -1\r\n",
+        b"Content-Length: +31\r\n",
+        b"Content-Length: 0x1f\r\n",
+        b"Content-Length: 3 1\r\n",
+        b"Content-Length:\r\n",
+        b"Content-Length: 99999999999999999999\r\n",
+        b"Transfer-Encoding: xchunked\r\n",
+        b"Transfer-Encoding: chunked, gzip\r\n",
+        b"Transfer-Encoding: identity\r\nContent-Length: 31\r\n",
+        b'Transfer-Encoding: "chunked"\r\n',
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+        b"Transfer-Encoding : chunked\r\nContent-Length: 31\r\n",
+    ],
+    ids=repr,
+)
+def test_a_body_without_one_clear_end_is_refused(
+    hasty: ServerProcess, post: Head, head: Head, fields: bytes
+) -> None:
+    assert statuses(hasty, post(fields) + head()) == [400]
+
+
+def test_a_repeated_length_that_agrees_is_one_length(hasty: ServerProcess, post: Head) -> None:
+    assert statuses(hasty, post(b"Content-Length: 31\r\n" * 2)) == [201]
+
+
+@pytest.mark.parametrize("first", ["length", "chunked"])
+def test_after_a_body_with_length_and_chunks_the_connection_ends(
+    hasty: ServerProcess, post: Head, head: Head, first: str
+) -> None:
+    fields = [b"Content-Length: 5\r\n", CHUNKED]
+    if first == "chunked":
+        fields.reverse()
+    data = post(*fields, body=chunk(BELLA) + b"0\r\n\r\n")
+    assert statuses(hasty, data + head()) == [201]
+
+
+def test_chunks_in_http_1_0_are_refused(hasty: ServerProcess, head: Head) -> None:
+    data = head(b"POST /v1/pets HTTP/1.0", CHUNKED) + chunk(BELLA) + b"0\r\n\r\n"
+    assert statuses(hasty, data) == [400]
+
+
+@pytest.mark.parametrize(
+    "size", [b"-1", b"+1f", b"0x1f", b"g", b"", b" 1f", b"1f 1", b"fffffffffffffffff", b"1f\n"]
+)
+def test_a_chunk_size_that_is_none_is_refused(
+    hasty: ServerProcess, post: Head, head: Head, size: bytes
+) -> None:
+    body = size + b"\r\n" + BELLA + b"\r\n0\r\n\r\n"
+    assert statuses(hasty, post(CHUNKED, body=body) + head()) == [400]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"1f\r\n" + BELLA + b"0\r\n\r\n",
+        b"1f\r\n" + BELLA + b"\n0\r\n\r\n",
+        b"1f\n" + BELLA + b"\n0\n\n",
+        b"1e\r\n" + BELLA + b"\r\n0\r\n\r\n",
+        b"1f;" + b"x" * 100_000 + b"\r\n" + BELLA + b"\r\n0\r\n\r\n",
+    ],
+    ids=["no end", "bare LF end", "bare LF", "too long", "long extension"],
+)
+def test_a_chunk_that_does_not_end_where_it_should_is_refused(
+    hasty: ServerProcess, post: Head, head: Head, body: bytes
+) -> None:
+    assert statuses(hasty, post(CHUNKED, body=body) + head()) in ([400], [])
+
+
+def test_a_chunk_extension_is_ignored(hasty: ServerProcess, post: Head) -> None:
+    body = b'1f;a=b;c="d"\r\n' + BELLA + b"\r\n0\r\n\r\n"
+    assert statuses(hasty, post(CHUNKED, body=body)) == [201]
+
+
+@pytest.mark.parametrize(
+    "trailer", [b"Authorization: Bearer %s\r\n", b"X: y\r\nAuthorization: Bearer %s\r\n"]
+)
+def test_a_key_in_a_trailer_does_not_count(
+    hasty: ServerProcess, hasty_token: str, trailer: bytes
+) -> None:
+    data = (
+        b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nTrailer: Authorization\r\n"
+        + CHUNKED
+        + b"\r\n"
+        + chunk(BELLA)
+        + b"0\r\n"
+        + trailer % hasty_token.encode()
+        + b"\r\n"
+    )
+    assert statuses(hasty, data) == [401]
+
+
+# Requests within requests
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b"",
+        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n",
+        b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n",
+        b"Expect: 100-continue\r\n",
+    ],
+    ids=["plain", "h2c", "websocket", "expect"],
+)
+@pytest.mark.parametrize("method", [b"GET", b"POST", b"DELETE", b"HEAD"])
+def test_a_body_that_is_itself_a_request_stays_a_body(
+    hasty: ServerProcess, head: Head, method: bytes, fields: bytes
+) -> None:
+    inner = head(b"GET /v1/usage HTTP/1.1", b"X-Request-Id: inner\r\n")
+    length = b"Content-Length: %d\r\n" % len(inner)
+    data = head(method + b" /v1/pets?limit=1 HTTP/1.1", length, fields) + inner
+    answers = exchange(hasty, data)
+    assert b"inner" not in answers
+    (status,) = [int(status) for status in ANSWER.findall(answers) if status != b"100"]
+    assert status in {200, 400, 405}
+
+
+def test_http_2_on_plain_text_is_refused(hasty: ServerProcess) -> None:
+    assert statuses(hasty, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 9) in ([400], [])
+
+
+@pytest.mark.parametrize(
+    ("fields", "body"),
+    [
+        ((b"Content-Length: 70000\r\n",), b"a" * 70_000),
+        ((CHUNKED,), chunk(b"a" * 65_537) + b"0\r\n\r\n"),
+    ],
+    ids=["length", "chunks"],
+)
+def test_what_follows_a_body_too_large_is_not_a_request_within_it(
+    hasty: ServerProcess, post: Head, head: Head, fields: tuple[bytes, ...], body: bytes
+) -> None:
+    inner = head(b"GET /v1/usage HTTP/1.1", b"X-Request-Id: inner\r\n")
+    body = body.replace(b"a" * len(inner), inner, 1)
+    answers = exchange(hasty, post(*fields, body=body))
+    assert b"inner" not in answers
+    assert ANSWER.findall(answers) in ([b"413"], [])
+
+
+def test_a_body_announced_too_large_is_refused_before_it_is_sent(
+    hasty: ServerProcess, post: Head
+) -> None:
+    with RawSocket(hasty.port) as connection:
+        connection.send(post(b"Content-Length: 1000000000\r\n", body=b""))
+        answer = connection.answer()
+        assert answer.status == 413
+        assert answer.json()["code"] == "content_too_large"
+        assert connection.rest() == b""
+
+
+def test_a_body_that_nobody_waits_for_is_not_asked_for(hasty: ServerProcess) -> None:
+    with RawSocket(hasty.port) as connection:
+        connection.send(
+            b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
+            b"Content-Length: 31\r\n\r\n"
+        )
+        assert connection.answer().status == 401
+
+
+def test_a_client_that_asks_first_is_told_to_go_on(hasty: ServerProcess, post: Head) -> None:
+    with RawSocket(hasty.port) as connection:
+        data = post(b"Expect: 100-continue\r\n")
+        connection.send(data[: -len(BELLA)])
+        assert connection.answer().status == 100
+        connection.send(BELLA)
+        assert connection.answer().status == 201
+
+
+# Pipelines
+
+
+def test_rubbish_behind_a_request_is_refused_on_its_own(hasty: ServerProcess, post: Head) -> None:
+    assert statuses(hasty, post() + b"rubbish\r\n\r\n") == [201, 400]
+
+
+def test_pipelined_requests_are_answered_in_order(hasty: ServerProcess, head: Head) -> None:
+    count = 300
+    with RawSocket(hasty.port) as connection:
+        for n in range(count):
+            method = b"HEAD" if n % 3 == 0 else b"GET"
+            line = method + b" /v1/pets?limit=1 HTTP/1.1"
+            connection.send(head(line, b"X-Request-Id: %d\r\n" % n))
+        for n in range(count):
+            answer = connection.answer(to_head=n % 3 == 0)
+            assert answer.status == 200
+            assert answer.fields["x-request-id"] == str(n)
+
+
+def test_pipelined_additions_are_made_in_order(hasty: ServerProcess, post: Head) -> None:
+    with RawSocket(hasty.port) as connection:
+        connection.send(post() * 50)
+        ids = [json.loads(connection.answer().body)["id"] for _ in range(50)]
+    assert ids == sorted(ids)
+
+
+def test_a_connection_lives_on_after_a_refusal(hasty: ServerProcess, head: Head) -> None:
+    with RawSocket(hasty.port) as connection:
+        for line, status in [
+            (b"GET /v1/pets?limit=0 HTTP/1.1", 400),
+            (b"GET /v1/x HTTP/1.1", 404),
+            (b"PUT /v1/pets HTTP/1.1", 405),
+            (b"GET /v1/pets HTTP/1.1", 200),
+        ]:
+            connection.send(head(line))
+            assert connection.answer().status == status
+
+
+def test_after_http_1_0_the_connection_ends(hasty: ServerProcess, head: Head) -> None:
+    with RawSocket(hasty.port) as connection:
+        connection.send(head(b"GET /v1/pets?limit=1 HTTP/1.0") + LAST)
+        assert len(ANSWER.findall(connection.rest())) == 1
+
+
+@pytest.mark.parametrize("end", [10, 40, -1])
+def test_a_request_cut_short_is_not_answered(hasty: ServerProcess, post: Head, end: int) -> None:
+    with RawSocket(hasty.port) as connection:
+        connection.send(post()[:end])
+        connection.finish_sending()
+        assert ANSWER.findall(connection.rest()) in ([b"400"], [])

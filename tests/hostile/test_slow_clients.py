@@ -1,0 +1,77 @@
+"""Clients that take their time."""
+
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from support.process import ServerProcess
+from support.raw_socket import RawSocket
+
+POST = (
+    b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer %s\r\n"
+    b"Content-Length: 100\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"G", b"GET /v1/pets HTTP/1.1\r\n", b"GET /v1/pets HTTP/1.1\r\nHost: petstore\r\nX: "],
+    ids=["nothing", "a letter", "a line", "half a head"],
+)
+def test_a_connection_whose_head_does_not_come_is_closed(hasty: ServerProcess, data: bytes) -> None:
+    started = time.monotonic()
+    with RawSocket(hasty.port) as connection:
+        connection.send(data)
+        assert connection.rest() == b""
+    assert 0.3 < time.monotonic() - started < 5
+
+
+def test_a_head_that_drips_does_not_outlast_its_time(hasty: ServerProcess) -> None:
+    started = time.monotonic()
+    with RawSocket(hasty.port, seconds=0.05) as connection:
+        connection.send(b"GET /v1/pets HTTP/1.1\r\n")
+        while time.monotonic() - started < 5:
+            connection.send(b"X: y\r\n")
+            try:
+                assert connection.rest() == b""
+                break
+            except TimeoutError:
+                continue
+    assert time.monotonic() - started < 5
+
+
+def test_a_connection_that_is_not_used_again_is_closed(hasty: ServerProcess) -> None:
+    with RawSocket(hasty.port) as connection:
+        connection.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
+        assert connection.answer().status == 200
+        assert connection.rest() == b""
+
+
+@pytest.mark.parametrize("piece", [b"", b" "], ids=["stalls", "drips"])
+def test_a_body_that_does_not_come_in_time_gets_408(
+    hasty: ServerProcess, hasty_token: str, piece: bytes
+) -> None:
+    started = time.monotonic()
+    with RawSocket(hasty.port, seconds=0.1) as connection:
+        connection.send(POST % hasty_token.encode())
+        while time.monotonic() - started < 5:
+            connection.send(piece)
+            try:
+                answer = connection.answer()
+                break
+            except TimeoutError:
+                continue
+        assert answer.status == 408
+        assert answer.json()["code"] == "request_timeout"
+        assert connection.rest() == b""
+    assert 0.3 < time.monotonic() - started < 5
+
+
+def test_many_that_say_nothing_do_not_keep_the_others_out(hasty: ServerProcess) -> None:
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(RawSocket(hasty.port))
+        connection = stack.enter_context(RawSocket(hasty.port))
+        connection.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
+        assert connection.answer().status == 200

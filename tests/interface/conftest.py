@@ -1,0 +1,123 @@
+"""Callers of the running service who know it from interface.md alone."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from support.client import Client, IssueKey
+from support.process import ServerProcess
+
+
+@pytest.fixture(scope="session")
+def caller(server: ServerProcess) -> Iterator[IssueKey]:
+    """Return a client with a new key: ``caller("free")``; more words are options of the key."""
+    with ExitStack() as clients:
+
+        def with_new_key(plan: str = "enterprise", *options: str) -> Client:
+            token = server.issue(plan, *options)
+            return clients.enter_context(Client(server.url, token))
+
+        yield with_new_key
+
+
+@pytest.fixture(scope="session")
+def client(server: ServerProcess, token: str) -> Iterator[Client]:
+    """A client whose key has no limits."""
+    with Client(server.url, token) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def stranger(server: ServerProcess) -> Iterator[Client]:
+    """A client without a key."""
+    with Client(server.url) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def reader(caller: IssueKey) -> Client:
+    """A client whose key may not add animals."""
+    return caller("enterprise", "--scope", "pets:read")
+
+
+@pytest.fixture(scope="session")
+def spent(caller: IssueKey) -> Client:
+    """A client who has used up its day."""
+    client = caller("enterprise", "--per-day", "1")
+    client.list_pets()
+    return client
+
+
+def _success(client: Client) -> httpx.Response:
+    return client.list_pets()
+
+
+def _created(client: Client) -> httpx.Response:
+    return client.create_pet(name="Bella", categoryId=1)
+
+
+def _invalid_body(client: Client) -> httpx.Response:
+    return client.create_pet(name="Bella")
+
+
+def _invalid_parameter(client: Client) -> httpx.Response:
+    return client.list_pets(limit=0)
+
+
+def _no_such_pet(client: Client) -> httpx.Response:
+    return client.get_pet(2**63 - 1)
+
+
+def _no_such_path(client: Client) -> httpx.Response:
+    return client.get("/parrots")
+
+
+def _wrong_method(client: Client) -> httpx.Response:
+    return client.put("/pets", json={})
+
+
+def _too_large(client: Client) -> httpx.Response:
+    return client.create_pet(name="B" * 65_536, categoryId=1)
+
+
+def _not_json(client: Client) -> httpx.Response:
+    return client.post("/pets", content="name=Bella", headers={"Content-Type": "text/plain"})
+
+
+SUCCESSES = [
+    pytest.param(("client", _success, 200), id="200"),
+    pytest.param(("client", _created, 201), id="201"),
+]
+ERRORS = [
+    pytest.param(("client", _invalid_body, 400), id="400-body"),
+    pytest.param(("client", _invalid_parameter, 400), id="400-parameter"),
+    pytest.param(("stranger", _success, 401), id="401"),
+    pytest.param(("reader", _created, 403), id="403"),
+    pytest.param(("client", _no_such_pet, 404), id="404-animal"),
+    pytest.param(("client", _no_such_path, 404), id="404-path"),
+    pytest.param(("client", _wrong_method, 405), id="405"),
+    pytest.param(("client", _too_large, 413), id="413"),
+    pytest.param(("client", _not_json, 415), id="415"),
+    pytest.param(("spent", _success, 429), id="429"),
+]
+
+
+def _answer(request: pytest.FixtureRequest) -> httpx.Response:
+    who, ask, status = request.param
+    answer: httpx.Response = ask(request.getfixturevalue(who))
+    assert answer.status_code == status, answer.text
+    return answer
+
+
+@pytest.fixture(params=ERRORS)
+def error(request: pytest.FixtureRequest) -> httpx.Response:
+    """One response of every kind of error."""
+    return _answer(request)
+
+
+@pytest.fixture(params=[*SUCCESSES, *ERRORS])
+def response(request: pytest.FixtureRequest) -> httpx.Response:
+    """One response of every kind."""
+    return _answer(request)

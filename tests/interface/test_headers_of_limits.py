@@ -1,0 +1,45 @@
+"""interface.md, "Rate limit headers"."""
+
+import time
+
+import httpx
+import pytest
+
+from support.client import RATE_LIMIT_HEADERS, IssueKey
+
+
+@pytest.mark.parametrize("name", RATE_LIMIT_HEADERS)
+def test_every_response_carries_each_header_exactly_once(
+    response: httpx.Response, name: str
+) -> None:
+    sent = [field.lower() for field, _ in response.headers.raw]
+    assert sent.count(name.lower().encode()) == 1
+
+
+@pytest.mark.parametrize("name", RATE_LIMIT_HEADERS)
+def test_every_header_is_a_whole_number(response: httpx.Response, name: str) -> None:
+    value = response.headers[name]
+    assert value.isascii()
+    assert value.isdigit()
+
+
+def test_the_remaining_requests_are_fewer_than_the_limit(response: httpx.Response) -> None:
+    limit, remaining = (int(response.headers[name]) for name in RATE_LIMIT_HEADERS[:2])
+    assert 0 <= remaining <= limit
+
+
+def test_each_request_leaves_one_fewer_remaining(caller: IssueKey) -> None:
+    client = caller("free")
+    remaining = [int(client.list_pets(limit=1).headers["X-RateLimit-Remaining"]) for _ in range(5)]
+    assert remaining == [59, 58, 57, 56, 55]
+
+
+def test_the_reset_is_a_unix_timestamp_within_the_minute_that_began(caller: IssueKey) -> None:
+    before = time.time()
+    reset = int(caller("free").list_pets(limit=1).headers["X-RateLimit-Reset"])
+    assert before + 59 <= reset <= time.time() + 61
+
+
+def test_the_reset_stays_where_it_is_for_the_whole_window(caller: IssueKey) -> None:
+    client = caller("free")
+    assert len({client.list_pets().headers["X-RateLimit-Reset"] for _ in range(5)}) == 1

@@ -1,0 +1,233 @@
+"""Which tokens open the service, now and after changes made elsewhere."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from petstore.clock import SECOND
+from petstore.domain.api_keys import Environment, new_token
+from petstore.operations.api_keys import (
+    ApiKeyChanges,
+    KeyRing,
+    change_key,
+    revoke_key,
+    rotate_key,
+)
+from petstore.storage.contract import Row, Statement
+from petstore.storage.sqlite import SqliteStore
+from support.keys import issue
+from support.manual_clock import ManualClock
+from support.stores import do, open_store
+
+pytestmark = pytest.mark.anyio
+
+
+class WatchedStore(SqliteStore):
+    """A store that counts its reads, and whose rows are long under way once ``slow`` is set."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.reads = 0
+        self.slow = False
+        self.under_way = asyncio.Event()
+        self.may_arrive = asyncio.Event()
+
+    async def read(self, statement: Statement) -> list[Row]:
+        self.reads += 1
+        rows = await super().read(statement)
+        if self.slow:
+            self.slow = False
+            self.under_way.set()
+            await self.may_arrive.wait()
+        return rows
+
+
+@pytest.fixture
+async def store(database: Path) -> AsyncIterator[WatchedStore]:
+    store = WatchedStore(database)
+    store.migrate()
+    await store.open()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def ring(store: WatchedStore, clock: ManualClock) -> KeyRing:
+    return KeyRing(store, clock, "production")
+
+
+async def opens(ring: KeyRing, token: str) -> bool:
+    return await ring.find(token.encode()) is not None
+
+
+@pytest.mark.parametrize("token", [b"", b"ps_live_x", b"\xff" * 46, b"x" * 10_000])
+async def test_what_is_no_token_opens_nothing(ring: KeyRing, token: bytes) -> None:
+    assert await ring.find(token) is None
+
+
+async def test_a_token_that_was_never_issued_opens_nothing(ring: KeyRing) -> None:
+    assert not await opens(ring, new_token("production"))
+
+
+async def test_a_typo_is_refused_without_asking_the_database(
+    ring: KeyRing, store: WatchedStore
+) -> None:
+    token = new_token("production")
+    assert not await opens(ring, token[:-1] + ("a" if token[-1] == "b" else "b"))
+    assert store.reads == 0
+    assert not await opens(ring, token)
+    assert store.reads == 1
+
+
+@pytest.mark.parametrize(("here", "there"), [("production", "staging"), ("staging", "production")])
+async def test_a_key_of_one_environment_opens_nothing_in_the_other(
+    store: WatchedStore, clock: ManualClock, here: Environment, there: Environment
+) -> None:
+    issued = await issue(store, clock, environment=there)
+    assert not await opens(KeyRing(store, clock, here), issued.token)
+    assert await opens(KeyRing(store, clock, there), issued.token)
+
+
+async def test_the_environment_of_the_key_counts_whatever_its_token_says(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    await store.write(do("UPDATE api_keys SET environment = 'staging'"))
+    assert not await opens(ring, issued.token)
+
+
+async def test_an_expired_key_opens_nothing(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock, expires_at=clock() + 60 * SECOND)
+    clock.advance(59.999)
+    assert await opens(ring, issued.token)
+    clock.advance(0.001)
+    assert not await opens(ring, issued.token)
+
+
+async def test_a_revoked_key_opens_nothing_after_the_next_refresh(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    await ring.refresh()
+    assert await opens(ring, issued.token)
+    await revoke_key(store, issued.key.id, clock)
+    await ring.refresh()
+    assert not await opens(ring, issued.token)
+
+
+async def test_a_key_revoked_by_another_process_opens_nothing_after_the_next_refresh(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock, database: Path
+) -> None:
+    issued = await issue(store, clock)
+    assert await opens(ring, issued.token)
+    async with open_store(database) as other:
+        await revoke_key(other, issued.key.id, clock)
+    await ring.refresh()
+    assert not await opens(ring, issued.token)
+
+
+async def test_a_row_that_was_under_way_during_a_revocation_is_not_remembered(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    await ring.refresh()
+    store.slow = True
+    finding = asyncio.create_task(opens(ring, issued.token))
+    await store.under_way.wait()
+    await revoke_key(store, issued.key.id, clock)
+    await ring.refresh()
+    store.may_arrive.set()
+    await finding
+    assert not await opens(ring, issued.token)
+
+
+async def test_a_key_is_found_as_soon_as_it_is_issued(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    await ring.refresh()
+    issued = await issue(store, clock)
+    assert await ring.find(issued.token.encode()) == issued.key
+
+
+async def test_a_change_acts_after_the_next_refresh(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    token = issued.token.encode()
+    assert await ring.find(token) == issued.key
+    changed = await change_key(store, issued.key.id, ApiKeyChanges(plan="business"))
+    await ring.refresh()
+    assert await ring.find(token) == changed
+
+
+async def test_while_no_key_changes_keys_are_found_in_memory(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    await ring.refresh()
+    assert await opens(ring, issued.token)
+    await ring.refresh()
+    reads = store.reads
+    for _ in range(5):
+        assert await opens(ring, issued.token)
+    assert store.reads == reads
+
+
+async def test_a_rotated_token_opens_nothing_any_more(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    old = await issue(store, clock)
+    assert await opens(ring, old.token)
+    new = await rotate_key(store, old.key.id, 0, clock)
+    await ring.refresh()
+    assert not await opens(ring, old.token)
+    assert await ring.find(new.token.encode()) == old.key
+
+
+async def test_a_rotated_token_lives_on_for_its_grace(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    old = await issue(store, clock)
+    new = await rotate_key(store, old.key.id, 60 * SECOND, clock)
+    clock.advance(59.999)
+    assert await opens(ring, old.token)
+    clock.advance(0.001)
+    assert not await opens(ring, old.token)
+    assert await opens(ring, new.token)
+
+
+async def test_a_grace_never_outlives_the_key(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    old = await issue(store, clock, expires_at=clock() + 60 * SECOND)
+    new = await rotate_key(store, old.key.id, 3_600 * SECOND, clock)
+    clock.advance(60)
+    assert not await opens(ring, old.token)
+    assert not await opens(ring, new.token)
+
+
+@pytest.mark.parametrize(("second_grace", "lives"), [(10, 10), (5_000, 100)])
+async def test_another_rotation_never_prolongs_a_token(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock, second_grace: int, lives: int
+) -> None:
+    first = await issue(store, clock)
+    await rotate_key(store, first.key.id, 100 * SECOND, clock)
+    await rotate_key(store, first.key.id, second_grace * SECOND, clock)
+    clock.advance(lives - 0.001)
+    assert await opens(ring, first.token)
+    clock.advance(0.001)
+    assert not await opens(ring, first.token)
+
+
+async def test_revoking_ends_rotated_tokens_too(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    old = await issue(store, clock)
+    new = await rotate_key(store, old.key.id, 60 * SECOND, clock)
+    await revoke_key(store, old.key.id, clock)
+    assert not await opens(ring, old.token)
+    assert not await opens(ring, new.token)

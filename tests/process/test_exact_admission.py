@@ -1,0 +1,32 @@
+"""However many requests come at once, a key is admitted exactly as often as its limit says."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from support.process import ServerProcess
+
+pytestmark = pytest.mark.anyio
+
+
+async def status_of(port: int, request: bytes, ready: asyncio.Barrier) -> int:
+    """Connect, wait until everybody has, send the request and return the status."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    await ready.wait()
+    writer.write(request)
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return int(answer.split(b" ")[1])
+
+
+async def test_of_200_requests_at_once_a_limit_of_50_admits_50(server: ServerProcess) -> None:
+    token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "50")
+    request = (
+        "GET /v1/pets HTTP/1.1\r\nHost: petstore\r\nConnection: close\r\n"
+        f"Authorization: Bearer {token}\r\n\r\n"
+    ).encode()
+    ready = asyncio.Barrier(200)
+    statuses = await asyncio.gather(*(status_of(server.port, request, ready) for _ in range(200)))
+    assert Counter(statuses) == {200: 50, 429: 150}

@@ -1,0 +1,121 @@
+"""One line for each request in the log, for a program or for a person. Never a secret."""
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.command import Command
+from support.patience import within
+from support.process import ServerProcess, free_port
+from support.servers import StartServer
+from support.terminal import Terminal
+
+
+def lines_of(server: ServerProcess, request: str) -> list[dict[str, object]]:
+    """Return what was logged of a request, once it is there."""
+
+    def found() -> list[dict[str, object]]:
+        return [line for line in server.log_lines() if line.get("request") == request]
+
+    assert within(5, found)
+    return found()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "operation", "status"),
+    [
+        ("GET", "/v1/pets", "listPets", 200),
+        ("HEAD", "/v1/pets", "listPets", 200),
+        ("GET", "/v1/pets?limit=0", "listPets", 400),
+        ("POST", "/v1/pets", "createPet", 201),
+        ("GET", "/v1/pets/999999999", "getPet", 404),
+        ("DELETE", "/v1/pets", None, 405),
+    ],
+)
+def test_a_request_is_one_line(
+    server: ServerProcess,
+    token: str,
+    request: pytest.FixtureRequest,
+    method: str,
+    path: str,
+    operation: str | None,
+    status: int,
+) -> None:
+    request_id = re.sub(r"\W", "-", request.node.name)[:64]
+    headers = {"Authorization": f"Bearer {token}", "X-Request-Id": request_id}
+    body = {"name": "Rex", "categoryId": 1} if method == "POST" else None
+    answer = httpx.request(method, f"{server.url}{path}", headers=headers, json=body)
+    assert answer.status_code == status
+    assert answer.headers["X-Request-Id"] == request_id
+    (line,) = lines_of(server, request_id)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", str(line.pop("time")))
+    milliseconds = line.pop("milliseconds")
+    assert isinstance(milliseconds, float)
+    assert 0 < milliseconds < 10_000
+    assert isinstance(line.pop("key"), int)
+    assert line == {
+        "request": request_id,
+        "method": method,
+        "operation": operation,
+        "status": status,
+        "level": "info",
+        "event": "request",
+    }
+
+
+def test_a_request_without_a_valid_key_is_logged_without_one(server: ServerProcess) -> None:
+    headers = {"Authorization": "Bearer ps_live_wrong", "X-Request-Id": "no-valid-key"}
+    httpx.get(f"{server.url}/v1/pets", headers=headers)
+    (line,) = lines_of(server, "no-valid-key")
+    assert (line["key"], line["status"]) == (None, 401)
+
+
+def test_neither_tokens_nor_bodies_nor_queries_are_logged(start: StartServer) -> None:
+    server = start()
+    token = server.issue()
+    headers = {"Authorization": f"Bearer {token}"}
+    url = f"{server.url}/v1/pets"
+    httpx.post(url, headers=headers, json={"name": "body-of-the-request", "categoryId": 1})
+    httpx.post(url, headers=headers, content=b"body-of-the-request")
+    httpx.get(f"{url}?api_key={token}&status=query-of-the-request", headers=headers)
+    httpx.get(url, headers={"Authorization": f"Basic {token}"})
+    httpx.get(f"{server.url}/v1/{token}", headers=headers)
+    assert server.stop() == 0
+    log = server.log_path.read_text()
+    assert len(log.splitlines()) >= 6
+    for secret in (token, token[8:], "body-of-the-request", "query-of-the-request"):
+        assert secret not in log
+
+
+def test_a_terminal_gets_lines_for_a_person(tmp_path: Path) -> None:
+    token = Command(tmp_path / "petstore.db").create_key()
+    port = free_port()
+    with Terminal("serve", "--port", str(port), cwd=tmp_path) as terminal:
+        terminal.wait_for("Reference at")
+        url = f"http://127.0.0.1:{port}"
+        assert within(20, lambda: is_up(url))
+        headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "by-a-person"}
+        httpx.get(f"{url}/v1/pets", headers=headers)
+        terminal.wait_for("by-a-person")
+        terminal.process.terminate()
+        assert terminal.wait() == 0
+    line = next(line for line in terminal.text.splitlines() if "by-a-person" in line)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d 200 GET    listPets +key=1 \d+\.\d\d ms by-a-person", line)
+    assert "\x1b[32m200\x1b[0m" in terminal.raw
+
+
+def test_the_form_of_the_log_can_be_chosen(start: StartServer) -> None:
+    server = start("--log-format", "text")
+    headers = {"X-Request-Id": "chosen"}
+    httpx.get(f"{server.url}/healthz", headers=headers)
+    assert server.stop() == 0
+    assert re.search(r" GET    -            key=- .* chosen\n", server.log_path.read_text())
+
+
+def is_up(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz").status_code == 200
+    except httpx.TransportError:
+        return False

@@ -1,0 +1,79 @@
+"""The start of the service."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from petstore.cli.serve import announce
+from petstore.settings import Settings
+from support.process import ServerProcess
+from support.servers import StartServer
+
+
+def test_two_services_can_start_at_once_on_a_database_that_is_not_there_yet(
+    tmp_path: Path,
+) -> None:
+    servers = [ServerProcess(tmp_path) for _ in range(2)]
+    try:
+        for server in servers:
+            server.wait_until_ready()
+        headers = {"Authorization": f"Bearer {servers[0].issue()}"}
+        new = {"name": "Rex", "categoryId": 1}
+        ids = [
+            httpx.post(f"{server.url}/v1/pets", headers=headers, json=new).json()["id"]
+            for server in servers
+        ]
+    finally:
+        statuses = [server.stop() for server in servers]
+    assert ids == [1, 2]
+    assert statuses == [0, 0]
+
+
+def test_a_setting_from_the_environment_is_in_force(start: StartServer) -> None:
+    server = start(env={"PETSTORE_BODY_BYTES": "1024", "PETSTORE_ENVIRONMENT": "staging"})
+    token = server.issue("free", "--environment", "staging")
+    answer = httpx.post(
+        f"{server.url}/v1/pets", headers={"Authorization": f"Bearer {token}"}, content=b" " * 1025
+    )
+    assert answer.status_code == 413
+
+
+def test_a_service_of_few_connections_takes_no_more_open_files_than_it_has(
+    start: StartServer,
+) -> None:
+    server = start("--connections", "10")
+    assert httpx.get(f"{server.url}/healthz").status_code == 200
+
+
+def test_nothing_but_the_addresses_is_printed(start: StartServer) -> None:
+    server = start()
+    assert server.process.stdout is not None
+    server.process.terminate()
+    assert server.process.stdout.read() == (
+        f"Petstore is at  {server.url}/v1\nReference at    {server.url}/docs\n"
+    )
+
+
+def test_an_address_of_version_6_is_printed_as_part_of_a_url(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    announce(replace(Settings(), host="::1"), None)
+    assert capsys.readouterr().out.startswith("Petstore is at  http://[::1]:8000/v1\n")
+
+
+def test_it_loads_on_systems_that_cannot_tell_a_worker_of_its_parents_death(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import sys; sys.platform = 'other';"
+        "from petstore.cli.serve import load; from petstore.settings import Settings;"
+        "print(type(load(Settings())).__name__)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert loaded.stdout == "Application\n"

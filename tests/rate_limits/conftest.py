@@ -1,0 +1,15 @@
+"""What the tests of the limiters share."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from petstore.storage.sqlite import SqliteStore
+from support.stores import open_store
+
+
+@pytest.fixture
+async def store(database: Path) -> AsyncIterator[SqliteStore]:
+    async with open_store(database, patience=400) as store:
+        yield store

@@ -1,0 +1,57 @@
+"""How the SQLite store commits: in groups, synced, and never before the answer."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from petstore.domain.pets import NewPet
+from petstore.storage.contract import Row, Statement, Unit
+from petstore.storage.pets import add_pet
+from petstore.storage.sqlite import SqliteStore
+
+pytestmark = pytest.mark.anyio
+
+BELLA = NewPet("Bella", 1)
+
+
+def commits_in_wal(database: Path) -> int:
+    """Count the frames of the write-ahead log that end a transaction.
+
+    https://www.sqlite.org/fileformat2.html, section 4: a header of 32 bytes, then frames of a
+    header of 24 and a page each; the second number of a header that ends a transaction is not 0.
+    """
+    wal = database.with_name(database.name + "-wal").read_bytes()
+    page_size = int.from_bytes(wal[8:12])
+    frames = (wal[start : start + 24] for start in range(32, len(wal), 24 + page_size))
+    return sum(frame[4:8] != bytes(4) and frame[8:16] == wal[16:24] for frame in frames)
+
+
+def ask(sql: str) -> Unit[list[Row]]:
+    return (yield Statement(sql))
+
+
+async def test_one_change_is_one_commit(sqlite: SqliteStore, database: Path) -> None:
+    await sqlite.write(add_pet(BELLA))
+    before = commits_in_wal(database)
+    await sqlite.write(add_pet(BELLA))
+    assert commits_in_wal(database) == before + 1
+
+
+async def test_changes_that_come_together_share_commits(
+    sqlite: SqliteStore, database: Path
+) -> None:
+    await sqlite.write(add_pet(BELLA))
+    before = commits_in_wal(database)
+    pets = await asyncio.gather(*(sqlite.write(add_pet(BELLA)) for _ in range(600)))
+    assert commits_in_wal(database) == before + 3
+    assert [pet.id for pet in pets] == list(range(2, 602))
+
+
+async def test_every_commit_is_synced(sqlite: SqliteStore) -> None:
+    assert await sqlite.write(ask("PRAGMA synchronous")) == [(2,)]
+    assert await sqlite.write(ask("PRAGMA journal_mode")) == [("wal",)]
+
+
+async def test_foreign_keys_hold(sqlite: SqliteStore) -> None:
+    assert await sqlite.write(ask("PRAGMA foreign_keys")) == [(1,)]

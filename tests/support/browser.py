@@ -1,0 +1,62 @@
+"""A real browser, without a window, that notes what a page asks for and complains of."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Self
+
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_QUIET = (
+    "--no-sandbox",  # which root, as in a container, has no use of
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+_HELP = (
+    "The reference page is tested in Chromium, and none can be started here. Install the package"
+    " chromium of this system, or run: .venv/bin/playwright install --only-shell chromium"
+)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Run Chromium until the block ends: the machine's own, else the one Playwright fetched."""
+    expect.set_options(timeout=30_000)  # on a busy machine slow is no failure
+    own = next((path for name in _NAMES if (path := shutil.which(name))), None)
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=own, args=_QUIET)
+        except Error as error:
+            raise RuntimeError(_HELP) from error
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Visit:
+    """A page, and since it was opened the addresses it asked for and what went wrong in it."""
+
+    page: Page
+    requested: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    @classmethod
+    def to(cls, address: str, browser: Browser) -> Self:
+        """Open ``address`` in a fresh page."""
+        visit = cls(browser.new_page())
+        visit.page.on("request", lambda request: visit.requested.append(request.url))
+        visit.page.on("console", visit._note)
+        visit.page.on("pageerror", lambda error: visit.errors.append(str(error)))
+        visit.page.goto(address)
+        return visit
+
+    def _note(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)

@@ -1,0 +1,39 @@
+"""A client of the interface: what somebody with interface.md and an HTTP library would write."""
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import httpx
+
+RATE_LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+
+
+class Client(httpx.Client):
+    """Speaks to the base address of a service, with a key or without."""
+
+    def __init__(self, service: str, token: str | None = None) -> None:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        super().__init__(base_url=f"{service}/v1", headers=headers, trust_env=False)
+
+    def list_pets(self, **query: object) -> httpx.Response:
+        """Send ``listPets``."""
+        return self.get("/pets", params={name: str(value) for name, value in query.items()})
+
+    def create_pet(self, **fields: object) -> httpx.Response:
+        """Send ``createPet``."""
+        return self.post("/pets", json=fields)
+
+    def get_pet(self, pet_id: object) -> httpx.Response:
+        """Send ``getPet``."""
+        return self.get(f"/pets/{pet_id}")
+
+    def add(self, **fields: object) -> dict[str, Any]:
+        """Add an animal, with a name and a category unless given, and return it."""
+        created = self.create_pet(**{"name": "Bella", "categoryId": 1, **fields})
+        assert created.status_code == 201, created.text
+        pet: dict[str, Any] = created.json()
+        return pet
+
+
+IssueKey: TypeAlias = Callable[..., Client]
+"""Takes a plan and options of ``petstore keys create``; returns a client with such a key."""

@@ -1,0 +1,47 @@
+"""The command line in this process: quick enough to try every form of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from petstore.cli.main import main
+
+
+class Command:
+    """``petstore``, with ``PETSTORE_DATABASE`` set."""
+
+    def __init__(self, database: Path) -> None:
+        self.database = database
+
+    def __call__(self, *arguments: str, **environment: str) -> Result:
+        """Run it; what it prints and what it says on standard error are kept apart."""
+        environment = {"PETSTORE_DATABASE": f"sqlite:///{self.database}", **environment}
+        return CliRunner().invoke(main, arguments, env=environment)
+
+    def succeed(self, *arguments: str, **environment: str) -> str:
+        """Run it to exit status 0 and return what it prints."""
+        result = self(*arguments, **environment)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def fail(self, *arguments: str, status: int, **environment: str) -> str:
+        """Run it to an error, said in plain words and nothing else; return the words."""
+        result = self(*arguments, **environment)
+        assert result.exit_code == status, result.output
+        assert isinstance(result.exception, SystemExit), result.exception
+        assert result.stdout == ""
+        usage, error, words = result.stderr.rpartition("Error: ")
+        assert error
+        assert usage.startswith("Usage: ") == (status == 2)
+        return words.rstrip("\n")
+
+    def create_key(self, *arguments: str, plan: str = "enterprise") -> str:
+        """Issue a key and return its token."""
+        return self.succeed("keys", "create", "--name", "app", "--plan", plan, *arguments).strip()
+
+    def show_key(self, key_id: int = 1) -> dict[str, Any]:
+        """Return what ``keys show --json`` says of a key."""
+        key: dict[str, Any] = json.loads(self.succeed("keys", "show", str(key_id), "--json"))
+        return key

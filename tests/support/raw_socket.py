@@ -1,0 +1,93 @@
+"""A client that sends the very bytes a test wants, and reads what comes back as it comes."""
+
+import json
+import socket
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+
+class ConnectionEnded(Exception):
+    """The service closed the connection where an answer was expected."""
+
+
+class RawAnswer(NamedTuple):
+    """One answer as it came over the wire; field names in lower case."""
+
+    status: int
+    fields: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """Return the body decoded."""
+        return json.loads(self.body)
+
+
+class RawSocket:
+    """One connection to the service on ``port`` of the loopback address."""
+
+    def __init__(self, port: int, seconds: float = 10) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), seconds)
+        self._received = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the connection, whatever is under way."""
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Send bytes; that the service has hung up shows when its answer is read."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(data)
+
+    def finish_sending(self) -> None:
+        """Tell the service that nothing more comes, and go on reading."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    def answer(self, *, to_head: bool = False) -> RawAnswer:
+        """Read one answer; ``to_head`` for one to HEAD, which has no body.
+
+        Raises:
+            ConnectionEnded: the connection was closed instead.
+        """
+        while b"\r\n\r\n" not in self._received:
+            self._receive()
+        head, _, self._received = self._received.partition(b"\r\n\r\n")
+        status_line, *lines = head.decode("latin-1").split("\r\n")
+        fields = {}
+        for line in lines:
+            name, _, value = line.partition(":")
+            fields[name.lower()] = value.strip()
+        length = 0 if to_head else int(fields.get("content-length", "0"))
+        while len(self._received) < length:
+            self._receive()
+        body, self._received = self._received[:length], self._received[length:]
+        return RawAnswer(int(status_line.split(" ")[1]), fields, body)
+
+    def rest(self) -> bytes:
+        """Read until the service closes the connection, and return what came."""
+        try:
+            while True:
+                self._receive()
+        except ConnectionEnded:
+            rest, self._received = self._received, b""
+            return rest
+
+    def _receive(self) -> None:
+        try:
+            data = self._socket.recv(65536)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise ConnectionEnded
+        self._received += data

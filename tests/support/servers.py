@@ -1,0 +1,43 @@
+"""Services that a test starts and ends as it likes; none of them outlives it."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from support.process import ServerProcess
+
+StartServer: TypeAlias = Callable[..., ServerProcess]
+"""Takes options of ``petstore serve``; returns the service once it is ready."""
+
+
+@contextmanager
+def servers_in(folder: Path) -> Iterator[StartServer]:
+    """Give a function that starts services on one database in ``folder``."""
+    started = []
+
+    def start(*arguments: str, env: dict[str, str] | None = None) -> ServerProcess:
+        server = ServerProcess(folder, *arguments, env=env)
+        started.append(server)
+        server.wait_until_ready()
+        return server
+
+    try:
+        yield start
+    finally:
+        for server in started:
+            try:
+                server.stop()
+            except subprocess.TimeoutExpired:
+                server.kill()
+                raise
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[StartServer]:
+    """Start services on the database of the test; they end with it."""
+    with servers_in(tmp_path) as start:
+        yield start

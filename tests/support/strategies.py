@@ -1,0 +1,64 @@
+"""What Hypothesis draws: bodies, animals, tokens, and traces of requests."""
+
+from typing import Any, NamedTuple
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
+from petstore.domain.pets import INT64_MAX, INT64_MIN
+from petstore.domain.plans import Limits
+
+PATIENT = settings(deadline=None)
+"""No deadline: on a busy machine a slow example is no failure."""
+
+int64s = st.integers(INT64_MIN, INT64_MAX)
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+"""Text that UTF-8 can hold."""
+
+pet_names = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=255
+).filter(lambda name: not name.isspace())
+
+new_pets: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {"name": pet_names, "categoryId": int64s},
+    optional={"status": st.sampled_from(["available", "pending", "sold"])},
+)
+"""Bodies of animals that the service takes."""
+
+json_values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=10,
+)
+
+pet_like_values: st.SearchStrategy[Any] = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": pet_names | json_values,
+        "categoryId": int64s | json_values,
+        "status": st.sampled_from(["available", "pending", "sold"]) | json_values,
+        "note": json_values,
+    },
+)
+"""Objects with the members of an animal, some of them of any value whatever."""
+
+
+class Step(NamedTuple):
+    """One request of a trace: how long after the one before, and under which limits."""
+
+    pause: Milliseconds
+    limits: Limits
+
+
+small_limits = st.builds(Limits, st.integers(1, 4), st.integers(1, 9))
+
+pauses = st.one_of(
+    st.integers(0, 2 * SECOND),
+    st.integers(0, 2 * MINUTE),
+    st.sampled_from([0, 1, MINUTE - 1, MINUTE, MINUTE + 1, DAY // 2, DAY]),
+)
+
+traces = st.lists(st.builds(Step, pauses, small_limits), min_size=1, max_size=60)
+"""Requests of a key whose plan changes all the time."""

@@ -1,0 +1,84 @@
+"""A command on a terminal: what a person sees who types it."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Terminal:
+    """``petstore`` with its input, output and errors on a terminal of ``columns`` columns."""
+
+    def __init__(self, *arguments: str, cwd: Path, columns: int = 80) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        environment = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "NO_COLOR"}}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "petstore", *arguments],
+            cwd=cwd,
+            env={**environment, "TERM": "xterm-256color"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._seen = b""
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.wait()
+
+    @property
+    def raw(self) -> str:
+        """All that was shown so far, escape sequences included."""
+        return self._seen.decode()
+
+    @property
+    def text(self) -> str:
+        """All that was shown so far, without escape sequences."""
+        return _ESCAPES.sub("", self.raw).replace("\r\n", "\n")
+
+    def wait_for(self, text: str, seconds: float = 20) -> None:
+        """Wait until ``text`` was shown."""
+        deadline = time.monotonic() + seconds
+        while text not in self.text:
+            assert time.monotonic() < deadline, f"no {text!r} in {self.text!r}"
+            time.sleep(0.01)
+
+    def wait(self, seconds: float = 30) -> int:
+        """Wait for the end of the command and return its exit status."""
+        status = self.process.wait(seconds)
+        self._reader.join()
+        return status
+
+    def _read(self) -> None:
+        try:
+            while chunk := os.read(self._ours, 65536):
+                self._seen += chunk
+        except OSError:  # Linux says so when the other side has closed
+            pass
+        finally:
+            os.close(self._ours)

@@ -1,0 +1,167 @@
+"""All the wiring: the service put together, started and stopped."""
+
+import asyncio
+import io
+import logging
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from petstore.api.application import Application
+from petstore.app import is_for_person, serve_settings, sqlite_store
+from petstore.errors import Unavailable
+from petstore.operations.api_keys import revoke_key
+from petstore.settings import SettingError, Settings
+from support.bare_app import bare_app
+from support.eventually import eventually, status_becomes
+from support.service import running_service
+
+pytestmark = pytest.mark.anyio
+
+
+async def live(app: Application) -> list[str]:
+    """Start and stop ``app`` as a server does, and return what it said."""
+    said: list[str] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "lifespan.startup" if not said else "lifespan.shutdown"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        said.append(message["type"])
+
+    await app({"type": "lifespan"}, receive, send)
+    return said
+
+
+async def test_a_database_that_is_not_there_stops_the_start(database: Path) -> None:
+    bare = bare_app(database)
+    database.unlink()
+    with pytest.raises(Unavailable):
+        await live(bare.app)
+
+
+async def test_the_service_starts_and_stops(database: Path) -> None:
+    assert await live(bare_app(database).app) == [
+        "lifespan.startup.complete",
+        "lifespan.shutdown.complete",
+    ]
+
+
+async def test_a_connection_of_another_kind_is_left_alone(database: Path) -> None:
+
+    async def unexpected(*_: object) -> Any:
+        raise AssertionError
+
+    await bare_app(database).app({"type": "websocket"}, unexpected, unexpected)
+
+
+async def test_counts_are_saved_at_the_stop(database: Path) -> None:
+    async with running_service(database, limits_save_seconds=60) as service:
+        key = await service.issue("free")
+        for _ in range(3):
+            await service.request("GET", "/v1/pets", key.token)
+        connection = apsw.Connection(str(database))
+        assert connection.execute("SELECT count(*) FROM rate_limits").get == 0
+    assert connection.execute("SELECT day_used FROM rate_limits").get == 3
+    connection.close()
+
+
+async def test_counts_are_saved_while_the_service_runs(database: Path) -> None:
+    async with running_service(database) as service:
+        key = await service.issue("free")
+        await service.request("GET", "/v1/pets", key.token)
+        await service.limiter.save()
+        connection = apsw.Connection(str(database))
+        assert connection.execute("SELECT requests FROM usage").get == 1
+        connection.close()
+
+
+async def test_a_stop_while_the_database_is_locked_says_so_and_ends(
+    database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = apsw.Connection(str(database))
+    async with running_service(database, database_seconds=0.1, limits_save_seconds=60) as service:
+        key = await service.issue()
+        await service.request("GET", "/v1/pets", key.token)
+        other.execute("BEGIN IMMEDIATE")
+    other.close()
+    assert [record.getMessage() for record in caplog.records if record.name != "httpx"] == [
+        "counts not saved: the database did not confirm the change in time"
+    ]
+
+
+async def test_the_log_is_whole_after_the_stop(database: Path) -> None:
+    async with running_service(database) as service:
+        for _ in range(100):
+            await service.request("GET", "/healthz")
+    assert service.log.getvalue().count(b"\n") == 100
+
+
+async def test_background_work_survives_a_fault_it_does_not_expect(
+    database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_service(database) as service:
+        key = await service.issue()
+        other = apsw.Connection(str(database))
+        other.execute("ALTER TABLE api_key_revision RENAME TO mislaid")
+        await eventually(lambda: "changes to keys not seen" in caplog.text)
+        await asyncio.sleep(0.05)  # long enough for more of the same
+        assert caplog.text.count("changes to keys not seen") == 1
+        other.execute("ALTER TABLE mislaid RENAME TO api_key_revision")
+        other.close()
+        assert (await service.request("GET", "/v1/usage", key.token)).status_code == 200
+        await revoke_key(service.store, key.key.id, service.clock)
+        await status_becomes(service, key.token, 401)
+
+
+async def test_a_client_that_goes_away_within_its_body_adds_nothing(database: Path) -> None:
+    bare = bare_app(database)
+    async with bare.app.lifespan():
+        token = await bare.issue()
+        headers = [(b"host", b"petstore.test"), (b"authorization", f"Bearer {token}".encode())]
+        start, _ = await bare.call(
+            "POST",
+            b"/v1/pets",
+            headers,
+            {"type": "http.request", "body": b'{"name":"Bella",', "more_body": True},
+            {"type": "http.disconnect"},
+        )
+    assert start["status"] == 400
+    connection = apsw.Connection(str(database))
+    assert connection.execute("SELECT count(*) FROM pets").get == 0
+    connection.close()
+
+
+async def test_the_settings_reach_the_service(database: Path) -> None:
+    bare = bare_app(database, anonymous_per_minute=7)
+    async with bare.app.lifespan():
+        start, _ = await bare.call("GET", b"/v1/pets", [])
+    assert (b"x-ratelimit-limit", b"7") in start["headers"]
+
+
+def test_settings_alone_make_a_service(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))
+    monkeypatch.setattr(root, "level", root.level)
+    stderr = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stderr", stderr)
+    assert isinstance(serve_settings(Settings(database=f"sqlite:///{database}")), Application)
+
+
+def test_a_database_of_another_kind_is_refused() -> None:
+    with pytest.raises(SettingError, match="database: expected sqlite:///"):
+        sqlite_store(Settings(database="mysql:///x"))
+
+
+@pytest.mark.parametrize(("log_format", "for_person"), [("text", True), ("json", False)])
+def test_the_log_takes_the_form_that_was_set(log_format: Any, *, for_person: bool) -> None:
+    assert is_for_person(Settings(log_format=log_format)) is for_person
+
+
+def test_without_a_terminal_the_log_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    assert not is_for_person(Settings(log_format="auto"))

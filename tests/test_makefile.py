@@ -1,0 +1,92 @@
+"""Two commands do everything, and what they install is pinned."""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def name_of(requirement: str) -> str:
+    """Return the normalised name in a requirement (PEP 503)."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert match
+    return re.sub(r"[-_.]+", "-", match[0]).lower()
+
+
+def pins(lock: str) -> dict[str, str]:
+    """Return each requirement of a lock file, whole, by its name."""
+    text = (ROOT / lock).read_text().replace("\\\n", " ")
+    lines = [
+        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
+    ]
+    return {name_of(line): line for line in lines}
+
+
+def dry_run(target: str, folder: Path) -> str:
+    """Return the commands of a target in a checkout where nothing is installed yet."""
+    make = shutil.which("make")
+    assert make
+    for name in ("Makefile", "pyproject.toml", *LOCKS):
+        shutil.copy(ROOT / name, folder)
+    command = [make, "--dry-run", target]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_package_is_pinned_to_a_version_and_its_hashes(lock: str) -> None:
+    for name, line in pins(lock).items():
+        assert re.match(r"[a-z0-9.-]+==[0-9][^ ]*( ;[^\\]*?)? +--hash=sha256:[0-9a-f]{64}", line), (
+            name
+        )
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_file_names_no_place_of_its_own_to_install_from(lock: str) -> None:
+    assert "://" not in (ROOT / lock).read_text()
+    assert "--index-url" not in (ROOT / lock).read_text()
+
+
+def test_what_the_project_needs_is_locked() -> None:
+    groups = project()["dependency-groups"]
+    needed = {name_of(line) for line in project()["project"]["dependencies"] + groups["build"]}
+    assert needed <= set(pins("requirements.lock"))
+    assert needed | {name_of(line) for line in groups["dev"]} <= set(pins("requirements-dev.lock"))
+
+
+def test_tests_run_on_the_versions_that_are_served() -> None:
+    served, tested = (
+        {name: line.split()[0] for name, line in pins(lock).items()} for lock in LOCKS
+    )
+    assert served.items() <= tested.items()
+
+
+def test_make_serve_installs_what_is_locked_and_starts_a_demo(tmp_path: Path) -> None:
+    commands = dry_run("serve", tmp_path)
+    assert "pip --disable-pip-version-check --quiet install --require-hashes" in commands
+    assert "requirements-dev.lock" not in commands
+    assert commands.rstrip().endswith("exec .venv/bin/petstore serve --demo")
+
+
+def test_make_test_lints_first_and_then_runs_every_test(tmp_path: Path) -> None:
+    commands = dry_run("test", tmp_path)
+    steps = ("ruff check", "ruff format --check", "mypy", "-m pytest", "coverage report")
+    assert [commands.index(step) for step in steps] == sorted(map(commands.index, steps))
+
+
+def test_what_continuous_integration_runs_is_make_test() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o111
+    commands = script.read_text().splitlines()
+    assert commands[0].startswith("#!")
+    assert commands[1:] == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', "exec make test"]

@@ -1,0 +1,111 @@
+"""The defaults are the numbers that were decided on, and what does not fit is refused."""
+
+from dataclasses import Field, fields, replace
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from petstore.settings import SettingError, Settings, sqlite_path
+
+
+@pytest.mark.parametrize(
+    "database",
+    [
+        "",
+        "petstore.db",
+        "sqlite:petstore.db",
+        "sqlite://petstore.db",
+        "sqlite:///",
+        "sqlite:///:memory:",
+        "sqlite:///pet\0store.db",
+        "SQLITE:///petstore.db",
+        "postgresql:///petstore",
+    ],
+)
+def test_a_database_that_is_no_file_is_refused(database: str) -> None:
+    with pytest.raises(SettingError, match=r"^database: expected sqlite:///relative.db or "):
+        sqlite_path(database)
+    with pytest.raises(SettingError, match=r"^database: "):
+        replace(Settings(), database=database).check()
+
+
+@pytest.mark.parametrize("network", ["", "here", "10.0.0.1/8", "10.0.0.0/33", "fd00::/129"])
+def test_a_trusted_proxy_that_is_no_network_is_refused(network: str) -> None:
+    with pytest.raises(
+        SettingError, match=r"^trusted-proxy: expected a network such as 10.0.0.0/8"
+    ):
+        replace(Settings(), trusted_proxy=("127.0.0.0/8", network)).check()
+
+
+def test_more_than_one_process_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"^workers: more than one process needs Redis"):
+        replace(Settings(), workers=2).check()
+
+
+def test_the_defaults_fit_together() -> None:
+    Settings().check()
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("environment", "production"),
+        ("workers", 1),
+        ("trusted_proxy", ()),
+        ("allowed_origin", ()),
+        ("anonymous_per_minute", 300),
+        ("ban_strikes", 20),
+        ("ban_strikes_divisor", 3),
+        ("ban_innocent_seconds", 1),
+        ("ban_window_seconds", 60),
+        ("ban_seconds", 5 * 60),
+        ("ban_longest_seconds", 24 * 3600),
+        ("ban_forgiven_seconds", 24 * 3600),
+        ("body_bytes", 64 * 1024),
+        ("body_seconds", 10),
+        ("head_seconds", 10),
+        ("stop_seconds", 10),
+    ],
+)
+def test_a_default_is_what_was_decided(name: str, default: object) -> None:
+    assert getattr(Settings(), name) == default
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("database_seconds", 2), ("key_refresh_seconds", 1), ("limits_save_seconds", 1)],
+)
+def test_a_default_keeps_the_time_that_was_promised(name: str, most: float) -> None:
+    assert getattr(Settings(), name) < most
+
+
+@pytest.mark.parametrize("setting", fields(Settings), ids=lambda setting: setting.name)
+def test_a_default_lies_within_the_range_of_its_setting(setting: Field[Any]) -> None:
+    default, metadata = setting.default, setting.metadata
+    if isinstance(default, (int, float)):
+        assert metadata["least"] <= default <= metadata["most"]
+    assert metadata["description"].endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("database", "path"),
+    [
+        ("sqlite:///petstore.db", Path("petstore.db")),
+        ("sqlite:///data/pets.db", Path("data/pets.db")),
+        ("sqlite:////var/lib/petstore.db", Path("/var/lib/petstore.db")),
+        ("sqlite:///a file.db?x=y", Path("a file.db?x=y")),
+    ],
+)
+def test_a_database_is_named_by_the_path_of_its_file(database: str, path: Path) -> None:
+    assert replace(Settings(), database=database).sqlite_path == path
+
+
+def test_trusted_proxies_are_networks_of_either_kind() -> None:
+    settings = replace(Settings(), trusted_proxy=("10.0.0.0/8", "192.0.2.7", "fd00::/8"))
+    assert settings.trusted_networks == (
+        ip_network("10.0.0.0/8"),
+        ip_network("192.0.2.7/32"),
+        ip_network("fd00::/8"),
+    )
