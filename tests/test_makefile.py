@@ -39,7 +39,7 @@ def dry_run(target: str, folder: Path) -> str:
     assert make
     for name in ("Makefile", "pyproject.toml", *LOCKS):
         shutil.copy(ROOT / name, folder)
-    command = [make, "--dry-run", target]
+    command = [make, "--dry-run", "--no-print-directory", target]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 

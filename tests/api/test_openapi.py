@@ -27,7 +27,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     for operation in path.values()
 }
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
-HTTPS_OWN_HEADERS = {"content-type", "content-length", "x-content-type-options"}
+HTTPS_OWN_HEADERS = {"content-type", "content-length", "x-content-type-options", "connection"}
 BELLA = {"name": "Bella", "categoryId": 1}
 
 

@@ -79,6 +79,7 @@ def test_limits_of_its_own_are_refused_unless_the_plan_is_enterprise(
     assert words == (
         f"{option[2:]}: only a key of the plan enterprise has limits of its own, not {plan}"
     )
+    command.make_store()
     assert command.succeed("keys", "list", "--json") == "[]\n"
 
 
@@ -90,8 +91,19 @@ def test_an_id_that_can_be_none_is_refused(command: Command, action: str, key_id
 
 @pytest.mark.parametrize("action", BY_ID)
 def test_a_key_that_is_not_there_is_said_to_be_missing(command: Command, action: str) -> None:
+    command.make_store()
     more = ("--name", "other") if action == "change" else ()
     assert command.fail("keys", action, "7", *more, status=1) == "there is no key 7"
+
+
+def test_limits_and_an_end_can_be_taken_away_again(command: Command) -> None:
+    command.create_key("--per-minute", "5", "--per-day", "50", "--expires-in", "30d")
+    command.succeed(
+        *("keys", "change", "1", "--per-minute", "unlimited", "--per-day", "unlimited"),
+        *("--expires-in", "never"),
+    )
+    key = command.show_key()
+    assert (key["perMinute"], key["perDay"], key["expires"]) == (None, None, None)
 
 
 @pytest.mark.parametrize("action", BY_ID)
@@ -116,8 +128,19 @@ def test_a_database_that_is_no_url_of_a_file_is_refused(command: Command, url: s
 
 def test_a_database_that_cannot_be_opened_is_named(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "no folder" / "petstore.db"
-    words = command.fail("keys", "list", "--database", f"sqlite:///{file}", status=1)
+    new = ("--name", "app", "--plan", "free", "--database", f"sqlite:///{file}")
+    words = command.fail("keys", "create", *new, status=1)
     assert words == f"{file}: unable to open database file"
+
+
+@pytest.mark.parametrize("arguments", [("keys", "list"), ("keys", "revoke", "1")])
+def test_a_store_that_is_not_there_is_not_made_by_mistake(
+    command: Command, database: Path, arguments: tuple[str, ...]
+) -> None:
+    assert command.fail(*arguments, status=1) == (
+        f"there is no store at {database}; petstore serve or petstore keys create makes one"
+    )
+    assert not database.exists()
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(
@@ -270,6 +293,7 @@ def test_keys_are_listed_one_to_a_line_where_no_terminal_limits_it(command: Comm
 
 
 def test_no_keys_are_an_empty_list(command: Command) -> None:
+    command.make_store()
     assert command.succeed("keys", "list", "--json") == "[]\n"
     result = command("keys", "list")
     assert (result.exit_code, result.stdout) == (0, "")

@@ -34,7 +34,15 @@ def test_a_file_of_no_known_format_is_refused(command: Command, tmp_path: Path) 
     )
 
 
+def test_a_mistyped_store_leaves_an_earlier_export_alone(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("of yesterday")
+    assert "there is no store at" in command.fail("pets", "export", str(file), status=1)
+    assert file.read_text() == "of yesterday"
+
+
 def test_a_file_that_cannot_be_written_is_named(command: Command, tmp_path: Path) -> None:
+    command.make_store()
     file = tmp_path / "no folder" / "animals.csv"
     words = command.fail("pets", "export", str(file), status=1)
     assert words == f"{file}: No such file or directory"
@@ -66,6 +74,7 @@ def test_what_was_exported_can_be_imported_elsewhere(
 
 
 def test_an_empty_store_is_a_header_alone(command: Command) -> None:
+    command.make_store()
     assert command.succeed("pets", "export") == "id,name,categoryId,status\n"
 
 

@@ -43,7 +43,7 @@ def test_an_address_that_is_not_this_machine_is_refused(
 def test_a_database_of_a_newer_version_is_refused(
     command: Command, database: Path, port: str
 ) -> None:
-    command.succeed("keys", "list")
+    command.make_store()
     connection = apsw.Connection(str(database))
     connection.pragma("user_version", 1000)
     connection.close()

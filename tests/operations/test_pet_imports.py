@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 HEADER = b"name,categoryId,status\n"
 NAME = "expected a string of 1 to 255 characters, not only white space and without U+0000"
-INTEGER = "expected an integer from -2^63 to 2^63 - 1, written in plain digits"
+INTEGER = "expected an integer from -2^63 to 2^63 - 1"
 STATUS = "expected one of 'available', 'pending', 'sold'"
 
 

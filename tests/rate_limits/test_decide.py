@@ -408,3 +408,13 @@ def test_every_number_of_a_ban_is_a_setting() -> None:
     assert caller.ask(every=0.001).verdict == "limited"
     assert caller.ask(every=0.001).verdict == "banned"
     assert caller.state.banned_until - caller.clock() == 9 * SECOND
+
+
+def test_after_many_longest_bans_a_clean_day_still_forgives_a_step() -> None:
+    caller = refused_all_day()
+    for _ in range(20):
+        caller.clock.advance(get_banned(caller))
+        caller.limits = Limits(60, caller.ask().day_used)
+    caller.clock.advance(ONE_DAY)
+    caller.limits = Limits(60, caller.ask().day_used)
+    assert get_banned(caller) == 300 * 2**8

@@ -7,6 +7,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from petstore.cli.main import main
+from petstore.storage.sqlite import SqliteStore
 
 
 class Command:
@@ -36,6 +37,10 @@ class Command:
         assert error
         assert usage.startswith("Usage: ") == (status == 2)
         return words.rstrip("\n")
+
+    def make_store(self) -> None:
+        """Make an empty store."""
+        SqliteStore(self.database).migrate()
 
     def create_key(self, *arguments: str, plan: str = "enterprise") -> str:
         """Issue a key and return its token."""

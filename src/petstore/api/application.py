@@ -49,6 +49,7 @@ Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
+_CLOSE = (b"connection", b"close")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _LONGEST_METHOD = 16
 _NO_QUERY = Query(None, "")
@@ -134,6 +135,8 @@ class Application:
             _LOG.exception("request %s failed", exchange.request_id)
             answer = error_answer(InternalError("the service failed; its log tells why"))
         headers = await self._headers(exchange, answer)
+        if not await self._bodies.discard(exchange.request, receive):
+            headers.append(_CLOSE)
         body = b"" if exchange.request.method == "HEAD" else answer.body
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

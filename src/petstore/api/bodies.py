@@ -2,12 +2,14 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any
 
 from petstore.api.messages import Receive, Request
 from petstore.errors import (
     ContentTooLarge,
     IncompleteBody,
+    PetstoreError,
     RequestTimeout,
     UnsupportedMediaType,
 )
@@ -34,20 +36,21 @@ class BodyReader:
             RequestTimeout: it was not whole in time.
             IncompleteBody: it ended early, or its framing is broken.
         """
-        self._check_head(request)
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - every coroutine runs in a task
-        self._deadlines[task] = time.monotonic() + self._seconds
-        try:
-            return await self._receive(receive)
-        except asyncio.CancelledError:
-            if task in self._deadlines:
-                raise
-            task.uncancel()
-            msg = f"the body: expected whole within {self._seconds:g} seconds"
-            raise RequestTimeout(msg) from None
-        finally:
-            self._deadlines.pop(task, None)
+        self._check_media_type(request)
+        self._check_length(request)
+        return await self._read(request, receive)
+
+    async def discard(self, request: Request, receive: Receive) -> bool:
+        """Take in a body that nobody asked for; tell whether the connection can serve another.
+
+        If what is left of a body stays in the connection, the server must close it.
+        """
+        # Who expects 100 (Continue) has not sent the body yet, and shall not.
+        if request.body == "waiting" and b"expect" not in request.fields:
+            with suppress(PetstoreError):
+                self._check_length(request)
+                await self._read(request, receive)
+        return request.body in {"none", "read"}
 
     async def end_late(self) -> None:
         """End the reading of every body whose time is over."""
@@ -58,7 +61,25 @@ class BodyReader:
             del self._deadlines[task]
             task.cancel()
 
-    def _check_head(self, request: Request) -> None:
+    async def _read(self, request: Request, receive: Receive) -> bytes:
+        request.body = "broken"
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - every coroutine runs in a task
+        self._deadlines[task] = time.monotonic() + self._seconds
+        try:
+            body = await self._receive(receive)
+        except asyncio.CancelledError:
+            if task in self._deadlines:
+                raise
+            task.uncancel()
+            msg = f"the body: expected whole within {self._seconds:g} seconds"
+            raise RequestTimeout(msg) from None
+        finally:
+            self._deadlines.pop(task, None)
+        request.body = "read"
+        return body
+
+    def _check_media_type(self, request: Request) -> None:
         fields = request.fields
         media_type = fields.get(b"content-type")
         if media_type is not None and not _is_json(media_type):
@@ -67,7 +88,9 @@ class BodyReader:
         if b"content-encoding" in fields:
             msg = "Content-Encoding: expected none, the body must come as it is"
             raise UnsupportedMediaType(msg)
-        length = fields.get(b"content-length", b"0")
+
+    def _check_length(self, request: Request) -> None:
+        length = request.fields.get(b"content-length", b"0")
         if length.isdigit() and int(length[:20]) > self._largest:
             raise self._too_large()
 

@@ -1,7 +1,7 @@
 """A request as it came, and the answer to it."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -19,10 +19,16 @@ JSON = (b"content-type", b"application/json")
 _encode = msgspec.json.Encoder().encode
 
 
-class Request:
-    """The head of a request. Field values of the same name are joined (RFC 9110 section 5.3)."""
+BodyState: TypeAlias = Literal["none", "waiting", "read", "broken"]
 
-    __slots__ = ("client", "fields", "method", "path", "query", "repeated")
+
+class Request:
+    """The head of a request, and what has become of its body.
+
+    Field values of the same name are joined (RFC 9110 section 5.3).
+    """
+
+    __slots__ = ("body", "client", "fields", "method", "path", "query", "repeated")
 
     def __init__(self, scope: Scope) -> None:
         self.method: str = scope["method"]
@@ -38,6 +44,9 @@ class Request:
                 fields[name] += b", " + value
             else:
                 fields[name] = value
+        length = fields.get(b"content-length", b"0")
+        is_empty = length == b"0" and b"transfer-encoding" not in fields
+        self.body: BodyState = "none" if is_empty else "waiting"
 
 
 class Answer(NamedTuple):

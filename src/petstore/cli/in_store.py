@@ -1,7 +1,10 @@
 """Work on a store from the command line, beside a service that may be running."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
+
+import click
 
 from petstore.cli.failures import plain_failures
 from petstore.clock import SECOND
@@ -13,15 +16,15 @@ T = TypeVar("T")
 _PATIENCE = 10 * SECOND
 
 
-def in_store(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
-    """Return what ``action`` makes of the store at ``database``; it is created if there is none."""
+def in_store(database: str, action: Callable[[Store], Awaitable[T]], *, create: bool = False) -> T:
+    """Return what ``action`` makes of the store at ``database``; with ``create`` make one first."""
     # Imported where they are used, so that `petstore --help` is instant.
     import asyncio
 
     from petstore.storage.sqlite import SqliteStore
 
     async def run() -> T:
-        store = SqliteStore(sqlite_path(database), _PATIENCE)
+        store = SqliteStore(path, _PATIENCE)
         store.migrate()
         await store.open()
         try:
@@ -30,4 +33,14 @@ def in_store(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
             await store.close()
 
     with plain_failures():
+        path = sqlite_path(database)
+        if not create:
+            require_store(path)
         return asyncio.run(run())
+
+
+def require_store(path: Path) -> None:
+    """Refuse a file that is not there: its name is more likely mistyped than a new store meant."""
+    if not path.exists():
+        msg = f"there is no store at {path}; petstore serve or petstore keys create makes one"
+        raise click.ClickException(msg)

@@ -54,6 +54,24 @@ class Duration(click.ParamType[Milliseconds]):
         return seconds * SECOND
 
 
+class OrWord(click.ParamType[Any]):
+    """What ``other`` takes, or ``word``, which stands for none of it."""
+
+    def __init__(self, other: click.ParamType[Any], word: str) -> None:
+        self._other = other
+        self._word = word
+        self.name = f"{other.name}|{word}"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        """Return ``word`` itself, or what ``other`` makes of ``value``."""
+        return value if value == self._word else self._other.convert(value, param, ctx)
+
+
 class KeyName(click.ParamType[str]):
     """The name of a key: something a person can read on one line."""
 
@@ -74,6 +92,9 @@ class KeyName(click.ParamType[str]):
 _LIMIT = Integer(1, UNLIMITED - 1)
 _KEY_ID = Integer(1, 2**63 - 1)
 _VALIDITY = Duration(least=1)
+_NO_LIMIT, _NO_END = "unlimited", "never"
+_ANY_LIMIT = OrWord(_LIMIT, _NO_LIMIT)
+_ANY_VALIDITY = OrWord(_VALIDITY, _NO_END)
 _PLAN = click.Choice(list(PLANS))
 _SCOPE = click.Choice(SCOPES)
 
@@ -118,7 +139,11 @@ def create(**options: Any) -> None:
         expires_at=_expiry(options["expires_in"]),
     )
     _print_issued(
-        in_store(options["database"], lambda store: api_keys.create_key(store, new, system_clock)),
+        in_store(
+            options["database"],
+            lambda store: api_keys.create_key(store, new, system_clock),
+            create=True,
+        ),
         "created",
     )
 
@@ -151,10 +176,12 @@ def show(*, key_id: int, as_json: bool, database: str) -> None:
 @click.argument("key_id", metavar="ID", type=_KEY_ID)
 @click.option("--name", type=KeyName(), help="What the key is for.")
 @click.option("--plan", type=_PLAN, help="How many requests it may make; its usage is kept.")
-@click.option("--per-minute", type=_LIMIT, help="Enterprise only: requests a minute.")
-@click.option("--per-day", type=_LIMIT, help="Enterprise only: requests a day.")
+@click.option("--per-minute", type=_ANY_LIMIT, help="Enterprise only: requests a minute.")
+@click.option("--per-day", type=_ANY_LIMIT, help="Enterprise only: requests a day.")
 @click.option("--scope", "scopes", multiple=True, type=_SCOPE, help="What it may do, all of it.")
-@click.option("--expires-in", type=_VALIDITY, help="How long from now it is valid, such as 30d.")
+@click.option(
+    "--expires-in", "expires_at", type=_ANY_VALIDITY, help="How long from now it is valid."
+)
 @database_option
 def change(*, key_id: int, database: str, **options: Any) -> None:
     """Change a key; what is not named stays."""
@@ -164,8 +191,11 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
         raise click.UsageError(msg)
     if "scopes" in wanted:
         wanted["scopes"] = frozenset(wanted["scopes"])
-    if "expires_in" in wanted:
-        wanted["expires_at"] = _expiry(wanted.pop("expires_in"))
+    for name in ("per_minute", "per_day", "expires_at"):
+        if wanted.get(name) in (_NO_LIMIT, _NO_END):
+            wanted[name] = None
+    if "expires_at" in wanted:
+        wanted["expires_at"] = _expiry(wanted["expires_at"])
     changes = ApiKeyChanges(**wanted)
     in_store(database, lambda store: api_keys.change_key(store, key_id, changes))
     click.echo(f"Key {key_id} changed.", err=True)

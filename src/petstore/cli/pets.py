@@ -9,7 +9,7 @@ from typing import Any, TextIO, get_args
 import click
 
 from petstore.cli.failures import plain_failures
-from petstore.cli.in_store import in_store
+from petstore.cli.in_store import in_store, require_store
 from petstore.cli.settings_options import database_option
 from petstore.clock import system_clock
 from petstore.operations.pet_files import (
@@ -18,6 +18,7 @@ from petstore.operations.pet_files import (
     export_pets,
     import_pets,
 )
+from petstore.settings import sqlite_path
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
@@ -71,6 +72,7 @@ def import_file(
                     on_refused=on_refused,
                     on_progress=on_progress,
                 ),
+                create=True,
             )
     if result.was_complete:
         click.echo(f"{file} was imported before; nothing added. To add it all once more: --again")
@@ -90,6 +92,8 @@ def export_file(*, file: Path, file_format: FileFormat | None, database: str) ->
     """Write every animal to FILE, or to standard output: CSV or JSON Lines."""
     to_stdout = str(file) == "-"
     chosen = file_format or "csv" if to_stdout else _format(file, file_format)
+    with plain_failures():
+        require_store(sqlite_path(database))
     with (
         plain_failures(),
         nullcontext(sys.stdout)

@@ -47,7 +47,7 @@ def _prepare(settings: Settings, *, demo: bool) -> str | None:
         from petstore.cli.demo import prepare_demo
         from petstore.cli.in_store import in_store
 
-        return in_store(settings.database, lambda store: prepare_demo(store, settings))
+        return in_store(settings.database, lambda store: prepare_demo(store, settings), create=True)
     from petstore.storage.sqlite import SqliteStore
 
     SqliteStore(settings.sqlite_path).migrate()

@@ -12,7 +12,7 @@ Int64 = Annotated[
     Meta(
         ge=INT64_MIN,
         le=INT64_MAX,
-        extra={"expected": "an integer from -2^63 to 2^63 - 1, written in plain digits"},
+        extra={"expected": "an integer from -2^63 to 2^63 - 1"},
         extra_json_schema={"format": "int64"},
     ),
 ]

@@ -26,10 +26,10 @@ class ApiKeyChanges(Struct, frozen=True):
 
     name: str | UnsetType = UNSET
     plan: PlanName | UnsetType = UNSET
-    per_minute: int | UnsetType = UNSET
-    per_day: int | UnsetType = UNSET
+    per_minute: int | UnsetType | None = UNSET
+    per_day: int | UnsetType | None = UNSET
     scopes: frozenset[Scope] | UnsetType = UNSET
-    expires_at: Milliseconds | UnsetType = UNSET
+    expires_at: Milliseconds | UnsetType | None = UNSET
 
 
 class KeyRing:

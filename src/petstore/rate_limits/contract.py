@@ -31,6 +31,15 @@ class BanRules(Struct, frozen=True):
             return self.least_strikes
         return max(self.least_strikes, per_minute // self.strikes_divisor)
 
+    def length(self, level: int) -> Milliseconds:
+        """Return how long a ban at ``level`` lasts: each level twice as long as the one before."""
+        return min(self.first << level, self.longest)
+
+    @property
+    def last_level(self) -> int:
+        """The first level at which a ban is the longest there is; there is none above it."""
+        return max(0, -(-self.longest // self.first) - 1).bit_length()
+
 
 class State(Struct, frozen=True, array_like=True):
     """What is remembered of a key. It never holds a limit, so a change of plan acts at once.

@@ -107,8 +107,8 @@ def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -
     if strikes >= rules.threshold(limits.per_minute):
         level = max(0, level - max(0, now - banned_until) // rules.forgiven_after)
         banned_at = now
-        banned_until = now + min(rules.first << min(level, 32), rules.longest)
-        level, strikes, struck_since = level + 1, 0, NEVER
+        banned_until = now + rules.length(level)
+        level, strikes, struck_since = min(level + 1, rules.last_level), 0, NEVER
     return State(
         state.minute_started,
         state.minute_used,
