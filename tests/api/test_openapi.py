@@ -187,7 +187,7 @@ def answers() -> Iterator[tuple[str, int, Way]]:
 @pytest.fixture
 async def hasty(database: Path) -> AsyncIterator[Service]:
     """A service that waits for nothing longer than a tenth of a second."""
-    async with running_service(database, body_seconds=0.1, database_seconds=0.1) as service:
+    async with running_service(database, body_seconds=0.1, database_seconds=0.5) as service:
         yield service
 
 

@@ -1,0 +1,68 @@
+"""The pages of docs/ and README.md say what the code does, and lead where they say."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from petstore.api.operation import Operation
+from petstore.api.table import BASE, OPERATIONS
+from petstore.errors import PetstoreError
+from petstore.settings import Settings
+from petstore.storage.migrations import UnusableDatabase
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+
+
+def errors(base: type[PetstoreError] = PetstoreError) -> Iterator[type[PetstoreError]]:
+    """Yield every kind of error that can reach a caller."""
+    for error in base.__subclasses__():
+        if error is not UnusableDatabase:  # which stops the start, so nobody can call
+            yield error
+            yield from errors(error)
+
+
+def test_the_page_of_errors_has_every_code_with_its_status_and_no_other() -> None:
+    page = (ROOT / "docs/errors.md").read_text()
+    listed = re.findall(r"^\| ([0-9]{3}) \| `([a-z_]+)` \| [^|]+ \| [^|]+ \|$", page, re.MULTILINE)
+    assert sorted(listed) == sorted({(str(error.status), error.code) for error in errors()})
+
+
+def test_the_readme_lists_every_setting_with_its_variable_and_default() -> None:
+    readme = (ROOT / "README.md").read_text()
+    listed = re.findall(
+        r"^\| `--([a-z-]+)` \| `(PETSTORE_[A-Z_]+)` \| (?:`(.*?)`|none) \|", readme, re.M
+    )
+    expected = [
+        (
+            field.name.replace("_", "-"),
+            f"PETSTORE_{field.name.upper()}",
+            "" if field.default == () else str(field.default),
+        )
+        for field in fields(Settings)
+    ]
+    assert sorted(row for row in listed if row[0] != "demo") == sorted(expected)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / link).exists(), link
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "README.md" or f"({page.name})" in index
+    decisions = (ROOT / "docs/decisions/README.md").read_text()
+    for page in (ROOT / "docs/decisions").glob("0*.md"):
+        assert f"({page.name})" in decisions
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+def test_every_operation_is_described(operation: Operation) -> None:
+    texts = "".join(page.read_text() for page in PAGES)
+    assert f"{operation.method} {BASE}{operation.path}" in texts
