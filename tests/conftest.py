@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from petstore.storage.sqlite import SqliteStore
 from support.manual_clock import ManualClock
 from support.process import ServerProcess
+from support.servers import StartServer, servers_in
 from support.service import Service, running_service
+from support.stores import open_store
 
 
 @pytest.fixture(scope="session")
@@ -38,9 +41,29 @@ def token(server: ServerProcess) -> str:
 
 
 @pytest.fixture
+def start(tmp_path: Path) -> Iterator[StartServer]:
+    """Start services on the database of the test; they end with it."""
+    with servers_in(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture
 def database(tmp_path: Path) -> Path:
     """The path of a SQLite file that is not there yet."""
     return tmp_path / "petstore.db"
+
+
+@pytest.fixture
+def patience() -> int:
+    """How many milliseconds ``store`` waits for a lock or a slow disk."""
+    return 1500
+
+
+@pytest.fixture
+async def store(database: Path, patience: int) -> AsyncIterator[SqliteStore]:
+    """An open store on a fresh SQLite file."""
+    async with open_store(database, patience) as store:
+        yield store
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def test_a_default_is_what_was_decided(name: str, default: object) -> None:
 
 @pytest.mark.parametrize(
     ("name", "most"),
-    [("database_seconds", 2), ("key_refresh_seconds", 1), ("limits_save_seconds", 1)],
+    [("database_seconds", 2), ("key_refresh_seconds", 0.5), ("limits_save_seconds", 1)],
 )
 def test_a_default_keeps_the_time_that_was_promised(name: str, most: float) -> None:
     assert getattr(Settings(), name) < most
@@ -109,3 +109,17 @@ def test_trusted_proxies_are_networks_of_either_kind() -> None:
         ip_network("192.0.2.7/32"),
         ip_network("fd00::/8"),
     )
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["shop.example", "https://shop.example/", "https://", "https://shop.example/app", "*.example"],
+)
+def test_an_origin_no_browser_sends_is_refused(origin: str) -> None:
+    with pytest.raises(SettingError, match=r"^allowed-origin: expected scheme://host"):
+        replace(Settings(), allowed_origin=("https://shop.example:8443", origin)).check()
+
+
+def test_a_first_ban_longer_than_the_longest_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"^ban-seconds: "):
+        replace(Settings(), ban_seconds=90_000).check()

@@ -1,21 +1,22 @@
 """All the wiring: the whole service is put together here, and nowhere else."""
 
-import asyncio
+import logging
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from petstore.api import reference
 from petstore.api.answer_cache import AnswerCache
-from petstore.api.application import Application, HttpRules, Page, attempt, keep_doing
+from petstore.api.application import Application, HttpRules, Page
 from petstore.api.bodies import BodyReader
 from petstore.api.health import Health
 from petstore.api.openapi import OpenApiPage
 from petstore.api.operation import Services
 from petstore.api.routes import Routes
 from petstore.api.table import BASE, OPERATIONS
+from petstore.chores import Chore, attempt, background
 from petstore.clock import SECOND, Clock, system_clock
-from petstore.logs import RequestLog, configure_logging
+from petstore.logs import RequestLog, configure_logging, standard_error
 from petstore.operations.api_keys import KeyRing
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules, RateLimiter
@@ -26,14 +27,15 @@ from petstore.storage.rate_limits import StoredRateLimits
 from petstore.storage.sqlite import SqliteStore
 
 _LATE_BODIES_SECONDS = 0.1
+_LOG = logging.getLogger(__name__)
 
 
 def serve_settings(settings: Settings) -> Application:
     """Return the service that ``settings`` describe, logging to standard error."""
     for_person = is_for_person(settings)
-    configure_logging(for_person=for_person)
+    log = RequestLog(standard_error(), system_clock, for_person=for_person)
+    configure_logging(log)
     store = sqlite_store(settings)
-    log = RequestLog(sys.stderr.buffer, system_clock, for_person=for_person)
     return create_app(settings, store, create_limiter(settings, store, system_clock), log)
 
 
@@ -50,20 +52,20 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
-        await store.open()
-        chores = (
-            (keys.refresh, settings.key_refresh_seconds, "changes to keys not seen"),
-            (limiter.save, settings.limits_save_seconds, "counts not saved"),
-            (bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended"),
-        )
-        background = [asyncio.create_task(keep_doing(*chore)) for chore in chores]
         try:
-            yield
+            await store.open()
+        except Exception:
+            _LOG.exception("the service cannot start")
+            log.close()
+            raise
+        save = Chore(limiter.save, settings.limits_save_seconds, "counts not saved")
+        refresh = Chore(keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
+        end_late = Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
+        try:
+            async with background(save, refresh, end_late):
+                yield
         finally:
-            for task in background:
-                task.cancel()
-            await asyncio.gather(*background, return_exceptions=True)
-            await attempt(limiter.save, "counts not saved")
+            await attempt(save)
             await store.close()
             log.close()
 
@@ -117,6 +119,7 @@ def _pages(store: Store) -> dict[str, Page]:
         "/healthz": health.live,
         "/readyz": health.ready,
         "/docs": reference.page,
+        "/docs/": reference.home,
         "/docs/reference.js": reference.script,
         "/docs/swagger-ui.css": reference.asset,
         "/docs/swagger-ui-bundle.js": reference.asset,

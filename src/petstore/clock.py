@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import TypeAlias
 
 Milliseconds: TypeAlias = int
@@ -12,6 +13,12 @@ Clock: TypeAlias = Callable[[], Milliseconds]
 SECOND: Milliseconds = 1000
 MINUTE: Milliseconds = 60 * SECOND
 DAY: Milliseconds = 24 * 60 * MINUTE
+
+
+def rfc3339(moment: Milliseconds) -> str:
+    """Return a moment as RFC 3339 has it, in UTC and to the second."""
+    text = datetime.fromtimestamp(moment / SECOND, UTC).isoformat(timespec="seconds")
+    return text.replace("+00:00", "Z")
 
 
 def system_clock() -> Milliseconds:

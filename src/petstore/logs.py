@@ -1,11 +1,10 @@
 """Logs: for a person on a terminal, one JSON object a line otherwise. Never a token or a body.
 
-The line of a request is written on a path of its own: it costs a fraction of what ``logging``
-takes, and a reader of the log that stalls does not stall the service.
+The line of a request is made without ``logging``, at a fraction of the cost. All lines are written
+by one thread, so a reader of the log that stalls does not stall the service.
 """
 
 import logging
-import sys
 import threading
 from collections import deque
 from datetime import UTC, datetime
@@ -13,10 +12,11 @@ from typing import BinaryIO
 
 import msgspec
 
-from petstore.clock import SECOND, Clock, Milliseconds
+from petstore.clock import SECOND, Clock, rfc3339
 
 _LONGEST_BACKLOG = 100_000
 _FLUSH_SECONDS = 0.1
+_STANDARD_ERROR = 2
 _LEVEL_COLORS = {"WARNING": "33", "ERROR": "31", "CRITICAL": "31"}
 
 _encode = msgspec.json.Encoder().encode
@@ -37,7 +37,7 @@ class RequestLine(msgspec.Struct, frozen=True):
 
 
 class RequestLog:
-    """Writes request lines to ``stream`` from a thread.
+    """Writes lines to ``stream`` from a thread, those of requests and those of ``logging``.
 
     While the stream stalls or fails, lines beyond ``longest_backlog`` are dropped and counted.
     """
@@ -53,13 +53,14 @@ class RequestLog:
         self._stream = stream
         self._clock = clock
         self._format = _for_person if for_person else _encode
+        self._formatter = _formatter(for_person=for_person)
         self._lines: deque[bytes] = deque()
         self._longest_backlog = longest_backlog
         self._dropped = 0
         self._second = (0, "")
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._write, name="request-log", daemon=True)
-        self._thread.start()
+        # Started with the first line: a process that is to fork may have a log, and no thread.
+        self._thread: threading.Thread | None = None
 
     def add(
         self,
@@ -71,24 +72,35 @@ class RequestLog:
         seconds: float,
     ) -> None:
         """Log a request that took ``seconds``."""
-        if len(self._lines) >= self._longest_backlog:
-            self._dropped += 1
-            return
         line = RequestLine(
             self._now(), request_id, key_id, method, operation, status, round(seconds * 1e3, 3)
         )
-        self._lines.append(self._format(line))
+        self._append(self._format(line))
+
+    def add_record(self, record: logging.LogRecord) -> None:
+        """Log a record of ``logging``."""
+        self._append(self._formatter.format(record).encode())
 
     def close(self) -> None:
         """Write what is left."""
         self._stop.set()
-        self._thread.join(_FLUSH_SECONDS * 10)
+        if self._thread is not None:
+            self._thread.join(_FLUSH_SECONDS * 10)
+
+    def _append(self, line: bytes) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write, name="request-log", daemon=True)
+            self._thread.start()
+        if len(self._lines) < self._longest_backlog:
+            self._lines.append(line)
+        else:
+            self._dropped += 1
 
     def _now(self) -> str:
         now = self._clock()
         second, millisecond = divmod(now, SECOND)
         if second != self._second[0]:
-            self._second = (second, _rfc3339(second * SECOND)[:-1])
+            self._second = (second, rfc3339(second * SECOND)[:-1])
         return f"{self._second[1]}.{millisecond:03d}Z"
 
     def _write(self) -> None:
@@ -96,28 +108,55 @@ class RequestLog:
         while not stopping:
             stopping = self._stop.wait(_FLUSH_SECONDS)
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
-            if self._dropped:
-                logging.getLogger(__name__).warning("%d request lines dropped", self._dropped)
-                self._dropped = 0
-            if lines:
+            dropped, self._dropped = self._dropped, 0
+            report = [self._tell_of(dropped)] if dropped else []
+            if lines or report:
                 try:
-                    self._stream.write(b"\n".join(lines) + b"\n")
+                    self._stream.write(b"\n".join([*lines, *report, b""]))
                     self._stream.flush()
                 except OSError:  # a full disk, say, may have room again later
-                    self._dropped += len(lines)
+                    self._dropped += dropped + len(lines)
+
+    def _tell_of(self, dropped: int) -> bytes:
+        record = {
+            "name": __name__,
+            "levelno": logging.WARNING,
+            "levelname": "WARNING",
+            "msg": "%d lines dropped",
+            "args": (dropped,),
+        }
+        return self._formatter.format(logging.makeLogRecord(record)).encode()
 
 
-def configure_logging(*, for_person: bool) -> None:
-    """Send every log record to standard error, in the form that suits who reads it."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_PersonFormatter() if for_person else _JsonFormatter())
-    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+def standard_error() -> BinaryIO:
+    """Return standard error as a stream of its own: a write that stalls locks nobody else's."""
+    return open(_STANDARD_ERROR, "wb", closefd=False)
+
+
+def configure_logging(log: RequestLog) -> None:
+    """Send every record of ``logging`` to ``log``."""
+    logging.basicConfig(handlers=[_LogHandler(log)], level=logging.INFO, force=True)
+
+
+class _LogHandler(logging.Handler):
+    """Hands records on to a log, which does not wait for its reader."""
+
+    def __init__(self, log: RequestLog) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.add_record(record)
+
+
+def _formatter(*, for_person: bool) -> logging.Formatter:
+    return _PersonFormatter() if for_person else _JsonFormatter()
 
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line = {
-            "time": _rfc3339(int(record.created * SECOND)),
+            "time": rfc3339(int(record.created * SECOND)),
             "level": record.levelname.lower(),
             "event": record.getMessage(),
             "logger": record.name,
@@ -145,8 +184,3 @@ def _for_person(line: RequestLine) -> bytes:
         f"{line.time[11:19]} \x1b[{color}m{line.status}\x1b[0m {line.method:6} {operation:12}"
         f" key={key} {line.milliseconds:.2f} ms {line.request}"
     ).encode()
-
-
-def _rfc3339(moment: Milliseconds) -> str:
-    text = datetime.fromtimestamp(moment / SECOND, UTC).isoformat(timespec="seconds")
-    return text.replace("+00:00", "Z")

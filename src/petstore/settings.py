@@ -4,6 +4,7 @@ A setting is an option of ``petstore serve`` (``--body-bytes``) and an environme
 (``PETSTORE_BODY_BYTES``). What is wrong with a value is said by ``SettingError``.
 """
 
+import re
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -14,6 +15,8 @@ from petstore.domain.api_keys import Environment
 LogFormat: TypeAlias = Literal["auto", "text", "json"]
 
 T = TypeVar("T")
+
+_ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 
 
 class SettingError(ValueError):
@@ -130,6 +133,13 @@ class Settings:
             SettingError: naming the setting and what it takes.
         """
         _ = self.sqlite_path, self.trusted_networks
+        for origin in self.allowed_origin:
+            if not _ORIGIN.match(origin):
+                msg = f"allowed-origin: expected scheme://host or scheme://host:port or *: {origin}"
+                raise SettingError(msg)
+        if self.ban_seconds > self.ban_longest_seconds:
+            msg = "ban-seconds: expected at most --ban-longest-seconds"
+            raise SettingError(msg)
         if self.workers > 1:
             msg = "workers: more than one process needs Redis to share limits; expected 1"
             raise SettingError(msg)

@@ -7,7 +7,6 @@ import pytest
 from petstore.domain.api_keys import new_token
 from petstore.operations.api_keys import ApiKeyChanges, change_key, revoke_key, rotate_key
 from support.error_body import assert_error
-from support.eventually import status_becomes
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -106,7 +105,7 @@ async def test_a_revoked_key_is_refused_within_a_second(service: Service) -> Non
     key = await service.issue()
     assert (await service.request("GET", "/v1/pets", key.token)).status_code == 200
     await revoke_key(service.store, key.key.id, service.clock)
-    await status_becomes(service, key.token, 401)
+    await service.status_becomes(key.token, 401)
 
 
 async def test_a_rotated_token_is_refused_after_its_grace(service: Service) -> None:
@@ -117,7 +116,7 @@ async def test_a_rotated_token_is_refused_after_its_grace(service: Service) -> N
     assert (await service.request("GET", "/v1/pets", old.token)).status_code == 200
     service.clock.advance(60)
     assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
-    await status_becomes(service, old.token, 401)
+    await service.status_becomes(old.token, 401)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +148,7 @@ async def test_a_scope_granted_later_counts(service: Service) -> None:
     assert (await service.request("GET", "/v1/pets", key.token)).status_code == 403
     changes = ApiKeyChanges(scopes=frozenset({"pets:read"}))
     await change_key(service.store, key.key.id, changes)
-    await status_becomes(service, key.token, 200, "/v1/pets")
+    await service.status_becomes(key.token, 200, "/v1/pets")
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer  "])

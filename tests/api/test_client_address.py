@@ -156,3 +156,16 @@ async def test_the_table_of_addresses_is_bounded(database: Path) -> None:
             await remaining(service, f"192.0.2.{n}")
         assert await remaining(service, "192.0.2.49") == 298
         assert await remaining(service, "192.0.2.0") == 299
+
+
+@pytest.mark.parametrize(
+    ("plain", "with_port"),
+    [("203.0.113.9", "203.0.113.9:4711"), ("2001:db8::9", "[2001:db8::9]:443")],
+)
+async def test_a_port_behind_a_forwarded_address_is_not_part_of_it(
+    database: Path, plain: str, with_port: str
+) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        assert await remaining(service, plain) == 299
+        assert await remaining(service, with_port) == 298
+        assert await remaining(service) == 299

@@ -2,32 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import apsw
 import pytest
 
 from support.error_body import assert_error
-from support.eventually import eventually
+from support.patience import eventually
 from support.service import Service, running_service
+from support.stores import locked
 
 pytestmark = pytest.mark.anyio
 
 BELLA = {"name": "Bella", "categoryId": 1}
-
-
-@contextmanager
-def locked(database: Path) -> Iterator[None]:
-    """Hold the write lock of ``database``, as another program might."""
-    connection = apsw.Connection(str(database))
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    finally:
-        connection.execute("ROLLBACK")
-        connection.close()
 
 
 def destroy(database: Path) -> None:
@@ -44,7 +32,7 @@ def destroy(database: Path) -> None:
 
 @pytest.fixture
 async def impatient(database: Path) -> AsyncIterator[Service]:
-    """A service that gives its database a tenth of a second."""
+    """A service that gives its database half a second."""
     async with running_service(database, database_seconds=0.5) as service:
         yield service
 
@@ -60,14 +48,14 @@ async def test_a_change_while_the_database_is_locked_gets_503(
         assert len(response.headers.get_list("X-RateLimit-Limit")) == 1
 
 
-async def test_by_default_503_comes_within_two_seconds(service: Service, database: Path) -> None:
-    key = await service.issue()
+async def test_503_comes_in_time_to_all_who_wait(impatient: Service, database: Path) -> None:
+    key = await impatient.issue()
     with locked(database):
         started = time.monotonic()
         responses = await asyncio.gather(
-            *(service.request("POST", "/v1/pets", key.token, json=BELLA) for _ in range(20))
+            *(impatient.request("POST", "/v1/pets", key.token, json=BELLA) for _ in range(20))
         )
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 5
     assert {response.status_code for response in responses} == {503}
 
 
@@ -98,13 +86,13 @@ async def test_what_got_503_is_not_there_and_what_comes_after_is(
 
 
 async def test_counts_kept_while_the_database_was_locked_are_saved(
-    impatient: Service, database: Path
+    impatient: Service, database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = await impatient.issue()
     with locked(database):
         for _ in range(3):
             await impatient.request("GET", "/v1/pets", key.token)
-        await asyncio.sleep(0.15)  # long enough for one attempt to save them to fail
+        await eventually(lambda: "counts not saved" in caplog.text)
     connection = apsw.Connection(str(database))
     await eventually(lambda: connection.execute("SELECT day_used FROM rate_limits").get == 3)
     connection.close()
@@ -129,7 +117,7 @@ async def test_a_failing_database_gets_503_wherever_it_is_needed(
         assert str(database) not in response.text
 
 
-async def test_a_failing_database_does_not_make_an_unknown_key_valid_or_invalid(
+async def test_a_failing_database_does_not_make_a_key_not_in_memory_valid_or_invalid(
     impatient: Service, database: Path
 ) -> None:
     key = await impatient.issue()

@@ -9,7 +9,6 @@ from petstore.clock import DAY, SECOND
 from petstore.domain.plans import PlanName
 from petstore.operations.api_keys import ApiKeyChanges, change_key, unban_key
 from support.error_body import assert_error
-from support.eventually import status_becomes
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -162,7 +161,7 @@ async def test_rotation_and_plan_changes_keep_the_usage(service: Service) -> Non
     key = await service.issue("free")
     await spend(service, key.token, 60)
     await change_key(service.store, key.key.id, ApiKeyChanges(plan="pro"))
-    await status_becomes(service, key.token, 404)
+    await service.status_becomes(key.token, 404)
     response = await service.request("GET", "/v1/pets", key.token)
     assert response.status_code == 200
     assert response.headers["X-RateLimit-Limit"] == "300"
@@ -316,7 +315,7 @@ async def test_an_unbanned_key_is_admitted_within_a_second(service: Service) -> 
     await get_banned(service, key.token)
     service.clock.advance(MINUTE)
     await unban_key(service.store, key.key.id, service.clock)
-    await status_becomes(service, key.token, 404)
+    await service.status_becomes(key.token, 404)
 
 
 async def test_the_numbers_of_a_ban_are_settings(database: Path) -> None:

@@ -17,6 +17,7 @@ from petstore.api.openapi import document
 from petstore.api.table import BASE, OPERATIONS
 from petstore.domain.pets import NewPet
 from support.service import Service, running_service
+from support.stores import locked
 
 pytestmark = pytest.mark.anyio
 
@@ -121,12 +122,8 @@ async def for_an_animal_that_is_not_there(service: Service, ask: Ask) -> httpx.R
 
 async def while_the_database_is_locked(service: Service, ask: Ask) -> httpx.Response:
     token = (await service.issue()).token
-    connection = apsw.Connection(str(service.settings.sqlite_path))
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with locked(service.settings.sqlite_path):
         return await ask.send(service, token)
-    finally:
-        connection.close()
 
 
 def with_options(**options: Any) -> Way:

@@ -225,7 +225,7 @@ async def test_a_cursor_keeps_the_filters(service: Service, token: str) -> None:
     first = await service.request("GET", f"/v1/pets?{query}", token)
     link = next_page(first)
     assert link is not None
-    assert link.startswith("/v1/pets?x=%C3%A4+b&status=sold&categoryId=1&limit=2&id=9&id=3")
+    assert link.startswith("/v1/pets?status=sold&categoryId=1&limit=2&id=9&id=3")
     second = await service.request("GET", link, token)
     assert (next_page(second) or "").count("cursor=") == 1
 

@@ -16,13 +16,14 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("path", ["/docs/", "/docs/index.html", "/docs/swagger-ui.js"])
+@pytest.mark.parametrize("path", ["/docs/index.html", "/docs/swagger-ui.js"])
 async def test_there_are_no_other_files(service: Service, path: str) -> None:
     assert (await service.client.get(path)).status_code == 404
 
 
-async def test_the_bare_address_leads_to_the_reference(service: Service) -> None:
-    answer = await service.client.get("/")
+@pytest.mark.parametrize("path", ["/", "/docs/"])
+async def test_addresses_near_the_reference_lead_to_it(service: Service, path: str) -> None:
+    answer = await service.client.get(path)
     assert answer.status_code == 307
     assert answer.headers["location"] == "/docs"
 

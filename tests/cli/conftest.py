@@ -5,9 +5,6 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from support.servers import start
-
-__all__ = ["start"]
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_a_demo_key_that_was_revoked_is_replaced(start: StartServer, tmp_path: P
 def test_a_demo_key_file_that_holds_no_key_is_replaced(
     start: StartServer, tmp_path: Path, left: bytes
 ) -> None:
-    key_file = tmp_path / "petstore.db.demo-key"
+    key_file = tmp_path / "petstore.db.staging-demo-key"
     key_file.write_bytes(left)
     key_file.chmod(0o644)
     demo = Demo(start("--demo", "--environment", "staging"))

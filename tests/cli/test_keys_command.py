@@ -405,7 +405,7 @@ def test_a_grace_that_is_no_duration_is_refused(command: Command, grace: str) ->
     command.create_key()
     words = command.fail("keys", "rotate", "1", "--grace", grace, status=2)
     assert words == (
-        f"Invalid value for '--grace': {grace!r} is not a number and one of s, m, h, d, w,"
+        f"Invalid value for '--grace': {grace!r}: expected a number and a unit (s, m, h, d or w),"
         " such as 30d, from 0s to 100 years."
     )
 

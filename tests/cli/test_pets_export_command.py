@@ -45,7 +45,7 @@ def test_a_file_that_cannot_be_written_is_named(command: Command, tmp_path: Path
     command.make_store()
     file = tmp_path / "no folder" / "animals.csv"
     words = command.fail("pets", "export", str(file), status=1)
-    assert words == f"{file}: No such file or directory"
+    assert words == f"{file}.part: No such file or directory"
 
 
 def test_standard_output_has_the_animals_and_nothing_else(stocked: Command) -> None:
@@ -120,3 +120,14 @@ def test_a_reader_who_has_had_enough_ends_the_export_quietly(
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 1
+
+
+def test_an_export_that_fails_midway_leaves_the_one_before(
+    stocked: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("of yesterday")
+    stocked.database.write_bytes(stocked.database.read_bytes()[:8192])
+    stocked.fail("pets", "export", str(file), status=1)
+    assert file.read_text() == "of yesterday"
+    assert [path.name for path in tmp_path.glob("animals*")] == ["animals.csv"]

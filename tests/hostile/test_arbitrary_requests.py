@@ -69,7 +69,7 @@ def statuses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     """Makes a request to a service in process and returns the status, once it has checked it."""
     bare = bare_app(tmp_path_factory.mktemp("arbitrary") / "petstore.db")
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(bare.app.lifespan()):
-        authorization = (b"authorization", b"Bearer " + portal.call(bare.issue).encode())
+        authorization = (b"authorization", b"Bearer " + portal.call(bare.issue).token.encode())
 
         def ask(method: str, target: bytes, headers: Headers, body: bytes) -> int:
             message = {"type": "http.request", "body": body}

@@ -8,7 +8,7 @@ import pytest
 
 from support.command import Command
 from support.patience import within
-from support.process import ServerProcess, free_port
+from support.process import ServerProcess, free_port, is_ready
 from support.servers import StartServer
 from support.terminal import Terminal
 
@@ -19,7 +19,7 @@ def lines_of(server: ServerProcess, request: str) -> list[dict[str, object]]:
     def found() -> list[dict[str, object]]:
         return [line for line in server.log_lines() if line.get("request") == request]
 
-    assert within(5, found)
+    assert within(20, found)
     return found()
 
 
@@ -95,7 +95,7 @@ def test_a_terminal_gets_lines_for_a_person(tmp_path: Path) -> None:
     with Terminal("serve", "--port", str(port), cwd=tmp_path) as terminal:
         terminal.wait_for("Reference at")
         url = f"http://127.0.0.1:{port}"
-        assert within(20, lambda: is_up(url))
+        assert within(20, lambda: is_ready(url))
         headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "by-a-person"}
         httpx.get(f"{url}/v1/pets", headers=headers)
         terminal.wait_for("by-a-person")
@@ -112,10 +112,3 @@ def test_the_form_of_the_log_can_be_chosen(start: StartServer) -> None:
     httpx.get(f"{server.url}/healthz", headers=headers)
     assert server.stop() == 0
     assert re.search(r" GET    -            key=- .* chosen\n", server.log_path.read_text())
-
-
-def is_up(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/readyz").status_code == 200
-    except httpx.TransportError:
-        return False

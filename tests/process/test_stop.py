@@ -1,12 +1,12 @@
 """A stop signal: what is under way is finished, nothing new is taken, nothing is lost."""
 
 import json
+import os
 import signal
 import socket
 import time
 from pathlib import Path
 
-import apsw
 import httpx
 import pytest
 
@@ -15,17 +15,20 @@ from support.patience import within
 from support.process import ServerProcess
 from support.raw_socket import RawSocket
 from support.servers import StartServer
+from support.stores import locked
 from support.writers import Writers
 
 BODY = b'{"name": "Rex", "categoryId": 1}'
 STOP_SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
-def head(token: str) -> bytes:
-    return (
-        b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\n"
+def begin_adding(caller: RawSocket, token: str) -> None:
+    """Send the head of a request, and wait until the service asks for its body."""
+    caller.send(
+        b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
         + f"Authorization: Bearer {token}\r\nContent-Length: {len(BODY)}\r\n\r\n".encode()
     )
+    assert caller.answer().status == 100
 
 
 def is_refusing(server: ServerProcess) -> bool:
@@ -35,12 +38,6 @@ def is_refusing(server: ServerProcess) -> bool:
     except ConnectionRefusedError:
         return True
     return False
-
-
-def is_reading_a_body(server: ServerProcess, token: str) -> bool:
-    """Tell whether the service has taken what was sent to it before now."""
-    headers = {"Authorization": f"Bearer {token}"}
-    return httpx.get(f"{server.url}/v1/pets", headers=headers).status_code == 200
 
 
 def pets(folder: Path) -> list[dict[str, object]]:
@@ -56,8 +53,8 @@ def test_a_request_under_way_gets_its_answer_and_new_ones_are_refused(
     server = start()
     token = server.issue()
     with RawSocket(server.port) as caller, RawSocket(server.port):
-        caller.send(head(token) + BODY[:5])
-        assert is_reading_a_body(server, token)
+        begin_adding(caller, token)
+        caller.send(BODY[:5])
         started = time.monotonic()
         server.process.send_signal(number)
         assert within(5, lambda: is_refusing(server))
@@ -83,8 +80,7 @@ def test_a_body_that_never_comes_is_given_up(start: StartServer) -> None:
     server = start("--body-seconds", "1")
     token = server.issue()
     with RawSocket(server.port) as caller:
-        caller.send(head(token))
-        assert is_reading_a_body(server, token)
+        begin_adding(caller, token)
         assert server.stop() == 0
         assert caller.answer().status == 408
 
@@ -93,8 +89,7 @@ def test_a_request_that_takes_longer_than_the_stop_may_is_cut_off(start: StartSe
     server = start("--stop-seconds", "2", "--body-seconds", "60")
     token = server.issue()
     with RawSocket(server.port) as caller:
-        caller.send(head(token))
-        assert is_reading_a_body(server, token)
+        begin_adding(caller, token)
         started = time.monotonic()
         assert server.stop() == 0
         assert time.monotonic() - started < 5
@@ -111,7 +106,7 @@ def test_no_write_that_was_acknowledged_is_lost(
         server.process.send_signal(number)
         assert server.process.wait(10) == 0
     stored = {pet["id"] for pet in pets(tmp_path)}
-    assert {pet_id for pet_id, _ in writers.acknowledged} <= stored
+    assert set(writers.acknowledged) <= stored
     assert writers.unexpected == []
 
 
@@ -132,12 +127,10 @@ def test_counts_that_cannot_be_saved_are_told_and_the_stop_goes_on(
     start: StartServer, tmp_path: Path
 ) -> None:
     server = start("--database-seconds", "0.2", "--limits-save-seconds", "60")
-    token = server.issue()
-    assert is_reading_a_body(server, token)
-    other = apsw.Connection(str(tmp_path / "petstore.db"))
-    other.execute("BEGIN IMMEDIATE")
-    assert server.stop() == 0
-    other.close()
+    headers = {"Authorization": f"Bearer {server.issue()}"}
+    assert httpx.get(f"{server.url}/v1/pets", headers=headers).status_code == 200
+    with locked(tmp_path / "petstore.db"):
+        assert server.stop() == 0
     events = [line["event"] for line in server.log_lines()]
     assert any(event.startswith("counts not saved: ") for event in events)
 
@@ -149,3 +142,24 @@ def test_a_stop_in_the_middle_of_the_start_is_heard(tmp_path: Path) -> None:
     started = time.monotonic()
     assert server.stop() in {0, -signal.SIGTERM}
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS * 4)
+def test_a_stop_signal_to_every_process_as_a_terminal_sends_it_stops_at_once(
+    start: StartServer, tmp_path: Path, number: signal.Signals
+) -> None:
+    server = start()
+    os.killpg(server.process.pid, number)
+    assert server.process.wait(8) == 0
+    assert not list(tmp_path.glob("*-wal"))
+
+
+def test_a_caller_who_never_finishes_a_request_does_not_keep_a_stop_from_closing_the_database(
+    start: StartServer, tmp_path: Path
+) -> None:
+    server = start("--stop-seconds", "3")
+    with RawSocket(server.port) as caller:
+        caller.send(b"GET /v1")
+        assert server.stop() == 0
+    assert not list(tmp_path.glob("*-wal"))
+    assert any("cut off" in line["event"] for line in server.log_lines())

@@ -192,10 +192,21 @@ def test_a_clock_that_steps_back_grants_nothing(seconds: float) -> None:
     caller.clock.advance(-seconds)
     after = caller.ask()
     assert after.verdict == "limited"
-    assert (after.minute, after.day) == (before.minute, before.day)
+    assert (after.minute.remaining, after.day.remaining) == (0, before.day.remaining)
     caller.limits = Limits(100, 3)
     assert caller.ask().day.remaining == 0
     assert caller.ask().verdict == "limited"
+
+
+def test_a_clock_that_was_a_year_ahead_delays_nobody_for_longer_than_a_window() -> None:
+    caller = Caller(Limits(2, 3))
+    caller.clock.advance(365 * ONE_DAY)
+    caller.ask(2)
+    caller.clock.advance(-365 * ONE_DAY)
+    assert caller.ask().minute == Window(2, 0, NOON + 60)
+    caller.clock.advance(60)
+    assert caller.ask().verdict == "admitted"
+    assert caller.ask().day == Window(3, 0, MIDNIGHT)
 
 
 def test_a_clock_that_steps_back_during_a_ban_does_not_end_it() -> None:
@@ -329,9 +340,10 @@ def test_a_hundred_bans_are_no_overflow() -> None:
 def test_a_ban_ends_on_time_whatever_was_asked_meanwhile() -> None:
     caller = refused_all_day(Limits(60, 1))
     get_banned(caller)
-    banned = caller.state
+    banned_until = caller.state.banned_until
     assert caller.ask(299, every=1).verdict == "banned"
-    assert caller.state == banned
+    assert caller.state.banned_until == banned_until
+    assert caller.clock() - caller.state.used_at < 60 * SECOND
     caller.limits = FREE
     caller.clock.advance(1)
     assert caller.ask().verdict == "admitted"

@@ -15,7 +15,7 @@ from petstore.storage.rate_limits import StoredRateLimits, select_usage
 from petstore.storage.sqlite import SqliteStore
 from support.keys import issue
 from support.manual_clock import ManualClock
-from support.stores import do, locked
+from support.stores import do, impatient, locked
 
 pytestmark = pytest.mark.anyio
 
@@ -130,6 +130,7 @@ async def test_a_pardon_lifts_the_ban_in_the_running_service(
     assert (await limiter.take(pardoned)).verdict == "admitted"
 
 
+@impatient
 async def test_counts_that_could_not_be_saved_are_saved_later(
     limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
@@ -148,6 +149,7 @@ async def test_counts_that_could_not_be_saved_are_saved_later(
     assert await used_today(restarted, other) == 1
 
 
+@impatient
 async def test_a_request_during_a_save_that_fails_is_saved_later(
     limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
@@ -162,6 +164,7 @@ async def test_a_request_during_a_save_that_fails_is_saved_later(
     assert await used_today(limiter_on(store, clock), key) == 2
 
 
+@impatient
 async def test_counts_of_a_save_that_was_cancelled_are_saved_later(
     limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
@@ -238,6 +241,7 @@ async def test_keys_are_forgotten_though_others_are_never_idle(
     assert await used_today(limiter, key) == 9
 
 
+@impatient
 async def test_nothing_is_forgotten_while_it_cannot_be_saved(
     limiter: MemoryLimiter, key: ApiKey, clock: ManualClock, database: Path
 ) -> None:
@@ -261,6 +265,7 @@ async def test_a_day_that_ended_goes_into_the_usage(
     assert await store.read(select_usage(key.id, 0)) == [(TODAY, 3), (TODAY + 1, 1)]
 
 
+@impatient
 async def test_days_that_ended_while_nothing_could_be_saved_go_into_the_usage(
     limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:

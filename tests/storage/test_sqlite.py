@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from petstore.domain.pets import NewPet
-from petstore.storage.contract import Row, Statement, Unit
 from petstore.storage.pets import add_pet
 from petstore.storage.sqlite import SqliteStore
+from support.stores import do
 
 pytestmark = pytest.mark.anyio
 
@@ -27,31 +27,25 @@ def commits_in_wal(database: Path) -> int:
     return sum(frame[4:8] != bytes(4) and frame[8:16] == wal[16:24] for frame in frames)
 
 
-def ask(sql: str) -> Unit[list[Row]]:
-    return (yield Statement(sql))
-
-
-async def test_one_change_is_one_commit(sqlite: SqliteStore, database: Path) -> None:
-    await sqlite.write(add_pet(BELLA))
+async def test_one_change_is_one_commit(store: SqliteStore, database: Path) -> None:
+    await store.write(add_pet(BELLA))
     before = commits_in_wal(database)
-    await sqlite.write(add_pet(BELLA))
+    await store.write(add_pet(BELLA))
     assert commits_in_wal(database) == before + 1
 
 
-async def test_changes_that_come_together_share_commits(
-    sqlite: SqliteStore, database: Path
-) -> None:
-    await sqlite.write(add_pet(BELLA))
+async def test_changes_that_come_together_share_commits(store: SqliteStore, database: Path) -> None:
+    await store.write(add_pet(BELLA))
     before = commits_in_wal(database)
-    pets = await asyncio.gather(*(sqlite.write(add_pet(BELLA)) for _ in range(600)))
+    pets = await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(600)))
     assert commits_in_wal(database) == before + 3
     assert [pet.id for pet in pets] == list(range(2, 602))
 
 
-async def test_every_commit_is_synced(sqlite: SqliteStore) -> None:
-    assert await sqlite.write(ask("PRAGMA synchronous")) == [(2,)]
-    assert await sqlite.write(ask("PRAGMA journal_mode")) == [("wal",)]
+async def test_every_commit_is_synced(store: SqliteStore) -> None:
+    assert await store.write(do("PRAGMA synchronous")) == [(2,)]
+    assert await store.write(do("PRAGMA journal_mode")) == [("wal",)]
 
 
-async def test_foreign_keys_hold(sqlite: SqliteStore) -> None:
-    assert await sqlite.write(ask("PRAGMA foreign_keys")) == [(1,)]
+async def test_foreign_keys_hold(store: SqliteStore) -> None:
+    assert await store.write(do("PRAGMA foreign_keys")) == [(1,)]

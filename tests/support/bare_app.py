@@ -9,12 +9,14 @@ from typing import Any
 from petstore.api.application import Application
 from petstore.api.messages import Headers
 from petstore.app import create_app, create_limiter, sqlite_store
-from petstore.domain.api_keys import DEFAULT_SCOPES
+from petstore.clock import SECOND
+from petstore.domain.plans import PlanName
 from petstore.logs import RequestLog
-from petstore.operations.api_keys import create_key
+from petstore.operations.api_keys import IssuedKey
+from petstore.rate_limits.contract import RateLimiter
 from petstore.settings import Settings
-from petstore.storage.api_keys import NewApiKey
 from petstore.storage.sqlite import SqliteStore
+from support.keys import issue
 from support.manual_clock import ManualClock
 
 
@@ -23,14 +25,19 @@ class BareApp:
     """An application on the SQLite file of ``settings``, and its parts."""
 
     app: Application
+    settings: Settings
     store: SqliteStore
+    limiter: RateLimiter
     clock: ManualClock
+    log: io.BytesIO
 
-    async def issue(self) -> str:
-        """Issue a key without limits and return its token."""
-        scopes = frozenset(DEFAULT_SCOPES)
-        new = NewApiKey("test", "enterprise", None, None, scopes, "production", None)
-        return (await create_key(self.store, new, self.clock)).token
+    async def issue(
+        self, plan: PlanName = "enterprise", *, expires_in: float | None = None, **wanted: Any
+    ) -> IssuedKey:
+        """Issue a key of the environment it serves, without limits unless they are wanted."""
+        expires_at = None if expires_in is None else self.clock() + int(expires_in * SECOND)
+        wanted = {"environment": self.settings.environment, "expires_at": expires_at, **wanted}
+        return await issue(self.store, self.clock, plan=plan, **wanted)
 
     async def call(
         self, method: str, target: bytes, headers: Headers, *messages: dict[str, Any]
@@ -45,25 +52,30 @@ class BareApp:
         async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
-        path, _, query = target.partition(b"?")
-        scope = {
-            "type": "http",
-            "method": method,
-            "raw_path": path,
-            "query_string": query,
-            "headers": headers,
-            "client": ("192.0.2.1", 1),
-        }
-        await self.app(scope, receive, send)
+        await self.app(http_scope(method, target, headers), receive, send)
         return sent
 
 
-def bare_app(database: Path, **settings: Any) -> BareApp:
+def http_scope(method: str, target: bytes, headers: Headers) -> dict[str, Any]:
+    """Return what a server tells an application of a request."""
+    path, _, query = target.partition(b"?")
+    return {
+        "type": "http",
+        "method": method,
+        "raw_path": path,
+        "query_string": query,
+        "headers": headers,
+        "client": ("192.0.2.1", 1),
+    }
+
+
+def bare_app(database: Path, clock: ManualClock | None = None, **settings: Any) -> BareApp:
     """Put an application together on the SQLite file ``database``."""
     chosen = Settings(database=f"sqlite:///{database}", **settings)
-    clock = ManualClock()
+    clock = clock or ManualClock()
     store = sqlite_store(chosen)
     store.migrate()
-    log = RequestLog(io.BytesIO(), clock, for_person=False)
-    app = create_app(chosen, store, create_limiter(chosen, store, clock), log, clock)
-    return BareApp(app, store, clock)
+    limiter = create_limiter(chosen, store, clock)
+    log = io.BytesIO()
+    app = create_app(chosen, store, limiter, RequestLog(log, clock, for_person=False), clock)
+    return BareApp(app, chosen, store, limiter, clock, log)

@@ -6,11 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import httpx
+
+from support.patience import within
+
+_STARTS = 3
 
 
 def free_port() -> int:
@@ -37,25 +40,50 @@ def petstore(
     )
 
 
-class ServerProcess:
-    """``petstore serve`` in ``folder``, on a free port of the loopback address."""
+def is_ready(url: str) -> bool:
+    """Tell whether a service answers at ``url`` and is ready."""
+    try:
+        return httpx.get(f"{url}/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
 
-    def __init__(self, folder: Path, *arguments: str, env: dict[str, str] | None = None) -> None:
+
+class ServerProcess:
+    """``petstore serve`` in ``folder``, on a free port of the loopback address.
+
+    It logs to ``log_path``, or to the file descriptor ``stderr``.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        stderr: int | None = None,
+    ) -> None:
         self.folder = folder
-        self.port = free_port()
         self.database = f"sqlite:///{folder / 'petstore.db'}"
-        self.log_path = folder / f"log-{self.port}.jsonl"
+        self._arguments = arguments
+        self._env = {**os.environ, **(env or {})}
+        self._stderr = stderr
+        self._starts = 0
+        self._start()
+
+    def _start(self) -> None:
+        self._starts += 1
+        self.port = free_port()
+        self.log_path = self.folder / f"log-{self.port}.jsonl"
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "petstore", "serve", "--port", str(self.port)),
-                    *("--database", self.database, "--log-format", "json", *arguments),
+                    *("--database", self.database, "--log-format", "json", *self._arguments),
                 ],
-                cwd=folder,
-                env={**os.environ, **(env or {})},
+                cwd=self.folder,
+                env=self._env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=log,
+                stderr=log if self._stderr is None else self._stderr,
                 text=True,
                 start_new_session=True,
             )
@@ -65,18 +93,26 @@ class ServerProcess:
         """The address of the service, without ``/v1``."""
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def worker(self) -> int:
+        """The id of the process that serves, the only child."""
+        threads = Path(f"/proc/{self.process.pid}/task").iterdir()
+        (child,) = [pid for thread in threads for pid in (thread / "children").read_text().split()]
+        return int(child)
+
     def wait_until_ready(self, seconds: float = 20) -> None:
         """Wait until ``/readyz`` answers 200."""
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                if httpx.get(f"{self.url}/readyz").status_code == 200:
-                    return
-            except httpx.TransportError:
-                pass
-            assert self.process.poll() is None, self.log_path.read_text()
-            assert time.monotonic() < deadline, "the service did not get ready"
-            time.sleep(0.01)
+        assert within(seconds, self._is_ready), "the service did not get ready"
+
+    def _is_ready(self) -> bool:
+        if self.process.poll() is not None:
+            said = self.log_path.read_text()
+            # A port that was free a moment ago may have been given to somebody else.
+            assert "cannot listen" in said, said
+            assert self._starts < _STARTS, said
+            self._close()
+            self._start()
+        return is_ready(self.url)
 
     def issue(self, plan: str = "enterprise", *arguments: str) -> str:
         """Issue a key on the command line and return its token."""
@@ -97,13 +133,15 @@ class ServerProcess:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         status = self.process.wait(seconds)
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        self._close()
         return status
 
     def kill(self) -> None:
         """End every process of the service at once, as a power cut would."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(10)
+        self._close()
+
+    def _close(self) -> None:
         if self.process.stdout is not None:
             self.process.stdout.close()

@@ -4,9 +4,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
-
-import pytest
+from typing import Any, TypeAlias
 
 from support.process import ServerProcess
 
@@ -19,8 +17,8 @@ def servers_in(folder: Path) -> Iterator[StartServer]:
     """Give a function that starts services on one database in ``folder``."""
     started = []
 
-    def start(*arguments: str, env: dict[str, str] | None = None) -> ServerProcess:
-        server = ServerProcess(folder, *arguments, env=env)
+    def start(*arguments: str, **options: Any) -> ServerProcess:
+        server = ServerProcess(folder, *arguments, **options)
         started.append(server)
         server.wait_until_ready()
         return server
@@ -34,10 +32,3 @@ def servers_in(folder: Path) -> Iterator[StartServer]:
             except subprocess.TimeoutExpired:
                 server.kill()
                 raise
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[StartServer]:
-    """Start services on the database of the test; they end with it."""
-    with servers_in(tmp_path) as start:
-        yield start

@@ -1,54 +1,23 @@
 """The service in this process: the real application on a real SQLite file, driven by httpx."""
 
-import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from petstore.app import create_app, create_limiter
-from petstore.clock import SECOND
-from petstore.domain.api_keys import DEFAULT_SCOPES, Scope
-from petstore.domain.plans import PlanName
-from petstore.logs import RequestLog
-from petstore.operations.api_keys import IssuedKey, create_key
-from petstore.rate_limits.contract import RateLimiter
-from petstore.settings import Settings
-from petstore.storage.api_keys import NewApiKey
-from petstore.storage.sqlite import SqliteStore
+from support.bare_app import BareApp, bare_app
 from support.manual_clock import ManualClock
+from support.patience import eventually
 
 
 @dataclass
-class Service:
+class Service(BareApp):
     """A running service and what a test needs to talk to it."""
 
     client: httpx.AsyncClient
-    clock: ManualClock
-    store: SqliteStore
-    limiter: RateLimiter
-    settings: Settings
-    log: io.BytesIO
-
-    async def issue(
-        self,
-        plan: PlanName = "enterprise",
-        *,
-        per_minute: int | None = None,
-        per_day: int | None = None,
-        scopes: frozenset[Scope] = frozenset(DEFAULT_SCOPES),
-        expires_in: float | None = None,
-        name: str = "test",
-    ) -> IssuedKey:
-        """Issue a key of the service's environment."""
-        expires_at = None if expires_in is None else self.clock() + int(expires_in * SECOND)
-        new = NewApiKey(
-            name, plan, per_minute, per_day, scopes, self.settings.environment, expires_at
-        )
-        return await create_key(self.store, new, self.clock)
 
     async def request(
         self, method: str, path: str, token: str | None = None, **options: Any
@@ -59,6 +28,14 @@ class Service:
             headers["Authorization"] = f"Bearer {token}"
         return await self.client.request(method, path, headers=headers, **options)
 
+    async def status_becomes(self, token: str, status: int, path: str = "/v1/x") -> None:
+        """Wait until it has seen a change to a key."""
+
+        async def is_status() -> bool:
+            return (await self.request("GET", path, token)).status_code == status
+
+        await eventually(is_status)
+
 
 @asynccontextmanager
 async def running_service(
@@ -68,20 +45,11 @@ async def running_service(
 
     Background work (saving counts, noticing changed keys) runs every 10 ms.
     """
-    chosen = replace(
-        Settings(key_refresh_seconds=0.01, limits_save_seconds=0.01),
-        database=f"sqlite:///{path}",
-        **settings,
-    )
-    clock = clock or ManualClock()
-    store = SqliteStore(chosen.sqlite_path, int(chosen.database_seconds * SECOND))
-    store.migrate()
-    limiter = create_limiter(chosen, store, clock)
-    log = io.BytesIO()
-    app = create_app(chosen, store, limiter, RequestLog(log, clock, for_person=False), clock)
-    async with app.lifespan():
-        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    often = {"key_refresh_seconds": 0.01, "limits_save_seconds": 0.01}
+    bare = bare_app(path, clock, **(often | settings))
+    async with bare.app.lifespan():
+        transport = httpx.ASGITransport(app=bare.app, raise_app_exceptions=False)
         async with httpx.AsyncClient(
             transport=transport, base_url="http://petstore.test"
         ) as client:
-            yield Service(client, clock, store, limiter, chosen, log)
+            yield Service(**vars(bare), client=client)

@@ -5,9 +5,13 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import apsw
+import pytest
 
-from petstore.storage.contract import Statement, Unit, Value
+from petstore.storage.contract import Row, Statement, Unit, Value
 from petstore.storage.sqlite import SqliteStore
+
+impatient = pytest.mark.parametrize("patience", [400])
+"""For a test whose ``store`` is to wait in vain: it gives up soon."""
 
 
 @asynccontextmanager
@@ -33,6 +37,6 @@ def locked(path: Path) -> Iterator[None]:
         connection.close()
 
 
-def do(sql: str, *parameters: Value) -> Unit[None]:
+def do(sql: str, *parameters: Value) -> Unit[list[Row]]:
     """Return a unit of work of one statement."""
-    yield Statement(sql, parameters)
+    return (yield Statement(sql, parameters))

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from support.patience import within
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -54,7 +55,8 @@ class Terminal:
     @property
     def raw(self) -> str:
         """All that was shown so far, escape sequences included."""
-        return self._seen.decode()
+        # What was read last may end within a character.
+        return self._seen.decode(errors="replace")
 
     @property
     def text(self) -> str:
@@ -63,10 +65,7 @@ class Terminal:
 
     def wait_for(self, text: str, seconds: float = 20) -> None:
         """Wait until ``text`` was shown."""
-        deadline = time.monotonic() + seconds
-        while text not in self.text:
-            assert time.monotonic() < deadline, f"no {text!r} in {self.text!r}"
-            time.sleep(0.01)
+        assert within(seconds, lambda: text in self.text), f"no {text!r} in {self.text!r}"
 
     def wait(self, seconds: float = 30) -> int:
         """Wait for the end of the command and return its exit status."""

@@ -1,27 +1,22 @@
 """Callers who add animals without pause, and remember what was acknowledged."""
 
 import threading
-import time
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 import httpx
 
 from support.process import ServerProcess
 
 
-class Acknowledged(NamedTuple):
-    """An animal that was answered with 201: its id, and when."""
-
-    pet_id: int
-    moment: float
-
-
 class Writers:
-    """Four threads that post to the service until it is gone, or the block ends."""
+    """Four threads that post to the service until it is gone, or the block ends.
+
+    The ids of what was answered with 201 are ``acknowledged``.
+    """
 
     def __init__(self, server: ServerProcess, token: str) -> None:
-        self.acknowledged: list[Acknowledged] = []
+        self.acknowledged: list[int] = []
         self.unexpected: list[int] = []
         self._url = server.url
         self._headers = {"Authorization": f"Bearer {token}"}
@@ -51,6 +46,6 @@ class Writers:
                 except httpx.TransportError:
                     return
                 if answer.status_code == 201:
-                    self.acknowledged.append(Acknowledged(answer.json()["id"], time.monotonic()))
+                    self.acknowledged.append(answer.json()["id"])
                 else:
                     self.unexpected.append(answer.status_code)

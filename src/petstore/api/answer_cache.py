@@ -10,7 +10,7 @@ _OVERHEAD = 512
 
 
 class AnswerCache:
-    """The answers to queries since the last change to the database.
+    """The answers to reads since the last change to the database.
 
     One is taken from here only while the database is at the version it was read at, so it is never
     stale, whoever made the change. Callers choose what is asked, so the bytes kept are bounded.
@@ -22,8 +22,8 @@ class AnswerCache:
         self._answers: dict[bytes, Answer] = {}
         self._room = _LARGEST
 
-    async def of(self, query: bytes, read: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Return the answer to ``query``, which ``read`` makes if there is none yet.
+    async def of(self, target: bytes, read: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return the answer to a GET of ``target``, which ``read`` makes if there is none yet.
 
         Raises:
             Unavailable: the database is out of reach.
@@ -33,11 +33,11 @@ class AnswerCache:
         if version != self._version:
             self._version, self._answers, self._room = version, {}, _LARGEST
         answers = self._answers
-        answer = answers.get(query)
+        answer = answers.get(target)
         if answer is None:
             answer = await read()
-            size = len(query) + len(answer.body) + _OVERHEAD
+            size = len(target) + len(answer.body) + _OVERHEAD
             if size <= self._room:
                 self._room -= size
-                answers[query] = answer
+                answers[target] = answer
         return answer

@@ -100,6 +100,7 @@ class Application:
         self._rules = rules
         self._log = log
         self.lifespan = lifespan
+        self._end = asyncio.Event()
         self._id_prefix = os.urandom(6).hex()
         self._id_count = count(1)
 
@@ -120,8 +121,13 @@ class Application:
                 await send({"type": "lifespan.startup.failed"})
                 raise
             await send({"type": "lifespan.startup.complete"})
-            await receive()
+            waiting = (asyncio.ensure_future(receive()), asyncio.ensure_future(self._end.wait()))
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         await send({"type": "lifespan.shutdown.complete"})
+
+    def end(self) -> None:
+        """End the lifespan now, though requests may still be under way."""
+        self._end.set()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = self._begin(Request(scope))
@@ -138,16 +144,18 @@ class Application:
         if not await self._bodies.discard(exchange.request, receive):
             headers.append(_CLOSE)
         body = b"" if exchange.request.method == "HEAD" else answer.body
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-        self._log.add(
-            exchange.request_id,
-            exchange.key.id if exchange.key else None,
-            exchange.request.method[:_LONGEST_METHOD],
-            exchange.operation.id if exchange.operation else None,
-            answer.status,
-            time.perf_counter() - exchange.started,
-        )
+        try:
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+        finally:
+            self._log.add(
+                exchange.request_id,
+                exchange.key.id if exchange.key else None,
+                exchange.request.method[:_LONGEST_METHOD],
+                exchange.operation.id if exchange.operation else None,
+                answer.status,
+                time.perf_counter() - exchange.started,
+            )
 
     def _begin(self, request: Request) -> Exchange:
         given = request.fields.get(b"x-request-id")
@@ -162,6 +170,8 @@ class Application:
         request = exchange.request
         preflight = is_preflight(request, self._rules.allowed_origins)
         page = self._pages.get(request.path)
+        if exchange.is_api and (preflight or page is not None):
+            _check_host(request)
         if page is not None and not preflight:
             _check_reads(request.method)
             return await page(request)
@@ -187,18 +197,18 @@ class Application:
             key = exchange.key = await authenticate(request, self._keys)
         except (InvalidRequest, MissingKey, InvalidKey):
             exchange.decision = limiter.take_address(self._client(request))
-            self._refuse_unadmitted(exchange.decision)
+            self._refuse_unadmitted(exchange.decision, "this address without a valid key")
             raise
         if exchange.operation is not None and not exchange.operation.charged:
             exchange.decision = await limiter.look(key)
         else:
             exchange.decision = await limiter.take(key)
-            self._refuse_unadmitted(exchange.decision)
+            self._refuse_unadmitted(exchange.decision, "this key")
         return key
 
-    def _refuse_unadmitted(self, decision: Decision) -> None:
+    def _refuse_unadmitted(self, decision: Decision, holder: str) -> None:
         if decision.verdict != "admitted":
-            raise refusal(decision, self._services.clock())
+            raise refusal(decision, self._services.clock(), holder)
 
     async def _decode(
         self, operation: Operation, route: Route, key: ApiKey, request: Request, receive: Receive
@@ -234,8 +244,11 @@ class Application:
         try:
             key = exchange.key or await authenticate(exchange.request, self._keys)
             return await limiter.look(key)
-        except Exception:  # noqa: BLE001 - what failed here has failed before, and was answered
-            return limiter.look_address(self._client(exchange.request))
+        except (MissingKey, InvalidKey, Unavailable):
+            pass
+        except Exception:  # noqa: BLE001 - a fault here must not cost the caller the answer
+            _LOG.exception("request %s: its limits cannot be told", exchange.request_id)
+        return limiter.look_address(self._client(exchange.request))
 
     def _client(self, request: Request) -> str:
         return client_address(request, self._rules.trusted_proxies)
@@ -254,22 +267,3 @@ def _check_host(request: Request) -> None:
     if not request.fields.get(b"host") or b"host" in request.repeated:
         msg = "Host: expected exactly once"
         raise InvalidRequest(msg)
-
-
-async def keep_doing(action: Callable[[], Awaitable[None]], seconds: float, what: str) -> None:
-    """Do ``action`` every so many seconds, for ever; say so once when it begins to fail."""
-    failing = False
-    while True:
-        await asyncio.sleep(seconds)
-        failing = not await attempt(action, what, quiet=failing)
-
-
-async def attempt(action: Callable[[], Awaitable[None]], what: str, *, quiet: bool = False) -> bool:
-    """Do ``action`` and tell whether it worked; unless ``quiet``, log ``what`` if it did not."""
-    try:
-        await action()
-    except Exception as error:  # noqa: BLE001 - what is done again and again must not end
-        if not quiet:
-            _LOG.warning("%s: %s", what, error, exc_info=not isinstance(error, Unavailable))
-        return False
-    return True

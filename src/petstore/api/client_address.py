@@ -20,11 +20,10 @@ def client_address(request: Request, trusted: Sequence[Network]) -> str:
         return request.client
     address = request.client
     for hop in reversed(forwarded.decode("latin-1").split(",")):
-        if not _is_in(address, tuple(trusted)):
+        found = _without_port(hop.strip())
+        if not (_is_in(address, tuple(trusted)) and _is_address(found)):
             return address
-        if not _is_address(hop.strip()):
-            return address
-        address = hop.strip()
+        address = found
     return address
 
 
@@ -35,6 +34,13 @@ def _is_in(address: str, networks: tuple[Network, ...]) -> bool:
     if isinstance(parsed, IPv6Address):
         parsed = parsed.ipv4_mapped or parsed
     return any(parsed in network for network in networks)
+
+
+def _without_port(hop: str) -> str:
+    """Return the address in what a proxy writes: it, ``IPv4:port`` or ``[IPv6]:port``."""
+    if hop.startswith("["):
+        return hop[1:].partition("]")[0]
+    return hop.partition(":")[0] if hop.count(":") == 1 else hop
 
 
 def _is_address(text: str) -> bool:

@@ -27,6 +27,13 @@ INTERFACE_VERSION = "1.0.0"
 _REF = "#/components/schemas/{name}"
 _STATUSES = get_args(PetStatus)
 
+_DESCRIPTION = """The animals a store offers: list, filter, add.
+
+Every operation needs an API key, which the store's operator issues with `petstore keys create`. To
+try one here, press *Authorize* and paste the key alone, without `Bearer`.
+
+A key has a plan, which says how many requests a minute and a day it may make. Every response tells
+what is left; 429 says in `Retry-After` how long to wait."""
 _TAGS = {
     "Pets": "The animals a store offers.",
     "Usage": "What a key has used and may still use.",
@@ -105,7 +112,7 @@ def document(base: str, operations: Iterable[Operation]) -> dict[str, Any]:
         "info": {
             "title": "Petstore",
             "version": INTERFACE_VERSION,
-            "description": "The animals a store offers: list, filter, add.",
+            "description": _DESCRIPTION,
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": base}],

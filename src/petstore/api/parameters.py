@@ -17,7 +17,7 @@ _LONGEST_REMEMBERED = 512
 
 
 class Query(NamedTuple):
-    """The query of a request: its values, and the text of it without ``cursor``."""
+    """The query of a request: its values, and the text of what is known of it less ``cursor``."""
 
     values: Any
     without_cursor: str
@@ -60,7 +60,7 @@ def _decode(query: bytes, into: type) -> Query:
             raise InvalidParameter(msg)
         elif kind is not None:
             values[name] = number_or_text(text, kind)
-    rest = urlencode([(name, text) for name, text in pairs if name != "cursor"])
+    rest = urlencode([(name, text) for name, text in pairs if name in values and name != "cursor"])
     try:
         return Query(msgspec.convert(values, into), rest)
     except msgspec.ValidationError as error:

@@ -56,7 +56,8 @@ class ListPetsQuery(Struct, frozen=True):
 
 async def answer_list_pets(call: Call) -> Answer:
     """Answer with a page, from memory if the same was asked since the last change."""
-    return await call.services.answers.of(call.request.query, lambda: _read_page(call))
+    target = b"%s?%s" % (call.request.path.encode("latin-1"), call.request.query)
+    return await call.services.answers.of(target, lambda: _read_page(call))
 
 
 async def _read_page(call: Call) -> Answer:

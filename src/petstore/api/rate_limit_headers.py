@@ -24,13 +24,18 @@ def rate_limit_headers(decision: Decision, now: Milliseconds) -> Headers:
         (
             b"ratelimit",
             b'"minute";r=%d;t=%d, "day";r=%d;t=%d'
-            % (minute.remaining, minute.reset - seconds, day.remaining, day.reset - seconds),
+            % (
+                minute.remaining,
+                max(0, minute.reset - seconds),
+                day.remaining,
+                max(0, day.reset - seconds),
+            ),
         ),
     ]
 
 
-def refusal(decision: Decision, now: Milliseconds) -> PetstoreError:
-    """Return the 429 of a request that was not admitted."""
+def refusal(decision: Decision, now: Milliseconds, holder: str) -> PetstoreError:
+    """Return the 429 of a request that was not admitted; ``holder`` is whose limit it was."""
     reset = decision.described.reset
     # Rounded up, so that who waits for it never comes before the reset.
     seconds = max(1, -((now - reset * SECOND) // SECOND))
@@ -38,7 +43,9 @@ def refusal(decision: Decision, now: Milliseconds) -> PetstoreError:
     if decision.verdict == "banned":
         msg = f"this key is banned for asking on after 429: wait {seconds} seconds"
         return KeyBanned(msg, headers)
-    msg = f"the limit of {decision.described.limit} requests is reached: wait {seconds} seconds"
+    length = "minute" if decision.described == decision.minute else "day"
+    limit = f"{decision.described.limit} requests a {length}"
+    msg = f"the limit of {holder}, {limit}, is reached: wait {seconds} seconds"
     return RateLimitExceeded(msg, headers)
 
 

@@ -26,7 +26,7 @@ class Route(NamedTuple):
             MethodNotAllowed: there is, and it does not take this method.
         """
         if not self.operations:
-            msg = f"there is nothing at {self.path[:200]}"
+            msg = f"there is nothing at {self.path[:200]}; what there is, is listed at /docs"
             raise NotFound(msg)
         operation = self.operation(method)
         if operation is None:

@@ -27,7 +27,7 @@ async def prepare_demo(store: Store, settings: Settings) -> str:
     """
     if not (await list_pets(store, PetFilter(), None, 1)).pets:
         await _import_samples(store)
-    return await _demo_token(store, settings.environment, _token_file(settings.sqlite_path))
+    return await _demo_token(store, settings.environment, _token_file(settings))
 
 
 async def _import_samples(store: Store) -> None:
@@ -57,5 +57,6 @@ async def _demo_token(store: Store, environment: Environment, file: Path) -> str
     return token
 
 
-def _token_file(database: Path) -> Path:
-    return database.with_name(f"{database.name}.demo-key")
+def _token_file(settings: Settings) -> Path:
+    ending = "demo-key" if settings.environment == "production" else "staging-demo-key"
+    return settings.sqlite_path.with_name(f"{settings.sqlite_path.name}.{ending}")

@@ -3,14 +3,14 @@
 import json
 import re
 import sys
-from datetime import UTC, datetime
 from typing import Any
 
 import click
 
 from petstore.cli.in_store import in_store
-from petstore.cli.settings_options import Integer, database_option
-from petstore.clock import SECOND, Milliseconds, system_clock
+from petstore.cli.option_types import Duration, Integer, KeyName, OrWord
+from petstore.cli.settings_options import database_option
+from petstore.clock import Milliseconds, rfc3339, system_clock
 from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, ApiKey
 from petstore.domain.plans import PLANS, UNLIMITED
 from petstore.operations import api_keys
@@ -18,75 +18,10 @@ from petstore.operations.api_keys import ApiKeyChanges, IssuedKey
 from petstore.operations.key_status import KeyStatus, key_status, key_statuses
 from petstore.storage.api_keys import NewApiKey
 
-_LONGEST_NAME = 100
 _NAME_WIDTH = 24
 _DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")
 _WIDEST = 10_000
 _DATE, _TO_THE_MINUTE = len("2026-12-01"), len("2026-12-01T12:00")
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_LONGEST = 100 * 365 * 86400
-
-
-class Duration(click.ParamType[Milliseconds]):
-    """A number and a unit, such as 30d, of at least ``least`` seconds; in milliseconds."""
-
-    name = "duration"
-
-    def __init__(self, least: int = 0) -> None:
-        self._least = least
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Milliseconds:
-        """Return the milliseconds that ``value`` names."""
-        match = re.fullmatch(r"([0-9]{1,10})([smhdw])", value, re.ASCII)
-        seconds = int(match[1]) * _UNITS[match[2]] if match else -1
-        if not self._least <= seconds <= _LONGEST:
-            self.fail(
-                f"{value!r} is not a number and one of s, m, h, d, w, such as 30d,"
-                f" from {self._least}s to 100 years.",
-                param,
-                ctx,
-            )
-        return seconds * SECOND
-
-
-class OrWord(click.ParamType[Any]):
-    """What ``other`` takes, or ``word``, which stands for none of it."""
-
-    def __init__(self, other: click.ParamType[Any], word: str) -> None:
-        self._other = other
-        self._word = word
-        self.name = f"{other.name}|{word}"
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Any:
-        """Return ``word`` itself, or what ``other`` makes of ``value``."""
-        return value if value == self._word else self._other.convert(value, param, ctx)
-
-
-class KeyName(click.ParamType[str]):
-    """The name of a key: something a person can read on one line."""
-
-    name = "name"
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> str:
-        """Return ``value`` if it is a name."""
-        if not (1 <= len(value) <= _LONGEST_NAME and value.isprintable() and value.strip()):
-            self.fail("expected 1 to 100 printable characters, not only white space.", param, ctx)
-        return str(value)
 
 
 _LIMIT = Integer(1, UNLIMITED - 1)
@@ -267,10 +202,7 @@ def _described(status: KeyStatus) -> dict[str, Any]:
 
 
 def _moment(moment: Milliseconds | None) -> str | None:
-    if moment is None:
-        return None
-    text = datetime.fromtimestamp(moment / SECOND, UTC).isoformat(timespec="seconds")
-    return text.replace("+00:00", "Z")
+    return None if moment is None else rfc3339(moment)
 
 
 def _print_key(status: KeyStatus, as_json: bool) -> None:  # noqa: FBT001 - one flag, named at the call

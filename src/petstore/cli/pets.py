@@ -96,13 +96,23 @@ def export_file(*, file: Path, file_format: FileFormat | None, database: str) ->
         require_store(sqlite_path(database))
     with (
         plain_failures(),
-        nullcontext(sys.stdout)
-        if to_stdout
-        else file.open("w", encoding="utf-8", newline="") as out,
+        nullcontext(sys.stdout) if to_stdout else _replacing(file) as out,
         _progress("Exporting", None) as on_progress,
     ):
         count = in_store(database, lambda store: export_pets(store, out, chosen, on_progress))
     click.echo(f"{count:,} animals exported.", err=True)
+
+
+@contextmanager
+def _replacing(file: Path) -> Iterator[TextIO]:
+    """Write a file that takes the place of ``file`` once it is whole."""
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _format(file: Path, chosen: FileFormat | None) -> FileFormat:

@@ -12,11 +12,14 @@ import click
 
 from petstore.cli.failures import plain_failures
 from petstore.cli.settings_options import settings_options
-from petstore.clock import SECOND
+from petstore.clock import SECOND, system_clock
 from petstore.settings import Settings
 
 _LARGEST_HEAD = 64 * 1024
 _OTHER_FILES = 100
+# Before the end of a stop: the store is closed, and then what is still there is killed.
+_END_BEFORE = 1.5
+_KILL_BEFORE = 1
 _PR_SET_PDEATHSIG = 1
 
 
@@ -70,12 +73,14 @@ def run(settings: Settings) -> None:
     from granian.constants import HTTPModes, Interfaces, Loops
     from granian.http import HTTP1Settings
     from granian.log import LogLevels
-    from granian.server import Server
 
     from petstore.app import is_for_person
-    from petstore.logs import configure_logging
+    from petstore.cli.server import Server
+    from petstore.logs import RequestLog, configure_logging, standard_error
 
-    configure_logging(for_person=is_for_person(settings))
+    for_person = is_for_person(settings)
+    log = RequestLog(standard_error(), system_clock, for_person=for_person)
+    configure_logging(log)
     server = Server(
         "petstore",
         address=settings.host,
@@ -92,12 +97,15 @@ def run(settings: Settings) -> None:
         websockets=False,
         respawn_failed_workers=True,
         backpressure=_room_for(settings.connections),
-        workers_kill_timeout=settings.stop_seconds - 1,
+        workers_kill_timeout=settings.stop_seconds - _KILL_BEFORE,
         # It logs only what goes wrong, through the log of the service.
-        log_level=LogLevels.warning,
+        log_level=LogLevels.error,
         log_dictconfig={"handlers": {}, "loggers": {"_granian": {"propagate": True}}},
     )
-    server.serve(target_loader=partial(load, settings), wrap_loader=False)
+    try:
+        server.serve(target_loader=partial(load, settings), wrap_loader=False)
+    finally:
+        log.close()
 
 
 def _room_for(connections: int) -> int:
@@ -116,14 +124,14 @@ def _room_for(connections: int) -> int:
 def load(settings: Settings) -> Any:
     """Return the application, in the process that serves it."""
     from petstore.app import serve_settings
+    from petstore.cli.server import take_one_stop_signal
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Until the server takes them here too, the parent's handlers would swallow them.
-        signal.signal(number, signal.SIG_DFL)
     if sys.platform == "linux":
         # A worker must not outlive a parent that was killed: it would keep the port.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    return serve_settings(settings)
+    app = serve_settings(settings)
+    take_one_stop_signal(app.end, settings.stop_seconds - _END_BEFORE)
+    return app
 
 
 def _check_port(settings: Settings) -> None:

@@ -1,6 +1,5 @@
 """The settings as options of a command."""
 
-import math
 import types
 from collections.abc import Callable
 from dataclasses import fields
@@ -8,30 +7,10 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
+from petstore.cli.option_types import Integer, Number
 from petstore.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class Integer(click.IntRange):
-    """An integer within a range."""
-
-    name = "integer"
-
-
-class Number(click.FloatRange):
-    """A number within a range; NaN is within none, though it compares as if it were."""
-
-    name = "number"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the number in ``value``."""
-        number = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value!r} is not a valid number.", param, ctx)
-        return number
 
 
 database_option = click.option(

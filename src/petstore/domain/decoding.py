@@ -21,6 +21,7 @@ _LARGEST_EXPONENT = 18
 _INTEGER = re.compile(r"-?[0-9]{1,19}\Z", re.ASCII)
 # Anchored, because the message may quote the refused value, which can look like either.
 _NAMED = re.compile(r" - at `\$\.(\w+)[^`]*`\Z")
+_GOT = re.compile(r"got `(\w+)`")
 _MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 
 
@@ -66,7 +67,8 @@ def decode_json(text: bytes, into: type[T]) -> T:
         msg = "the body: expected a JSON object, was nested too deeply"
         raise InvalidBody(msg) from None
     except msgspec.DecodeError as error:
-        msg = f"the body: expected a JSON object ({error})"
+        reason = str(error).removeprefix("JSON is malformed: ") if text.strip() else "it was empty"
+        msg = f"the body: expected a JSON object; {reason}"
         raise InvalidBody(msg) from None
 
 
@@ -86,7 +88,8 @@ def expectation(struct: type, error: msgspec.ValidationError) -> str:
         return f"{missing[1]}: required; expected {_expected(struct, missing[1])}"
     if named := _NAMED.search(text):
         return f"{named[1]}: expected {_expected(struct, named[1])}"
-    return f"the body: expected a JSON object ({text})"
+    got = _GOT.search(text)
+    return f"the body: expected a JSON object{f', got {got[1]}' if got else ''}"
 
 
 @cache

@@ -130,9 +130,7 @@ def _read_csv(file: BinaryIO) -> Iterator[FileRow]:
         header = next(reader, [])
     except csv.Error:
         header = []
-    if not {"name", "categoryId"} <= set(header):
-        msg = "line 1: expected the names of the columns, name and categoryId among them"
-        raise InvalidBody(msg)
+    _check_header(header)
     while True:
         lines.start_record()
         try:
@@ -142,8 +140,24 @@ def _read_csv(file: BinaryIO) -> Iterator[FileRow]:
         except csv.Error as error:
             yield FileRow(lines.first, lines.text, None, f"expected CSV ({error})")
             continue
-        if cells:
+        if any(cells[len(header) :]):
+            reason = f"expected {len(header)} fields, got {len(cells)}"
+            yield FileRow(lines.first, lines.text, None, reason)
+        elif cells:
             yield _csv_row(lines.first, lines.text, dict(zip(header, cells, strict=False)))
+
+
+def _check_header(header: list[str]) -> None:
+    found = ", ".join(header)[:200]
+    if not {"name", "categoryId"} <= set(header):
+        msg = (
+            "line 1: expected the names of the columns, separated by commas, name and categoryId"
+            f" among them; got {found!r}"
+        )
+        raise InvalidBody(msg)
+    if any(header.count(column) > 1 for column in COLUMNS):
+        msg = f"line 1: expected each column once; got {found!r}"
+        raise InvalidBody(msg)
 
 
 class _Lines(Iterator[str]):

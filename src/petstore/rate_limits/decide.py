@@ -3,6 +3,8 @@
 Times are whole milliseconds since the epoch, so any back end computes the same.
 """
 
+from msgspec.structs import replace
+
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, State, Verdict, Window
@@ -16,10 +18,10 @@ def decide(
     A request is admitted only if both windows have room, and then costs one in both; a rejected
     one costs nothing in either. A ban that began up to ``pardoned_at`` no longer holds.
     """
-    state = _pardoned(state, pardoned_at)
+    state = _in_reach(_pardoned(state, pardoned_at), now)
     windows = _windows(state, now)
     if now < state.banned_until:
-        return _describe(windows, limits, "banned", state.banned_until), state
+        return _describe(windows, limits, "banned", state.banned_until), touched(state, now)
     started, used, day, day_used = windows
     if used < limits.per_minute and day_used < limits.per_day:
         state = State(
@@ -46,9 +48,30 @@ def describe(
     state: State, limits: Limits, now: Milliseconds, pardoned_at: Milliseconds
 ) -> Decision:
     """Return the windows as they stand, charging nothing."""
-    state = _pardoned(state, pardoned_at)
+    state = _in_reach(_pardoned(state, pardoned_at), now)
     verdict: Verdict = "banned" if now < state.banned_until else "admitted"
     return _describe(_windows(state, now), limits, verdict, state.banned_until)
+
+
+def touched(state: State, now: Milliseconds) -> State:
+    """Return ``state`` with the time of its last use, which is kept to the minute."""
+    return replace(state, used_at=now) if now - state.used_at >= MINUTE else state
+
+
+def _in_reach(state: State, now: Milliseconds) -> State:
+    """Return ``state`` with windows that begin no later than a clock a little off could have it.
+
+    A clock that was far ahead for a moment would else have callers wait as long. What was used
+    stays used.
+    """
+    today = now // DAY
+    if state.minute_started <= now + MINUTE and state.day <= today + 1:
+        return state
+    return replace(
+        state,
+        minute_started=min(state.minute_started, now),
+        day=min(state.day, today),
+    )
 
 
 def _windows(state: State, now: Milliseconds) -> tuple[Milliseconds, int, int, int]:

@@ -4,7 +4,7 @@ from petstore.clock import MINUTE, Clock
 from petstore.domain.api_keys import ApiKey
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
-from petstore.rate_limits.decide import decide, describe
+from petstore.rate_limits.decide import decide, describe, touched
 
 _FRESH = State()
 _GENERATION = 2 * MINUTE
@@ -47,7 +47,11 @@ class MemoryLimiter:
     async def look(self, key: ApiKey) -> Decision:
         """Describe the windows of ``key`` as they stand, charging nothing."""
         state = self._states.get(key.id) or await self._recall(key.id)
-        return describe(state, key.limits, self._clock(), key.pardoned_at or NEVER)
+        now = self._clock()
+        after = touched(state, now)
+        if after is not state:
+            self._states[key.id] = self._unsaved[key.id] = after
+        return describe(state, key.limits, now, key.pardoned_at or NEVER)
 
     def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""

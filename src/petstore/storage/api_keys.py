@@ -79,24 +79,18 @@ def change_key(key_id: int, change: Callable[[ApiKey], ApiKey]) -> Unit[ApiKey]:
         NotFound: there is no such key.
         PetstoreError: what ``change`` raises.
     """
-    key = change((yield from _stored(key_id)))
-    yield Statement(
-        "UPDATE api_keys SET name = ?1, plan = ?2, per_minute = ?3, per_day = ?4, scopes = ?5,"
-        " expires_at = ?6, revoked_at = ?7, pardoned_at = ?8 WHERE id = ?9",
-        (
-            key.name,
-            key.plan,
-            key.per_minute,
-            key.per_day,
-            " ".join(sorted(key.scopes)),
-            key.expires_at,
-            key.revoked_at,
-            key.pardoned_at,
-            key.id,
-        ),
-    )
+    key = yield from _stored(key_id)
+    changed = change(key)
+    for field in key.__struct_fields__:
+        value = getattr(changed, field)
+        if value != getattr(key, field):
+            # Only what has changed, so that changes to different fields cannot undo each other.
+            yield Statement(
+                f"UPDATE api_keys SET {field} = ?1 WHERE id = ?2",  # noqa: S608 - only names
+                (" ".join(sorted(value)) if field == "scopes" else value, key_id),
+            )
     yield _NOTE_CHANGE
-    return key
+    return changed
 
 
 def rotate_key(

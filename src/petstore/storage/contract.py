@@ -42,10 +42,10 @@ class Store(Protocol):
         ...
 
     async def check(self) -> None:
-        """Return if the database can be read and be written to.
+        """Return if the database is there and can be read.
 
         Raises:
-            Unavailable: it can not.
+            Unavailable: it is not, or can not.
         """
         ...
 

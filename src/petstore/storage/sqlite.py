@@ -10,9 +10,9 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -22,8 +22,11 @@ from petstore.storage.migrations import UnusableDatabase, migrate
 
 _DATA_VERSION = Statement("PRAGMA data_version")
 _LARGEST_GROUP = 256
+_WATCH_SECONDS = 0.05
 _MIGRATION_WAIT = 10_000
+_READER_WAIT = 50
 _FAULTS = (
+    OSError,
     apsw.BusyError,
     apsw.CantOpenError,
     apsw.CorruptError,
@@ -38,7 +41,13 @@ _FAULTS = (
     apsw.ReadOnlyError,
 )
 
-_Waiting: TypeAlias = tuple[Unit[Any], asyncio.Future[Any]]
+
+class _Waiting(NamedTuple):
+    """A unit of work, what its caller waits for, and until when, by the clock of the loop."""
+
+    unit: Unit[Any]
+    done: asyncio.Future[Any]
+    deadline: float
 
 
 class SqliteStore:
@@ -77,15 +86,16 @@ class SqliteStore:
         Raises:
             Unavailable: the file cannot be opened.
         """
-        with _faults():
-            flags = apsw.SQLITE_OPEN_READWRITE
-            self._writer = apsw.Connection(str(self._path), flags=flags)
+        with _faults(), ExitStack() as opened:
+            self._identity = _identity(self._path)
+            self._writer = self._connect(opened)
             self._writer.pragma("synchronous", "full")
             self._writer.pragma("foreign_keys", "on")
-            self._reader = apsw.Connection(str(self._path), flags=flags)
-            self._reader.set_busy_timeout(self._patience)
+            self._reader = self._connect(opened)
+            # Readers wait for nobody but a recovery; and the event loop waits with them.
+            self._reader.set_busy_timeout(_READER_WAIT)
             self._reader.pragma("query_only", "on")
-        self._inode = self._path.stat().st_ino
+            opened.pop_all()
         # One cursor each: making one for every statement costs as much as a small statement.
         self._read = self._reader.cursor().execute
         self._write = self._writer.cursor().execute
@@ -98,6 +108,11 @@ class SqliteStore:
         self._thread.shutdown()
         self._reader.close()
         self._writer.close()
+
+    def _connect(self, opened: ExitStack) -> apsw.Connection:
+        connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+        opened.callback(connection.close)
+        return connection
 
     async def check(self) -> None:
         """Return if the file is still there and can be read.
@@ -135,8 +150,9 @@ class SqliteStore:
             Unavailable: the file is locked, full or failing, or the disk too slow.
             PetstoreError: what the unit itself raised; it changed nothing.
         """
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append((unit, done))
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        self._waiting.append(_Waiting(unit, done, loop.time() + self._patience / 1000))
         if self._group is None:
             self._group = asyncio.create_task(self._commit_groups())
         return await done
@@ -158,33 +174,36 @@ class SqliteStore:
         try:
             with _faults():
                 await self._begin()
-                for unit, done in group:
+                for unit, done, _ in group:
                     # A caller who was told 503 meanwhile must not find the change made.
                     if not done.done():
                         outcomes.append((done, self._run(unit)))
                 await loop.run_in_executor(self._thread, self._write, "COMMIT")
         except BaseException as error:
-            outcomes = [(done, error) for _, done in group]
-            if self._writer.in_transaction:
-                self._write("ROLLBACK")
+            outcomes = [(waiting.done, error) for waiting in group]
+            with suppress(apsw.Error):  # if it does not help, the next BEGIN fails
+                if self._writer.in_transaction:
+                    self._write("ROLLBACK")
             if not isinstance(error, Exception):
                 raise
         finally:
-            self._deadline.cancel()
+            self._watching.cancel()
             for done, outcome in outcomes:
                 _settle(done, outcome)
 
     def _watch(self, group: list[_Waiting]) -> None:
-        """Look after ``group`` again and again, as long as it is not done."""
+        """Look after ``group`` and those behind it again and again, until it is done."""
         loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(self._patience / 1000, self._give_up, group)
+        self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
 
     def _give_up(self, group: list[_Waiting]) -> None:
-        """Tell everybody who waits that the disk is too slow; units not yet run will not be."""
+        """Tell everybody whose time is over; units of theirs not yet run will not be."""
         self._watch(group)
-        error = Unavailable("the database did not confirm the change in time")
-        for _, done in (*group, *self._waiting):
-            _settle(done, error)
+        now = asyncio.get_running_loop().time()
+        for waiting in (*group, *self._waiting):
+            if waiting.deadline <= now:
+                error = Unavailable("the database did not confirm the change in time")
+                _settle(waiting.done, error)
 
     async def _begin(self) -> None:
         """Take the write lock, waiting for another process's transaction in the thread."""
@@ -200,11 +219,9 @@ class SqliteStore:
 
     def _check_file(self) -> None:
         """Refuse a file that was deleted or replaced: what is written to it would be lost."""
-        try:
-            found = self._path.stat().st_ino
-        except OSError as error:
-            raise _unavailable(error) from error
-        if found != self._inode:
+        with _faults():
+            found = _identity(self._path)
+        if found != self._identity:
             msg = f"{self._path} was replaced while in use: restart the service"
             raise Unavailable(msg)
 
@@ -243,6 +260,11 @@ def _faults() -> Iterator[None]:
         yield
     except _FAULTS as error:
         raise _unavailable(error) from error
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _unavailable(error: Exception) -> Unavailable:

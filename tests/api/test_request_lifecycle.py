@@ -1,0 +1,65 @@
+"""What holds for a request whatever becomes of it on the way."""
+
+import json
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from petstore.operations.key_status import key_status
+from support.bare_app import bare_app, http_scope
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_request_whose_answer_cannot_be_sent_is_logged_all_the_same(
+    database: Path,
+) -> None:
+    bare = bare_app(database)
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(_: MutableMapping[str, Any]) -> None:
+        msg = "the client is gone"
+        raise ConnectionResetError(msg)
+
+    async with bare.app.lifespan():
+        with pytest.raises(ConnectionResetError):
+            await bare.app(http_scope("GET", b"/healthz", []), receive, send)
+    assert json.loads(bare.log.getvalue())["status"] == 200
+
+
+async def test_the_seconds_to_a_reset_are_never_negative(database: Path) -> None:
+    """The decision is older than the headers where a body took its time."""
+    async with running_service(database) as service:
+        key = await service.issue("free")
+
+        async def slow_body() -> Any:
+            yield b'{"name": "Bella",'
+            service.clock.advance(90)
+            yield b'"categoryId": 1}'
+
+        response = await service.request("POST", "/v1/pets", key.token, content=slow_body())
+        assert response.status_code == 201
+        assert response.headers["RateLimit"].startswith('"minute";r=59;t=0, ')
+
+
+@pytest.mark.parametrize("headers", [[], [(b"host", b"a"), (b"host", b"b")]])
+async def test_the_document_too_needs_exactly_one_host(
+    database: Path, headers: list[tuple[bytes, bytes]]
+) -> None:
+    bare = bare_app(database)
+    async with bare.app.lifespan():
+        start, _ = await bare.call("GET", b"/v1/openapi.json", headers)
+    assert start["status"] == 400
+
+
+async def test_asking_for_the_usage_is_a_use_of_the_key(service: Service) -> None:
+    key = await service.issue("free")
+    await service.request("GET", "/v1/usage", key.token)
+    await service.limiter.save()
+    status = await key_status(service.store, key.key.id, service.clock)
+    assert status.used_at == service.clock()
