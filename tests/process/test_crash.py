@@ -58,8 +58,8 @@ def test_a_worker_that_was_killed_is_replaced(start: StartServer) -> None:
     assert server.worker != killed
     found = httpx.get(f"{server.url}/v1/pets?id={pet['id']}", headers=headers)
     assert found.json() == [pet]
-    assert "Unexpected exit from worker-1" in {line["event"] for line in server.log_lines()}
     assert server.stop() == 0
+    assert "Unexpected exit from worker-1" in {line["event"] for line in server.log_lines()}
 
 
 def test_a_worker_does_not_outlive_its_parent(start: StartServer) -> None:
