@@ -122,7 +122,9 @@ class Application:
                 raise
             await send({"type": "lifespan.startup.complete"})
             waiting = (asyncio.ensure_future(receive()), asyncio.ensure_future(self._end.wait()))
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            _, unfinished = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in unfinished:
+                task.cancel()
         await send({"type": "lifespan.shutdown.complete"})
 
     def end(self) -> None:

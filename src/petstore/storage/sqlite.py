@@ -112,6 +112,8 @@ class SqliteStore:
     def _connect(self, opened: ExitStack) -> apsw.Connection:
         connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
         opened.callback(connection.close)
+        # Another process that has just closed the file may hold it for a moment.
+        connection.set_busy_timeout(self._patience)
         return connection
 
     async def check(self) -> None:
