@@ -32,9 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 def serve_settings(settings: Settings) -> Application:
     """Return the service that ``settings`` describe, logging to standard error."""
-    for_person = is_for_person(settings)
-    log = RequestLog(standard_error(), system_clock, for_person=for_person)
-    configure_logging(log)
+    log = open_log(settings)
     store = sqlite_store(settings)
     return create_app(settings, store, create_limiter(settings, store, system_clock), log)
 
@@ -103,6 +101,13 @@ def create_limiter(settings: Settings, store: Store, clock: Clock) -> RateLimite
 def sqlite_store(settings: Settings) -> SqliteStore:
     """Return the store in the file that ``settings`` name."""
     return SqliteStore(settings.sqlite_path, int(settings.database_seconds * SECOND))
+
+
+def open_log(settings: Settings) -> RequestLog:
+    """Return a log on standard error that takes the records of ``logging`` too."""
+    log = RequestLog(standard_error(), system_clock, for_person=is_for_person(settings))
+    configure_logging(log)
+    return log
 
 
 def is_for_person(settings: Settings) -> bool:

@@ -15,6 +15,11 @@ MINUTE: Milliseconds = 60 * SECOND
 DAY: Milliseconds = 24 * 60 * MINUTE
 
 
+def seconds_up(moment: Milliseconds) -> int:
+    """Return whole seconds, rounded up: who waits so long never comes too early."""
+    return -(-moment // SECOND)
+
+
 def rfc3339(moment: Milliseconds) -> str:
     """Return a moment as RFC 3339 has it, in UTC and to the second."""
     text = datetime.fromtimestamp(moment / SECOND, UTC).isoformat(timespec="seconds")

@@ -28,14 +28,13 @@ from petstore.api.messages import (
 from petstore.api.operation import Call, Operation, Services
 from petstore.api.parameters import Query, decode_path_id, decode_query
 from petstore.api.rate_limit_headers import rate_limit_headers, refusal
-from petstore.api.routes import Route, Routes
+from petstore.api.routes import Route, Routes, not_allowed
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.decoding import decode_json
 from petstore.errors import (
     InternalError,
     InvalidKey,
     InvalidRequest,
-    MethodNotAllowed,
     MissingKey,
     NotFound,
     PetstoreError,
@@ -52,6 +51,7 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
 _CLOSE = (b"connection", b"close")
 _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _LONGEST_METHOD = 16
+_PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY = Query(None, "")
 
 
@@ -71,7 +71,6 @@ class Exchange:
     request_id: str
     started: float
     is_api: bool
-    route: Route | None = None
     operation: Operation | None = None
     key: ApiKey | None = None
     decision: Decision | None = None
@@ -175,12 +174,13 @@ class Application:
         if exchange.is_api and (preflight or page is not None):
             _check_host(request)
         if page is not None and not preflight:
-            _check_reads(request.method)
+            if request.method not in _PAGE_METHODS:
+                raise not_allowed(request.method, _PAGE_METHODS)
             return await page(request)
         if not exchange.is_api:
             msg = "there is nothing here; the interface is under /v1, its reference at /docs"
             raise NotFound(msg)
-        route = exchange.route = self._routes.find(request.path)
+        route = self._routes.find(request.path)
         if preflight:
             return preflight_answer(route.methods())
         exchange.operation = route.operation(request.method)
@@ -254,13 +254,6 @@ class Application:
 
     def _client(self, request: Request) -> str:
         return client_address(request, self._rules.trusted_proxies)
-
-
-def _check_reads(method: str) -> None:
-    """Refuse every other method than GET and HEAD."""
-    if method not in {"GET", "HEAD"}:
-        msg = f"method {method[:20]}: expected one of GET, HEAD"
-        raise MethodNotAllowed(msg, {"Allow": "GET, HEAD"})
 
 
 def _check_host(request: Request) -> None:

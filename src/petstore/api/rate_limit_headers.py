@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from petstore.api.messages import Headers
-from petstore.clock import SECOND, Milliseconds
+from petstore.clock import SECOND, Milliseconds, seconds_up
 from petstore.errors import KeyBanned, PetstoreError, RateLimitExceeded
 from petstore.rate_limits.contract import Decision
 
@@ -15,7 +15,7 @@ def rate_limit_headers(decision: Decision, now: Milliseconds) -> Headers:
     """
     limit, remaining, reset = decision.described
     minute, day = decision.minute, decision.day
-    seconds = -(-now // SECOND)
+    seconds = seconds_up(now)
     return [
         (b"x-ratelimit-limit", b"%d" % limit),
         (b"x-ratelimit-remaining", b"%d" % remaining),
@@ -37,8 +37,7 @@ def rate_limit_headers(decision: Decision, now: Milliseconds) -> Headers:
 def refusal(decision: Decision, now: Milliseconds, holder: str) -> PetstoreError:
     """Return the 429 of a request that was not admitted; ``holder`` is whose limit it was."""
     reset = decision.described.reset
-    # Rounded up, so that who waits for it never comes before the reset.
-    seconds = max(1, -((now - reset * SECOND) // SECOND))
+    seconds = max(1, seconds_up(reset * SECOND - now))
     headers = {"Retry-After": str(seconds)}
     if decision.verdict == "banned":
         msg = f"this key is banned for asking on after 429: wait {seconds} seconds"

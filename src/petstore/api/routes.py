@@ -30,14 +30,18 @@ class Route(NamedTuple):
             raise NotFound(msg)
         operation = self.operation(method)
         if operation is None:
-            allow = ", ".join(self.methods())
-            msg = f"method {method[:20]}: expected one of {allow}"
-            raise MethodNotAllowed(msg, {"Allow": allow})
+            raise not_allowed(method, self.methods())
         return operation
 
     def methods(self) -> list[str]:
         """Return the methods this path takes."""
         return sorted({*self.operations, *(["HEAD"] if "GET" in self.operations else [])})
+
+
+def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
+    """Return the 405 of a path that takes ``allowed``."""
+    allow = ", ".join(allowed)
+    return MethodNotAllowed(f"method {method[:20]}: expected one of {allow}", {"Allow": allow})
 
 
 class Routes:

@@ -12,7 +12,7 @@ import click
 
 from petstore.cli.failures import plain_failures
 from petstore.cli.settings_options import settings_options
-from petstore.clock import SECOND, system_clock
+from petstore.clock import SECOND
 from petstore.settings import Settings
 
 _LARGEST_HEAD = 64 * 1024
@@ -74,13 +74,10 @@ def run(settings: Settings) -> None:
     from granian.http import HTTP1Settings
     from granian.log import LogLevels
 
-    from petstore.app import is_for_person
+    from petstore.app import open_log
     from petstore.cli.server import Server
-    from petstore.logs import RequestLog, configure_logging, standard_error
 
-    for_person = is_for_person(settings)
-    log = RequestLog(standard_error(), system_clock, for_person=for_person)
-    configure_logging(log)
+    log = open_log(settings)
     server = Server(
         "petstore",
         address=settings.host,

@@ -5,7 +5,7 @@ Times are whole milliseconds since the epoch, so any back end computes the same.
 
 from msgspec.structs import replace
 
-from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
+from petstore.clock import DAY, MINUTE, Milliseconds, seconds_up
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, State, Verdict, Window
 
@@ -103,18 +103,13 @@ def _describe(
     if (whole_day.remaining, -whole_day.reset) < (minute.remaining, -minute.reset):
         described = whole_day
     if verdict == "banned":
-        described = Window(described.limit, 0, _seconds(banned_until))
+        described = Window(described.limit, 0, seconds_up(banned_until))
     return Decision(verdict, described, minute, whole_day, day_used)
 
 
 def _window(limit: int, used: int, reset: Milliseconds) -> Window:
     remaining = UNLIMITED if limit == UNLIMITED else max(0, limit - used)
-    return Window(limit, remaining, _seconds(reset))
-
-
-def _seconds(moment: Milliseconds) -> int:
-    """Round up, so that a caller who waits for it never comes too early."""
-    return -(-moment // SECOND)
+    return Window(limit, remaining, seconds_up(reset))
 
 
 def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -> State:
