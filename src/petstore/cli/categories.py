@@ -1,0 +1,106 @@
+"""``petstore categories``: the categories of a running service."""
+
+from typing import Any, NotRequired, TypedDict
+
+import click
+
+from petstore.cli.client import Client
+from petstore.cli.client_options import ID, client_option, json_option
+from petstore.cli.resources import NOTHING, Resources, list_options
+
+
+class Category(TypedDict):
+    """A category as the service answers it."""
+
+    id: int
+    name: str
+    description: NotRequired[str]
+
+
+def _row(category: Category) -> dict[str, str]:
+    return {
+        "id": str(category["id"]),
+        "name": category["name"],
+        "description": category.get("description", NOTHING),
+    }
+
+
+def _line(category: Category) -> str:
+    line = f"Category {category['id']}: {category['name']}"
+    return f"{line}, {category['description']}" if "description" in category else line
+
+
+_CATEGORIES = Resources("/categories", Category, _row, _line, ("description",))
+
+
+@click.group()
+def categories() -> None:
+    """List, add, change and remove the categories of a running service."""
+
+
+@categories.command("list")
+@list_options
+def list_categories(**options: Any) -> None:
+    """List categories."""
+    _CATEGORIES.show_list([], **options)
+
+
+@categories.command()
+@click.argument("name")
+@click.option("--description", help="What belongs to it.")
+@json_option
+@client_option
+def add(*, name: str, description: str | None, as_json: bool, client: Client) -> None:
+    """Add a category. No two have the same name, whatever the case of the letters."""
+    new = {"name": name} | ({} if description is None else {"description": description})
+    _CATEGORIES.show(client.post(_CATEGORIES.path, new, Category), as_json=as_json)
+
+
+@categories.command()
+@click.argument("category_id", metavar="ID", type=ID)
+@json_option
+@client_option
+def show(*, category_id: int, as_json: bool, client: Client) -> None:
+    """Show one category."""
+    found = client.get(f"{_CATEGORIES.path}/{category_id}", Category)
+    _CATEGORIES.show(found, as_json=as_json)
+
+
+@categories.command()
+@click.argument("category_id", metavar="ID", type=ID)
+@click.option("--name", help="Its new name.")
+@click.option("--description", help="What belongs to it.")
+@click.option("--no-description", is_flag=True, help="Take its description away.")
+@json_option
+@client_option
+def change(
+    *,
+    category_id: int,
+    name: str | None,
+    description: str | None,
+    no_description: bool,
+    as_json: bool,
+    client: Client,
+) -> None:
+    """Change a category; what is not named stays."""
+    if no_description and description is not None:
+        msg = "--description and --no-description cannot be used together"
+        raise click.UsageError(msg)
+    wanted: dict[str, object] = {"name": name, "description": description}
+    patch = {field: value for field, value in wanted.items() if value is not None}
+    if no_description:
+        patch["description"] = None
+    if not patch:
+        msg = "nothing to change: name at least one option"
+        raise click.UsageError(msg)
+    changed = client.patch(f"{_CATEGORIES.path}/{category_id}", patch, Category)
+    _CATEGORIES.show(changed, as_json=as_json)
+
+
+@categories.command()
+@click.argument("category_id", metavar="ID", type=ID)
+@client_option
+def remove(*, category_id: int, client: Client) -> None:
+    """Remove a category that no animal is of."""
+    client.delete(f"{_CATEGORIES.path}/{category_id}")
+    click.echo(f"Category {category_id} removed.", err=True)

@@ -1,0 +1,98 @@
+"""``petstore orders``: the store orders of a running service."""
+
+from typing import Any, NotRequired, TypedDict
+
+import click
+
+from petstore.cli.client import Client
+from petstore.cli.client_options import ID, client_option, json_option
+from petstore.cli.resources import NOTHING, Resources, list_options, utc
+
+_STATUS = click.Choice(["placed", "approved", "delivered", "cancelled"])
+
+
+class Order(TypedDict):
+    """An order as the service answers it."""
+
+    id: int
+    petId: int
+    status: str
+    placedAt: str
+    reservedUntil: NotRequired[str]
+    shipDate: NotRequired[str]
+
+
+def _row(order: Order) -> dict[str, str]:
+    return {
+        "id": str(order["id"]),
+        "pet": str(order["petId"]),
+        "status": order["status"],
+        "placed (UTC)": utc(order["placedAt"]),
+        "reserved until (UTC)": utc(order.get("reservedUntil", NOTHING)),
+        "ships (UTC)": utc(order.get("shipDate", NOTHING)),
+    }
+
+
+def _line(order: Order) -> str:
+    line = f"Order {order['id']}: pet {order['petId']}, {order['status']}"
+    if "reservedUntil" in order:
+        line += f", reserved until {utc(order['reservedUntil'])} UTC"
+    if "shipDate" in order:
+        line += f", ships {utc(order['shipDate'])} UTC"
+    return line
+
+
+_ORDERS = Resources(
+    "/store/orders", Order, _row, _line, ("placed (UTC)", "ships (UTC)", "reserved until (UTC)")
+)
+
+
+@click.group()
+def orders() -> None:
+    """Place the orders of a running service, and bring them to their end."""
+
+
+@orders.command()
+@click.argument("pet_id", metavar="PET_ID", type=ID)
+@click.option("--ship-date", metavar="TIME", help="When to ship it, such as 2026-12-24T10:00:00Z.")
+@json_option
+@client_option
+def place(*, pet_id: int, ship_date: str | None, as_json: bool, client: Client) -> None:
+    """Order an animal that is available. It is reserved at once."""
+    new = {"petId": pet_id} | ({"shipDate": ship_date} if ship_date is not None else {})
+    _ORDERS.show(client.post(_ORDERS.path, new, Order), as_json=as_json)
+
+
+@orders.command("list")
+@click.option("--status", type=_STATUS, help="Only those of this status.")
+@click.option("--pet", type=int, help="Only those of this animal, by its ID.")
+@list_options
+def list_orders(*, status: str | None, pet: int | None, **options: Any) -> None:
+    """List orders."""
+    _ORDERS.show_list([("status", status), ("petId", pet)], **options)
+
+
+@orders.command()
+@click.argument("order_id", metavar="ORDER_ID", type=ID)
+@json_option
+@client_option
+def show(*, order_id: int, as_json: bool, client: Client) -> None:
+    """Show one order."""
+    _ORDERS.show(client.get(f"{_ORDERS.path}/{order_id}", Order), as_json=as_json)
+
+
+def _move(name: str, status: str, explanation: str) -> None:
+    """Add the command ``name``, which brings an order to ``status``."""
+
+    @orders.command(name, help=explanation)
+    @click.argument("order_id", metavar="ORDER_ID", type=ID)
+    @json_option
+    @client_option
+    def move(*, order_id: int, as_json: bool, client: Client) -> None:
+        changed = client.patch(f"{_ORDERS.path}/{order_id}", {"status": status}, Order)
+        _ORDERS.show(changed, as_json=as_json)
+
+
+_move("approve", "approved", "Approve an order that was placed. It no longer lapses.")
+_move("deliver", "delivered", "Say that an approved order is delivered. The animal is sold.")
+_move("cancel", "cancelled", "Cancel an order that is not delivered. The animal is available.")

@@ -1,0 +1,179 @@
+"""``petstore pets import`` and ``export``: move animals in and out of a store."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, TextIO, get_args
+
+import click
+
+from petstore.cli.failures import plain_failures
+from petstore.cli.in_store import in_store, note_new_store, require_store
+from petstore.cli.settings_options import database_option
+from petstore.clock import system_clock
+from petstore.operations.pet_files import (
+    FileFormat,
+    FileRow,
+    export_pets,
+    import_pets,
+)
+from petstore.settings import sqlite_path
+
+_ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+_format_option = click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(get_args(FileFormat)),
+    help="CSV or JSON Lines. [default: by the ending of FILE]",
+)
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
+@_format_option
+@click.option(
+    "--refused",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the rows that were refused to this file, to be corrected and imported.",
+)
+@click.option("--again", is_flag=True, help="Import a file that was imported before once more.")
+@click.option(
+    "--strict-categories",
+    is_flag=True,
+    envvar="PETSTORE_STRICT_CATEGORIES",
+    show_envvar=True,
+    help="Refuse animals of categories that are not registered.",
+)
+@database_option
+def import_file(
+    *,
+    file: Path,
+    file_format: FileFormat | None,
+    refused: Path | None,
+    again: bool,
+    strict_categories: bool,
+    database: str,
+) -> None:
+    """Add the animals of FILE: CSV with a header line, or JSON Lines.
+
+    The columns are name, categoryId and status; others are ignored, and ids are assigned anew. A
+    bad row is reported with its line number and the good ones go in; the exit status is then 1. An
+    import that was interrupted is run again, and goes on where it stopped.
+    """
+    chosen = _format(file, file_format)
+    if refused is not None and refused.exists() and refused.samefile(file):
+        msg = "expected another file than the one imported"
+        raise click.BadParameter(msg, param_hint="--refused")
+    note_new_store(database)
+    with plain_failures(), _refusals(refused, file, chosen) as on_refused:
+        size = file.stat().st_size
+        with _progress(f"Importing {file.name}", size) as on_progress:
+            result = in_store(
+                database,
+                lambda store: import_pets(
+                    store,
+                    file,
+                    chosen,
+                    system_clock,
+                    again=again,
+                    strict_categories=strict_categories,
+                    on_refused=on_refused,
+                    on_progress=on_progress,
+                ),
+                create=True,
+            )
+    if result.was_complete:
+        click.echo(f"{file} was imported before; nothing added. To add it all once more: --again")
+        return
+    if result.resumed_at:
+        click.echo(f"Went on after the {result.resumed_at:,} rows imported before.")
+    click.echo(f"{result.added:,} animals added, {result.refused:,} rows refused.")
+    if result.refused:
+        raise click.exceptions.Exit(1)
+
+
+@click.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path), default="-")
+@_format_option
+@database_option
+def export_file(*, file: Path, file_format: FileFormat | None, database: str) -> None:
+    """Write every animal to FILE, or to standard output: CSV or JSON Lines."""
+    to_stdout = str(file) == "-"
+    chosen = file_format or "csv" if to_stdout else _format(file, file_format)
+    with plain_failures():
+        require_store(sqlite_path(database))
+    with (
+        plain_failures(),
+        nullcontext(sys.stdout) if to_stdout else _replacing(file) as out,
+        _progress("Exporting", None) as on_progress,
+    ):
+        count = in_store(database, lambda store: export_pets(store, out, chosen, on_progress))
+    click.echo(f"{count:,} animals exported.", err=True)
+
+
+@contextmanager
+def _replacing(file: Path) -> Iterator[TextIO]:
+    """Write a file that takes the place of ``file`` once it is whole."""
+    part = file.with_name(f"{file.name}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="") as out:
+            yield out
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
+    found = chosen or _ENDINGS.get(file.suffix.lower())
+    if found is None:
+        msg = f"{file}: expected a name that ends in .csv or .jsonl, or --format"
+        raise click.UsageError(msg)
+    return found
+
+
+@contextmanager
+def _refusals(
+    target: Path | None, source: Path, file_format: FileFormat
+) -> Iterator[Callable[[FileRow], None]]:
+    """Report refused rows, and gather them in ``target`` under the header of ``source``.
+
+    Without any, ``target`` is left alone.
+    """
+    with ExitStack() as stack:
+        gathered: TextIO | None = None
+
+        def refuse(row: FileRow) -> None:
+            nonlocal gathered
+            click.echo(f"line {row.line}: {row.reason}", err=True)
+            if target is None:
+                return
+            if gathered is None:
+                gathered = stack.enter_context(
+                    target.open("w", encoding="utf-8", errors="surrogateescape", newline="")
+                )
+                if file_format == "csv":
+                    gathered.write(_first_line(source))
+            gathered.write(row.text if row.text.endswith("\n") else row.text + "\n")
+
+        yield refuse
+
+
+def _first_line(source: Path) -> str:
+    with source.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+        return file.readline()
+
+
+@contextmanager
+def _progress(title: str, total: int | None) -> Iterator[Callable[[int], Any]]:
+    """Show a progress bar on a terminal; elsewhere show nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda done: progress.update(task, completed=done)

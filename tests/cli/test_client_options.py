@@ -1,0 +1,108 @@
+"""Where the service is and whose key is shown: told by options and the environment."""
+
+import pytest
+
+from support.odd_service import OddService, answer, odd_service
+from support.process import ServerProcess, free_port
+from support.shop import Shop
+
+LISTS = [("pets", "list"), ("orders", "list"), ("categories", "list")]
+NO_KEY = "no key: put your API key into the environment variable PETSTORE_KEY"
+BAD_KEY = "PETSTORE_KEY: expected an API key, which has no spaces and no special characters"
+
+
+@pytest.fixture
+def nowhere() -> Shop:
+    """The commands, where no service is."""
+    return Shop(f"http://127.0.0.1:{free_port()}", "a-key")
+
+
+def asked_through(service: OddService, url: str, key: str = "a-key") -> tuple[str, str]:
+    """Return the path and the key with which a list of pets is asked for."""
+    Shop(url, key).succeed("pets", "list")
+    (asked,) = service.asked
+    return asked.target.partition("?")[0], asked.fields["authorization"]
+
+
+@pytest.mark.parametrize("command", LISTS)
+@pytest.mark.parametrize("key", ["", " ", "\n"])
+def test_without_a_key_nothing_is_asked(nowhere: Shop, command: tuple[str, ...], key: str) -> None:
+    assert nowhere.fail(*command, PETSTORE_KEY=key, status=5) == NO_KEY
+
+
+@pytest.mark.parametrize("key", ["a key", "a\r\nX-Evil: 1", "schlüssel", "\x1b[2J"])
+def test_what_cannot_be_a_key_is_refused_and_not_shown(nowhere: Shop, key: str) -> None:
+    assert nowhere.fail("pets", "list", PETSTORE_KEY=key, status=5) == BAD_KEY
+
+
+def test_a_key_cannot_be_given_where_others_see_it(nowhere: Shop) -> None:
+    words = nowhere.fail("pets", "list", "--key", "a-key", status=2)
+    assert words.startswith("No such option '--key'")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost",
+        "localhost:8000",
+        "ftp://localhost",
+        "http://",
+        "http:///v1",
+        "http://localhost:99999",
+        "http://localhost:port",
+        "http://user:secret@localhost",
+        "http://localhost/v1?x=1",
+        "http://localhost/#top",
+        "http://local host",
+        "http://localhost\n",
+        "http://[::1",
+    ],
+)
+def test_what_is_no_address_is_refused(nowhere: Shop, url: str) -> None:
+    words = nowhere.fail("pets", "list", "--url", url, status=2)
+    assert words.startswith("Invalid value for '--url'")
+    assert words.endswith("expected an address such as https://shop.example.")
+
+
+def test_a_service_without_tls_has_no_secure_address(server: ServerProcess, token: str) -> None:
+    url = server.url.replace("http", "https")
+    words = Shop(url, token).fail("pets", "list", status=6)
+    assert words.startswith(f"no secure connection to {url}/v1: ")
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
+def test_the_address_of_a_service_may_have_the_version_in_it(ending: str) -> None:
+    with odd_service(answer(200, [])) as service:
+        assert asked_through(service, f"{service.url}{ending}") == ("/v1/pets", "Bearer a-key")
+
+
+def test_a_service_may_be_below_a_path() -> None:
+    with odd_service(answer(200, [])) as service:
+        assert asked_through(service, f"{service.url}/shop/api")[0] == "/shop/api/v1/pets"
+
+
+def test_the_end_of_a_line_is_no_part_of_a_key() -> None:
+    with odd_service(answer(200, [])) as service:
+        assert asked_through(service, service.url, "a-key\n")[1] == "Bearer a-key"
+
+
+def test_an_option_counts_more_than_the_environment(nowhere: Shop) -> None:
+    with odd_service(answer(200, [])) as service:
+        assert nowhere.succeed("pets", "list", "--url", service.url) == ""
+        assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize("command", LISTS)
+def test_a_limit_and_no_limit_contradict_each_other(
+    nowhere: Shop, command: tuple[str, ...]
+) -> None:
+    words = nowhere.fail(*command, "--limit", 5, "--all", status=2)
+    assert words == "--limit and --all cannot be used together"
+
+
+@pytest.mark.parametrize("command", LISTS)
+@pytest.mark.parametrize("limit", ["0", "101", "-1", "many", ""])
+def test_a_limit_is_that_of_a_page(nowhere: Shop, command: tuple[str, ...], limit: str) -> None:
+    words = nowhere.fail(*command, "--limit", limit, status=2)
+    assert words.startswith("Invalid value for '--limit'")

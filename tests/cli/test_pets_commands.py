@@ -1,0 +1,200 @@
+"""``petstore pets list|add|show|set-status``: the animals of a running service."""
+
+import json
+import secrets
+from pathlib import Path
+
+import pytest
+
+from support.process import ServerProcess
+from support.servers import StartServer
+from support.shop import Shop
+from support.terminal import Terminal
+
+MORE = "(there are more: see --all, or --limit)\n"
+NOBODY = 2**62
+
+
+@pytest.fixture
+def shop(server: ServerProcess, token: str) -> Shop:
+    """The commands, with a key of the running service."""
+    return Shop(server.url, token)
+
+
+@pytest.fixture
+def category() -> int:
+    """A category in which no other test has animals."""
+    return secrets.randbelow(2**62)
+
+
+def lines(text: str) -> list[list[str]]:
+    """Return the words of each line of a table."""
+    return [line.split() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("add",), "Missing argument 'NAME'."),
+        (("add", "Rex"), "Missing option '--category'."),
+        (("add", "Rex", "--category", "dogs"), "Invalid value for '--category'"),
+        (("add", "Rex", "--category", 1, "--status", "lost"), "Invalid value for '--status'"),
+        (("list", "--status", "lost"), "Invalid value for '--status'"),
+        (("list", "--id", "x"), "Invalid value for '--id'"),
+        (("list", "--category", "1.0"), "Invalid value for '--category'"),
+        (("show",), "Missing argument 'ID'."),
+        (("show", 0), "Invalid value for 'ID'"),
+        (("show", "1/../2"), "Invalid value for 'ID'"),
+        (("set-status", 1), "Missing argument '{available|pending|sold|none}'."),
+        (("set-status", 1, "lost"), "Invalid value for"),
+    ],
+)
+def test_a_bad_value_is_refused_before_it_is_sent(
+    shop: Shop, arguments: tuple[object, ...], words: str
+) -> None:
+    result = shop("pets", *arguments)
+    assert result.exit_code == 2
+    assert f"\nError: {words}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("add", "  ", "--category", 1), "name"),
+        (("add", "n" * 256, "--category", 1), "name"),
+        (("add", "\udce9", "--category", 1), "body"),
+        (("add", "Rex", "--category", 2**63), "categoryId"),
+        (("list", "--category", 2**63), "categoryId"),
+        (("list", *(["--id", 1] * 101)), "id"),
+    ],
+)
+def test_what_the_service_refuses_is_told_in_its_words(
+    shop: Shop, arguments: tuple[object, ...], word: str
+) -> None:
+    assert word in shop.fail("pets", *arguments, status=2).partition(":")[0]
+
+
+@pytest.mark.parametrize("arguments", [("show", NOBODY), ("set-status", NOBODY, "sold")])
+def test_an_animal_that_is_not_there_is_not_found(
+    shop: Shop, arguments: tuple[object, ...]
+) -> None:
+    assert shop.fail("pets", *arguments, status=3) == f"there is no pet {NOBODY}"
+
+
+def test_a_status_that_cannot_follow_is_a_conflict(shop: Shop) -> None:
+    pet = shop.ask("pets", "add", "Rex", "--category", 1, "--status", "sold")
+    words = shop.fail("pets", "set-status", pet["id"], "pending", status=4)
+    assert words == "status: sold can become available, not pending"
+    assert shop.ask("pets", "show", pet["id"]) == pet
+
+
+def test_an_unknown_key_is_refused(server: ServerProcess) -> None:
+    words = Shop(server.url, "ps_live_x").fail("pets", "list", status=5)
+    assert words == "Authorization: the API key is not valid here, or not any more"
+
+
+def test_a_key_without_the_scope_is_told_which_one_it_lacks(server: ServerProcess) -> None:
+    shop = Shop(server.url, server.issue("free", "--scope", "pets:read"))
+    assert "pets:write" in shop.fail("pets", "add", "Rex", "--category", 1, status=5)
+
+
+def test_an_animal_that_was_added_is_printed_in_one_line(shop: Shop, category: int) -> None:
+    printed = shop.succeed("pets", "add", "Rex", "--category", category, "--status", "available")
+    ((_, pet_id, *words),) = lines(printed)
+    assert words == f"Rex, category {category}, available".split()
+    assert shop.succeed("pets", "show", pet_id.rstrip(":")) == printed
+
+
+def test_an_animal_without_a_status_is_said_to_have_none(shop: Shop, category: int) -> None:
+    printed = shop.succeed("pets", "add", "Rex", "--category", category)
+    assert printed.endswith(f": Rex, category {category}, no status\n")
+
+
+def test_json_is_what_the_service_answered(shop: Shop, category: int) -> None:
+    pet = shop.ask("pets", "add", "Knödel 日本", "--category", category, "--status", "sold")
+    assert pet == {
+        "id": pet["id"],
+        "name": "Knödel 日本",
+        "categoryId": category,
+        "status": "sold",
+    }
+    assert shop.ask("pets", "show", pet["id"]) == pet
+    assert shop.ask("pets", "list", "--category", category) == [pet]
+
+
+def test_a_status_can_be_set_and_taken_away(shop: Shop, category: int) -> None:
+    pet = shop.ask("pets", "add", "Rex", "--category", category)
+    assert shop.ask("pets", "set-status", pet["id"], "available") == pet | {"status": "available"}
+    assert shop.succeed("pets", "set-status", pet["id"], "none") == (
+        f"Pet {pet['id']}: Rex, category {category}, no status\n"
+    )
+    assert shop.ask("pets", "show", pet["id"]) == pet
+
+
+def test_a_list_is_filtered_by_status_and_id(shop: Shop, category: int) -> None:
+    first, second, third = [
+        shop.ask("pets", "add", name, "--category", category, "--status", status)["id"]
+        for name, status in [("Rex", "sold"), ("Tom", "available"), ("Ada", "sold")]
+    ]
+    sold = shop.succeed("pets", "list", "--category", category, "--status", "sold")
+    assert lines(sold) == [
+        ["id", "name", "category", "status"],
+        [str(first), "Rex", str(category), "sold"],
+        [str(third), "Ada", str(category), "sold"],
+    ]
+    named = shop.ask("pets", "list", "--id", second, "--id", third)
+    assert [pet["name"] for pet in named] == ["Tom", "Ada"]
+
+
+def test_a_list_of_none_says_so_on_standard_error(shop: Shop, category: int) -> None:
+    result = shop("pets", "list", "--category", category)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "None found.\n")
+    assert shop.ask("pets", "list", "--category", category) == []
+
+
+@pytest.fixture
+def many(start: StartServer, tmp_path: Path) -> Shop:
+    """The commands, with 123 animals to ask for."""
+    server = start()
+    shop = Shop(server.url, server.issue())
+    file = tmp_path / "animals.csv"
+    file.write_text("name,categoryId\n" + "".join(f"animal {n},1\n" for n in range(123)))
+    shop.succeed("pets", "import", file, "--database", server.database)
+    return shop
+
+
+@pytest.mark.parametrize(
+    ("options", "count", "hint"),
+    [
+        ((), 20, MORE),
+        (("--limit", 3), 3, MORE),
+        (("--limit", 100), 100, MORE),
+        (("--all",), 123, ""),
+    ],
+)
+def test_a_list_is_a_page_unless_all_is_asked_for(
+    many: Shop, options: tuple[object, ...], count: int, hint: str
+) -> None:
+    result = many("pets", "list", *options)
+    assert result.exit_code == 0
+    ids = [words[0] for words in lines(result.stdout)[1:]]
+    assert ids == [str(n + 1) for n in range(count)]
+    assert result.stderr == hint
+    result = many("pets", "list", *options, "--json")
+    assert [pet["id"] for pet in json.loads(result.stdout)] == [n + 1 for n in range(count)]
+    assert result.stderr == hint
+
+
+def test_a_name_cannot_steer_the_terminal(
+    shop: Shop, category: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.succeed("pets", "add", "[b]\x1b]0;owned\x07\nRex[/b]", "--category", category)
+    for name, value in shop.environment.items():
+        monkeypatch.setenv(name, value)
+    with Terminal("pets", "list", "--category", str(category), cwd=tmp_path) as terminal:
+        assert terminal.wait() == 0
+    assert "\x1b]" not in terminal.raw
+    assert "\x07" not in terminal.raw
+    assert r"[b]\x1b]0;owned\x07\nRe" in terminal.text
+    printed = shop.succeed("pets", "list", "--category", category, "--json")
+    assert r"[b]\u001b]0;owned\u0007\nRex[/b]" in printed

@@ -1,0 +1,47 @@
+"""What people see of names that strangers chose."""
+
+import io
+import sys
+
+import pytest
+
+from petstore.cli.tables import print_table, printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[2J", r"\x1b[2J"),
+        ("a\nb\tc\rd", r"a\nb\tc\rd"),
+        ("\x00\x7f\x9b", r"\x00\x7f\x9b"),
+        ("\u202eback", r"\u202eback"),
+        ("\u2028", r"\u2028"),
+        ("\ud800", r"\ud800"),
+        ("[red]Rex[/] :dog:", "[red]Rex[/] :dog:"),
+        ("Knödel 日本 \N{DOG}\u200d\N{SAFETY VEST}", "Knödel 日本 \N{DOG}\u200d\N{SAFETY VEST}"),
+    ],
+)
+def test_text_cannot_steer_a_terminal(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_what_an_output_cannot_write_is_written_as_an_escape(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+    assert printable("Knödel 日") == r"Kn\xf6del \u65e5"
+
+
+def test_a_table_shows_names_as_they_are_and_no_markup(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_table([{"id": "1", "name": "[red]Rex[/] :dog: \x1b[31m"}], (), "--json")
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["id  name", r"1   [red]Rex[/] :dog: \x1b[31m"]
+
+
+def test_outside_a_terminal_a_line_is_as_long_as_it_has_to_be(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_table([{"name": "n" * 255, "description": "d" * 1000}], ("description",), "--json")
+    assert capsys.readouterr().out.splitlines()[1].split() == ["n" * 255, "d" * 1000]

@@ -1,0 +1,101 @@
+"""A service that answers what a test wants, on a real socket, and notes what it was asked."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+HANG_UP = b""
+"""In place of an answer: the connection is closed."""
+
+SILENCE = None
+"""In place of an answer: nothing, until the test is over."""
+
+
+class Asked(NamedTuple):
+    """One request as it arrived; field names in lower case."""
+
+    method: str
+    target: str
+    fields: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class OddService:
+    """Gives each request the next of ``answers``, on a connection of its own."""
+
+    listener: socket.socket
+    answers: tuple[bytes | None, ...]
+    url: str
+    asked: list[Asked] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def serve(self) -> None:
+        """Answer until there is nothing more to answer, then listen no more."""
+        for answer in self.answers:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:  # the test is over
+                return
+            with connection, suppress(ConnectionError):
+                self.asked.append(_read(connection))
+                if answer is SILENCE:
+                    self.over.wait()
+                else:
+                    connection.sendall(answer)
+        self.listener.close()
+
+
+@contextmanager
+def odd_service(*answers: bytes | None) -> Iterator[OddService]:
+    """Run a service that gives these answers, one after the other."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        service = OddService(listener, answers, url)
+        thread = threading.Thread(target=service.serve)
+        thread.start()
+        try:
+            yield service
+        finally:
+            service.over.set()
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def answer(status: int, body: Any = None, **fields: object) -> bytes:
+    """Return an answer: ``body`` as it is if it is bytes, else as JSON."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(content)}", "Connection: close"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + content
+
+
+def error(status: int, code: str = "some_code", message: str = "no", **fields: object) -> bytes:
+    """Return an answer with the Error body, as the interface gives it."""
+    body = {"code": code, "message": message, "status": status}
+    return answer(status, body, **({"X_RateLimit_Limit": 60} | fields))
+
+
+def _read(connection: socket.socket) -> Asked:
+    received = b""
+    while b"\r\n\r\n" not in received:
+        received += _more(connection)
+    head, _, body = received.partition(b"\r\n\r\n")
+    request_line, *lines = head.decode("latin-1").split("\r\n")
+    fields = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+    while len(body) < int(fields.get("content-length", "0")):
+        body += _more(connection)
+    method, target, _ = request_line.split(" ")
+    return Asked(method, target, fields, body)
+
+
+def _more(connection: socket.socket) -> bytes:
+    data = connection.recv(65536)
+    if not data:
+        raise ConnectionResetError
+    return data

@@ -1,0 +1,40 @@
+"""The commands of the shop's staff, which ask a running service; run in this process."""
+
+import json
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from petstore.cli.main import main
+
+
+class Shop:
+    """``petstore``, with ``PETSTORE_URL`` and ``PETSTORE_KEY`` set."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.environment = {"PETSTORE_URL": url, "PETSTORE_KEY": key}
+
+    def __call__(self, *arguments: object, **environment: str) -> Result:
+        """Run it; what it prints and what it says on standard error are kept apart."""
+        words = [str(argument) for argument in arguments]
+        return CliRunner().invoke(main, words, env=self.environment | environment)
+
+    def succeed(self, *arguments: object, **environment: str) -> str:
+        """Run it to exit status 0 and return what it prints."""
+        result = self(*arguments, **environment)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    def ask(self, *arguments: object) -> Any:
+        """Run it with ``--json``, to exit status 0, and return what it prints decoded."""
+        return json.loads(self.succeed(*arguments, "--json"))
+
+    def fail(self, *arguments: object, status: int, **environment: str) -> str:
+        """Run it to an error, said in one line and nothing printed; return the line."""
+        result = self(*arguments, **environment)
+        assert result.exit_code == status, result.output
+        assert isinstance(result.exception, SystemExit), result.exception
+        assert result.stdout == ""
+        *_, words = result.stderr.splitlines()
+        assert words.startswith("Error: ")
+        return words.removeprefix("Error: ")
