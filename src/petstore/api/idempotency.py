@@ -1,0 +1,96 @@
+"""``Idempotency-Key``: what is sent again acts once, and is answered as it was the first time."""
+
+import re
+from collections.abc import Callable
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+
+from petstore.api.authentication import bearer_token
+from petstore.api.messages import Answer, Request, error_answer
+from petstore.api.operation import Call
+from petstore.domain.sealing import seal, unseal
+from petstore.errors import AnswerSealed, Conflict, InvalidParameter
+from petstore.operations.safe_retries import Attempt
+from petstore.storage.contract import Unit
+
+T = TypeVar("T")
+
+# Bare, or as a string of structured fields (RFC 8941 section 3.3.3).
+KEY_PATTERN = (
+    r'^(?:[\x21\x23-\x7e][\x21-\x7e]{0,254}|"(?:[\x21\x23-\x5b\x5d-\x7e]|\\["\\]){1,255}")$'
+)
+_KEY = re.compile(KEY_PATTERN.removesuffix("$") + r"\Z")
+_ESCAPED = re.compile(r"\\(.)")
+_REPLAYED = (b"idempotent-replayed", b"true")
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Answer).decode
+
+
+def idempotency_key(request: Request) -> str | None:
+    """Return the Idempotency-Key of the request, if it has one; quotes around it do not matter.
+
+    Raises:
+        InvalidParameter: it is not 1 to 255 visible characters, or was sent twice.
+    """
+    field = request.fields.get(b"idempotency-key")
+    if field is None:
+        return None
+    text = field.decode("latin-1")
+    if b"idempotency-key" in request.repeated or not _KEY.match(text):
+        msg = "Idempotency-Key: expected 1 to 255 visible ASCII characters, bare or quoted, once"
+        raise InvalidParameter(msg)
+    return _ESCAPED.sub(r"\1", text[1:-1]) if text.startswith('"') else text
+
+
+async def answer_once(
+    call: Call, unit: Unit[T], answer_of: Callable[[T], Answer], *, sealed: bool = False
+) -> Answer:
+    """Run ``unit`` and answer with what ``answer_of`` makes of its result, or as the first time.
+
+    A conflict is an answer too; what fails for another reason is not kept. An answer that is
+    ``sealed`` is kept so that only the token of the caller can read it.
+
+    Raises:
+        IdempotencyKeyInUse: the first request is under way.
+        IdempotencyKeyReused: the first request was another one.
+        AnswerSealed: it was made with another token of the same key.
+        Unavailable: the database is out of reach, full or failing; nothing was acknowledged.
+        PetstoreError: what ``unit`` raises.
+    """
+    if call.idempotency_key is None:
+        return answer_of(await call.services.store.write(unit))
+    secret = bearer_token(call.request) if sealed else None
+    kept, is_replay = await call.services.retries.once(
+        Attempt(call.key, call.idempotency_key, _digest(call)), _kept(unit, answer_of, secret)
+    )
+    answer = _decode(kept if secret is None else _opened(kept, secret))
+    if is_replay:
+        answer.headers.append(_REPLAYED)
+    return answer
+
+
+def _kept(unit: Unit[T], answer_of: Callable[[T], Answer], secret: bytes | None) -> Unit[bytes]:
+    try:
+        answer = answer_of((yield from unit))
+    except Conflict as error:  # raised before anything is changed
+        answer = error_answer(error)
+    text = _encode(answer)
+    return text if secret is None else seal(text, secret)
+
+
+def _opened(kept: bytes, secret: bytes) -> bytes:
+    text = unseal(kept, secret)
+    if text is None:
+        msg = "Idempotency-Key: its answer can be read with the token alone that asked first"
+        raise AnswerSealed(msg)
+    return text
+
+
+def _digest(call: Call) -> bytes:
+    """Return what tells requests apart: method, path and what the body means."""
+    # The order of a set differs from process to process.
+    body = msgspec.json.encode(call.body, order="deterministic")
+    return sha256(f"{call.request.method} {call.request.path}\n".encode() + body).digest()

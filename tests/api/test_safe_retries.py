@@ -1,0 +1,549 @@
+"""``Idempotency-Key`` over HTTP: what is sent again acts once and is answered as at first."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import httpx
+import pytest
+
+from petstore.api.table import BASE, OPERATIONS
+from petstore.clock import DAY
+from petstore.domain.api_keys import SCOPES
+from petstore.domain.plans import UNLIMITED
+from support.error_body import assert_error
+from support.manual_clock import ManualClock
+from support.process import ServerProcess
+from support.service import Service, running_service
+from support.stores import locked
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"name": "Bella", "categoryId": 7, "status": "available"}
+
+
+class Post(NamedTuple):
+    """A POST, another body it could have, and the SQL that counts what it did."""
+
+    path: str
+    body: dict[str, Any] | None
+    other: dict[str, Any] | None
+    done: str
+
+
+POSTS = {
+    "createPet": Post("/pets", BELLA, {**BELLA, "name": "Rex"}, "SELECT count(*) - 3 FROM pets"),
+    "createCategory": Post(
+        "/categories",
+        {"name": "Dogs", "description": "Great and small."},
+        {"name": "Dogs"},
+        "SELECT count(*) FROM categories",
+    ),
+    "placeOrder": Post(
+        "/store/orders",
+        {"petId": 1, "shipDate": "2026-12-24T10:00:00Z"},
+        {"petId": 2},
+        "SELECT count(*) FROM orders",
+    ),
+    "createKey": Post(
+        "/keys",
+        {"name": "Till", "scopes": ["pets:read", "orders:read"]},
+        {"name": "Till", "scopes": ["pets:read"]},
+        "SELECT count(*) - 2 FROM api_keys",
+    ),
+    "rotateKey": Post(
+        "/keys/2/rotate",
+        {"graceSeconds": 60},
+        {"graceSeconds": 61},
+        "SELECT count(*) FROM api_key_events WHERE action = 'rotated'",
+    ),
+    "unbanKey": Post(
+        "/keys/2/unban",
+        None,
+        None,
+        "SELECT count(*) FROM api_key_events WHERE action = 'unbanned'",
+    ),
+}
+
+every_post = pytest.mark.parametrize("post", POSTS.values(), ids=POSTS)
+every_post_with_a_body = pytest.mark.parametrize(
+    "post", [post for post in POSTS.values() if post.body], ids=[n for n in POSTS if POSTS[n].body]
+)
+every_post_with_a_secret = pytest.mark.parametrize("name", ["createKey", "rotateKey"])
+
+
+class Shop(NamedTuple):
+    """A service with two animals and two keys; the first may do everything, and asks."""
+
+    service: Service
+    token: str
+
+    async def ask(
+        self, method: str, path: str, token: str | None = None, **options: Any
+    ) -> httpx.Response:
+        return await self.service.request(method, f"{BASE}{path}", token or self.token, **options)
+
+    async def post(self, post: Post, field: str | bytes = "a", **options: Any) -> httpx.Response:
+        """Send ``post``, with ``field`` as its Idempotency-Key."""
+        wanted: dict[str, Any] = {} if post.body is None else {"json": post.body}
+        if options.keys() & {"content", "json"}:
+            wanted = {}
+        headers = {"Idempotency-Key": field, **options.pop("headers", {})}
+        return await self.ask("POST", post.path, headers=headers, **wanted, **options)
+
+    def count(self, sql: str) -> int:
+        connection = apsw.Connection(str(self.service.settings.sqlite_path))
+        number = int(connection.execute(sql).get)
+        connection.close()
+        return number
+
+    def kept(self) -> int:
+        return self.count("SELECT count(*) FROM kept_answers")
+
+
+async def furnish(service: Service) -> Shop:
+    shop = Shop(service, (await service.issue(scopes=frozenset(SCOPES))).token)
+    await service.issue("free")
+    for status in ("available", "available", "sold"):
+        await shop.ask("POST", "/pets", json={**BELLA, "status": status})
+    return shop
+
+
+@pytest.fixture
+async def shop(database: Path, clock: ManualClock) -> AsyncIterator[Shop]:
+    """A shop that writes nothing by itself, so that a test can have the lock of its database."""
+    async with running_service(database, clock, limits_save_seconds=60) as service:
+        yield await furnish(service)
+
+
+@pytest.fixture
+async def impatient_shop(database: Path) -> AsyncIterator[Shop]:
+    """A shop whose database has half a second for a change."""
+    async with running_service(database, limits_save_seconds=60, database_seconds=0.5) as service:
+        yield await furnish(service)
+
+
+def is_replay(answer: httpx.Response) -> bool:
+    values = answer.headers.get_list("Idempotent-Replayed")
+    assert values in ([], ["true"])
+    return bool(values)
+
+
+def assert_same(replay: httpx.Response, first: httpx.Response) -> None:
+    """Check that ``replay`` says what ``first`` said, and that it says it again."""
+    assert not is_replay(first)
+    assert is_replay(replay)
+    assert (replay.status_code, replay.content) == (first.status_code, first.content)
+    for name in ("Content-Type", "Location", "ETag"):
+        assert replay.headers.get_list(name) == first.headers.get_list(name)
+
+
+# Every POST
+
+
+def test_every_post_is_tried_here() -> None:
+    assert set(POSTS) == {row.id for row in OPERATIONS if row.method == "POST"}
+
+
+@every_post
+async def test_a_request_sent_again_acts_once_and_is_answered_as_at_first(
+    shop: Shop, post: Post
+) -> None:
+    first = await shop.post(post)
+    assert first.is_success, first.text
+    for _ in range(2):
+        assert_same(await shop.post(post), first)
+    assert shop.count(post.done) == 1
+
+
+@every_post
+async def test_without_a_key_every_request_acts(shop: Shop, post: Post) -> None:
+    for _ in range(2):
+        assert not is_replay(await shop.ask("POST", post.path, json=post.body))
+        shop.service.clock.advance(1)
+    assert shop.kept() == 0
+
+
+@every_post
+async def test_of_fifty_at_once_one_acts(shop: Shop, post: Post) -> None:
+    answers = await asyncio.gather(*(shop.post(post) for _ in range(50)))
+    (first,) = (answer for answer in answers if answer.is_success and not is_replay(answer))
+    for answer in answers:
+        if is_replay(answer):
+            assert_same(answer, first)
+        elif answer is not first:
+            assert_error(answer, 409, "idempotency_key_in_use")
+    assert shop.count(post.done) == 1
+    assert_same(await shop.post(post), first)
+
+
+@every_post_with_a_body
+async def test_another_body_is_refused(shop: Shop, post: Post) -> None:
+    first = await shop.post(post)
+    message = assert_error(await shop.post(post, json=post.other), 422, "idempotency_key_reused")
+    assert message.startswith("Idempotency-Key: ")
+    assert shop.count(post.done) == 1
+    assert_same(await shop.post(post), first)
+
+
+@every_post
+async def test_another_path_is_refused(shop: Shop, post: Post) -> None:
+    await shop.post(post)
+    elsewhere = post._replace(path="/pets" if post.path == "/categories" else "/categories")
+    answer = await shop.post(elsewhere, json={**BELLA, **(post.body or {})})
+    assert_error(answer, 422, "idempotency_key_reused")
+
+
+async def test_another_resource_is_another_request(shop: Shop) -> None:
+    await shop.post(POSTS["unbanKey"])
+    answer = await shop.post(POSTS["unbanKey"]._replace(path="/keys/1/unban"))
+    assert_error(answer, 422, "idempotency_key_reused")
+
+
+@every_post_with_a_body
+async def test_white_space_order_and_unknown_members_make_no_other_request(
+    shop: Shop, post: Post
+) -> None:
+    first = await shop.post(post)
+    assert post.body is not None
+    turned = {name: post.body[name] for name in reversed(post.body)}
+    for content in (
+        json.dumps(post.body, indent=4),
+        json.dumps(turned),
+        json.dumps({"ignored": [1, 2], **turned}),
+        json.dumps(turned, ensure_ascii=True).replace("e", "\\u0065", 1),
+    ):
+        assert_same(await shop.post(post, content=content), first)
+    assert shop.count(post.done) == 1
+
+
+async def test_the_order_of_scopes_makes_no_other_request(shop: Shop) -> None:
+    post = POSTS["createKey"]
+    scopes = [*SCOPES]
+    first = await shop.post(post, json={"name": "Till", "scopes": scopes})
+    for _ in scopes:
+        scopes = [*scopes[1:], scopes[0]]
+        for order in (scopes, scopes[::-1]):
+            answer = await shop.post(post, json={"name": "Till", "scopes": order})
+            assert_same(answer, first)
+
+
+# The field
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("8e03978e-40d5-43dd-bc93-6894a57f9324", '"8e03978e-40d5-43dd-bc93-6894a57f9324"'),
+        ("x" * 255, f'"{"x" * 255}"'),
+        ("!", '"!"'),
+        ('a"b', r'"a\"b"'),
+        (r"a\b", r'"a\\b"'),
+    ],
+)
+async def test_bare_and_quoted_it_is_the_same_key(shop: Shop, one: str, other: str) -> None:
+    first = await shop.post(POSTS["createPet"], one)
+    assert first.status_code == 201
+    assert_same(await shop.post(POSTS["createPet"], other), first)
+
+
+async def test_case_counts(shop: Shop) -> None:
+    await shop.post(POSTS["createPet"], "abc")
+    assert not is_replay(await shop.post(POSTS["createPet"], "ABC"))
+
+
+MALFORMED = {
+    "empty": b"",
+    "empty in quotes": b'""',
+    "256 characters": b"x" * 256,
+    "256 characters in quotes": b'"' + b"x" * 256 + b'"',
+    "a space": b"a b",
+    "a space in quotes": b'"a b"',
+    "a tab": b"a\tb",
+    "two words": b'"a", "b"',
+    "UTF-8": "ä".encode(),
+    "Latin-1": "ä".encode("latin-1"),
+    "a control": b"a\x7f",
+    "a line break": b"a\n",
+    "one quote": b'"',
+    "an opening quote alone": b'"abc',
+    "a quote within quotes": b'"a"b"',
+    "a backslash that escapes the end": b'"abc\\"',
+    "a backslash that escapes a letter": b'"a\\b"',
+    "a parameter": b'"abc";q=1',
+}
+
+
+@pytest.mark.parametrize("field", MALFORMED.values(), ids=MALFORMED)
+async def test_a_malformed_key_is_refused(shop: Shop, field: bytes) -> None:
+    answer = await shop.post(POSTS["createPet"], field)
+    message = assert_error(answer, 400, "invalid_parameter")
+    assert message.startswith("Idempotency-Key: expected 1 to 255 visible ASCII characters")
+    assert shop.kept() == shop.count(POSTS["createPet"].done) == 0
+
+
+@every_post
+async def test_every_post_refuses_a_malformed_key(shop: Shop, post: Post) -> None:
+    assert_error(await shop.post(post, b""), 400, "invalid_parameter")
+    assert shop.count(post.done) == 0
+
+
+@pytest.mark.parametrize("second", ["a", "b"])
+async def test_two_fields_are_refused(shop: Shop, second: str) -> None:
+    headers = httpx.Headers([("Idempotency-Key", "a"), ("Idempotency-Key", second)])
+    answer = await shop.ask("POST", "/pets", headers=headers, json=BELLA)
+    assert "Idempotency-Key" in assert_error(answer, 400, "invalid_parameter")
+
+
+@pytest.mark.parametrize("field", [b"a", b"", b"a b"])
+async def test_only_post_looks_at_it(shop: Shop, field: bytes) -> None:
+    headers = {"Idempotency-Key": field}
+    for name in ("Rex", "Bello", "Rex"):
+        changed = await shop.ask("PATCH", "/pets/1", headers=headers, json={"name": name})
+        got = await shop.ask("GET", "/pets/1", headers=headers)
+        assert changed.json()["name"] == got.json()["name"] == name
+        assert not is_replay(changed)
+        assert not is_replay(got)
+    for status in (204, 404):
+        deleted = await shop.ask("DELETE", "/pets/1", headers=headers)
+        assert deleted.status_code == status
+    assert shop.kept() == 0
+
+
+# Whose, and how long
+
+
+async def test_keys_of_two_api_keys_do_not_meet(shop: Shop) -> None:
+    other = (await shop.service.issue(scopes=frozenset(SCOPES))).token
+    first = await shop.post(POSTS["createPet"])
+    second = await shop.post(POSTS["createPet"], token=other, json={**BELLA, "name": "Rex"})
+    assert (first.json()["name"], second.json()["name"]) == ("Bella", "Rex")
+    assert_same(await shop.post(POSTS["createPet"]), first)
+
+
+@pytest.mark.parametrize("name", ["createPet", "placeOrder", "createKey", "unbanKey"])
+async def test_an_answer_is_kept_for_24_hours(shop: Shop, name: str) -> None:
+    post = POSTS[name]
+    first = await shop.post(post)
+    shop.service.clock.now += DAY - 1
+    assert_same(await shop.post(post), first)
+    assert shop.count(post.done) == 1
+    shop.service.clock.now += 1
+    second = await shop.post(post)
+    assert second.status_code == first.status_code
+    assert shop.count(post.done) == 2
+    assert_same(await shop.post(post), second)
+
+
+async def test_it_is_kept_over_a_restart(database: Path, clock: ManualClock) -> None:
+    async with running_service(database, clock) as service:
+        shop = await furnish(service)
+        first = {name: await shop.post(post, name) for name, post in POSTS.items()}
+    async with running_service(database, clock) as service:
+        shop = shop._replace(service=service)
+        for name, post in POSTS.items():
+            assert_same(await shop.post(post, name), first[name])
+            assert shop.count(post.done) == 1
+
+
+async def test_a_replay_costs_one_request_of_the_limit(shop: Shop) -> None:
+    token = (await shop.service.issue(per_minute=3)).token
+    answers = [await shop.post(POSTS["createPet"], token=token) for _ in range(4)]
+    remaining = [answer.headers["X-RateLimit-Remaining"] for answer in answers]
+    assert remaining == ["2", "1", "0", "0"]
+    assert [answer.status_code for answer in answers] == [201, 201, 201, 429]
+
+
+async def test_a_replay_has_a_request_id_and_limits_of_its_own(shop: Shop) -> None:
+    first, second = [await shop.post(POSTS["createPet"]) for _ in range(2)]
+    assert first.headers["X-Request-Id"] != second.headers["X-Request-Id"]
+    for name in ("X-RateLimit-Limit", "X-RateLimit-Reset", "X-Request-Id", "Content-Length"):
+        assert len(second.headers.get_list(name)) == 1
+    assert second.headers["X-RateLimit-Limit"] == str(UNLIMITED)
+
+
+# What is kept, and what is not
+
+
+REFUSED: dict[str, tuple[int, str, dict[str, Any]]] = {
+    "an incomplete body": (400, "/pets", {"json": {"name": "Bella"}}),
+    "an animal that is not there": (400, "/store/orders", {"json": {"petId": 99}}),
+    "limits of its own": (400, "/keys", {"json": {"name": "Till", "perDay": 1}}),
+    "a key that is not valid": (401, "/pets", {"json": BELLA, "token": "ps_live_x"}),
+    "a key that is not there": (404, "/keys/99/rotate", {}),
+    "a path that is not there": (404, "/parrots", {}),
+    "a body too long": (413, "/pets", {"json": {**BELLA, "name": "B" * 65_536}}),
+    "another media type": (415, "/pets", {"headers": {"Content-Type": "text/plain"}}),
+}
+
+
+@pytest.mark.parametrize(("status", "path", "options"), REFUSED.values(), ids=REFUSED)
+async def test_what_was_refused_may_be_corrected_and_sent_again(
+    shop: Shop, status: int, path: str, options: dict[str, Any]
+) -> None:
+    post = POSTS["createPet"]
+    refused = await shop.post(post._replace(path=path), **options)
+    assert refused.status_code == status, refused.text
+    assert shop.kept() == 0
+    created = await shop.post(post)
+    assert (created.status_code, is_replay(created)) == (201, False)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "path", "code"),
+    [(["pets:read"], "/pets", "missing_scope"), (["keys:admin"], "/keys", "beyond_own_rights")],
+)
+async def test_what_was_forbidden_may_be_sent_again_with_more_rights(
+    shop: Shop, scopes: list[str], path: str, code: str
+) -> None:
+    issued = (await shop.ask("POST", "/keys", json={"name": "Till", "scopes": scopes})).json()
+    post = Post(path, BELLA, None, "")
+    assert_error(await shop.post(post, token=issued["token"]), 403, code)
+    assert shop.kept() == 0
+    await shop.ask("PATCH", f"/keys/{issued['id']}", json={"scopes": [*SCOPES]})
+    created = await shop.post(post, token=issued["token"])
+    assert (created.status_code, is_replay(created)) == (201, False)
+
+
+async def test_what_was_over_the_limit_is_not_kept(shop: Shop) -> None:
+    token = (await shop.service.issue(per_minute=1)).token
+    await shop.ask("GET", "/pets", token)
+    assert_error(await shop.post(POSTS["createPet"], token=token), 429, "rate_limit_exceeded")
+    shop.service.clock.advance(60)
+    created = await shop.post(POSTS["createPet"], token=token)
+    assert (created.status_code, is_replay(created)) == (201, False)
+
+
+async def test_a_conflict_is_kept_though_it_would_succeed_now(shop: Shop) -> None:
+    order = POSTS["placeOrder"]._replace(body={"petId": 3})
+    refused = await shop.post(order)
+    assert_error(refused, 409, "pet_not_available")
+    await shop.ask("PATCH", "/pets/3", json={"status": "available"})
+    assert_same(await shop.post(order), refused)
+    assert shop.count(order.done) == 0
+    assert (await shop.post(order, "fresh")).status_code == 201
+
+
+async def test_a_conflict_of_names_is_kept_too(shop: Shop) -> None:
+    post = POSTS["createCategory"]
+    category = (await shop.post(post, "first")).json()
+    refused = await shop.post(post)
+    assert_error(refused, 409, "category_name_taken")
+    await shop.ask("DELETE", f"/categories/{category['id']}")
+    assert_same(await shop.post(post), refused)
+    assert shop.count(post.done) == 0
+
+
+async def test_a_conflict_of_what_has_a_token_is_kept_too(shop: Shop) -> None:
+    await shop.ask("DELETE", "/keys/2")
+    refused = await shop.post(POSTS["rotateKey"])
+    assert_error(refused, 409, "api_key_ended")
+    assert_same(await shop.post(POSTS["rotateKey"]), refused)
+
+
+async def test_what_the_database_did_not_take_is_not_kept(impatient_shop: Shop) -> None:
+    shop, post = impatient_shop, POSTS["createPet"]
+    with locked(shop.service.settings.sqlite_path):
+        assert_error(await shop.post(post), 503, "service_unavailable")
+    assert shop.kept() == 0
+    created = await shop.post(post)
+    assert (created.status_code, is_replay(created)) == (201, False)
+    assert shop.count(post.done) == 1
+
+
+@every_post
+async def test_while_the_first_is_under_way_it_is_in_use(shop: Shop, post: Post) -> None:
+    with locked(shop.service.settings.sqlite_path):
+        both = [asyncio.create_task(shop.post(post)) for _ in range(2)]
+        (refused,), (first,) = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        message = assert_error(refused.result(), 409, "idempotency_key_in_use")
+        assert message.startswith("Idempotency-Key: ")
+    answer = await first
+    assert_same(await shop.post(post), answer)
+    assert shop.count(post.done) == 1
+
+
+# Answers with a token
+
+
+@every_post_with_a_secret
+async def test_a_token_is_nowhere_in_the_files_of_the_database(shop: Shop, name: str) -> None:
+    first = await shop.post(POSTS[name])
+    assert_same(await shop.post(POSTS[name]), first)
+    await shop.post(POSTS["createPet"], "plain", json={**BELLA, "name": "Bellerophon"})
+    database = shop.service.settings.sqlite_path
+    content = b"".join(path.read_bytes() for path in database.parent.glob(f"{database.name}*"))
+    # What is not sealed can be found so, in the animal and in the answer that was kept.
+    assert content.count(b"Bellerophon") >= 2
+    for token in (first.json()["token"], shop.token):
+        assert token.encode() not in content
+        assert token.removeprefix("ps_live_")[:32].encode() not in content
+
+
+@every_post_with_a_secret
+async def test_the_token_that_is_given_again_is_valid(shop: Shop, name: str) -> None:
+    await shop.post(POSTS[name])
+    token = (await shop.post(POSTS[name])).json()["token"]
+    assert (await shop.ask("GET", "/pets", token)).status_code == 200
+
+
+@every_post_with_a_secret
+async def test_only_the_token_that_asked_is_told_again(shop: Shop, name: str) -> None:
+    post = POSTS[name]
+    first = await shop.post(post)
+    rotated = await shop.ask("POST", "/keys/1/rotate", json={"graceSeconds": 60})
+    new = rotated.json()["token"]
+    message = assert_error(await shop.post(post, token=new), 409, "answer_sealed")
+    assert first.json()["token"] not in message
+    assert_same(await shop.post(post), first)
+    assert shop.count(post.done) == 1 + (name == "rotateKey")
+
+
+async def test_of_another_request_nothing_is_told_either(shop: Shop) -> None:
+    post = POSTS["createKey"]
+    await shop.post(post)
+    new = (await shop.ask("POST", "/keys/1/rotate", json={"graceSeconds": 60})).json()["token"]
+    answer = await shop.post(post, token=new, json=post.other)
+    assert_error(answer, 422, "idempotency_key_reused")
+
+
+async def test_who_rotates_the_own_key_with_grace_can_ask_again(shop: Shop) -> None:
+    post = POSTS["rotateKey"]._replace(path="/keys/1/rotate")
+    first = await shop.post(post)
+    assert_same(await shop.post(post), first)
+    shop.service.clock.advance(60)
+    assert_error(await shop.post(post), 401, "invalid_api_key")
+
+
+# Over real connections
+
+
+@pytest.mark.parametrize("name", ["createPet", "placeOrder"])
+async def test_of_fifty_connections_at_once_one_acts(
+    server: ServerProcess, token: str, name: str
+) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    limits = httpx.Limits(max_connections=50)
+    async with httpx.AsyncClient(
+        base_url=f"{server.url}{BASE}", headers=headers, limits=limits, timeout=30, trust_env=False
+    ) as client:
+        pet = (await client.post("/pets", json=BELLA)).json()
+        path, list_of_it, body = {
+            "createPet": ("/pets", "/pets?categoryId={categoryId}", {**BELLA, "categoryId": -7}),
+            "placeOrder": ("/store/orders", "/store/orders?petId={petId}", {"petId": pet["id"]}),
+        }[name]
+        key = {"Idempotency-Key": f"fifty {name}".replace(" ", "-")}
+        answers = await asyncio.gather(
+            *(client.post(path, json=body, headers=key) for _ in range(50))
+        )
+        (first,) = (answer for answer in answers if answer.is_success and not is_replay(answer))
+        for answer in answers:
+            if is_replay(answer):
+                assert_same(answer, first)
+            elif answer is not first:
+                assert_error(answer, 409, "idempotency_key_in_use")
+        assert_same(await client.post(path, json=body, headers=key), first)
+        assert (await client.get(list_of_it.format(**body))).json() == [first.json()]

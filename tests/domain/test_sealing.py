@@ -1,0 +1,54 @@
+"""Sealed texts: the secret alone opens them, and nothing of them shows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from petstore.domain.sealing import seal, unseal
+from support.strategies import PATIENT
+
+SECRET = b"ps_live_" + b"a" * 38
+OVERHEAD = 16 + 32
+
+
+@PATIENT
+@given(text=st.binary(max_size=500), secret=st.binary(min_size=1))
+def test_the_secret_opens_what_it_sealed(text: bytes, secret: bytes) -> None:
+    assert unseal(seal(text, secret), secret) == text
+
+
+@PATIENT
+@given(text=st.binary(max_size=100), secret=st.binary(), other=st.binary())
+def test_no_other_secret_opens_it(text: bytes, secret: bytes, other: bytes) -> None:
+    # HMAC fills a short secret up with zeros: those with another number of them are the same.
+    if secret.rstrip(b"\0") != other.rstrip(b"\0"):
+        assert unseal(seal(text, secret), other) is None
+
+
+def test_a_changed_text_is_not_opened() -> None:
+    sealed = seal(b"token", SECRET)
+    for place in range(len(sealed)):
+        changed = bytearray(sealed)
+        changed[place] ^= 1
+        assert unseal(bytes(changed), SECRET) is None, place
+
+
+@pytest.mark.parametrize("length", [0, 1, OVERHEAD - 1, OVERHEAD, OVERHEAD + 4])
+def test_a_text_that_was_cut_off_is_not_opened(length: int) -> None:
+    assert unseal(seal(b"token", SECRET)[:length], SECRET) is None
+
+
+def test_nothing_of_the_text_shows_but_its_length() -> None:
+    text = b"ps_live_" * 100
+    sealed = seal(text, SECRET)
+    assert len(sealed) == len(text) + OVERHEAD
+    assert b"ps_live" not in sealed
+    # A stream that repeats itself would show where the text does.
+    hidden = sealed[OVERHEAD:]
+    assert len({hidden[at : at + 8] for at in range(0, len(hidden), 8)}) == 100
+
+
+def test_the_same_text_is_sealed_otherwise_each_time() -> None:
+    first, second = seal(b"token" * 20, SECRET), seal(b"token" * 20, SECRET)
+    assert first[:16] != second[:16]
+    assert first[OVERHEAD:] != second[OVERHEAD:]

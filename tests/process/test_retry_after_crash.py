@@ -1,0 +1,195 @@
+"""Processes killed between a commit and its answer: who asks again gets the answer, and no more."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import httpx
+import pytest
+
+from petstore.storage.contract import Row
+from support.patience import within
+from support.process import ServerProcess
+from support.raw_socket import RawSocket
+from support.servers import StartServer
+
+ALL_SCOPES = ("pets:read", "pets:write", "orders:read", "orders:write", "keys:admin")
+POSTS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "createPet": ("/v1/pets", {"name": "Rex", "categoryId": 1}, "SELECT count(*) - 1 FROM pets"),
+    "placeOrder": ("/v1/store/orders", {"petId": 1}, "SELECT count(*) FROM orders"),
+    "createKey": (
+        "/v1/keys",
+        {"name": "Till", "scopes": [*ALL_SCOPES[:4]]},
+        "SELECT count(*) - 1 FROM api_keys",
+    ),
+}
+KEPT = "SELECT count(*) FROM kept_answers"
+KILLS = 4
+
+
+class Sent(NamedTuple):
+    """A request with an Idempotency-Key of its own."""
+
+    path: str
+    body: dict[str, Any]
+    key: str
+
+
+def query(folder: Path, sql: str) -> list[Row]:
+    """Ask the file of the database, past the service."""
+    with closing(apsw.Connection(str(folder / "petstore.db"))) as connection:
+        connection.set_busy_timeout(5000)
+        return connection.execute(sql).fetchall()
+
+
+def number(folder: Path, sql: str) -> int:
+    ((value,),) = query(folder, sql)
+    return int(value)
+
+
+def issue(server: ServerProcess) -> dict[str, str]:
+    """Issue a key that may do everything, and return the header that carries it."""
+    scopes = (word for scope in ALL_SCOPES for word in ("--scope", scope))
+    return {"Authorization": f"Bearer {server.issue('enterprise', *scopes)}"}
+
+
+def send(server: ServerProcess, headers: dict[str, str], sent: Sent) -> httpx.Response:
+    headers = {**headers, "Idempotency-Key": sent.key}
+    return httpx.post(f"{server.url}{sent.path}", json=sent.body, headers=headers, trust_env=False)
+
+
+def message(headers: dict[str, str], sent: Sent) -> bytes:
+    """Return what goes over the wire."""
+    content = json.dumps(sent.body)
+    fields = {**headers, "Host": "x", "Idempotency-Key": sent.key, "Content-Length": len(content)}
+    lines = [f"POST {sent.path} HTTP/1.1", *(f"{name}: {fields[name]}" for name in fields)]
+    return "\r\n".join([*lines, "", content]).encode()
+
+
+@pytest.mark.parametrize("name", POSTS)
+def test_whose_answer_was_lost_in_a_crash_gets_it_from_the_next_process(
+    start: StartServer, tmp_path: Path, name: str
+) -> None:
+    path, body, done = POSTS[name]
+    # The order of a set is another one in each process.
+    server = start(env={"PYTHONHASHSEED": "1"})
+    headers = issue(server)
+    pet = {"name": "Bella", "categoryId": 1, "status": "available"}
+    httpx.post(f"{server.url}/v1/pets", json=pet, headers=headers, trust_env=False)
+    sent = Sent(path, body, "a")
+    with RawSocket(server.port) as connection:
+        connection.send(message(headers, sent))
+        assert within(20, lambda: number(tmp_path, done) == 1)
+        server.kill()
+    server = start(env={"PYTHONHASHSEED": "2"})
+    first, second = (send(server, headers, sent) for _ in range(2))
+    assert first.status_code == second.status_code == 201, first.text
+    assert first.content == second.content
+    assert first.headers["Idempotent-Replayed"] == "true"
+    assert number(tmp_path, done) == 1
+    found = httpx.get(f"{server.url}{first.headers['Location']}", headers=headers, trust_env=False)
+    assert found.json().items() <= first.json().items()
+    if name == "createKey":
+        headers = {"Authorization": f"Bearer {first.json()['token']}"}
+        pets = httpx.get(f"{server.url}/v1/pets", headers=headers, trust_env=False)
+        assert pets.status_code == 200
+
+
+def test_whose_connection_was_lost_gets_the_answer_on_another(
+    server: ServerProcess, token: str
+) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    sent = Sent("/v1/pets", {"name": "Rex", "categoryId": -77}, "lost-connection")
+    with RawSocket(server.port) as connection:
+        connection.send(message(headers, sent))
+    answers = []
+
+    def is_answered() -> bool:
+        answers.append(send(server, headers, sent))
+        return answers[-1].status_code == 201
+
+    assert within(20, is_answered)
+    assert {answer.json()["code"] for answer in answers[:-1]} <= {"idempotency_key_in_use"}
+    again = send(server, headers, sent)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    found = httpx.get(f"{server.url}/v1/pets?categoryId=-77", headers=headers, trust_env=False)
+    assert found.json() == [again.json()] == [answers[-1].json()]
+
+
+def shop_until_gone(
+    server: ServerProcess, headers: dict[str, str], buyer: str, answers: dict[str, bytes]
+) -> list[Sent]:
+    """Add animals and order each of them, until the service is gone; return what was sent.
+
+    What was answered goes into ``answers``.
+    """
+    sent: list[Sent] = []
+    with httpx.Client(base_url=server.url, headers=headers, trust_env=False) as client:
+
+        def ask(path: str, body: dict[str, Any], key: str) -> Any:
+            sent.append(Sent(path, body, key))
+            answer = client.post(path, json=body, headers={"Idempotency-Key": key})
+            assert answer.status_code == 201, answer.text
+            answers[key] = answer.content
+            return answer.json()["id"]
+
+        try:
+            for turn in count():
+                name = f"{buyer}-{turn}"
+                pet = {"name": name, "categoryId": 1, "status": "available"}
+                pet_id = ask("/v1/pets", pet, f"pet-{name}")
+                ask("/v1/store/orders", {"petId": pet_id}, f"order-{name}")
+        except httpx.TransportError:
+            return sent
+    raise AssertionError
+
+
+def wait_for_answers(folder: Path, enough: int) -> None:
+    assert within(20, lambda: number(folder, KEPT) > enough)
+
+
+def assert_whole(folder: Path) -> None:
+    """Check that each record is there with what it answers, and neither without the other."""
+    pets = {f"pet-{name}" for (name,) in query(folder, "SELECT name FROM pets")}
+    ordered = "SELECT name FROM orders JOIN pets ON pets.id = pet_id WHERE pets.status = 'pending'"
+    orders = {f"order-{name}" for (name,) in query(folder, ordered)}
+    kept = {key for (key,) in query(folder, "SELECT idempotency_key FROM kept_answers")}
+    assert kept == pets | orders
+    assert number(folder, KEPT) == len(kept)
+    assert number(folder, "SELECT count(*) FROM pets") == len(pets)
+    assert number(folder, "SELECT count(*) FROM orders") == len(orders)
+    inventory = query(folder, "SELECT pets FROM inventory ORDER BY status")
+    assert inventory == [(len(pets) - len(orders),), (len(orders),), (0,)]
+
+
+def test_however_often_it_is_killed_nothing_is_there_without_its_answer(
+    start: StartServer, tmp_path: Path
+) -> None:
+    server = start()
+    headers = issue(server)
+    answers: dict[str, bytes] = {}
+    sent: list[Sent] = []
+    for kill in range(KILLS):
+        kept = number(tmp_path, KEPT)
+        with ThreadPoolExecutor(4) as buyers:
+            buying = [
+                buyers.submit(shop_until_gone, server, headers, f"{kill}-{buyer}", answers)
+                for buyer in range(4)
+            ]
+            wait_for_answers(tmp_path, kept + 20 + 7 * kill)
+            server.kill()
+        for buyer in buying:
+            sent += buyer.result()
+        assert_whole(tmp_path)
+        server = start()
+    with ThreadPoolExecutor(4) as retriers:
+        replies = list(retriers.map(lambda each: send(server, headers, each), sent))
+    assert {reply.status_code for reply in replies} == {201}
+    for each, reply in zip(sent, replies, strict=True):
+        assert answers.get(each.key, reply.content) == reply.content
+    assert_whole(tmp_path)
+    assert number(tmp_path, KEPT) == len(sent)
