@@ -1,6 +1,8 @@
 """``petstore keys``: every form of it, on a database that no service has open."""
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -71,13 +73,15 @@ def test_a_bad_value_is_refused_by_the_name_of_its_option(
 
 
 @pytest.mark.parametrize("plan", ["free", "pro", "business"])
-@pytest.mark.parametrize("option", ["--per-minute", "--per-day"])
+@pytest.mark.parametrize(
+    ("option", "limit"), [("--per-minute", "perMinute"), ("--per-day", "perDay")]
+)
 def test_limits_of_its_own_are_refused_unless_the_plan_is_enterprise(
-    command: Command, plan: str, option: str
+    command: Command, plan: str, option: str, limit: str
 ) -> None:
     words = command.fail("keys", "create", "--name", "app", "--plan", plan, option, "50", status=1)
     assert words == (
-        f"{option[2:]}: only a key of the plan enterprise has limits of its own, not {plan}"
+        f"{limit}: only a key of the plan enterprise has limits of its own, not {plan}"
     )
     command.make_store()
     assert command.succeed("keys", "list", "--json") == "[]\n"
@@ -103,7 +107,7 @@ def test_limits_and_an_end_can_be_taken_away_again(command: Command) -> None:
         *("--expires-in", "never"),
     )
     key = command.show_key()
-    assert (key["perMinute"], key["perDay"], key["expires"]) == (None, None, None)
+    assert (key["perMinute"], key["perDay"], key["expiresAt"]) == (None, None, None)
 
 
 @pytest.mark.parametrize("action", BY_ID)
@@ -181,10 +185,37 @@ def test_an_enterprise_key_has_its_own_limits_or_none(
 
 
 def test_the_token_is_all_there_is_on_standard_output(command: Command) -> None:
+    command.make_store()
     result = command("keys", "create", "--name", "mobile app", "--plan", "free")
     token = result.stdout.removesuffix("\n")
     assert is_token(token.encode(), "production")
     assert result.stderr == "Key 1 (mobile app) created. The token is shown this once.\n"
+
+
+def test_a_store_that_is_made_for_a_key_is_named(command: Command) -> None:
+    result = command("keys", "create", "--name", "app", "--plan", "free")
+    made = f"There is no store at {command.database} yet: making one."
+    assert result.stderr.splitlines()[0] == made
+
+
+def test_a_key_whose_token_cannot_be_written_is_named(command: Command, tmp_path: Path) -> None:
+    command.make_store()
+    arguments = ("keys", "create", "--name", "app", "--plan", "free")
+    database = f"sqlite:///{command.database}"
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "petstore", *arguments, "--database", database],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines() == [
+        "Key 1 (app) created. The token is shown this once.",
+        "Error: cannot write the output: No space left on device",
+    ]
 
 
 def test_a_new_key_may_do_all_but_manage_keys(command: Command) -> None:
@@ -212,7 +243,7 @@ def test_a_key_expires_after_the_duration_given(
     command: Command, duration: str, expected: timedelta
 ) -> None:
     command.create_key("--expires-in", duration)
-    assert abs(seconds_from_now(command.show_key()["expires"]) - expected.total_seconds()) < 20
+    assert abs(seconds_from_now(command.show_key()["expiresAt"]) - expected.total_seconds()) < 20
 
 
 def test_a_key_is_of_production_unless_staging_is_named(command: Command) -> None:
@@ -241,9 +272,9 @@ def test_a_key_is_shown_in_plain_words(command: Command) -> None:
         "environment   production",
         "state         active",
         "banned until  -",
-        f"created       {key['created']}",
-        f"expires       {key['expires']}",
-        "last used     -",
+        f"created at    {key['createdAt']}",
+        f"expires at    {key['expiresAt']}",
+        "last used at  -",
     ]
 
 
@@ -262,11 +293,11 @@ def test_keys_are_listed_as_json_in_order_of_their_ids(command: Command) -> None
         "environment": "production",
         "state": "active",
         "bannedUntil": None,
-        "created": second["created"],
-        "expires": None,
-        "lastUsed": None,
+        "createdAt": second["createdAt"],
+        "expiresAt": None,
+        "lastUsedAt": None,
     }
-    assert abs(seconds_from_now(second["created"])) < 20
+    assert abs(seconds_from_now(second["createdAt"])) < 20
 
 
 def test_keys_are_listed_one_to_a_line_where_no_terminal_limits_it(command: Command) -> None:
@@ -278,8 +309,8 @@ def test_keys_are_listed_one_to_a_line_where_no_terminal_limits_it(command: Comm
     assert " ".join(header.split()) == (
         "id name plan per min/day scopes environment state created expires last used (UTC)"
     )
-    today = command.show_key(1)["created"][:10]
-    expires = command.show_key(2)["expires"][:10]
+    today = command.show_key(1)["createdAt"][:10]
+    expires = command.show_key(2)["expiresAt"][:10]
     scopes = " ".join(SCOPES)
     assert " ".join(first.split()) == (
         f"1 {name} business 1000/100000 {scopes} production active {today} - -"
@@ -381,13 +412,13 @@ def test_a_key_can_be_changed(
 def test_the_expiry_of_a_key_can_be_moved(command: Command) -> None:
     command.create_key("--expires-in", "1h")
     command.succeed("keys", "change", "1", "--expires-in", "2d")
-    assert abs(seconds_from_now(command.show_key()["expires"]) - 2 * 86400) < 20
+    assert abs(seconds_from_now(command.show_key()["expiresAt"]) - 2 * 86400) < 20
 
 
 def test_a_change_to_limits_the_plan_does_not_have_is_refused(command: Command) -> None:
     command.create_key(plan="free")
     words = command.fail("keys", "change", "1", "--per-minute", "70", status=1)
-    assert words == "per-minute: only a key of the plan enterprise has limits of its own, not free"
+    assert words == "perMinute: only a key of the plan enterprise has limits of its own, not free"
     assert command.show_key()["perMinute"] == 60
 
 

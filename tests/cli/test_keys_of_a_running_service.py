@@ -88,9 +88,13 @@ def test_the_old_token_ends_with_the_rotation_and_the_usage_goes_on(
 
 def test_a_key_that_was_used_says_when(server: ServerProcess, keys: Command) -> None:
     number, token = issue(keys)
-    assert keys.show_key(int(number))["lastUsed"] is None
+    assert keys.show_key(int(number))["lastUsedAt"] is None
     ask(server, token)
-    assert within(20, lambda: keys.show_key(int(number))["lastUsed"] is not None)
+    assert within(20, lambda: keys.show_key(int(number))["lastUsedAt"] is not None)
+    to_the_minute = keys.show_key(int(number))["lastUsedAt"][:16].replace("T", " ")
+    lines = keys.succeed("keys", "list").splitlines()
+    (line,) = [line for line in lines if line.startswith(f"{number} ")]
+    assert line.rstrip().endswith(f" {to_the_minute}")
 
 
 class TestByTheClock:

@@ -8,45 +8,40 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from petstore.clock import SECOND
+from petstore.clock import SECOND, utc_second
 from petstore.domain.api_keys import is_token
-from petstore.domain.plans import UNLIMITED, Limits, PlanName
-from petstore.errors import Conflict, InvalidBody, NotFound
-from petstore.operations.api_keys import (
-    ApiKeyChanges,
-    change_key,
-    get_key,
-    revoke_key,
-    rotate_key,
-    unban_key,
-)
-from petstore.storage.api_keys import SELECT_REVISION, select_keys
+from petstore.domain.plans import PlanName
+from petstore.errors import InvalidBody, KeyEnded, NotFound
+from petstore.operations.key_status import Key, get_key, list_keys
+from petstore.storage.api_keys import SELECT_REVISION
 from petstore.storage.sqlite import SqliteStore
-from support.keys import issue
+from support.keys import change, issue, revoke, rotate, stored_key, unban
 from support.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
 
+NAMES_OF_LIMITS = {"per_minute": "perMinute", "per_day": "perDay"}
 
-CHANGES_OF_LIMITS = {
-    "per_minute": ApiKeyChanges(per_minute=5),
-    "per_day": ApiKeyChanges(per_day=5),
-}
+
+async def found(store: SqliteStore, clock: ManualClock) -> Key:
+    """Return the first key of the store."""
+    return await get_key(store, 1, None, clock)
 
 
 @pytest.mark.parametrize("plan", ["free", "pro", "business"])
-@pytest.mark.parametrize("limit", CHANGES_OF_LIMITS)
+@pytest.mark.parametrize("limit", NAMES_OF_LIMITS)
 async def test_only_a_key_of_the_plan_enterprise_gets_limits_of_its_own(
     store: SqliteStore, clock: ManualClock, plan: PlanName, limit: str
 ) -> None:
-    reason = f"^{limit.replace('_', '-')}: only a key of the plan enterprise .* not {plan}$"
+    reason = f"^{NAMES_OF_LIMITS[limit]}: only a key of the plan enterprise .* not {plan}$"
+    wanted: dict[str, Any] = {limit: 5}
     with pytest.raises(InvalidBody, match=reason):
-        await issue(store, clock, plan=plan, **{limit: 5})
-    assert await store.read(select_keys()) == []
+        await issue(store, clock, plan=plan, **wanted)
+    assert (await list_keys(store, None, None, 100, clock)).items == []
     issued = await issue(store, clock, plan=plan)
     with pytest.raises(InvalidBody, match=reason):
-        await change_key(store, issued.key.id, CHANGES_OF_LIMITS[limit])
-    assert await get_key(store, issued.key.id) == issued.key
+        await change(store, clock, issued.key.id, **wanted)
+    assert await found(store, clock) == issued.key
 
 
 async def test_leaving_enterprise_with_new_limits_is_refused(
@@ -54,16 +49,16 @@ async def test_leaving_enterprise_with_new_limits_is_refused(
 ) -> None:
     issued = await issue(store, clock, plan="enterprise", per_minute=5)
     with pytest.raises(InvalidBody):
-        await change_key(store, issued.key.id, ApiKeyChanges(plan="pro", per_minute=7))
-    assert await get_key(store, issued.key.id) == issued.key
+        await change(store, clock, issued.key.id, plan="pro", per_minute=7)
+    assert await found(store, clock) == issued.key
 
 
 CALLS: dict[str, Callable[[SqliteStore, ManualClock], Awaitable[Any]]] = {
-    "get": lambda store, _: get_key(store, 7),
-    "change": lambda store, _: change_key(store, 7, ApiKeyChanges(name="new")),
-    "rotate": lambda store, clock: rotate_key(store, 7, 0, clock),
-    "revoke": lambda store, clock: revoke_key(store, 7, clock),
-    "unban": lambda store, clock: unban_key(store, 7, clock),
+    "get": lambda store, clock: get_key(store, 7, None, clock),
+    "change": lambda store, clock: change(store, clock, 7, name="new"),
+    "rotate": lambda store, clock: rotate(store, clock, 7),
+    "revoke": lambda store, clock: revoke(store, clock, 7),
+    "unban": lambda store, clock: unban(store, clock, 7),
 }
 
 
@@ -78,15 +73,15 @@ async def test_a_key_that_is_not_there_is_not_found(
 async def test_an_expired_key_cannot_be_rotated(store: SqliteStore, clock: ManualClock) -> None:
     issued = await issue(store, clock, expires_at=clock() + SECOND)
     clock.advance(1)
-    with pytest.raises(Conflict, match=r"^key 1 is expired; only an active key can be rotated$"):
-        await rotate_key(store, issued.key.id, 0, clock)
+    with pytest.raises(KeyEnded, match=r"^key 1 is expired; only an active key can be rotated$"):
+        await rotate(store, clock, issued.key.id)
 
 
 async def test_a_revoked_key_cannot_be_rotated(store: SqliteStore, clock: ManualClock) -> None:
     issued = await issue(store, clock)
-    await revoke_key(store, issued.key.id, clock)
-    with pytest.raises(Conflict, match=r"^key 1 is revoked;"):
-        await rotate_key(store, issued.key.id, 0, clock)
+    await revoke(store, clock, issued.key.id)
+    with pytest.raises(KeyEnded, match=r"^key 1 is revoked;"):
+        await rotate(store, clock, issued.key.id)
 
 
 async def test_a_new_key_is_what_was_asked_for(store: SqliteStore, clock: ManualClock) -> None:
@@ -101,29 +96,36 @@ async def test_a_new_key_is_what_was_asked_for(store: SqliteStore, clock: Manual
         environment="staging",
         expires_at=clock() + SECOND,
     )
-    key = await get_key(store, issued.key.id)
-    assert key == issued.key
-    assert (key.id, key.name, key.plan, key.limits) == (
-        1,
-        "The shop \N{DOG FACE}",
-        "enterprise",
-        Limits(5, 70),
+    assert issued.key == Key(
+        id=1,
+        name="The shop \N{DOG FACE}",
+        plan="enterprise",
+        perMinute=5,
+        perDay=70,
+        scopes=["keys:admin", "pets:read"],
+        environment="staging",
+        state="active",
+        bannedUntil=None,
+        createdAt=utc_second(clock()),
+        expiresAt=utc_second(clock() + SECOND),
+        lastUsedAt=None,
     )
-    assert key.scopes == {"pets:read", "keys:admin"}
-    assert (key.created_at, key.expires_at) == (clock(), clock() + SECOND)
+    assert await found(store, clock) == issued.key
+    stored = await stored_key(store, issued.key.id)
+    assert (stored.created_at, stored.expires_at) == (clock(), clock() + SECOND)
     assert is_token(issued.token.encode(), "staging")
 
 
 async def test_a_key_may_be_without_any_scope(store: SqliteStore, clock: ManualClock) -> None:
-    issued = await issue(store, clock, scopes=frozenset())
-    assert (await get_key(store, issued.key.id)).scopes == frozenset()
+    await issue(store, clock, scopes=frozenset())
+    assert (await found(store, clock)).scopes == []
 
 
 async def test_no_token_is_in_the_database(
     store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
     old = await issue(store, clock)
-    new = await rotate_key(store, old.key.id, SECOND, clock)
+    new = await rotate(store, clock, old.key.id, SECOND)
     content = b"".join(path.read_bytes() for path in database.parent.glob("petstore.db*"))
     assert b"test" in content
     for token in (old.token, new.token):
@@ -133,51 +135,57 @@ async def test_no_token_is_in_the_database(
 
 async def test_what_is_not_named_stays(store: SqliteStore, clock: ManualClock) -> None:
     issued = await issue(store, clock, plan="enterprise", per_minute=5, expires_at=clock() + SECOND)
-    changed = await change_key(store, issued.key.id, ApiKeyChanges(name="new"))
+    before = await stored_key(store, issued.key.id)
+    changed = await change(store, clock, issued.key.id, name="new")
     assert changed == replace(issued.key, name="new")
-    assert await get_key(store, issued.key.id) == changed
+    assert await found(store, clock) == changed
+    assert await stored_key(store, issued.key.id) == replace(before, name="new")
 
 
 async def test_everything_can_be_changed_at_once(store: SqliteStore, clock: ManualClock) -> None:
     issued = await issue(store, clock)
-    changed = await change_key(
+    changed = await change(
         store,
+        clock,
         issued.key.id,
-        ApiKeyChanges(
-            name="new",
-            plan="enterprise",
-            per_minute=7,
-            per_day=8,
-            scopes=frozenset({"orders:read"}),
-            expires_at=clock() + SECOND,
-        ),
+        name="new",
+        plan="enterprise",
+        per_minute=7,
+        per_day=8,
+        scopes=frozenset({"orders:read"}),
+        expires_at=clock() + SECOND,
     )
-    assert await get_key(store, issued.key.id) == changed
-    assert changed.limits == Limits(7, 8)
-    assert changed.name == "new"
-    assert changed.scopes == {"orders:read"}
-    assert changed.expires_at == clock() + SECOND
+    assert await found(store, clock) == changed
+    assert changed == replace(
+        issued.key,
+        name="new",
+        plan="enterprise",
+        perMinute=7,
+        perDay=8,
+        scopes=["orders:read"],
+        expiresAt=utc_second(clock() + SECOND),
+    )
 
 
 async def test_a_key_that_leaves_enterprise_loses_the_limits_of_its_own(
     store: SqliteStore, clock: ManualClock
 ) -> None:
     issued = await issue(store, clock, plan="enterprise", per_minute=5, per_day=70)
-    changed = await change_key(store, issued.key.id, ApiKeyChanges(plan="pro"))
-    assert changed.limits == Limits(300, 10_000)
-    back = await change_key(store, issued.key.id, ApiKeyChanges(plan="enterprise"))
-    assert back.limits == Limits(UNLIMITED, UNLIMITED)
+    changed = await change(store, clock, issued.key.id, plan="pro")
+    assert (changed.perMinute, changed.perDay) == (300, 10_000)
+    back = await change(store, clock, issued.key.id, plan="enterprise")
+    assert (back.perMinute, back.perDay) == (None, None)
 
 
 async def test_changes_made_at_once_are_all_kept(store: SqliteStore, clock: ManualClock) -> None:
-    issued = await issue(store, clock)
+    key_id = (await issue(store, clock)).key.id
     await asyncio.gather(
-        change_key(store, issued.key.id, ApiKeyChanges(name="new")),
-        change_key(store, issued.key.id, ApiKeyChanges(plan="pro")),
-        revoke_key(store, issued.key.id, clock),
-        unban_key(store, issued.key.id, clock),
+        change(store, clock, key_id, name="new"),
+        change(store, clock, key_id, plan="pro"),
+        revoke(store, clock, key_id),
+        unban(store, clock, key_id),
     )
-    key = await get_key(store, issued.key.id)
+    key = await stored_key(store, key_id)
     assert (key.name, key.plan, key.revoked_at, key.pardoned_at) == (
         "new",
         "pro",
@@ -190,36 +198,42 @@ async def test_rotating_keeps_the_key_and_gives_another_token(
     store: SqliteStore, clock: ManualClock
 ) -> None:
     old = await issue(store, clock, environment="staging")
-    new = await rotate_key(store, old.key.id, 0, clock)
+    before = await stored_key(store, old.key.id)
+    new = await rotate(store, clock, old.key.id)
     assert new.key == old.key
+    assert await stored_key(store, old.key.id) == before
     assert new.token != old.token
     assert is_token(new.token.encode(), "staging")
 
 
 async def test_revoking_again_changes_nothing(store: SqliteStore, clock: ManualClock) -> None:
     issued = await issue(store, clock)
-    revoked = await revoke_key(store, issued.key.id, clock)
-    assert revoked.revoked_at == clock()
+    revoked = await revoke(store, clock, issued.key.id)
+    assert revoked.state == "revoked"
+    stored = await stored_key(store, issued.key.id)
+    assert stored.revoked_at == clock()
     clock.advance(60)
-    assert await revoke_key(store, issued.key.id, clock) == revoked
+    assert await revoke(store, clock, issued.key.id) == revoked
+    assert await stored_key(store, issued.key.id) == stored
 
 
 async def test_unbanning_pardons_what_was_until_now(store: SqliteStore, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     clock.advance(60)
-    assert (await unban_key(store, issued.key.id, clock)).pardoned_at == clock()
+    await unban(store, clock, issued.key.id)
+    assert (await stored_key(store, issued.key.id)).pardoned_at == clock()
 
 
 async def test_every_change_is_noticed(store: SqliteStore, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     key_id = issued.key.id
     revisions = [await store.read(SELECT_REVISION)]
-    await change_key(store, key_id, ApiKeyChanges(name="new"))
+    await change(store, clock, key_id, name="new")
     revisions.append(await store.read(SELECT_REVISION))
-    await rotate_key(store, key_id, 0, clock)
+    await rotate(store, clock, key_id)
     revisions.append(await store.read(SELECT_REVISION))
-    await unban_key(store, key_id, clock)
+    await unban(store, clock, key_id)
     revisions.append(await store.read(SELECT_REVISION))
-    await revoke_key(store, key_id, clock)
+    await revoke(store, clock, key_id)
     revisions.append(await store.read(SELECT_REVISION))
     assert revisions == [[(number,)] for number in range(1, 6)]

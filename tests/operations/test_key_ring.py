@@ -8,16 +8,10 @@ import pytest
 
 from petstore.clock import SECOND
 from petstore.domain.api_keys import Environment, new_token
-from petstore.operations.api_keys import (
-    ApiKeyChanges,
-    KeyRing,
-    change_key,
-    revoke_key,
-    rotate_key,
-)
+from petstore.operations.key_ring import KeyRing
 from petstore.storage.contract import Row, Statement
 from petstore.storage.sqlite import SqliteStore
-from support.keys import issue
+from support.keys import change, issue, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
 from support.stores import do, open_store
 
@@ -114,7 +108,7 @@ async def test_a_revoked_key_opens_nothing_after_the_next_refresh(
     issued = await issue(store, clock)
     await ring.refresh()
     assert await opens(ring, issued.token)
-    await revoke_key(store, issued.key.id, clock)
+    await revoke(store, clock, issued.key.id)
     await ring.refresh()
     assert not await opens(ring, issued.token)
 
@@ -125,7 +119,7 @@ async def test_a_key_revoked_by_another_process_opens_nothing_after_the_next_ref
     issued = await issue(store, clock)
     assert await opens(ring, issued.token)
     async with open_store(database) as other:
-        await revoke_key(other, issued.key.id, clock)
+        await revoke(other, clock, issued.key.id)
     await ring.refresh()
     assert not await opens(ring, issued.token)
 
@@ -138,7 +132,7 @@ async def test_a_row_that_was_under_way_during_a_revocation_is_not_remembered(
     store.slow = True
     finding = asyncio.create_task(opens(ring, issued.token))
     await store.under_way.wait()
-    await revoke_key(store, issued.key.id, clock)
+    await revoke(store, clock, issued.key.id)
     await ring.refresh()
     store.may_arrive.set()
     await finding
@@ -150,7 +144,7 @@ async def test_a_key_is_found_as_soon_as_it_is_issued(
 ) -> None:
     await ring.refresh()
     issued = await issue(store, clock)
-    assert await ring.find(issued.token.encode()) == issued.key
+    assert await ring.find(issued.token.encode()) == await stored_key(store, issued.key.id)
 
 
 async def test_a_change_acts_after_the_next_refresh(
@@ -158,10 +152,13 @@ async def test_a_change_acts_after_the_next_refresh(
 ) -> None:
     issued = await issue(store, clock)
     token = issued.token.encode()
-    assert await ring.find(token) == issued.key
-    changed = await change_key(store, issued.key.id, ApiKeyChanges(plan="business"))
+    assert await ring.find(token) == await stored_key(store, issued.key.id)
+    await change(store, clock, issued.key.id, plan="business")
     await ring.refresh()
-    assert await ring.find(token) == changed
+    found = await ring.find(token)
+    assert found is not None
+    assert found.plan == "business"
+    assert found == await stored_key(store, issued.key.id)
 
 
 async def test_while_no_key_changes_keys_are_found_in_memory(
@@ -182,17 +179,17 @@ async def test_a_rotated_token_opens_nothing_any_more(
 ) -> None:
     old = await issue(store, clock)
     assert await opens(ring, old.token)
-    new = await rotate_key(store, old.key.id, 0, clock)
+    new = await rotate(store, clock, old.key.id)
     await ring.refresh()
     assert not await opens(ring, old.token)
-    assert await ring.find(new.token.encode()) == old.key
+    assert await ring.find(new.token.encode()) == await stored_key(store, old.key.id)
 
 
 async def test_a_rotated_token_lives_on_for_its_grace(
     ring: KeyRing, store: WatchedStore, clock: ManualClock
 ) -> None:
     old = await issue(store, clock)
-    new = await rotate_key(store, old.key.id, 60 * SECOND, clock)
+    new = await rotate(store, clock, old.key.id, 60 * SECOND)
     clock.advance(59.999)
     assert await opens(ring, old.token)
     clock.advance(0.001)
@@ -204,7 +201,7 @@ async def test_a_grace_never_outlives_the_key(
     ring: KeyRing, store: WatchedStore, clock: ManualClock
 ) -> None:
     old = await issue(store, clock, expires_at=clock() + 60 * SECOND)
-    new = await rotate_key(store, old.key.id, 3_600 * SECOND, clock)
+    new = await rotate(store, clock, old.key.id, 3_600 * SECOND)
     clock.advance(60)
     assert not await opens(ring, old.token)
     assert not await opens(ring, new.token)
@@ -215,8 +212,8 @@ async def test_another_rotation_never_prolongs_a_token(
     ring: KeyRing, store: WatchedStore, clock: ManualClock, second_grace: int, lives: int
 ) -> None:
     first = await issue(store, clock)
-    await rotate_key(store, first.key.id, 100 * SECOND, clock)
-    await rotate_key(store, first.key.id, second_grace * SECOND, clock)
+    await rotate(store, clock, first.key.id, 100 * SECOND)
+    await rotate(store, clock, first.key.id, second_grace * SECOND)
     clock.advance(lives - 0.001)
     assert await opens(ring, first.token)
     clock.advance(0.001)
@@ -227,7 +224,7 @@ async def test_revoking_ends_rotated_tokens_too(
     ring: KeyRing, store: WatchedStore, clock: ManualClock
 ) -> None:
     old = await issue(store, clock)
-    new = await rotate_key(store, old.key.id, 60 * SECOND, clock)
-    await revoke_key(store, old.key.id, clock)
+    new = await rotate(store, clock, old.key.id, 60 * SECOND)
+    await revoke(store, clock, old.key.id)
     assert not await opens(ring, old.token)
     assert not await opens(ring, new.token)

@@ -2,14 +2,13 @@
 
 import pytest
 
-from petstore.clock import SECOND
+from petstore.clock import SECOND, utc_second
 from petstore.errors import NotFound
-from petstore.operations.api_keys import revoke_key, unban_key
-from petstore.operations.key_status import key_status, key_statuses
+from petstore.operations.key_status import get_key, list_keys
 from petstore.rate_limits.contract import State
 from petstore.storage.rate_limits import StoredRateLimits
 from petstore.storage.sqlite import SqliteStore
-from support.keys import issue
+from support.keys import issue, revoke, unban
 from support.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
@@ -25,34 +24,37 @@ async def ban(store: SqliteStore, key_id: int, clock: ManualClock, seconds: int)
 
 async def test_a_key_that_is_not_there_is_not_found(store: SqliteStore, clock: ManualClock) -> None:
     with pytest.raises(NotFound, match=r"^there is no key 7$"):
-        await key_status(store, 7, clock)
+        await get_key(store, 7, None, clock)
 
 
 async def test_a_key_never_used_has_no_last_use_and_no_ban(
     store: SqliteStore, clock: ManualClock
 ) -> None:
     issued = await issue(store, clock)
-    assert await key_status(store, issued.key.id, clock) == (issued.key, "active", None, None)
+    key = await get_key(store, issued.key.id, None, clock)
+    assert key == issued.key
+    assert (key.state, key.lastUsedAt, key.bannedUntil) == ("active", None, None)
 
 
 async def test_a_key_that_is_no_longer_good_says_so(store: SqliteStore, clock: ManualClock) -> None:
     expiring = await issue(store, clock, expires_at=clock() + SECOND)
     revoked = await issue(store, clock)
-    await revoke_key(store, revoked.key.id, clock)
+    await revoke(store, clock, revoked.key.id)
     clock.advance(1)
-    assert (await key_status(store, expiring.key.id, clock)).state == "expired"
-    assert (await key_status(store, revoked.key.id, clock)).state == "revoked"
+    assert (await get_key(store, expiring.key.id, None, clock)).state == "expired"
+    assert (await get_key(store, revoked.key.id, None, clock)).state == "revoked"
 
 
 async def test_a_ban_shows_until_it_ends(store: SqliteStore, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     await ban(store, issued.key.id, clock, 300)
-    banned = await key_status(store, issued.key.id, clock)
-    assert (banned.used_at, banned.banned_until) == (clock(), clock() + 300 * SECOND)
+    banned = await get_key(store, issued.key.id, None, clock)
+    assert banned.lastUsedAt == utc_second(clock())
+    assert banned.bannedUntil == utc_second(clock() + 300 * SECOND)
     clock.advance(299.999)
-    assert (await key_status(store, issued.key.id, clock)).banned_until is not None
+    assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is not None
     clock.advance(0.001)
-    assert (await key_status(store, issued.key.id, clock)).banned_until is None
+    assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is None
 
 
 async def test_a_lifted_ban_does_not_show_and_a_later_one_does(
@@ -60,18 +62,40 @@ async def test_a_lifted_ban_does_not_show_and_a_later_one_does(
 ) -> None:
     issued = await issue(store, clock)
     await ban(store, issued.key.id, clock, 300)
-    await unban_key(store, issued.key.id, clock)
-    assert (await key_status(store, issued.key.id, clock)).banned_until is None
+    await unban(store, clock, issued.key.id)
+    assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is None
     clock.advance(1)
     await ban(store, issued.key.id, clock, 300)
-    assert (await key_status(store, issued.key.id, clock)).banned_until is not None
+    assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is not None
 
 
 async def test_all_keys_are_listed_by_id(store: SqliteStore, clock: ManualClock) -> None:
-    assert await key_statuses(store, clock) == []
+    assert await list_keys(store, None, None, 100, clock) == ([], None)
     issued = [await issue(store, clock, name=name) for name in ("first", "second", "third")]
     await ban(store, 2, clock, 300)
-    statuses = await key_statuses(store, clock)
-    assert [status.key for status in statuses] == [one.key for one in issued]
-    assert [status.used_at for status in statuses] == [None, clock(), None]
-    assert [status.banned_until is None for status in statuses] == [True, False, True]
+    keys = (await list_keys(store, None, None, 100, clock)).items
+    assert [key.id for key in keys] == [one.key.id for one in issued]
+    assert [key.name for key in keys] == ["first", "second", "third"]
+    assert [key.lastUsedAt for key in keys] == [None, utc_second(clock()), None]
+    assert [key.bannedUntil is None for key in keys] == [True, False, True]
+
+
+async def test_keys_are_listed_page_by_page(store: SqliteStore, clock: ManualClock) -> None:
+    for _ in range(3):
+        await issue(store, clock)
+    first = await list_keys(store, None, None, 2, clock)
+    assert ([key.id for key in first.items], first.next_after) == ([1, 2], 2)
+    last = await list_keys(store, None, first.next_after, 2, clock)
+    assert ([key.id for key in last.items], last.next_after) == ([3], None)
+
+
+async def test_only_the_keys_of_an_environment_are_seen_where_one_is_named(
+    store: SqliteStore, clock: ManualClock
+) -> None:
+    live = await issue(store, clock)
+    test = await issue(store, clock, environment="staging")
+    assert (await list_keys(store, "staging", None, 100, clock)).items == [test.key]
+    assert (await list_keys(store, "production", None, 100, clock)).items == [live.key]
+    assert await get_key(store, test.key.id, "staging", clock) == test.key
+    with pytest.raises(NotFound, match=r"^there is no key 2$"):
+        await get_key(store, test.key.id, "production", clock)

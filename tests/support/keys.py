@@ -2,11 +2,24 @@
 
 from typing import Any
 
-from petstore.clock import Clock
-from petstore.domain.api_keys import DEFAULT_SCOPES
-from petstore.operations.api_keys import IssuedKey, create_key
-from petstore.storage.api_keys import NewApiKey
+from petstore.clock import Clock, Milliseconds
+from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey, NewApiKey
+from petstore.operations.api_keys import (
+    Actor,
+    ApiKeyChanges,
+    IssuedKey,
+    change_key,
+    create_key,
+    revoke_key,
+    rotate_key,
+    unban_key,
+    unconditional,
+)
+from petstore.operations.key_status import Key
+from petstore.storage.api_keys import api_key_of, select_key
 from petstore.storage.contract import Store
+
+OPERATOR = Actor("the operator")
 
 
 def new_api_key(**wanted: Any) -> NewApiKey:
@@ -23,6 +36,42 @@ def new_api_key(**wanted: Any) -> NewApiKey:
     return NewApiKey(**(values | wanted))
 
 
-async def issue(store: Store, clock: Clock, **wanted: Any) -> IssuedKey:
+async def issue(store: Store, clock: Clock, *, by: Actor = OPERATOR, **wanted: Any) -> IssuedKey:
     """Create a key in ``store``."""
-    return await create_key(store, new_api_key(**wanted), clock)
+    return await store.write(create_key(new_api_key(**wanted), by, clock()))
+
+
+async def change(
+    store: Store, clock: Clock, key_id: int, *, by: Actor = OPERATOR, **changes: Any
+) -> Key:
+    """Change what is named of a key."""
+    unit = change_key(key_id, ApiKeyChanges(**changes), by, clock(), unconditional)
+    return await store.write(unit)
+
+
+async def rotate(
+    store: Store, clock: Clock, key_id: int, grace: Milliseconds = 0, *, by: Actor = OPERATOR
+) -> IssuedKey:
+    """Issue a new token for a key."""
+    return await store.write(rotate_key(key_id, grace, by, clock()))
+
+
+async def revoke(store: Store, clock: Clock, key_id: int, *, by: Actor = OPERATOR) -> Key:
+    """End a key."""
+    return await store.write(revoke_key(key_id, by, clock(), unconditional))
+
+
+async def unban(store: Store, clock: Clock, key_id: int, *, by: Actor = OPERATOR) -> Key:
+    """Lift the ban of a key."""
+    return await store.write(unban_key(key_id, by, clock()))
+
+
+async def stored_key(store: Store, key_id: int) -> ApiKey:
+    """Return a key as the service itself sees it."""
+    (row,) = await store.read(select_key(key_id))
+    return api_key_of(row)
+
+
+async def issue_stored(store: Store, clock: Clock, **wanted: Any) -> ApiKey:
+    """Create a key in ``store`` and return it as the service itself sees it."""
+    return await stored_key(store, (await issue(store, clock, **wanted)).key.id)

@@ -3,7 +3,7 @@
 from petstore.api.messages import Request
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.errors import InvalidKey, MissingKey, MissingScope
-from petstore.operations.api_keys import KeyRing
+from petstore.operations.key_ring import KeyRing
 
 _CHALLENGE = 'Bearer realm="petstore"'
 _MISSING = {"WWW-Authenticate": _CHALLENGE}
@@ -18,6 +18,20 @@ async def authenticate(request: Request, keys: KeyRing) -> ApiKey:
         InvalidKey: the token is not that of a key which can be used here and now.
         Unavailable: the database is out of reach and the key is not in memory.
     """
+    key = await keys.find(bearer_token(request))
+    if key is None:
+        msg = "Authorization: the API key is not valid here, or not any more"
+        raise InvalidKey(msg, _INVALID)
+    return key
+
+
+def bearer_token(request: Request) -> bytes:
+    """Return the token of the request, valid or not.
+
+    Raises:
+        MissingKey: there is no bearer token.
+        InvalidKey: there are two.
+    """
     authorization = request.fields.get(b"authorization")
     if authorization is None:
         msg = "Authorization: expected Bearer and an API key"
@@ -30,11 +44,7 @@ async def authenticate(request: Request, keys: KeyRing) -> ApiKey:
     if scheme.lower() != b"bearer" or not token:
         msg = "Authorization: expected Bearer and an API key"
         raise MissingKey(msg, _MISSING)
-    key = await keys.find(token)
-    if key is None:
-        msg = "Authorization: the API key is not valid here, or not any more"
-        raise InvalidKey(msg, _INVALID)
-    return key
+    return token
 
 
 def require_scope(key: ApiKey, scope: Scope | None) -> None:

@@ -44,3 +44,11 @@ def require_store(path: Path) -> None:
     if not path.exists():
         msg = f"there is no store at {path}; petstore serve or petstore keys create makes one"
         raise click.ClickException(msg)
+
+
+def note_new_store(database: str) -> None:
+    """Say so if there is no store yet: perhaps the folder is the wrong one."""
+    with plain_failures():
+        path = sqlite_path(database)
+    if not path.exists():
+        click.echo(f"There is no store at {path.absolute()} yet: making one.", err=True)

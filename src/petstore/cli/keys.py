@@ -1,26 +1,28 @@
 """``petstore keys``: issue, list, change and end API keys."""
 
+import getpass
 import json
+import os
 import re
-import sys
 from typing import Any
 
 import click
 
-from petstore.cli.in_store import in_store
+from petstore.cli.in_store import in_store, note_new_store
 from petstore.cli.option_types import Duration, Integer, KeyName, OrWord
 from petstore.cli.settings_options import database_option
-from petstore.clock import Milliseconds, rfc3339, system_clock
-from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, ApiKey
+from petstore.cli.tables import print_table
+from petstore.clock import Milliseconds, system_clock
+from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, NewApiKey
 from petstore.domain.plans import PLANS, UNLIMITED
 from petstore.operations import api_keys
-from petstore.operations.api_keys import ApiKeyChanges, IssuedKey
-from petstore.operations.key_status import KeyStatus, key_status, key_statuses
-from petstore.storage.api_keys import NewApiKey
+from petstore.operations.api_keys import Actor, ApiKeyChanges, IssuedKey, unconditional
+from petstore.operations.key_history import KeyEvent, list_history
+from petstore.operations.key_status import Key, get_key, list_keys
+from petstore.storage.contract import T, Unit
 
-_NAME_WIDTH = 24
+_ALL = 2**62
 _DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")
-_WIDEST = 10_000
 _DATE, _TO_THE_MINUTE = len("2026-12-01"), len("2026-12-01T12:00")
 
 
@@ -73,27 +75,23 @@ def create(**options: Any) -> None:
         environment=options["environment"],
         expires_at=_expiry(options["expires_in"]),
     )
-    _print_issued(
-        in_store(
-            options["database"],
-            lambda store: api_keys.create_key(store, new, system_clock),
-            create=True,
-        ),
-        "created",
-    )
+    note_new_store(options["database"])
+    unit = api_keys.create_key(new, _actor(), system_clock())
+    _print_issued(_write(options["database"], unit, create=True), "created")
 
 
 @keys.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 @database_option
-def list_keys(*, as_json: bool, database: str) -> None:
+def list_all(*, as_json: bool, database: str) -> None:
     """List all keys; their tokens are not known."""
-    found = in_store(database, lambda store: key_statuses(store, system_clock))
-    described = [_described(status) for status in found]
+    page = in_store(database, lambda store: list_keys(store, None, None, _ALL, system_clock))
+    described = [_described(key) for key in page.items]
     if as_json:
         click.echo(json.dumps(described, indent=2))
     elif described:
-        _print_table(described)
+        rows = [_row(key) for key in described]
+        print_table(rows, _DISPENSABLE, "keys show ID, or --json")
     else:
         click.echo("There are no keys yet.", err=True)
 
@@ -104,7 +102,23 @@ def list_keys(*, as_json: bool, database: str) -> None:
 @database_option
 def show(*, key_id: int, as_json: bool, database: str) -> None:
     """Show one key."""
-    _print_key(in_store(database, lambda store: key_status(store, key_id, system_clock)), as_json)
+    key = in_store(database, lambda store: get_key(store, key_id, None, system_clock))
+    _print_key(key, as_json)
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@database_option
+def history(*, key_id: int, as_json: bool, database: str) -> None:
+    """Show every change to a key: who, what, when."""
+    page = in_store(database, lambda store: list_history(store, key_id, None, None, _ALL))
+    if as_json:
+        click.echo(json.dumps(_described(page.items), indent=2))
+    elif page.items:
+        print_table([_event_row(event) for event in page.items], (), "--json")
+    else:  # a key from before its changes were written down
+        click.echo(f"Nothing is known of what was done to key {key_id}.", err=True)
 
 
 @keys.command()
@@ -132,7 +146,8 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
     if "expires_at" in wanted:
         wanted["expires_at"] = _expiry(wanted["expires_at"])
     changes = ApiKeyChanges(**wanted)
-    in_store(database, lambda store: api_keys.change_key(store, key_id, changes))
+    unit = api_keys.change_key(key_id, changes, _actor(), system_clock(), unconditional)
+    _write(database, unit)
     click.echo(f"Key {key_id} changed.", err=True)
 
 
@@ -148,10 +163,8 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
 @database_option
 def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
     """Issue a new token for a key, alone on standard output; usage and limits carry over."""
-    issued = in_store(
-        database, lambda store: api_keys.rotate_key(store, key_id, grace, system_clock)
-    )
-    _print_issued(issued, "rotated")
+    unit = api_keys.rotate_key(key_id, grace, _actor(), system_clock())
+    _print_issued(_write(database, unit), "rotated")
 
 
 @keys.command()
@@ -159,7 +172,7 @@ def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
 @database_option
 def revoke(*, key_id: int, database: str) -> None:
     """End a key for good."""
-    in_store(database, lambda store: api_keys.revoke_key(store, key_id, system_clock))
+    _write(database, api_keys.revoke_key(key_id, _actor(), system_clock(), unconditional))
     click.echo(f"Key {key_id} revoked.", err=True)
 
 
@@ -168,45 +181,44 @@ def revoke(*, key_id: int, database: str) -> None:
 @database_option
 def unban(*, key_id: int, database: str) -> None:
     """Lift the ban of a key."""
-    in_store(database, lambda store: api_keys.unban_key(store, key_id, system_clock))
+    _write(database, api_keys.unban_key(key_id, _actor(), system_clock()))
     click.echo(f"Key {key_id} unbanned.", err=True)
 
 
 def _print_issued(issued: IssuedKey, done: str) -> None:
-    click.echo(issued.token)
+    # The token last: if it cannot be written, it is known which key to rotate.
     click.echo(
         f"Key {issued.key.id} ({issued.key.name}) {done}. The token is shown this once.", err=True
     )
+    click.echo(issued.token)
 
 
 def _expiry(duration: Milliseconds | None) -> Milliseconds | None:
     return None if duration is None else system_clock() + duration
 
 
-def _described(status: KeyStatus) -> dict[str, Any]:
-    key: ApiKey = status.key
-    return {
-        "id": key.id,
-        "name": key.name,
-        "plan": key.plan,
-        "perMinute": None if key.limits.per_minute == UNLIMITED else key.limits.per_minute,
-        "perDay": None if key.limits.per_day == UNLIMITED else key.limits.per_day,
-        "scopes": sorted(key.scopes),
-        "environment": key.environment,
-        "state": status.state,
-        "bannedUntil": _moment(status.banned_until),
-        "created": _moment(key.created_at),
-        "expires": _moment(key.expires_at),
-        "lastUsed": _moment(status.used_at),
-    }
+def _write(database: str, unit: Unit[T], *, create: bool = False) -> T:
+    return in_store(database, lambda store: store.write(unit), create=create)
 
 
-def _moment(moment: Milliseconds | None) -> str | None:
-    return None if moment is None else rfc3339(moment)
+def _actor() -> Actor:
+    """Return the operator, by the name of whoever is logged in."""
+    try:
+        name = os.fsencode(getpass.getuser()).decode("utf-8", "replace")
+    except (OSError, KeyError):  # nobody has a name in some containers
+        return Actor("command line")
+    return Actor(f"command line ({name})")
 
 
-def _print_key(status: KeyStatus, as_json: bool) -> None:  # noqa: FBT001 - one flag, named at the call
-    described = _described(status)
+def _described(shown: Any) -> Any:
+    """Return what is shown of keys and their history as the values JSON has."""
+    from msgspec import to_builtins
+
+    return to_builtins(shown)
+
+
+def _print_key(key: Key, as_json: bool) -> None:  # noqa: FBT001 - one flag, named at the call
+    described = _described(key)
     if as_json:
         click.echo(json.dumps(described, indent=2))
         return
@@ -214,39 +226,6 @@ def _print_key(status: KeyStatus, as_json: bool) -> None:  # noqa: FBT001 - one 
         label = re.sub("([A-Z])", r" \1", name).lower()
         unlimited = value is None and name in ("perMinute", "perDay")
         click.echo(f"{label:12}  {'unlimited' if unlimited else _text(value)}")
-
-
-def _print_table(keys: list[dict[str, Any]]) -> None:
-    """Print a line for each key: on a narrow terminal fewer columns, elsewhere all of them."""
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() else _WIDEST)
-    rows = [_row(key) for key in keys]
-    for left_out in range(len(_DISPENSABLE) + 1):
-        table = _table(rows, [name for name in rows[0] if name not in _DISPENSABLE[:left_out]])
-        options = console.options.update(max_width=_WIDEST)
-        if console.measure(table, options=options).maximum <= console.width:
-            break
-    console.print(table)
-    if left_out:
-        missing = ", ".join(_DISPENSABLE[:left_out])
-        click.echo(f"(no room for {missing}: see keys show ID, or --json)", err=True)
-
-
-def _table(rows: list[dict[str, str]], columns: list[str]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    name_width = _NAME_WIDTH if sys.stdout.isatty() else None
-    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    for name in columns:
-        if name == "name":
-            table.add_column(name, overflow="fold", max_width=name_width)
-        else:
-            table.add_column(name, no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(row[name]) for name in columns))
-    return table
 
 
 def _row(key: dict[str, Any]) -> dict[str, str]:
@@ -258,9 +237,22 @@ def _row(key: dict[str, Any]) -> dict[str, str]:
         "scopes": " ".join(key["scopes"]),
         "environment": key["environment"],
         "state": "banned" if key["bannedUntil"] and key["state"] == "active" else key["state"],
-        "created": _text(key["created"])[:_DATE],
-        "expires": _text(key["expires"])[:_DATE],
-        "last used (UTC)": _text(key["lastUsed"])[:_TO_THE_MINUTE].replace("T", " "),
+        "created": _text(key["createdAt"])[:_DATE],
+        "expires": _text(key["expiresAt"])[:_DATE],
+        "last used (UTC)": _text(key["lastUsedAt"])[:_TO_THE_MINUTE].replace("T", " "),
+    }
+
+
+def _event_row(event: KeyEvent) -> dict[str, str]:
+    changes = [
+        f"{name}: {_text(change.before)} -> {_text(change.after)}"
+        for name, change in event.changes.items()
+    ]
+    return {
+        "at (UTC)": event.at.strftime("%Y-%m-%d %H:%M:%S"),
+        "by": event.by,
+        "action": event.action,
+        "changes": "; ".join(changes),
     }
 
 

@@ -5,22 +5,35 @@ import secrets
 import string
 from functools import cached_property
 from hashlib import sha256
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 from zlib import crc32
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from petstore.clock import Milliseconds
+from petstore.domain.fields import PRINTABLE
 from petstore.domain.plans import Limits, PlanName, limits_of
 
 Environment: TypeAlias = Literal["production", "staging"]
 Scope: TypeAlias = Literal["pets:read", "pets:write", "orders:read", "orders:write", "keys:admin"]
 KeyState: TypeAlias = Literal["active", "expired", "revoked"]
 
+KeyName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        pattern=PRINTABLE,
+        description="What the key is for.",
+        extra={"expected": "1 to 100 printable characters, not only white space"},
+    ),
+]
+
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 DEFAULT_SCOPES: tuple[Scope, ...] = SCOPES[:4]
 PREFIXES: dict[Environment, str] = {"production": "ps_live_", "staging": "ps_test_"}
 
+_NEVER: Milliseconds = 2**63
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM_LENGTH = 32
 _CHECKSUM_LENGTH = 6
@@ -47,6 +60,11 @@ class ApiKey(Struct, frozen=True, dict=True):
         """The limits in force for this key."""
         return limits_of(self.plan, self.per_minute, self.per_day)
 
+    @property
+    def end(self) -> Milliseconds:
+        """When it expires; later than any moment if it never does."""
+        return _NEVER if self.expires_at is None else self.expires_at
+
     def state(self, now: Milliseconds) -> KeyState:
         """Return whether the key can be used at ``now``."""
         if self.revoked_at is not None:
@@ -54,6 +72,18 @@ class ApiKey(Struct, frozen=True, dict=True):
         if self.expires_at is not None and now >= self.expires_at:
             return "expired"
         return "active"
+
+
+class NewApiKey(Struct, frozen=True):
+    """A key to create. Times are milliseconds since the epoch."""
+
+    name: str
+    plan: PlanName
+    per_minute: int | None
+    per_day: int | None
+    scopes: frozenset[Scope]
+    environment: Environment
+    expires_at: Milliseconds | None
 
 
 def new_token(environment: Environment) -> str:

@@ -1,23 +1,44 @@
-"""Create, change, rotate, revoke and unban API keys, and find the key of a token."""
+"""Create, change, rotate, revoke and unban API keys. Every change is written down with its actor.
 
-from typing import NamedTuple
+Each is one unit of work, and begins by counting up the revision: so changes to keys happen one
+after another, and a running service learns of them.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
-from petstore.clock import Clock, Milliseconds
-from petstore.domain.api_keys import ApiKey, Environment, Scope, digest, is_token, new_token
+from petstore.clock import Milliseconds
+from petstore.domain.api_keys import ApiKey, Environment, NewApiKey, Scope, digest, new_token
 from petstore.domain.plans import PlanName
-from petstore.errors import Conflict, InvalidBody, NotFound
+from petstore.domain.rights import check_rights
+from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
+from petstore.operations.key_history import changes_between
+from petstore.operations.key_status import Key, key_in, key_of
 from petstore.storage import api_keys
-from petstore.storage.api_keys import NewApiKey
-from petstore.storage.contract import Store
+from petstore.storage.contract import Statement, Unit
+
+Action: TypeAlias = Literal["created", "changed", "rotated", "revoked", "unbanned"]
+
+
+class Actor(NamedTuple):
+    """Who changes a key: the operator at the command line, or another ``key``."""
+
+    name: str
+    key: ApiKey | None = None
+
+    @property
+    def environment(self) -> Environment | None:
+        """The environment whose keys the actor sees; ``None`` is all of them."""
+        return self.key.environment if self.key else None
 
 
 class IssuedKey(NamedTuple):
     """A key and its fresh token, which nobody can be shown again."""
 
-    key: ApiKey
+    key: Key
     token: str
 
 
@@ -32,94 +53,39 @@ class ApiKeyChanges(Struct, frozen=True):
     expires_at: Milliseconds | UnsetType | None = UNSET
 
 
-class KeyRing:
-    """Finds the key of a token, from memory while no key has changed.
-
-    ``refresh`` asks the database whether any has; called several times a second, it makes a
-    revocation by another process take effect within one.
-    """
-
-    def __init__(self, store: Store, clock: Clock, environment: Environment) -> None:
-        self._store = store
-        self._clock = clock
-        self._environment = environment
-        self._known: dict[bytes, tuple[ApiKey, Milliseconds | None]] = {}
-        self._revision = -1
-
-    async def find(self, token: bytes) -> ApiKey | None:
-        """Return the key of ``token`` if it can be used now.
-
-        Raises:
-            Unavailable: the database is out of reach and the key is not in memory.
-        """
-        fingerprint = digest(token)
-        known = self._known.get(fingerprint)
-        if known is None:
-            known = await self._look_up(token, fingerprint)
-            if known is None:
-                return None
-        key, token_expires_at = known
-        now = self._clock()
-        if token_expires_at is not None and now >= token_expires_at:
-            return None
-        return key if key.state(now) == "active" else None
-
-    async def refresh(self) -> None:
-        """Forget every key if any has changed since the last time.
-
-        Raises:
-            Unavailable: the database is out of reach; what is known stays in force.
-        """
-        ((revision,),) = await self._store.read(api_keys.SELECT_REVISION)
-        if revision != self._revision:
-            self._revision = revision
-            self._known = {}
-
-    async def _look_up(
-        self, token: bytes, fingerprint: bytes
-    ) -> tuple[ApiKey, Milliseconds | None] | None:
-        if not is_token(token, self._environment):
-            return None
-        known = self._known
-        rows = await self._store.read(api_keys.select_key_by_digest(fingerprint))
-        if not rows or rows[0][6] != self._environment:
-            return None
-        # Into the dict of before the read: had a refresh come between, this row may be stale.
-        known[fingerprint] = (api_keys.api_key_of(rows[0]), rows[0][-1])
-        return known[fingerprint]
-
-
-async def create_key(store: Store, new: NewApiKey, clock: Clock) -> IssuedKey:
+def create_key(new: NewApiKey, actor: Actor, now: Milliseconds) -> Unit[IssuedKey]:
     """Create a key and its first token.
 
     Raises:
         InvalidBody: limits of its own for a key that is not of the plan enterprise.
+        BeyondOwnRights: the actor's key has less than the new one would.
     """
     _check_own_limits(new.plan, new.per_minute, new.per_day)
-    token = new_token(new.environment)
-    key = await store.write(api_keys.add_key(new, digest(token.encode("ascii")), clock()))
-    return IssuedKey(key, token)
+    actor = yield from _begin(actor, now)
+    ((key_id,),) = yield api_keys.insert_key(new, now)
+    key, status = yield from _stored(key_id, actor, now)
+    if actor.key is not None:
+        check_rights(actor.key, key)
+    token = yield from _new_token(key)
+    yield _event(actor, "created", None, key, now)
+    return IssuedKey(status, token)
 
 
-async def get_key(store: Store, key_id: int) -> ApiKey:
-    """Return one key.
-
-    Raises:
-        NotFound: there is none with this id.
-    """
-    rows = await store.read(api_keys.select_key(key_id))
-    if not rows:
-        msg = f"there is no key {key_id}"
-        raise NotFound(msg)
-    return api_keys.api_key_of(rows[0])
-
-
-async def change_key(store: Store, key_id: int, changes: ApiKeyChanges) -> ApiKey:
-    """Change a key; one that leaves the plan enterprise loses the limits of its own.
+def change_key(
+    key_id: int,
+    changes: ApiKeyChanges,
+    actor: Actor,
+    now: Milliseconds,
+    check: Callable[[Key], None],
+) -> Unit[Key]:
+    """Change a key that passes ``check``; one that leaves enterprise loses limits of its own.
 
     Raises:
-        NotFound: there is none with this id.
+        NotFound: the actor sees none with this id.
         InvalidBody: limits of its own for a key that is not of the plan enterprise.
+        BeyondOwnRights: it would get what the actor's key has not.
+        LastAdminKey: over HTTP, no other key could administer keys then.
+        PetstoreError: what ``check`` raises.
     """
 
     def change(key: ApiKey) -> ApiKey:
@@ -130,57 +96,144 @@ async def change_key(store: Store, key_id: int, changes: ApiKeyChanges) -> ApiKe
         _check_own_limits(changed.plan, changed.per_minute, changed.per_day)
         return changed
 
-    return await store.write(api_keys.change_key(key_id, change))
+    return (yield from _change(key_id, "changed", change, actor, now, check))
 
 
-async def rotate_key(store: Store, key_id: int, grace: Milliseconds, clock: Clock) -> IssuedKey:
+def rotate_key(
+    key_id: int, grace: Milliseconds, actor: Actor, now: Milliseconds
+) -> Unit[IssuedKey]:
     """Issue a new token for a key; its old one lives on for ``grace``.
 
     Raises:
-        NotFound: there is none with this id.
-        Conflict: the key is expired or revoked.
+        NotFound: the actor sees none with this id.
+        KeyEnded: the key is expired or revoked.
+        BeyondOwnRights: whoever holds the token could do what the actor's key cannot.
     """
-    now = clock()
-    environment = (await get_key(store, key_id)).environment
-    token = new_token(environment)
-
-    def check(key: ApiKey) -> None:
-        state = key.state(now)
-        if state != "active":
-            msg = f"key {key.id} is {state}; only an active key can be rotated"
-            raise Conflict(msg)
-
-    fingerprint = digest(token.encode("ascii"))
-    key = await store.write(api_keys.rotate_key(key_id, check, fingerprint, now + grace))
-    return IssuedKey(key, token)
+    actor = yield from _begin(actor, now)
+    key, status = yield from _stored(key_id, actor, now)
+    if status.state != "active":
+        msg = f"key {key.id} is {status.state}; only an active key can be rotated"
+        raise KeyEnded(msg)
+    if actor.key is not None:
+        check_rights(actor.key, key)
+    yield api_keys.end_tokens(key_id, now + grace)
+    token = yield from _new_token(key)
+    yield _event(actor, "rotated", key, key, now)
+    return IssuedKey(status, token)
 
 
-async def revoke_key(store: Store, key_id: int, clock: Clock) -> ApiKey:
-    """End a key for good. Revoking it again changes nothing.
+def revoke_key(
+    key_id: int, actor: Actor, now: Milliseconds, check: Callable[[Key], None]
+) -> Unit[Key]:
+    """End a key that passes ``check``, for good. Revoking it again changes nothing.
 
     Raises:
-        NotFound: there is none with this id.
+        NotFound: the actor sees none with this id.
+        LastAdminKey: over HTTP, no other key could administer keys then.
+        PetstoreError: what ``check`` raises.
     """
-    now = clock()
 
     def revoke(key: ApiKey) -> ApiKey:
         return key if key.revoked_at is not None else replace(key, revoked_at=now)
 
-    return await store.write(api_keys.change_key(key_id, revoke))
+    return (yield from _change(key_id, "revoked", revoke, actor, now, check))
 
 
-async def unban_key(store: Store, key_id: int, clock: Clock) -> ApiKey:
+def unban_key(key_id: int, actor: Actor, now: Milliseconds) -> Unit[Key]:
     """Lift the ban of a key, and forget how often it was banned before.
 
     Raises:
-        NotFound: there is none with this id.
+        NotFound: the actor sees none with this id.
     """
-    now = clock()
-    return await store.write(api_keys.change_key(key_id, lambda key: replace(key, pardoned_at=now)))
+
+    def pardon(key: ApiKey) -> ApiKey:
+        return replace(key, pardoned_at=now)
+
+    return (yield from _change(key_id, "unbanned", pardon, actor, now, unconditional))
+
+
+def unconditional(_: object) -> None:
+    """Let everything pass: the check of those who set no condition."""
+
+
+def _change(
+    key_id: int,
+    action: Action,
+    change: Callable[[ApiKey], ApiKey],
+    actor: Actor,
+    now: Milliseconds,
+    check: Callable[[Key], None],
+) -> Unit[Key]:
+    actor = yield from _begin(actor, now)
+    before, status = yield from _stored(key_id, actor, now)
+    check(status)
+    after = change(before)
+    if after == before:
+        return status
+    if actor.key is not None:
+        # What a key had that has ended, it has no more.
+        is_back = after.state(now) == "active" != before.state(now)
+        check_rights(actor.key, after, None if is_back else before)
+        stays = _administers(after, now) and after.end >= before.end
+        if _administers(before, now) and not stays:
+            yield from _require_other_admin_key(before, now)
+    yield api_keys.update_key(after)
+    yield _event(actor, action, before, after, now)
+    _, status = yield from _stored(key_id, actor, now)
+    return status
+
+
+def _begin(actor: Actor, now: Milliseconds) -> Unit[Actor]:
+    """Count up the revision, and return the actor with its key as it is now.
+
+    Raises:
+        MissingScope: since it was let in, its key has ended or lost the scope.
+    """
+    yield api_keys.NOTE_CHANGE
+    if actor.key is None:
+        return actor
+    rows = yield api_keys.select_key(actor.key.id)
+    key = key_in(rows, actor.key.id, actor.environment)
+    if not _administers(key, now):
+        msg = "this key may administer keys no more"
+        raise MissingScope(msg)
+    return actor._replace(key=key)
+
+
+def _stored(key_id: int, actor: Actor, now: Milliseconds) -> Unit[tuple[ApiKey, Key]]:
+    rows = yield api_keys.select_key(key_id)
+    key = key_in(rows, key_id, actor.environment)
+    return key, key_of(key, rows[0], now)
+
+
+def _new_token(key: ApiKey) -> Unit[str]:
+    token = new_token(key.environment)
+    yield api_keys.insert_token(digest(token.encode("ascii")), key.id)
+    return token
+
+
+def _event(
+    actor: Actor, action: Action, before: ApiKey | None, after: ApiKey, now: Milliseconds
+) -> Statement:
+    changes = changes_between(before, after)
+    return api_keys.insert_event(after.id, now, actor.name, action, changes)
+
+
+def _administers(key: ApiKey, now: Milliseconds) -> bool:
+    return "keys:admin" in key.scopes and key.state(now) == "active"
+
+
+def _require_other_admin_key(key: ApiKey, now: Milliseconds) -> Unit[None]:
+    if not (yield api_keys.select_other_admin_key(key, now)):
+        msg = (
+            f"key {key.id} is the last that can administer keys: give another the scope"
+            " keys:admin first, or use the command line"
+        )
+        raise LastAdminKey(msg)
 
 
 def _check_own_limits(plan: PlanName, per_minute: int | None, per_day: int | None) -> None:
-    for name, value in (("per-minute", per_minute), ("per-day", per_day)):
+    for name, value in (("perMinute", per_minute), ("perDay", per_day)):
         if value is not None and plan != "enterprise":
             msg = f"{name}: only a key of the plan enterprise has limits of its own, not {plan}"
             raise InvalidBody(msg)

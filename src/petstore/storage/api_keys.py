@@ -1,34 +1,23 @@
 """API keys in SQL. Every change counts up the revision, by which a running service notices."""
 
-from collections.abc import Callable
-
-from msgspec import Struct
-
 from petstore.clock import Milliseconds
-from petstore.domain.api_keys import ApiKey, Environment, Scope
-from petstore.domain.plans import PlanName
-from petstore.errors import NotFound
-from petstore.storage.contract import Row, Statement, Unit
+from petstore.domain.api_keys import ApiKey, Environment, NewApiKey, Scope
+from petstore.storage.contract import Row, Statement
+from petstore.storage.pages import select_page
 
 _COLUMNS = (
     "k.id, k.name, k.plan, k.per_minute, k.per_day, k.scopes, k.environment,"
     " k.created_at, k.expires_at, k.revoked_at, k.pardoned_at"
 )
-_NOTE_CHANGE = Statement("UPDATE api_key_revision SET revision = revision + 1")
+_SELECT = (
+    f"SELECT {_COLUMNS}, r.used_at, r.banned_at, r.banned_until"  # noqa: S608 - only names
+    " FROM api_keys k LEFT JOIN rate_limits r ON r.key_id = k.id"
+)
 
 SELECT_REVISION = Statement("SELECT revision FROM api_key_revision")
 
-
-class NewApiKey(Struct, frozen=True):
-    """A key to create. Times are milliseconds since the epoch."""
-
-    name: str
-    plan: PlanName
-    per_minute: int | None
-    per_day: int | None
-    scopes: frozenset[Scope]
-    environment: Environment
-    expires_at: Milliseconds | None
+NOTE_CHANGE = Statement("UPDATE api_key_revision SET revision = revision + 1")
+"""Counts up the revision. At the head of a unit it makes changes to keys wait for one another."""
 
 
 def select_key_by_digest(digest: bytes) -> Statement:
@@ -41,18 +30,27 @@ def select_key_by_digest(digest: bytes) -> Statement:
 
 
 def select_key(key_id: int) -> Statement:
-    """Return the SELECT of one key."""
-    return Statement(f"SELECT {_COLUMNS} FROM api_keys k WHERE k.id = ?1", (key_id,))  # noqa: S608
+    """Return the SELECT of one key, and of what the limiter has saved of it."""
+    return Statement(f"{_SELECT} WHERE k.id = ?1", (key_id,))
 
 
-def select_keys() -> Statement:
-    """Return the SELECT of all keys, by id."""
-    return Statement(f"SELECT {_COLUMNS} FROM api_keys k ORDER BY k.id")  # noqa: S608
+def select_keys(environment: Environment | None, after: int | None, count: int) -> Statement:
+    """Return the SELECT of the first ``count`` keys with an id above ``after``, by id."""
+    return select_page(_SELECT, {"environment": environment}, after, count)
 
 
-def add_key(new: NewApiKey, digest: bytes, now: Milliseconds) -> Unit[ApiKey]:
-    """Add a key with its first token and return it."""
-    ((key_id,),) = yield Statement(
+def select_other_admin_key(key: ApiKey, now: Milliseconds) -> Statement:
+    """Return the SELECT of one key beside ``key`` that can administer keys at ``now``."""
+    return Statement(
+        "SELECT id FROM api_keys WHERE environment = ?1 AND scopes LIKE '%keys:admin%'"
+        " AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2) AND id <> ?3 LIMIT 1",
+        (key.environment, now, key.id),
+    )
+
+
+def insert_key(new: NewApiKey, now: Milliseconds) -> Statement:
+    """Return the INSERT of a key; its row has the id."""
+    return Statement(
         "INSERT INTO api_keys"
         " (name, plan, per_minute, per_day, scopes, environment, created_at, expires_at)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) RETURNING id",
@@ -61,57 +59,64 @@ def add_key(new: NewApiKey, digest: bytes, now: Milliseconds) -> Unit[ApiKey]:
             new.plan,
             new.per_minute,
             new.per_day,
-            " ".join(sorted(new.scopes)),
+            _stored(new.scopes),
             new.environment,
             now,
             new.expires_at,
         ),
     )
-    yield _insert_token(digest, key_id)
-    yield _NOTE_CHANGE
-    return (yield from _stored(key_id))
 
 
-def change_key(key_id: int, change: Callable[[ApiKey], ApiKey]) -> Unit[ApiKey]:
-    """Store what ``change`` makes of a key, and return that.
-
-    Raises:
-        NotFound: there is no such key.
-        PetstoreError: what ``change`` raises.
-    """
-    key = yield from _stored(key_id)
-    changed = change(key)
-    for field in key.__struct_fields__:
-        value = getattr(changed, field)
-        if value != getattr(key, field):
-            # Only what has changed, so that changes to different fields cannot undo each other.
-            yield Statement(
-                f"UPDATE api_keys SET {field} = ?1 WHERE id = ?2",  # noqa: S608 - only names
-                (" ".join(sorted(value)) if field == "scopes" else value, key_id),
-            )
-    yield _NOTE_CHANGE
-    return changed
+def insert_token(digest: bytes, key_id: int) -> Statement:
+    """Return the INSERT of a token by its digest."""
+    return Statement(
+        "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)", (digest, key_id)
+    )
 
 
-def rotate_key(
-    key_id: int, check: Callable[[ApiKey], None], digest: bytes, old_until: Milliseconds
-) -> Unit[ApiKey]:
-    """Give a key that passes ``check`` a new token; old ones live on to ``old_until`` at most.
-
-    Raises:
-        NotFound: there is no such key.
-        PetstoreError: what ``check`` raises.
-    """
-    key = yield from _stored(key_id)
-    check(key)
-    yield Statement(
+def end_tokens(key_id: int, until: Milliseconds) -> Statement:
+    """Return the UPDATE after which the tokens of a key live on to ``until`` at most."""
+    return Statement(
         "UPDATE api_key_tokens SET expires_at = ?1"
         " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
-        (old_until, key_id),
+        (until, key_id),
     )
-    yield _insert_token(digest, key_id)
-    yield _NOTE_CHANGE
-    return key
+
+
+def update_key(key: ApiKey) -> Statement:
+    """Return the UPDATE of what can change of a key."""
+    return Statement(
+        "UPDATE api_keys SET name = ?1, plan = ?2, per_minute = ?3, per_day = ?4, scopes = ?5,"
+        " expires_at = ?6, revoked_at = ?7, pardoned_at = ?8 WHERE id = ?9",
+        (
+            key.name,
+            key.plan,
+            key.per_minute,
+            key.per_day,
+            _stored(key.scopes),
+            key.expires_at,
+            key.revoked_at,
+            key.pardoned_at,
+            key.id,
+        ),
+    )
+
+
+def insert_event(
+    key_id: int, now: Milliseconds, actor: str, action: str, changes: str
+) -> Statement:
+    """Return the INSERT of a change to a key; ``changes`` is JSON."""
+    return Statement(
+        "INSERT INTO api_key_events (key_id, at, actor, action, changes)"
+        " VALUES (?1, ?2, ?3, ?4, ?5)",
+        (key_id, now, actor, action, changes),
+    )
+
+
+def select_events(key_id: int, after: int | None, count: int) -> Statement:
+    """Return the SELECT of the first ``count`` changes with an id above ``after``, by id."""
+    select = "SELECT id, at, actor, action, changes FROM api_key_events"
+    return select_page(select, {"key_id": key_id}, after, count)
 
 
 def api_key_of(row: Row) -> ApiKey:
@@ -131,15 +136,5 @@ def api_key_of(row: Row) -> ApiKey:
     )
 
 
-def _insert_token(digest: bytes, key_id: int) -> Statement:
-    return Statement(
-        "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)", (digest, key_id)
-    )
-
-
-def _stored(key_id: int) -> Unit[ApiKey]:
-    rows = yield select_key(key_id)
-    if not rows:
-        msg = f"there is no key {key_id}"
-        raise NotFound(msg)
-    return api_key_of(rows[0])
+def _stored(scopes: frozenset[Scope]) -> str:
+    return " ".join(sorted(scopes))

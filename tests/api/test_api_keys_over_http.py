@@ -1,0 +1,669 @@
+"""The operations on keys, as somebody who manages keys uses them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import httpx
+import pytest
+
+from petstore.clock import DAY, SECOND, rfc3339
+from petstore.domain.api_keys import SCOPES, is_token
+from support.error_body import assert_error
+from support.keys import revoke
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+DEFAULT_SCOPES = ["orders:read", "orders:write", "pets:read", "pets:write"]
+BY_ID = [
+    ("GET", ""),
+    ("PATCH", ""),
+    ("DELETE", ""),
+    ("POST", "/rotate"),
+    ("POST", "/unban"),
+    ("GET", "/history"),
+]
+OPERATIONS = [("GET", "/v1/keys"), ("POST", "/v1/keys")] + [
+    (method, f"/v1/keys/1{rest}") for method, rest in BY_ID
+]
+NOON = "2026-12-01T12:00:00Z"
+
+
+class Admin:
+    """Manages the keys of a service with a key of its own, which is key 1 and may do all."""
+
+    def __init__(self, service: Service, token: str) -> None:
+        self.service = service
+        self.token = token
+
+    async def ask(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        """Send one request to ``/v1/keys`` and what is behind it."""
+        if body is not None:
+            options["json"] = body
+        return await self.service.request(method, f"/v1/keys{path}", self.token, **options)
+
+    async def create(self, **wanted: Any) -> dict[str, Any]:
+        """Create a key, named till unless another name is wanted."""
+        answer = await self.ask("POST", "", {"name": "till", **wanted})
+        assert answer.status_code == 201, answer.text
+        created: dict[str, Any] = answer.json()
+        return created
+
+    async def show(self, key_id: int) -> dict[str, Any]:
+        answer = await self.ask("GET", f"/{key_id}")
+        assert answer.status_code == 200, answer.text
+        key: dict[str, Any] = answer.json()
+        return key
+
+    async def snapshot(self) -> list[Any]:
+        """Return all keys, without their last use, and all that was done to them."""
+        keys = (await self.ask("GET", "?limit=100")).json()
+        events = [(await self.ask("GET", f"/{key['id']}/history")).json() for key in keys]
+        return [{**key, "lastUsedAt": None} for key in keys] + events
+
+
+async def administrator(service: Service) -> Admin:
+    return Admin(service, (await service.issue(scopes=frozenset(SCOPES))).token)
+
+
+@pytest.fixture
+async def service(database: Path) -> AsyncIterator[Service]:
+    """A service that would notice changes made elsewhere after a minute only."""
+    async with running_service(database, key_refresh_seconds=60, ban_strikes=1) as service:
+        yield service
+
+
+@pytest.fixture
+async def admin(service: Service) -> Admin:
+    return await administrator(service)
+
+
+async def status(service: Service, token: str, path: str = "/v1/pets") -> int:
+    return (await service.request("GET", path, token)).status_code
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+async def test_every_operation_needs_the_scope_keys_admin(
+    service: Service, admin: Admin, method: str, path: str
+) -> None:
+    key = await service.issue(scopes=frozenset(SCOPES) - {"keys:admin"})
+    before = await admin.snapshot()
+    answer = await service.request(method, path, key.token, json={"name": "till"})
+    assert "keys:admin" in assert_error(answer, 403, "missing_scope")
+    assert await admin.snapshot() == before
+
+
+BAD_VALUES: dict[str, list[Any]] = {
+    "name": ["", "   ", "n" * 101, "two\nlines", "\x1b[31m", "\u202e", 7, None],
+    "plan": ["gold", "", "Free", 1, None],
+    "perMinute": [0, -1, 2_147_483_647, 1.5, "5", True, []],
+    "perDay": [0, -1, 2_147_483_647, 1.5, "5", True, []],
+    "scopes": [[], ["pets"], ["pets:read", "all"], "pets:read", [1], {}, None],
+    "expiresAt": [
+        "soon",
+        "2026-12-24",
+        "2026-12-24T10:00:00",
+        "2026-13-24T10:00:00Z",
+        "2026-12-01T11:59:59Z",
+        NOON,
+        "2126-12-01T12:00:00Z",
+        "0001-01-01T00:00:00+14:00",
+        1_796_126_400,
+        True,
+    ],
+}
+BAD_FIELDS = [(field, value) for field, values in BAD_VALUES.items() for value in values]
+
+
+@pytest.mark.parametrize(("field", "value"), BAD_FIELDS)
+async def test_a_new_key_with_a_bad_field_is_refused_by_the_name_of_the_field(
+    admin: Admin, field: str, value: Any
+) -> None:
+    before = await admin.snapshot()
+    answer = await admin.ask("POST", "", {"name": "till", "plan": "enterprise", field: value})
+    message = assert_error(answer, 400, "invalid_body")
+    assert message.startswith(f"{field}")
+    assert "expected" in message
+    assert await admin.snapshot() == before
+
+
+@pytest.mark.parametrize(("field", "value"), BAD_FIELDS)
+async def test_a_change_to_a_bad_field_is_refused_by_the_name_of_the_field(
+    admin: Admin, field: str, value: Any
+) -> None:
+    await admin.create(plan="enterprise", perMinute=5)
+    before = await admin.snapshot()
+    answer = await admin.ask("PATCH", "/2", {field: value})
+    message = assert_error(answer, 400, "invalid_body")
+    assert message.startswith(f"{field}")
+    assert "expected" in message
+    assert await admin.snapshot() == before
+
+
+async def test_a_key_needs_a_name(admin: Admin) -> None:
+    answer = await admin.ask("POST", "", {"plan": "free"})
+    assert assert_error(answer, 400, "invalid_body").startswith("name: required")
+
+
+@pytest.mark.parametrize("plan", ["free", "pro", "business"])
+@pytest.mark.parametrize("limit", ["perMinute", "perDay"])
+async def test_limits_of_its_own_are_refused_unless_the_plan_is_enterprise(
+    admin: Admin, plan: str, limit: str
+) -> None:
+    refusal = f"{limit}: only a key of the plan enterprise has limits of its own, not {plan}"
+    answer = await admin.ask("POST", "", {"name": "till", "plan": plan, limit: 5})
+    assert assert_error(answer, 400, "invalid_body") == refusal
+    await admin.create(plan=plan)
+    assert assert_error(await admin.ask("PATCH", "/2", {limit: 5}), 400, "invalid_body") == refusal
+
+
+@pytest.mark.parametrize("grace", [-1, 1.5, "5", True, None, 3_153_600_001])
+async def test_a_grace_that_is_no_number_of_seconds_is_refused(admin: Admin, grace: Any) -> None:
+    await admin.create()
+    answer = await admin.ask("POST", "/2/rotate", {"graceSeconds": grace})
+    message = assert_error(answer, 400, "invalid_body")
+    assert message.startswith("graceSeconds: expected an integer from 0 to 3153600000")
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", ""), ("PATCH", "/1"), ("POST", "/1/rotate")])
+async def test_a_body_that_is_no_object_is_refused(admin: Admin, method: str, path: str) -> None:
+    for content in (b"[]", b"null", b'"till"', b"{", b"\xff"):
+        answer = await admin.ask(method, path, content=content)
+        assert_error(answer, 400, "invalid_body")
+    answer = await admin.ask(method, path, content="{}", headers={"Content-Type": "text/plain"})
+    assert_error(answer, 415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize(("method", "rest"), BY_ID)
+async def test_a_key_that_is_not_there_is_not_found(admin: Admin, method: str, rest: str) -> None:
+    for key_id in ("7", "0", "-1", "x", "9223372036854775808"):
+        assert_error(await admin.ask(method, f"/{key_id}{rest}", {}), 404, "not_found")
+
+
+@pytest.mark.parametrize(("method", "rest"), BY_ID)
+async def test_a_key_of_the_other_environment_is_not_found(
+    service: Service, admin: Admin, method: str, rest: str
+) -> None:
+    other = await service.issue(environment="staging")
+    answer = await admin.ask(method, f"/{other.key.id}{rest}", {})
+    assert assert_error(answer, 404, "not_found") == f"there is no key {other.key.id}"
+    assert [key["id"] for key in (await admin.ask("GET", "")).json()] == [1]
+
+
+@pytest.mark.parametrize("path", ["", "/1/history"])
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=101", "limit=x", "cursor=x", "limit=1&limit=2"]
+)
+async def test_a_bad_parameter_of_a_list_is_refused(admin: Admin, path: str, query: str) -> None:
+    message = assert_error(await admin.ask("GET", f"{path}?{query}"), 400, "invalid_parameter")
+    assert message.startswith(query.partition("=")[0])
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired"])
+async def test_a_key_that_has_ended_cannot_be_rotated(
+    service: Service, admin: Admin, end: str
+) -> None:
+    await admin.create(expiresAt=rfc3339(service.clock() + SECOND))
+    if end == "revoked":
+        await admin.ask("DELETE", "/2")
+    else:
+        service.clock.advance(1)
+    answer = await admin.ask("POST", "/2/rotate")
+    assert assert_error(answer, 409, "api_key_ended").startswith(f"key 2 is {end};")
+
+
+# Creating
+
+
+async def test_a_new_key_is_of_the_plan_free_and_may_do_all_but_manage_keys(
+    service: Service, admin: Admin
+) -> None:
+    answer = await admin.ask("POST", "", {"name": "Till 2"})
+    assert answer.status_code == 201
+    assert answer.headers["Location"] == "/v1/keys/2"
+    created = answer.json()
+    token = created.pop("token")
+    assert created == {
+        "id": 2,
+        "name": "Till 2",
+        "plan": "free",
+        "perMinute": 60,
+        "perDay": 1000,
+        "scopes": DEFAULT_SCOPES,
+        "environment": "production",
+        "state": "active",
+        "bannedUntil": None,
+        "createdAt": NOON,
+        "expiresAt": None,
+        "lastUsedAt": None,
+    }
+    assert is_token(token.encode(), "production")
+    assert await status(service, token) == 200
+    assert await admin.show(2) == created
+
+
+async def test_a_new_key_is_what_was_asked_for(service: Service, admin: Admin) -> None:
+    wanted = {
+        "name": "The shop \N{DOG FACE}",
+        "plan": "enterprise",
+        "perMinute": 5,
+        "perDay": 70,
+        "scopes": ["pets:read", "keys:admin", "pets:read"],
+        "expiresAt": "2027-01-01T01:00:00.5+01:00",
+    }
+    ignored = {"id": 70, "token": "mine", "state": "revoked", "colour": "red"}
+    created = await admin.create(**wanted, **ignored)
+    assert created == await admin.show(2) | {"token": created["token"]}
+    assert created["id"] == 2
+    assert created["state"] == "active"
+    assert {name: created[name] for name in wanted} == {
+        **wanted,
+        "scopes": ["keys:admin", "pets:read"],
+        "expiresAt": "2027-01-01T00:00:00Z",
+    }
+    answer = await service.request("GET", "/v1/pets", created["token"])
+    assert answer.headers["X-RateLimit-Limit"] == "5"
+
+
+async def test_an_expiry_may_be_a_hundred_years_away_and_no_further(
+    service: Service, admin: Admin
+) -> None:
+    last = service.clock() + 36_500 * DAY
+    assert (await admin.create(expiresAt=rfc3339(last)))["expiresAt"] == rfc3339(last)
+    answer = await admin.ask("POST", "", {"name": "till", "expiresAt": rfc3339(last + SECOND)})
+    assert_error(answer, 400, "invalid_body")
+
+
+async def test_a_service_makes_and_sees_the_keys_of_its_environment_alone(database: Path) -> None:
+    async with running_service(database) as production:
+        await production.issue()
+    async with running_service(database, environment="staging") as staging:
+        admin = Admin(staging, (await staging.issue(scopes=frozenset(SCOPES))).token)
+        created = await admin.create()
+        assert created["environment"] == "staging"
+        assert is_token(created["token"].encode(), "staging")
+        assert await status(staging, created["token"]) == 200
+        assert [key["id"] for key in (await admin.ask("GET", "")).json()] == [2, 3]
+
+
+# Seeing
+
+
+async def test_no_token_is_shown_again(admin: Admin) -> None:
+    created = await admin.create()
+    rotated = (await admin.ask("POST", "/2/rotate")).json()
+    for answer in (
+        await admin.ask("GET", ""),
+        await admin.ask("GET", "/2"),
+        await admin.ask("PATCH", "/2", {"name": "new"}),
+        await admin.ask("GET", "/2/history"),
+    ):
+        assert answer.status_code == 200
+        assert '"token"' not in answer.text
+        for token in (created["token"], rotated["token"], admin.token):
+            assert token.removeprefix("ps_live_") not in answer.text
+
+
+async def test_the_last_use_of_a_key_is_told(service: Service, admin: Admin) -> None:
+    created = await admin.create()
+    assert created["lastUsedAt"] is None
+    assert (await admin.show(2))["lastUsedAt"] is None
+    for moment in (NOON, "2026-12-01T12:01:30Z"):
+        await service.request("GET", "/v1/x", created["token"])
+        await service.limiter.save()
+        assert (await admin.show(2))["lastUsedAt"] == moment
+        service.clock.advance(90)
+    assert (await admin.show(2))["lastUsedAt"] == "2026-12-01T12:01:30Z"
+
+
+async def follow(admin: Admin, path: str) -> list[list[dict[str, Any]]]:
+    """Return all pages of a list, from link to link."""
+    pages = []
+    while True:
+        answer = await admin.ask("GET", path)
+        assert answer.status_code == 200, answer.text
+        pages.append(answer.json())
+        if "next" not in answer.links:
+            return pages
+        url = answer.links["next"]["url"]
+        assert url.startswith(f"/v1/keys{path.partition('?')[0]}?")
+        path = url.removeprefix("/v1/keys")
+
+
+async def test_keys_come_page_by_page(admin: Admin) -> None:
+    for number in range(4):
+        await admin.create(name=f"till {number}")
+    pages = await follow(admin, "?limit=2")
+    assert [[key["id"] for key in page] for page in pages] == [[1, 2], [3, 4], [5]]
+    assert pages[1][0] == await admin.show(3)
+    assert len(await follow(admin, "?limit=5")) == 1
+
+
+async def test_a_history_comes_page_by_page(admin: Admin) -> None:
+    await admin.create()
+    for number in range(4):
+        await admin.ask("PATCH", "/2", {"name": f"till {number}"})
+        await admin.ask("PATCH", "/1", {"name": f"admin {number}"})
+    pages = await follow(admin, "/2/history?limit=2")
+    names = [[event["changes"]["name"]["after"] for event in page] for page in pages]
+    assert names == [["till", "till 0"], ["till 1", "till 2"], ["till 3"]]
+    assert len(await follow(admin, "/2/history")) == 1
+
+
+async def test_a_history_tells_who_did_what_and_when(service: Service, admin: Admin) -> None:
+    created = await admin.create(plan="pro", scopes=["pets:read"])
+    service.clock.advance(60)
+    await admin.ask("PATCH", "/2", {"name": "new", "expiresAt": "2027-01-01T00:00:00Z"})
+    await admin.ask("POST", "/2/rotate", {"graceSeconds": 60})
+    await admin.ask("POST", "/2/unban")
+    service.clock.advance(60)
+    await admin.ask("DELETE", "/2")
+    assert created["id"] == 2
+    assert (await admin.ask("GET", "/2/history")).json() == [
+        {
+            "id": 2,
+            "at": NOON,
+            "by": "key 1",
+            "action": "created",
+            "changes": {
+                "name": {"before": None, "after": "till"},
+                "plan": {"before": None, "after": "pro"},
+                "scopes": {"before": None, "after": ["pets:read"]},
+            },
+        },
+        {
+            "id": 3,
+            "at": "2026-12-01T12:01:00Z",
+            "by": "key 1",
+            "action": "changed",
+            "changes": {
+                "name": {"before": "till", "after": "new"},
+                "expiresAt": {"before": None, "after": "2027-01-01T00:00:00Z"},
+            },
+        },
+        {
+            "id": 4,
+            "at": "2026-12-01T12:01:00Z",
+            "by": "key 1",
+            "action": "rotated",
+            "changes": {},
+        },
+        {
+            "id": 5,
+            "at": "2026-12-01T12:01:00Z",
+            "by": "key 1",
+            "action": "unbanned",
+            "changes": {},
+        },
+        {
+            "id": 6,
+            "at": "2026-12-01T12:02:00Z",
+            "by": "key 1",
+            "action": "revoked",
+            "changes": {"revokedAt": {"before": None, "after": "2026-12-01T12:02:00Z"}},
+        },
+    ]
+
+
+# Changing
+
+
+async def test_a_change_keeps_what_is_not_named(admin: Admin) -> None:
+    await admin.create(plan="enterprise", perMinute=5, expiresAt="2027-01-01T00:00:00Z")
+    before = await admin.show(2)
+    for body in ({}, {"name": "till"}, {"id": 7, "state": "revoked", "colour": "red"}):
+        answer = await admin.ask("PATCH", "/2", body)
+        assert (answer.status_code, answer.json()) == (200, before)
+    answer = await admin.ask("PATCH", "/2", {"name": "new"})
+    assert (answer.status_code, answer.json()) == (200, before | {"name": "new"})
+    assert await admin.show(2) == before | {"name": "new"}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"plan": "pro"}, {"plan": "pro", "perMinute": 300, "perDay": 10_000}),
+        ({"perMinute": 7}, {"perMinute": 7, "perDay": 70}),
+        ({"perMinute": None}, {"perMinute": None, "perDay": 70}),
+        ({"perDay": None, "perMinute": 9}, {"perMinute": 9, "perDay": None}),
+        ({"scopes": ["pets:read"]}, {"scopes": ["pets:read"]}),
+        ({"expiresAt": None}, {"expiresAt": None}),
+        ({"expiresAt": "2026-12-01T12:00:01Z"}, {"expiresAt": "2026-12-01T12:00:01Z"}),
+    ],
+)
+async def test_a_key_can_be_changed(
+    admin: Admin, body: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    await admin.create(plan="enterprise", perMinute=5, perDay=70, expiresAt="2027-01-01T00:00:00Z")
+    before = await admin.show(2)
+    answer = await admin.ask("PATCH", "/2", body)
+    assert (answer.status_code, answer.json()) == (200, before | expected)
+    assert await admin.show(2) == before | expected
+
+
+async def test_a_change_of_scopes_acts_at_once(service: Service, admin: Admin) -> None:
+    token = (await admin.create(scopes=["orders:read"]))["token"]
+    assert await status(service, token) == 403
+    await admin.ask("PATCH", "/2", {"scopes": ["pets:read"]})
+    assert await status(service, token) == 200
+
+
+async def test_a_change_of_plan_acts_at_once_and_keeps_the_usage(
+    service: Service, admin: Admin
+) -> None:
+    token = (await admin.create())["token"]
+    await service.request("GET", "/v1/x", token)
+    await admin.ask("PATCH", "/2", {"plan": "pro"})
+    answer = await service.request("GET", "/v1/x", token)
+    assert answer.headers["X-RateLimit-Limit"] == "300"
+    assert answer.headers["X-RateLimit-Remaining"] == "298"
+
+
+async def test_a_change_that_cannot_be_seen_at_once_is_made_all_the_same(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[apsw.Connection] = []
+    monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, opened.append])
+    async with running_service(database, key_refresh_seconds=60) as service:
+        admin = await administrator(service)
+        await admin.create()
+        reader = opened[-1]
+        reader.set_progress_handler(lambda: True, 1)  # whatever it reads is interrupted
+        assert (await admin.ask("GET", "/2")).status_code == 503
+        assert (await admin.ask("PATCH", "/2", {"name": "new"})).status_code == 200
+        reader.set_progress_handler(None)
+        assert (await admin.show(2))["name"] == "new"
+
+
+# Versions
+
+
+@pytest.mark.parametrize(("method", "body"), [("PATCH", {"name": "new"}), ("DELETE", None)])
+async def test_what_is_meant_for_another_version_is_refused(
+    admin: Admin, method: str, body: Any
+) -> None:
+    await admin.create()
+    seen = (await admin.ask("GET", "/2")).headers["ETag"]
+    await admin.ask("PATCH", "/2", {"plan": "pro"})
+    before = await admin.snapshot()
+    for tag in (seen, f"W/{(await admin.ask('GET', '/2')).headers['ETag']}", '"other"'):
+        answer = await admin.ask(method, "/2", body, headers={"If-Match": tag})
+        assert assert_error(answer, 412, "precondition_failed").startswith("If-Match: ")
+    assert await admin.snapshot() == before
+
+
+@pytest.mark.parametrize("wildcard", [True, False])
+@pytest.mark.parametrize(("method", "code"), [("PATCH", 200), ("DELETE", 204)])
+async def test_what_is_meant_for_this_version_is_done(
+    admin: Admin, method: str, code: int, *, wildcard: bool
+) -> None:
+    await admin.create()
+    tag = "*" if wildcard else (await admin.ask("GET", "/2")).headers["ETag"]
+    answer = await admin.ask(method, "/2", {}, headers={"If-Match": tag})
+    assert answer.status_code == code
+    assert answer.headers.get("ETag") == (
+        (await admin.ask("GET", "/2")).headers["ETag"] if method == "PATCH" else None
+    )
+
+
+async def test_a_key_that_is_known_already_is_not_sent_again(admin: Admin) -> None:
+    await admin.create()
+    tag = (await admin.ask("GET", "/2")).headers["ETag"]
+    answer = await admin.ask("GET", "/2", headers={"If-None-Match": tag})
+    assert (answer.status_code, answer.content) == (304, b"")
+
+
+# Rotating
+
+
+@pytest.mark.parametrize("body", [None, {}, {"graceSeconds": 0}])
+async def test_a_rotation_ends_the_old_token_at_once(
+    service: Service, admin: Admin, body: dict[str, int] | None
+) -> None:
+    created = await admin.create(plan="enterprise", perMinute=50)
+    old = created.pop("token")
+    answer = await service.request("GET", "/v1/pets", old)
+    assert answer.headers["X-RateLimit-Remaining"] == "49"
+    answer = await admin.ask("POST", "/2/rotate", body)
+    assert answer.status_code == 200
+    rotated = answer.json()
+    new = rotated.pop("token")
+    assert rotated == created
+    assert is_token(new.encode(), "production")
+    assert await status(service, old) == 401
+    answer = await service.request("GET", "/v1/pets", new)
+    assert answer.headers["X-RateLimit-Remaining"] == "48"
+
+
+async def test_an_old_token_lives_on_for_the_seconds_of_its_grace(
+    service: Service, admin: Admin
+) -> None:
+    old = (await admin.create())["token"]
+    new = (await admin.ask("POST", "/2/rotate", {"graceSeconds": 60})).json()["token"]
+    service.clock.advance(59.999)
+    assert await status(service, old) == 200
+    service.clock.advance(0.001)
+    assert await status(service, old) == 401
+    assert await status(service, new) == 200
+
+
+async def test_no_grace_goes_beyond_the_end_of_a_token(service: Service, admin: Admin) -> None:
+    created = await admin.create(expiresAt="2026-12-01T12:02:00Z")
+    await admin.ask("POST", "/2/rotate", {"graceSeconds": 60})
+    second = (await admin.ask("POST", "/2/rotate", {"graceSeconds": 3_600})).json()["token"]
+    await admin.ask("POST", "/2/rotate", {"graceSeconds": 3_153_600_000})
+    service.clock.advance(59.999)
+    assert await status(service, created["token"]) == 200
+    service.clock.advance(0.001)
+    assert await status(service, created["token"]) == 401
+    assert await status(service, second) == 200
+    service.clock.advance(60)
+    assert await status(service, second) == 401
+
+
+async def test_a_key_can_rotate_itself(service: Service, admin: Admin) -> None:
+    new = (await admin.ask("POST", "/1/rotate")).json()["token"]
+    assert (await admin.ask("GET", "/1")).status_code == 401
+    assert await status(service, new, "/v1/keys/1") == 200
+
+
+# Revoking and unbanning
+
+
+async def test_a_revoked_key_is_refused_at_once_and_stays_listed(
+    service: Service, admin: Admin
+) -> None:
+    old = (await admin.create())["token"]
+    new = (await admin.ask("POST", "/2/rotate", {"graceSeconds": 60})).json()["token"]
+    assert [await status(service, token) for token in (old, new)] == [200, 200]
+    answer = await admin.ask("DELETE", "/2")
+    assert (answer.status_code, answer.content) == (204, b"")
+    for token in (old, new):
+        answer = await service.request("GET", "/v1/pets", token)
+        assert_error(answer, 401, "invalid_api_key")
+    assert (await admin.show(2))["state"] == "revoked"
+
+
+async def test_revoking_again_changes_nothing(service: Service, admin: Admin) -> None:
+    await admin.create()
+    await admin.ask("DELETE", "/2")
+    before = await admin.snapshot()
+    service.clock.advance(60)
+    assert (await admin.ask("DELETE", "/2")).status_code == 204
+    assert await admin.snapshot() == before
+
+
+async def test_nothing_brings_a_revoked_key_back(service: Service, admin: Admin) -> None:
+    token = (await admin.create())["token"]
+    await admin.ask("DELETE", "/2")
+    changed = await admin.ask("PATCH", "/2", {"name": "new", "expiresAt": "2027-01-01T00:00:00Z"})
+    assert (changed.status_code, changed.json()["state"]) == (200, "revoked")
+    assert (await admin.ask("POST", "/2/unban")).status_code == 204
+    assert await status(service, token) == 401
+
+
+async def test_an_expired_key_says_so_and_can_be_given_another_end(
+    service: Service, admin: Admin
+) -> None:
+    token = (await admin.create(expiresAt="2026-12-01T12:00:01Z"))["token"]
+    service.clock.advance(1)
+    assert await status(service, token) == 401
+    assert (await admin.show(2))["state"] == "expired"
+    await admin.ask("PATCH", "/2", {"expiresAt": None})
+    assert (await admin.show(2))["state"] == "active"
+    assert await status(service, token) == 200
+
+
+async def test_a_ban_is_seen_and_lifted_at_once(service: Service, admin: Admin) -> None:
+    token = (await admin.create(plan="enterprise", perMinute=1))["token"]
+    assert [await status(service, token) for _ in range(2)] == [200, 429]
+    service.clock.advance(2)
+    assert_error(await service.request("GET", "/v1/pets", token), 429, "api_key_banned")
+    await service.limiter.save()
+    banned = await admin.show(2)
+    assert (banned["state"], banned["bannedUntil"]) == ("active", "2026-12-01T12:05:02Z")
+    service.clock.advance(60)
+    assert_error(await service.request("GET", "/v1/pets", token), 429, "api_key_banned")
+    answer = await admin.ask("POST", "/2/unban")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert (await admin.show(2))["bannedUntil"] is None
+    assert await status(service, token) == 200
+
+
+async def test_a_key_that_is_not_banned_can_be_unbanned(admin: Admin) -> None:
+    await admin.create()
+    before = await admin.show(2)
+    assert (await admin.ask("POST", "/2/unban")).status_code == 204
+    assert await admin.show(2) == before
+
+
+# Secrets
+
+
+async def test_no_token_is_in_the_log_or_the_database(
+    service: Service, admin: Admin, database: Path
+) -> None:
+    retry = {"Idempotency-Key": "once"}
+    created = await admin.ask("POST", "", {"name": "till 2"}, headers=retry)
+    again = await admin.ask("POST", "", {"name": "till 2"}, headers=retry)
+    assert again.json() == created.json()
+    retry = {"Idempotency-Key": "twice"}
+    rotated = await admin.ask("POST", "/2/rotate", {"graceSeconds": 60}, headers=retry)
+    tokens = [admin.token, created.json()["token"], rotated.json()["token"]]
+    for token in tokens:
+        await service.request("GET", "/v1/pets", token)
+        await service.request("GET", "/v1/pets", token, params={"key": token})
+        await service.request("GET", "/v1/pets", f"{token[:-1]}_")
+    await revoke(service.store, service.clock, 2)
+    await service.limiter.save()
+    stored = b"".join(file.read_bytes() for file in database.parent.glob("petstore.db*"))
+    assert b"till 2" in stored
+    for token in tokens:
+        secret = token.removeprefix("ps_live_")[:32].encode()
+        assert secret not in stored
+        assert secret not in service.log.getvalue()

@@ -1,0 +1,426 @@
+"""What a key that manages keys cannot do: give more than it has, or leave nobody to manage."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from petstore.clock import SECOND, rfc3339
+from petstore.domain.api_keys import DEFAULT_SCOPES, SCOPES
+from petstore.operations.api_keys import IssuedKey
+from petstore.storage.contract import Statement
+from support.error_body import assert_error
+from support.keys import change, revoke, rotate
+from support.service import Service, running_service
+from support.strategies import PATIENT
+
+pytestmark = pytest.mark.anyio
+
+ALL = frozenset(SCOPES)
+ADMIN = frozenset({"keys:admin", "pets:read"})
+HOUR = 3_600
+ENDS = "2026-12-01T13:00:00Z"
+
+
+@pytest.fixture
+async def service(database: Path) -> AsyncIterator[Service]:
+    """A service that would notice changes made elsewhere after a minute only."""
+    async with running_service(database, key_refresh_seconds=60) as service:
+        yield service
+
+
+@pytest.fixture
+async def giver(service: Service) -> IssuedKey:
+    """Key 1: a key that manages keys, of the plan pro, which may read pets and ends in an hour."""
+    return await service.issue("pro", scopes=ADMIN, expires_in=HOUR)
+
+
+async def events(service: Service) -> int:
+    """Return how many changes to keys were written down."""
+    ((count,),) = await service.store.read(Statement("SELECT count(*) FROM api_key_events"))
+    return int(count)
+
+
+async def assert_refused(
+    service: Service, method: str, path: str, token: str, body: Any = None
+) -> str:
+    """Check that a request is beyond the rights of its key, and that nothing came of it."""
+    before = await events(service)
+    answer = await service.request(method, f"/v1/keys{path}", token, json=body)
+    message = assert_error(answer, 403, "beyond_own_rights")
+    assert await events(service) == before
+    return message
+
+
+# Giving
+
+
+BEYOND: list[tuple[dict[str, Any], str]] = [
+    ({"scopes": ["pets:read", "orders:write"]}, "scopes"),
+    ({"scopes": ["pets:write"]}, "scopes"),
+    ({"plan": "business"}, "plan"),
+    ({"plan": "enterprise"}, "plan"),
+    ({"plan": "enterprise", "perMinute": 301, "perDay": 1}, "perMinute"),
+    ({"plan": "enterprise", "perMinute": 1, "perDay": 10_001}, "perDay"),
+    ({"plan": "enterprise", "perMinute": 1}, "plan"),
+    ({"expiresAt": "2026-12-01T13:00:00.001Z"}, "expiresAt"),
+    ({"expiresAt": None}, "expiresAt"),
+]
+WITHIN: list[dict[str, Any]] = [
+    {"scopes": ["pets:read"]},
+    {"scopes": ["keys:admin", "pets:read"]},
+    {"plan": "pro"},
+    {"plan": "enterprise", "perMinute": 300, "perDay": 10_000},
+    {"expiresAt": ENDS},
+]
+LEAST = {"name": "till", "scopes": ["pets:read"], "expiresAt": ENDS}
+
+
+@pytest.mark.parametrize(("wanted", "field"), BEYOND)
+async def test_no_key_creates_one_with_more_than_it_has(
+    service: Service, giver: IssuedKey, wanted: dict[str, Any], field: str
+) -> None:
+    message = await assert_refused(service, "POST", "", giver.token, LEAST | wanted)
+    assert message.startswith(f"{field}: your key cannot give ")
+    assert len((await service.request("GET", "/v1/keys", giver.token)).json()) == 1
+
+
+async def test_the_default_scopes_and_life_are_given_by_those_alone_who_have_them(
+    service: Service, giver: IssuedKey
+) -> None:
+    message = await assert_refused(service, "POST", "", giver.token, {"name": "till"})
+    assert message == (
+        "scopes: your key cannot give orders:read, orders:write, pets:write, which it has not"
+        " itself"
+    )
+    body = {"name": "till", "scopes": ["pets:read"]}
+    message = await assert_refused(service, "POST", "", giver.token, body)
+    assert message.startswith("expiresAt: ")
+
+
+@pytest.mark.parametrize(("wanted", "field"), BEYOND)
+async def test_no_key_changes_one_to_have_more_than_itself(
+    service: Service, giver: IssuedKey, wanted: dict[str, Any], field: str
+) -> None:
+    await service.issue("free", scopes=frozenset({"pets:read"}), expires_in=60)
+    message = await assert_refused(service, "PATCH", "/2", giver.token, wanted)
+    assert message.startswith(f"{field}: your key cannot give ")
+
+
+@pytest.mark.parametrize(("wanted", "field"), BEYOND)
+async def test_no_key_gives_itself_more(
+    service: Service, giver: IssuedKey, wanted: dict[str, Any], field: str
+) -> None:
+    await service.issue(scopes=ALL)  # so that it is not the last one
+    message = await assert_refused(service, "PATCH", "/1", giver.token, wanted)
+    assert message.startswith(f"{field}: your key cannot give ")
+
+
+@pytest.mark.parametrize(
+    "larger",
+    [
+        {"plan": "pro", "scopes": frozenset({"pets:write"}), "expires_in": HOUR},
+        {"plan": "business", "scopes": ADMIN, "expires_in": HOUR},
+        {"plan": "pro", "scopes": ADMIN},
+    ],
+)
+async def test_no_key_gets_the_token_of_one_with_more(
+    service: Service, giver: IssuedKey, larger: dict[str, Any]
+) -> None:
+    other = await service.issue(**larger)
+    await assert_refused(service, "POST", "/2/rotate", giver.token)
+    assert (await service.request("GET", "/v1/usage", other.token)).status_code == 200
+
+
+@pytest.mark.parametrize("wanted", WITHIN)
+async def test_a_key_gives_what_it_has(
+    service: Service, giver: IssuedKey, wanted: dict[str, Any]
+) -> None:
+    created = await service.request("POST", "/v1/keys", giver.token, json=LEAST | wanted)
+    assert created.status_code == 201
+    least = await service.issue("free", scopes=frozenset({"pets:read"}), expires_in=60)
+    path = f"/v1/keys/{least.key.id}"
+    assert (await service.request("PATCH", path, giver.token, json=wanted)).status_code == 200
+    for key_id in (2, 3):
+        rotated = await service.request("POST", f"/v1/keys/{key_id}/rotate", giver.token)
+        assert rotated.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"name": "new"},
+        {"plan": "enterprise", "scopes": list(SCOPES), "expiresAt": None},
+        {"scopes": ["pets:write"]},
+        {"plan": "business"},
+        {"perMinute": 2_000},
+        {"expiresAt": "2027-12-01T12:00:00Z"},
+    ],
+)
+async def test_a_change_may_leave_a_key_what_it_had(
+    service: Service, giver: IssuedKey, wanted: dict[str, Any]
+) -> None:
+    await service.issue(scopes=ALL)
+    answer = await service.request("PATCH", "/v1/keys/2", giver.token, json=wanted)
+    assert answer.status_code == 200
+
+
+async def test_what_a_change_took_away_is_not_given_back(
+    service: Service, giver: IssuedKey
+) -> None:
+    await service.issue(scopes=ALL)
+    lowered = {"plan": "business", "scopes": ["pets:read"], "expiresAt": ENDS}
+    answer = await service.request("PATCH", "/v1/keys/2", giver.token, json=lowered)
+    assert answer.status_code == 200
+    for before in ({"plan": "enterprise"}, {"scopes": list(SCOPES)}, {"expiresAt": None}):
+        await assert_refused(service, "PATCH", "/2", giver.token, before)
+
+
+@pytest.mark.parametrize(("method", "rest"), [("DELETE", ""), ("POST", "/unban")])
+async def test_a_key_with_more_can_be_revoked_and_unbanned(
+    service: Service, giver: IssuedKey, method: str, rest: str
+) -> None:
+    await service.issue(scopes=ALL)
+    answer = await service.request(method, f"/v1/keys/2{rest}", giver.token)
+    assert answer.status_code == 204
+
+
+plans = st.sampled_from(["free", "pro", "business"]).map(lambda plan: {"plan": plan})
+limits = st.none() | st.integers(1, 1_200)
+own_limits = st.fixed_dictionaries(
+    {
+        "plan": st.just("enterprise"),
+        "perMinute": limits,
+        "perDay": limits.map(lambda n: n and 9 * n),
+    }
+)
+scopes = st.sets(st.sampled_from(SCOPES), min_size=1).map(sorted)
+ends = st.none() | st.sampled_from([60, HOUR - 1, HOUR, HOUR + 1])
+rights = st.tuples(plans | own_limits, scopes, ends)
+
+
+def body_of(service: Service, wanted: tuple[dict[str, Any], list[str], int | None]) -> Any:
+    plan, scopes, ends_in = wanted
+    end = None if ends_in is None else rfc3339(service.clock() + ends_in * SECOND)
+    return {"scopes": scopes, "expiresAt": end, **plan}
+
+
+def no_more(key: dict[str, Any], own: dict[str, Any]) -> bool:
+    """Tell whether a key as the interface shows it has nothing beyond another."""
+    return (
+        set(key["scopes"]) <= set(own["scopes"])
+        and all(
+            own[limit] is None or (key[limit] is not None and key[limit] <= own[limit])
+            for limit in ("perMinute", "perDay")
+        )
+        and (own["expiresAt"] is None or (key["expiresAt"] or "never") <= own["expiresAt"])
+    )
+
+
+@settings(PATIENT, max_examples=15)
+@given(st.lists(st.tuples(st.booleans(), rights), min_size=1, max_size=8))
+async def test_whatever_is_tried_no_key_comes_to_more_than_the_first(
+    tmp_path_factory: pytest.TempPathFactory,
+    attempts: list[tuple[bool, tuple[dict[str, Any], list[str], int | None]]],
+) -> None:
+    """Whoever has one token tries to get others, each by the one it got last."""
+    async with running_service(tmp_path_factory.mktemp("rights") / "petstore.db") as service:
+        first = await service.issue("pro", scopes=ADMIN, expires_in=HOUR)
+        path = f"/v1/keys/{first.key.id}"
+        own = (await service.request("GET", path, first.token)).json()
+        token = first.token
+        for is_new, wanted in attempts:
+            body = body_of(service, wanted)
+            if is_new:
+                answer = await service.request(
+                    "POST", "/v1/keys", token, json={"name": "x", **body}
+                )
+                if answer.status_code == 201 and "keys:admin" in answer.json()["scopes"]:
+                    token = answer.json()["token"]
+            else:
+                await service.request("PATCH", path, token, json=body)
+        keys = (await service.request("GET", "/v1/keys?limit=100", token)).json()
+        assert all(no_more(key, own) for key in keys)
+
+
+# The last key that manages keys
+
+
+NO_LONGER = [("DELETE", None), ("PATCH", {"scopes": ["pets:read"]})]
+
+
+@pytest.mark.parametrize(("method", "body"), NO_LONGER)
+@pytest.mark.parametrize("others", ["none", "expired", "revoked", "staging", "without the scope"])
+async def test_the_last_key_that_manages_keys_stays(
+    service: Service, method: str, body: Any, others: str
+) -> None:
+    last = await service.issue(scopes=ALL)
+    if others == "expired":
+        await service.issue(scopes=ALL, expires_in=1)
+        service.clock.advance(1)
+    elif others == "revoked":
+        await service.issue(scopes=ALL)
+        await revoke(service.store, service.clock, 2)
+    elif others == "staging":
+        await service.issue(scopes=ALL, environment="staging")
+    elif others == "without the scope":
+        await service.issue(scopes=frozenset(DEFAULT_SCOPES))
+    before = await events(service)
+    answer = await service.request(method, "/v1/keys/1", last.token, json=body)
+    message = assert_error(answer, 409, "last_admin_key")
+    assert message.startswith("key 1 is the last that can administer keys")
+    assert await events(service) == before
+    assert (await service.request("GET", "/v1/keys", last.token)).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "body"), NO_LONGER)
+async def test_a_key_that_manages_keys_may_go_while_another_stays(
+    service: Service, method: str, body: Any
+) -> None:
+    first, second = await service.issue(scopes=ALL), await service.issue(scopes=ALL)
+    answer = await service.request(method, "/v1/keys/1", second.token, json=body)
+    assert answer.is_success
+    assert not (await service.request("GET", "/v1/keys", first.token)).is_success
+    answer = await service.request(method, "/v1/keys/2", second.token, json=body)
+    assert_error(answer, 409, "last_admin_key")
+
+
+@pytest.mark.parametrize("end", ["expired", "revoked"])
+@pytest.mark.parametrize(("method", "body"), NO_LONGER)
+async def test_a_key_that_has_ended_is_not_the_last(
+    service: Service, method: str, body: Any, end: str
+) -> None:
+    last = await service.issue(scopes=ALL)
+    await service.issue(scopes=ALL, expires_in=1)
+    service.clock.advance(1)
+    if end == "revoked":
+        await revoke(service.store, service.clock, 2)
+    answer = await service.request(method, "/v1/keys/2", last.token, json=body)
+    assert answer.is_success
+
+
+async def test_the_last_key_that_manages_keys_can_be_changed_otherwise(service: Service) -> None:
+    last = await service.issue(scopes=ALL)
+    changes = {"name": "new", "plan": "pro", "scopes": ["keys:admin"]}
+    answer = await service.request("PATCH", "/v1/keys/1", last.token, json=changes)
+    assert answer.status_code == 200
+    assert answer.json()["scopes"] == ["keys:admin"]
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
+async def test_the_command_line_may_end_even_the_last(service: Service, method: str) -> None:
+    last = await service.issue(scopes=ALL)
+    if method == "DELETE":
+        await revoke(service.store, service.clock, last.key.id)
+    else:
+        scopes = frozenset({"pets:read"})
+        await change(service.store, service.clock, last.key.id, scopes=scopes)
+    ((left,),) = await service.store.read(
+        Statement(
+            "SELECT count(*) FROM api_keys WHERE revoked_at IS NULL AND scopes LIKE '%keys:admin%'"
+        )
+    )
+    assert left == 0
+
+
+async def test_the_command_line_may_give_everything(service: Service, giver: IssuedKey) -> None:
+    raised = await change(
+        service.store, service.clock, giver.key.id, plan="enterprise", scopes=ALL, expires_at=None
+    )
+    assert (raised.perMinute, raised.expiresAt) == (None, None)
+    assert (await rotate(service.store, service.clock, giver.key.id)).key == raised
+
+
+@pytest.mark.parametrize(("method", "body"), NO_LONGER)
+@pytest.mark.parametrize("count", [2, 5])
+async def test_of_keys_that_end_each_other_at_once_one_stays(
+    service: Service, method: str, body: Any, count: int
+) -> None:
+    keys = [await service.issue(scopes=ALL) for _ in range(count)]
+    for key in keys:  # all are in memory, so all get to the database
+        assert (await service.request("GET", "/v1/keys", key.token)).status_code == 200
+    answers = await asyncio.gather(
+        *(
+            service.request(method, f"/v1/keys/{key.key.id % count + 1}", key.token, json=body)
+            for key in keys
+        )
+    )
+    # Either it would have been the last, or it had been ended itself by then.
+    refused = [answer for answer in answers if not answer.is_success]
+    assert {(answer.status_code, answer.json()["code"]) for answer in refused} <= {
+        (409, "last_admin_key"),
+        (403, "missing_scope"),
+    }
+    managing = [
+        key for key in keys if (await service.request("GET", "/v1/keys", key.token)).is_success
+    ]
+    assert len(managing) >= 1
+
+
+@pytest.mark.parametrize("ends", ["2026-12-01T12:00:01Z", "2099-01-01T00:00:00Z"])
+async def test_the_last_key_that_manages_keys_is_not_made_to_end(
+    service: Service, ends: str
+) -> None:
+    last = await service.issue(scopes=ALL)
+    answer = await service.request("PATCH", "/v1/keys/1", last.token, json={"expiresAt": ends})
+    assert_error(answer, 409, "last_admin_key")
+    assert (await service.request("GET", "/v1/keys/1", last.token)).json()["expiresAt"] is None
+
+
+async def test_the_last_key_that_manages_keys_may_be_made_to_end_later(service: Service) -> None:
+    last = await service.issue(scopes=ALL, expires_in=HOUR)
+    body = {"expiresAt": ENDS, "name": "still here"}
+    answer = await service.request("PATCH", "/v1/keys/1", last.token, json=body)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("lost", ["revoked", "without the scope"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "", {"name": "left behind"}),
+        ("POST", "/2/rotate", None),
+        ("PATCH", "/2", {"name": "changed"}),
+        ("DELETE", "/2", None),
+    ],
+)
+async def test_a_key_that_has_just_lost_its_power_does_nothing_with_it(
+    service: Service, lost: str, method: str, path: str, body: Any
+) -> None:
+    giver, other = await service.issue(scopes=ALL), await service.issue(scopes=ALL)
+    # It is in memory, where a change by the command line shows a moment later only.
+    assert (await service.request("GET", "/v1/keys", giver.token)).status_code == 200
+    if lost == "revoked":
+        await revoke(service.store, service.clock, giver.key.id)
+    else:
+        await change(service.store, service.clock, giver.key.id, scopes=frozenset({"pets:read"}))
+    before = await events(service)
+    answer = await service.request(method, f"/v1/keys{path}", giver.token, json=body)
+    assert_error(answer, 403, "missing_scope")
+    assert await events(service) == before
+    assert (await service.request("GET", "/v1/keys", other.token)).status_code == 200
+
+
+async def test_a_key_that_has_ended_is_not_brought_back_beyond_the_rights_of_who_does_it(
+    service: Service, giver: IssuedKey
+) -> None:
+    ended = await service.issue(scopes=ALL, expires_in=1)
+    service.clock.advance(1)
+    path = f"/{ended.key.id}"
+    await assert_refused(service, "PATCH", path, giver.token, {"expiresAt": ENDS})
+    named = await service.request("PATCH", f"/v1/keys{path}", giver.token, json={"name": "old"})
+    assert named.json()["state"] == "expired"
+
+
+async def test_a_key_that_has_ended_is_brought_back_by_who_has_as_much(
+    service: Service, giver: IssuedKey
+) -> None:
+    ended = await service.issue("pro", scopes=ADMIN, expires_in=1)
+    service.clock.advance(1)
+    path = f"/v1/keys/{ended.key.id}"
+    answer = await service.request("PATCH", path, giver.token, json={"expiresAt": ENDS})
+    assert answer.json()["state"] == "active"

@@ -1,0 +1,176 @@
+"""``petstore keys history``: who did what to a key, and when."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from support.command import Command
+from support.process import petstore
+
+ADA = {"LOGNAME": "ada"}
+
+
+def seconds_ago(moment: str) -> float:
+    return (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
+
+
+def history(command: Command, key_id: int = 1) -> list[dict[str, Any]]:
+    """Return what ``keys history --json`` says of a key, without ids and times."""
+    events: list[dict[str, Any]] = json.loads(
+        command.succeed("keys", "history", str(key_id), "--json")
+    )
+    for event in events:
+        assert 0 <= seconds_ago(event.pop("at")) < 60
+    ids = [event.pop("id") for event in events]
+    assert ids == sorted(set(ids))
+    return events
+
+
+@pytest.mark.parametrize("key_id", ["abc", "0", "1.0", "9223372036854775808", ""])
+def test_an_id_that_can_be_none_is_refused(command: Command, key_id: str) -> None:
+    words = command.fail("keys", "history", key_id, status=2)
+    assert words.startswith("Invalid value for 'ID'")
+
+
+def test_a_key_that_is_not_there_is_said_to_be_missing(command: Command) -> None:
+    command.make_store()
+    assert command.fail("keys", "history", "7", status=1) == "there is no key 7"
+
+
+def test_a_store_that_is_not_there_is_not_made_by_mistake(command: Command) -> None:
+    assert command.fail("keys", "history", "1", status=1).startswith("there is no store at ")
+    assert not command.database.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("keys", "change", "1", "--per-minute", "5"),
+        ("keys", "change", "1", "--plan", "gold"),
+        ("keys", "rotate", "1", "--grace", "soon"),
+        ("keys", "create", "--name", "other", "--plan", "pro", "--per-day", "5"),
+    ],
+)
+def test_a_command_that_fails_leaves_no_trace(command: Command, arguments: tuple[str, ...]) -> None:
+    command.create_key(plan="free")
+    before = history(command)
+    assert command(*arguments).exit_code in (1, 2)
+    assert history(command) == before
+    assert command.fail("keys", "history", "2", status=1) == "there is no key 2"
+
+
+def test_every_command_is_written_down_with_who_gave_it(command: Command) -> None:
+    new = ("--name", "app", "--plan", "enterprise", "--per-minute", "5", "--scope", "pets:read")
+    for arguments in (
+        ("create", *new),
+        ("change", "1", "--name", "other", "--per-minute", "unlimited", "--scope", "keys:admin"),
+        ("rotate", "1"),
+        ("unban", "1"),
+        ("revoke", "1"),
+        ("revoke", "1"),
+    ):
+        command.succeed("keys", *arguments, **ADA)
+    created, changed, rotated, unbanned, revoked = history(command)
+    by = "command line (ada)"
+    assert created == {
+        "by": by,
+        "action": "created",
+        "changes": {
+            "name": {"before": None, "after": "app"},
+            "plan": {"before": None, "after": "enterprise"},
+            "perMinute": {"before": None, "after": 5},
+            "scopes": {"before": None, "after": ["pets:read"]},
+        },
+    }
+    assert changed == {
+        "by": by,
+        "action": "changed",
+        "changes": {
+            "name": {"before": "app", "after": "other"},
+            "perMinute": {"before": 5, "after": None},
+            "scopes": {"before": ["pets:read"], "after": ["keys:admin"]},
+        },
+    }
+    assert rotated == {"by": by, "action": "rotated", "changes": {}}
+    assert unbanned == {"by": by, "action": "unbanned", "changes": {}}
+    at = revoked["changes"]["revokedAt"].pop("after")
+    assert revoked == {"by": by, "action": "revoked", "changes": {"revokedAt": {"before": None}}}
+    assert 0 <= seconds_ago(at) < 60
+
+
+def test_a_history_is_a_table_with_a_line_for_each_change(command: Command) -> None:
+    command.succeed("keys", "create", "--name", "my app", "--plan", "free", **ADA)
+    command.succeed("keys", "change", "1", "--plan", "pro", "--scope", "pets:read", **ADA)
+    command.succeed("keys", "rotate", "1", **ADA)
+    events = json.loads(command.succeed("keys", "history", "1", "--json"))
+    times = [event["at"].replace("T", " ").removesuffix("Z") for event in events]
+    header, *lines = command.succeed("keys", "history", "1").splitlines()
+    assert header.split() == ["at", "(UTC)", "by", "action", "changes"]
+    by, scopes = "command line (ada)", "orders:read orders:write pets:read pets:write"
+    assert [" ".join(line.split()) for line in lines] == [
+        f"{times[0]} {by} created name: - -> my app; plan: - -> free; scopes: - -> {scopes}",
+        f"{times[1]} {by} changed plan: free -> pro; scopes: {scopes} -> pets:read",
+        f"{times[2]} {by} rotated",
+    ]
+
+
+def test_who_has_no_name_is_the_command_line(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def nobody(_: int) -> None:
+        msg = "getpwuid(): uid not found"
+        raise KeyError(msg)
+
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    command.create_key()
+    assert history(command)[0]["by"] == "command line"
+
+
+def test_no_token_is_in_a_history(command: Command) -> None:
+    tokens = [command.create_key(), command.succeed("keys", "rotate", "1").strip()]
+    for form in ((), ("--json",)):
+        told = command.succeed("keys", "history", "1", *form)
+        assert not any(token.removeprefix("ps_live_") in told for token in tokens)
+
+
+def test_the_command_itself_tells_who_is_logged_in(command: Command) -> None:
+    database = f"sqlite:///{command.database}"
+    new = ("keys", "create", "--name", "app", "--plan", "free", "--database", database)
+    folder = command.database.parent
+    assert petstore(*new, cwd=folder, env={"LOGNAME": "grace"}).returncode == 0
+    told = petstore("keys", "history", "1", "--database", database, cwd=folder)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert " command line (grace)  created " in told.stdout
+
+
+def test_of_a_key_from_before_changes_were_written_down_nothing_is_known(command: Command) -> None:
+    command.create_key()
+    store = apsw.Connection(str(command.database))
+    store.execute("DELETE FROM api_key_events")
+    store.close()
+    result = command("keys", "history", "1")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "Nothing is known of what was done to key 1.\n"
+    assert history(command) == []
+
+
+def test_a_user_whose_name_is_no_text_is_written_down_as_well_as_it_goes(
+    command: Command, tmp_path: Path
+) -> None:
+    command.make_store()
+    created = petstore(
+        *("keys", "create", "--name", "app", "--plan", "free"),
+        *("--database", f"sqlite:///{command.database}"),
+        cwd=tmp_path,
+        env={"LOGNAME": os.fsdecode(b"\xff")},
+    )
+    assert created.returncode == 0, created.stderr
+    assert [event["by"] for event in history(command)] == ["command line (\ufffd)"]

@@ -1,0 +1,143 @@
+"""What a key may give to another: nothing that it has not itself."""
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from petstore.domain.api_keys import SCOPES, ApiKey
+from petstore.domain.rights import check_rights
+from petstore.errors import BeyondOwnRights
+
+PRO = ApiKey(
+    id=1,
+    name="pro",
+    plan="pro",
+    per_minute=None,
+    per_day=None,
+    scopes=frozenset({"keys:admin", "pets:read"}),
+    environment="production",
+    created_at=0,
+    expires_at=1_000,
+    revoked_at=None,
+    pardoned_at=None,
+)
+
+own_limits = st.none() | st.sampled_from([1, 59, 60, 61, 300, 999, 1_000, 1_001, 100_000, 100_001])
+plans_and_limits = st.sampled_from(["free", "pro", "business"]).map(
+    lambda plan: (plan, None, None)
+) | st.tuples(st.just("enterprise"), own_limits, own_limits)
+ends = st.none() | st.integers(1, 3)
+
+
+@st.composite
+def keys(draw: st.DrawFn) -> ApiKey:
+    plan, per_minute, per_day = draw(plans_and_limits)
+    scopes = draw(st.frozensets(st.sampled_from(SCOPES)))
+    return replace(
+        PRO,
+        plan=plan,
+        per_minute=per_minute,
+        per_day=per_day,
+        scopes=scopes,
+        expires_at=draw(ends),
+    )
+
+
+def may_give(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> bool:
+    try:
+        check_rights(giver, key, before)
+    except BeyondOwnRights:
+        return False
+    return True
+
+
+def end(key: ApiKey) -> float:
+    return float("inf") if key.expires_at is None else key.expires_at
+
+
+def has_no_more(key: ApiKey, other: ApiKey) -> bool:
+    """Tell whether ``key`` can do nothing that ``other`` cannot."""
+    return (
+        key.scopes <= other.scopes
+        and key.limits.per_minute <= other.limits.per_minute
+        and key.limits.per_day <= other.limits.per_day
+        and end(key) <= end(other)
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "refusal"),
+    [
+        (
+            {"scopes": frozenset({"pets:write", "orders:read", "pets:read"})},
+            "scopes: your key cannot give orders:read, pets:write, which it has not itself",
+        ),
+        (
+            {"plan": "business"},
+            "plan: your key cannot give a higher perMinute than its own, 300",
+        ),
+        (
+            {"plan": "enterprise", "per_minute": 300},
+            "plan: your key cannot give a higher perDay than its own, 10000",
+        ),
+        (
+            {"plan": "enterprise", "per_minute": 301, "per_day": 1},
+            "perMinute: your key cannot give a higher perMinute than its own, 300",
+        ),
+        ({"expires_at": None}, "expiresAt: your key cannot give a longer life than its own"),
+        ({"expires_at": 1_001}, "expiresAt: your key cannot give a longer life than its own"),
+    ],
+)
+def test_what_a_key_has_not_itself_is_refused_by_its_name(
+    wanted: dict[str, Any], refusal: str
+) -> None:
+    with pytest.raises(BeyondOwnRights) as refused:
+        check_rights(PRO, replace(PRO, **wanted))
+    assert refused.value.message == refusal
+
+
+@given(giver=keys(), key=keys())
+def test_a_new_key_has_no_more_than_its_giver(giver: ApiKey, key: ApiKey) -> None:
+    assert may_give(giver, key) == has_no_more(key, giver)
+
+
+@given(first=keys(), second=keys(), third=keys())
+def test_no_chain_of_keys_gives_more_than_the_first_has(
+    first: ApiKey, second: ApiKey, third: ApiKey
+) -> None:
+    assume(may_give(first, second) and may_give(second, third))
+    assert may_give(first, third)
+
+
+@given(key=keys())
+def test_a_key_may_give_all_that_it_has(key: ApiKey) -> None:
+    check_rights(key, key)
+
+
+@given(giver=keys(), key=keys())
+def test_a_change_may_keep_whatever_a_key_had(giver: ApiKey, key: ApiKey) -> None:
+    check_rights(giver, key, key)
+    check_rights(giver, replace(key, name="new"), key)
+
+
+@given(giver=keys(), key=keys(), scopes=st.frozensets(st.sampled_from(SCOPES)))
+def test_a_change_may_take_away_whatever_a_key_had(
+    giver: ApiKey, key: ApiKey, scopes: frozenset[Any]
+) -> None:
+    check_rights(giver, replace(key, scopes=key.scopes & scopes), key)
+
+
+@given(giver=keys(), key=keys(), before=keys())
+def test_a_changed_key_has_nothing_that_neither_it_nor_its_giver_had(
+    giver: ApiKey, key: ApiKey, before: ApiKey
+) -> None:
+    allowed = (
+        key.scopes <= giver.scopes | before.scopes
+        and key.limits.per_minute <= max(giver.limits.per_minute, before.limits.per_minute)
+        and key.limits.per_day <= max(giver.limits.per_day, before.limits.per_day)
+        and end(key) <= max(end(giver), end(before))
+    )
+    assert may_give(giver, key, before) == allowed
