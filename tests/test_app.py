@@ -14,9 +14,9 @@ import pytest
 from petstore.api.application import Application
 from petstore.app import is_for_person, serve_settings, sqlite_store
 from petstore.errors import Unavailable
-from petstore.operations.api_keys import revoke_key
 from petstore.settings import SettingError, Settings
 from support.bare_app import bare_app
+from support.keys import revoke
 from support.patience import eventually
 from support.service import running_service
 
@@ -114,7 +114,7 @@ async def test_background_work_survives_a_fault_it_does_not_expect(
         other.execute("ALTER TABLE mislaid RENAME TO api_key_revision")
         other.close()
         assert (await service.request("GET", "/v1/usage", key.token)).status_code == 200
-        await revoke_key(service.store, key.key.id, service.clock)
+        await revoke(service.store, service.clock, key.key.id)
         await service.status_becomes(key.token, 401)
 
 

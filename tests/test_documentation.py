@@ -34,13 +34,15 @@ def test_the_page_of_errors_has_every_code_with_its_status_and_no_other() -> Non
 def test_the_readme_lists_every_setting_with_its_variable_and_default() -> None:
     readme = (ROOT / "README.md").read_text()
     listed = re.findall(
-        r"^\| `--([a-z-]+)` \| `(PETSTORE_[A-Z_]+)` \| (?:`(.*?)`|none) \|", readme, re.MULTILINE
+        r"^\| `--([a-z-]+)` \| `(PETSTORE_[A-Z_]+)` \| (?:`(.*?)`|none|off) \|",
+        readme,
+        re.MULTILINE,
     )
     expected = [
         (
             field.name.replace("_", "-"),
             f"PETSTORE_{field.name.upper()}",
-            "" if field.default == () else str(field.default),
+            "" if field.default in ((), False) else str(field.default),
         )
         for field in fields(Settings)
     ]

@@ -85,7 +85,10 @@ def test_every_package_has_its_rule() -> None:
 
 @pytest.mark.parametrize(
     ("library", "packages"),
-    [("apsw", OPENERS), ("granian", ("petstore.cli",)), ("click", ("petstore.cli",))],
+    [
+        ("apsw", OPENERS),
+        *((library, ("petstore.cli",)) for library in ("granian", "click", "rich", "urllib3")),
+    ],
 )
 def test_a_library_stays_behind_its_adapter(library: str, packages: tuple[str, ...]) -> None:
     users = [module for module in MODULES if any(is_in(name, library) for name in imports(module))]

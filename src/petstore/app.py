@@ -17,7 +17,9 @@ from petstore.api.table import BASE, OPERATIONS
 from petstore.chores import Chore, attempt, background
 from petstore.clock import SECOND, Clock, system_clock
 from petstore.logs import RequestLog, configure_logging, standard_error
-from petstore.operations.api_keys import KeyRing
+from petstore.operations.key_ring import KeyRing
+from petstore.operations.reservations import Reservations
+from petstore.operations.safe_retries import SafeRetries
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
@@ -27,6 +29,8 @@ from petstore.storage.rate_limits import StoredRateLimits
 from petstore.storage.sqlite import SqliteStore
 
 _LATE_BODIES_SECONDS = 0.1
+_LAPSES_SECONDS = 1
+_FORGET_SECONDS = 60
 _LOG = logging.getLogger(__name__)
 
 
@@ -45,7 +49,17 @@ def create_app(
     clock: Clock = system_clock,
 ) -> Application:
     """Put the service together of its parts."""
-    keys = KeyRing(store, clock, settings.environment)
+    services = Services(
+        store=store,
+        limiter=limiter,
+        clock=clock,
+        keys=KeyRing(store, clock, settings.environment),
+        answers=AnswerCache(store),
+        retries=SafeRetries(store, clock),
+        reservations=Reservations(store, clock),
+        reservation_minutes=settings.reservation_minutes,
+        strict_categories=settings.strict_categories,
+    )
     bodies = BodyReader(settings.body_bytes, settings.body_seconds)
 
     @asynccontextmanager
@@ -57,10 +71,20 @@ def create_app(
             log.close()
             raise
         save = Chore(limiter.save, settings.limits_save_seconds, "counts not saved")
-        refresh = Chore(keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
-        end_late = Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
+        lapse = Chore(
+            services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed"
+        )
+        chores = (
+            save,
+            lapse,
+            Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen"),
+            Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended"),
+            Chore(services.retries.forget, _FORGET_SECONDS, "kept answers not forgotten"),
+        )
         try:
-            async with background(save, refresh, end_late):
+            # What lapsed while nobody served is free before the first request.
+            await attempt(lapse)
+            async with background(*chores):
                 yield
         finally:
             await attempt(save)
@@ -72,8 +96,7 @@ def create_app(
         allowed_origins=settings.allowed_origin,
     )
     return Application(
-        services=Services(store, limiter, clock, AnswerCache(store)),
-        keys=keys,
+        services=services,
         routes=Routes(BASE, OPERATIONS),
         pages=_pages(store),
         bodies=bodies,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 Milliseconds: TypeAlias = int
@@ -14,16 +14,32 @@ SECOND: Milliseconds = 1000
 MINUTE: Milliseconds = 60 * SECOND
 DAY: Milliseconds = 24 * 60 * MINUTE
 
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
 
 def seconds_up(moment: Milliseconds) -> int:
     """Return whole seconds, rounded up: who waits so long never comes too early."""
     return -(-moment // SECOND)
 
 
+def utc(moment: Milliseconds) -> datetime:
+    """Return a moment as a date and time in UTC, exactly."""
+    return _EPOCH + timedelta(milliseconds=moment)
+
+
+def milliseconds(moment: datetime) -> Milliseconds:
+    """Return a date and time as a moment; a fraction of a millisecond is cut off."""
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def utc_second(moment: Milliseconds) -> datetime:
+    """Return a moment as a date and time in UTC, without the fraction of its second."""
+    return datetime.fromtimestamp(moment // SECOND, UTC)
+
+
 def rfc3339(moment: Milliseconds) -> str:
     """Return a moment as RFC 3339 has it, in UTC and to the second."""
-    text = datetime.fromtimestamp(moment / SECOND, UTC).isoformat(timespec="seconds")
-    return text.replace("+00:00", "Z")
+    return utc_second(moment).isoformat().replace("+00:00", "Z")
 
 
 def system_clock() -> Milliseconds:

@@ -31,7 +31,7 @@ class InvalidRequest(PetstoreError):
 
 
 class InvalidParameter(PetstoreError):
-    """A query parameter is not what the operation takes."""
+    """A query parameter or a header field is not what the operation takes."""
 
     status = 400
     code = "invalid_parameter"
@@ -49,6 +49,20 @@ class IncompleteBody(PetstoreError):
 
     status = 400
     code = "incomplete_body"
+
+
+class UnknownPet(PetstoreError):
+    """The body names an animal that is not there."""
+
+    status = 400
+    code = "unknown_pet"
+
+
+class UnknownCategory(PetstoreError):
+    """The body names a category that is not registered, and this store takes no other."""
+
+    status = 400
+    code = "unknown_category"
 
 
 class MissingKey(PetstoreError):
@@ -70,6 +84,13 @@ class MissingScope(PetstoreError):
 
     status = 403
     code = "missing_scope"
+
+
+class BeyondOwnRights(PetstoreError):
+    """The API key would give another more than it has itself."""
+
+    status = 403
+    code = "beyond_own_rights"
 
 
 class NotFound(PetstoreError):
@@ -100,11 +121,78 @@ class Conflict(PetstoreError):
     code = "conflict"
 
 
+class IllegalTransition(Conflict):
+    """The status that is wanted cannot follow the present one."""
+
+    code = "illegal_transition"
+
+
+class PetReserved(Conflict):
+    """An open order holds the animal, so its status stays and it cannot be deleted."""
+
+    code = "pet_reserved"
+
+
+class PetNotAvailable(Conflict):
+    """The animal cannot be ordered: it is not available."""
+
+    code = "pet_not_available"
+
+
+class OrderClosed(Conflict):
+    """The order is delivered or cancelled, and stays as it is."""
+
+    code = "order_closed"
+
+
+class CategoryNameTaken(Conflict):
+    """Another category has this name, or one that differs in case alone."""
+
+    code = "category_name_taken"
+
+
+class CategoryInUse(Conflict):
+    """Animals belong to the category, so it cannot be deleted."""
+
+    code = "category_in_use"
+
+
+class KeyEnded(Conflict):
+    """The API key in question is expired or revoked, and stays so."""
+
+    code = "api_key_ended"
+
+
+class LastAdminKey(Conflict):
+    """Without this API key there would be none left with the scope ``keys:admin``."""
+
+    code = "last_admin_key"
+
+
+class IdempotencyKeyInUse(Conflict):
+    """The first request with this Idempotency-Key is still under way."""
+
+    code = "idempotency_key_in_use"
+
+
+class AnswerSealed(Conflict):
+    """The answer holds a token, and only the token that asked for it may see it again."""
+
+    code = "answer_sealed"
+
+
 class Gone(PetstoreError):
     """The operation has passed its sunset (RFC 8594)."""
 
     status = 410
     code = "gone"
+
+
+class PreconditionFailed(PetstoreError):
+    """The resource is not in the version that ``If-Match`` names (RFC 9110 section 13.1.1)."""
+
+    status = 412
+    code = "precondition_failed"
 
 
 class ContentTooLarge(PetstoreError):
@@ -119,6 +207,13 @@ class UnsupportedMediaType(PetstoreError):
 
     status = 415
     code = "unsupported_media_type"
+
+
+class IdempotencyKeyReused(PetstoreError):
+    """This Idempotency-Key came before, with another request."""
+
+    status = 422
+    code = "idempotency_key_reused"
 
 
 class RateLimitExceeded(PetstoreError):

@@ -57,6 +57,16 @@ class Settings:
     allowed_origin: tuple[str, ...] = _setting(
         (), "An origin whose pages may call the service, or * for any. May be repeated."
     )
+    strict_categories: bool = _setting(
+        False,  # noqa: FBT003 - the default of a setting
+        "Take only animals of categories that are registered.",
+    )
+    reservation_minutes: int = _setting(
+        1440,
+        "How long a placed order holds its animal unless it is approved; 0 is for ever.",
+        least=0,
+        most=100 * 365 * 24 * 60,
+    )
     anonymous_per_minute: int = _setting(
         300, "Requests a minute from one address without a valid key.", least=1, most=2**31 - 2
     )

@@ -256,9 +256,9 @@ async def test_a_fault_leaves_one_traceback_in_the_log(
 async def test_a_fault_of_the_limits_still_carries_the_error_body(
     service: Service, database: Path
 ) -> None:
+    key = await service.issue()
     with apsw.Connection(str(database)) as connection:
         connection.execute("DROP TABLE rate_limits")
-    key = await service.issue()
     response = await service.request("GET", "/v1/pets", key.token)
     assert_error(response, 500, "internal_error")
     assert len(response.headers.get_list("X-RateLimit-Limit")) == 1

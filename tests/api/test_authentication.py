@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from petstore.domain.api_keys import new_token
-from petstore.operations.api_keys import ApiKeyChanges, change_key, revoke_key, rotate_key
 from support.error_body import assert_error
+from support.keys import change, revoke, rotate
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -104,14 +104,14 @@ async def test_an_expired_key_is_refused_from_the_very_millisecond(service: Serv
 async def test_a_revoked_key_is_refused_within_a_second(service: Service) -> None:
     key = await service.issue()
     assert (await service.request("GET", "/v1/pets", key.token)).status_code == 200
-    await revoke_key(service.store, key.key.id, service.clock)
+    await revoke(service.store, service.clock, key.key.id)
     await service.status_becomes(key.token, 401)
 
 
 async def test_a_rotated_token_is_refused_after_its_grace(service: Service) -> None:
     old = await service.issue()
     assert (await service.request("GET", "/v1/pets", old.token)).status_code == 200
-    new = await rotate_key(service.store, old.key.id, 60_000, service.clock)
+    new = await rotate(service.store, service.clock, old.key.id, 60_000)
     assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
     assert (await service.request("GET", "/v1/pets", old.token)).status_code == 200
     service.clock.advance(60)
@@ -146,8 +146,8 @@ async def test_usage_needs_no_scope(service: Service) -> None:
 async def test_a_scope_granted_later_counts(service: Service) -> None:
     key = await service.issue(scopes=frozenset({"pets:write"}))
     assert (await service.request("GET", "/v1/pets", key.token)).status_code == 403
-    changes = ApiKeyChanges(scopes=frozenset({"pets:read"}))
-    await change_key(service.store, key.key.id, changes)
+    scopes = frozenset({"pets:read"})
+    await change(service.store, service.clock, key.key.id, scopes=scopes)
     await service.status_becomes(key.token, 200, "/v1/pets")
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from petstore.clock import DAY, SECOND
 from petstore.domain.plans import PlanName
-from petstore.operations.api_keys import ApiKeyChanges, change_key, unban_key
 from support.error_body import assert_error
+from support.keys import change, unban
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -160,7 +160,7 @@ async def test_a_refused_request_costs_nothing_in_the_day(service: Service) -> N
 async def test_rotation_and_plan_changes_keep_the_usage(service: Service) -> None:
     key = await service.issue("free")
     await spend(service, key.token, 60)
-    await change_key(service.store, key.key.id, ApiKeyChanges(plan="pro"))
+    await change(service.store, service.clock, key.key.id, plan="pro")
     await service.status_becomes(key.token, 404)
     response = await service.request("GET", "/v1/pets", key.token)
     assert response.status_code == 200
@@ -314,7 +314,7 @@ async def test_an_unbanned_key_is_admitted_within_a_second(service: Service) -> 
     key = await service.issue(per_minute=1)
     await get_banned(service, key.token)
     service.clock.advance(MINUTE)
-    await unban_key(service.store, key.key.id, service.clock)
+    await unban(service.store, service.clock, key.key.id)
     await service.status_becomes(key.token, 404)
 
 

@@ -13,9 +13,15 @@ import msgspec
 import pytest
 from schemathesis.specs.openapi import definitions
 
+from petstore.api.api_keys import NewKey
+from petstore.api.idempotency import idempotency_key
+from petstore.api.messages import Request
 from petstore.api.openapi import document
 from petstore.api.table import BASE, OPERATIONS
+from petstore.domain.api_keys import SCOPES
 from petstore.domain.pets import NewPet
+from petstore.errors import InvalidParameter
+from support.bare_app import http_scope
 from support.service import Service, running_service
 from support.stores import locked
 
@@ -27,9 +33,11 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     for path in DOCUMENT["paths"].values()
     for operation in path.values()
 }
+ROWS = {row.id: row for row in OPERATIONS}
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 HTTPS_OWN_HEADERS = {"content-type", "content-length", "x-content-type-options", "connection"}
-BELLA = {"name": "Bella", "categoryId": 1}
+# In the store of ``furnish`` category 1 is that of all animals.
+BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 
 
 class Ask(NamedTuple):
@@ -45,10 +53,32 @@ class Ask(NamedTuple):
         return await service.request(self.method, self.path, token, **{**self.options, **options})
 
 
+ONE: dict[str, Any] = {"params": {"limit": 1}}
 REQUESTS = {
-    "listPets": Ask("GET", "/v1/pets", {"params": {"limit": 1}}),
+    "listPets": Ask("GET", "/v1/pets", ONE),
     "createPet": Ask("POST", "/v1/pets", {"json": BELLA}),
     "getPet": Ask("GET", "/v1/pets/1", {}),
+    "updatePet": Ask("PATCH", "/v1/pets/1", {"json": {"name": "Rex"}}),
+    "deletePet": Ask("DELETE", "/v1/pets/1", {}),
+    "listCategories": Ask("GET", "/v1/categories", ONE),
+    "createCategory": Ask("POST", "/v1/categories", {"json": {"name": "Birds"}}),
+    "getCategory": Ask("GET", "/v1/categories/2", {}),
+    "updateCategory": Ask("PATCH", "/v1/categories/2", {"json": {"description": "Small."}}),
+    "deleteCategory": Ask("DELETE", "/v1/categories/2", {}),
+    "listOrders": Ask("GET", "/v1/store/orders", ONE),
+    "placeOrder": Ask("POST", "/v1/store/orders", {"json": {"petId": 1}}),
+    "getOrder": Ask("GET", "/v1/store/orders/1", {}),
+    "updateOrder": Ask("PATCH", "/v1/store/orders/1", {"json": {"status": "approved"}}),
+    "cancelOrder": Ask("DELETE", "/v1/store/orders/1", {}),
+    "getInventory": Ask("GET", "/v1/store/inventory", {}),
+    "listKeys": Ask("GET", "/v1/keys", ONE),
+    "createKey": Ask("POST", "/v1/keys", {"json": {"name": "Till"}}),
+    "getKey": Ask("GET", "/v1/keys/2", {}),
+    "updateKey": Ask("PATCH", "/v1/keys/2", {"json": {"name": "Till 2"}}),
+    "revokeKey": Ask("DELETE", "/v1/keys/2", {}),
+    "rotateKey": Ask("POST", "/v1/keys/2/rotate", {"json": {"graceSeconds": 60}}),
+    "unbanKey": Ask("POST", "/v1/keys/2/unban", {}),
+    "listKeyHistory": Ask("GET", "/v1/keys/2/history", ONE),
     "getUsage": Ask("GET", "/v1/usage", {}),
 }
 
@@ -58,12 +88,29 @@ REQUESTS = {
 
 Way: TypeAlias = Callable[[Service, Ask], Awaitable[httpx.Response]]
 
+Change: TypeAlias = tuple[str, str, dict[str, Any]]
+"""Method, path and body."""
+
+
+async def furnish(service: Service) -> str:
+    """Put two and more of everything in the store; return the token of key 1, which may do all.
+
+    Animal 1 is free, orders 1 and 2 hold 2 and 3; no animal is of category 2.
+    """
+    token = (await service.issue(scopes=frozenset(SCOPES))).token
+    for name in ("Dogs", "Cats"):
+        await service.request("POST", "/v1/categories", token, json={"name": name})
+    for _ in range(3):
+        await service.request("POST", "/v1/pets", token, json=BELLA)
+    for pet_id in (2, 3):
+        await service.request("POST", "/v1/store/orders", token, json={"petId": pet_id})
+    await service.issue("free")
+    await service.request("PATCH", "/v1/keys/2", token, json={"name": "Till 1"})
+    return token
+
 
 async def as_it_should(service: Service, ask: Ask) -> httpx.Response:
-    token = (await service.issue()).token
-    for _ in range(2):
-        await service.request("POST", "/v1/pets", token, json=BELLA)
-    return await ask.send(service, token)
+    return await ask.send(service, await furnish(service))
 
 
 async def without_a_key(service: Service, ask: Ask) -> httpx.Response:
@@ -106,18 +153,15 @@ async def with_two_hosts(service: Service, ask: Ask) -> httpx.Response:
 
 
 async def at_a_fault(service: Service, ask: Ask) -> httpx.Response:
+    token = (await service.issue()).token
     with apsw.Connection(str(service.settings.sqlite_path)) as connection:
         connection.execute("DROP TABLE rate_limits")
-    return await ask.send(service, (await service.issue()).token)
+    return await ask.send(service, token)
 
 
 async def after_the_sunset(service: Service, ask: Ask) -> httpx.Response:
     service.clock.advance(5 * 365 * 86400)
     return await as_it_should(service, ask)
-
-
-async def for_an_animal_that_is_not_there(service: Service, ask: Ask) -> httpx.Response:
-    return await ask.send(service, (await service.issue()).token)
 
 
 async def while_the_database_is_locked(service: Service, ask: Ask) -> httpx.Response:
@@ -126,9 +170,95 @@ async def while_the_database_is_locked(service: Service, ask: Ask) -> httpx.Resp
         return await ask.send(service, token)
 
 
+async def where_nothing_is(service: Service, ask: Ask) -> httpx.Response:
+    token = await furnish(service)
+    path = ask.path.replace("/1", "/99").replace("/2", "/99")
+    return await ask._replace(path=path).send(service, token)
+
+
+async def with_a_version_known(service: Service, ask: Ask) -> httpx.Response:
+    token = await furnish(service)
+    tag = (await ask.send(service, token)).headers["ETag"]
+    return await ask.send(service, token, headers={"If-None-Match": tag})
+
+
+async def sent_again(service: Service, ask: Ask) -> httpx.Response:
+    token, key = await furnish(service), {"Idempotency-Key": "a"}
+    await ask.send(service, token, headers=key)
+    answer = await ask.send(service, token, headers=key)
+    assert answer.headers["Idempotent-Replayed"] == "true"
+    return answer
+
+
+async def sent_twice_at_once(service: Service, ask: Ask) -> httpx.Response:
+    token, key = await furnish(service), {"Idempotency-Key": "a"}
+    answers = await asyncio.gather(*(ask.send(service, token, headers=key) for _ in range(2)))
+    (refused,) = (answer for answer in answers if answer.is_error)
+    return refused
+
+
+async def with_the_key_of_another_request(service: Service, ask: Ask) -> httpx.Response:
+    token, key = await furnish(service), {"Idempotency-Key": "a"}
+    await service.request("POST", "/v1/categories", token, json={"name": "Fish"}, headers=key)
+    return await ask.send(service, token, headers=key)
+
+
+async def again_with_another_token(service: Service, ask: Ask) -> httpx.Response:
+    token, key = await furnish(service), {"Idempotency-Key": "a"}
+    await ask.send(service, token, headers=key)
+    rotate = Ask("POST", "/v1/keys/1/rotate", {"json": {"graceSeconds": 60}})
+    rotated = await rotate.send(service, token)
+    return await ask.send(service, rotated.json()["token"], headers=key)
+
+
+async def with_fewer_rights(service: Service, ask: Ask) -> httpx.Response:
+    await furnish(service)
+    token = (await service.issue("pro", scopes=frozenset({"keys:admin"}))).token
+    options = {} if "rotate" in ask.path else {"json": {"name": "Till", "plan": "business"}}
+    return await ask.send(service, token, **options)
+
+
+async def with_a_body_that_breaks_off(service: Service, ask: Ask) -> httpx.Response:
+    token = await furnish(service)
+    start, body = await service.call(
+        ask.method,
+        ask.path.encode(),
+        [
+            (b"host", b"x"),
+            (b"authorization", f"Bearer {token}".encode()),
+            (b"content-length", b"9"),
+        ],
+        {"type": "http.request", "body": b"{", "more_body": True},
+        {"type": "http.disconnect"},
+    )
+    return httpx.Response(start["status"], headers=start["headers"], content=body["body"])
+
+
 def with_options(**options: Any) -> Way:
     async def way(service: Service, ask: Ask) -> httpx.Response:
-        return await ask.send(service, (await service.issue()).token, **options)
+        return await ask.send(service, await furnish(service), **options)
+
+    return way
+
+
+def after(*others: Change, **options: Any) -> Way:
+    """Return the way on which ``others``, PATCH and DELETE, come first."""
+
+    async def way(service: Service, ask: Ask) -> httpx.Response:
+        token = await furnish(service)
+        for method, path, body in others:
+            answer = await service.request(method, path, token, json=body)
+            assert answer.is_success, answer.text
+        return await ask.send(service, token, **options)
+
+    return way
+
+
+def of(path: str, **options: Any) -> Way:
+    """Return the way of the same request to another resource."""
+
+    async def way(service: Service, ask: Ask) -> httpx.Response:
+        return await ask._replace(path=path).send(service, await furnish(service), **options)
 
     return way
 
@@ -139,52 +269,135 @@ async def never_ending() -> AsyncIterator[bytes]:
 
 
 async def with_a_body_that_never_ends(service: Service, ask: Ask) -> httpx.Response:
-    token = (await service.issue()).token
+    token = await furnish(service)
     return await service.request(ask.method, ask.path, token, content=never_ending())
 
 
 TEXT = {"Content-Type": "text/plain"}
-TOO_LONG = {**BELLA, "name": "B" * 65_536}
-WITH_EVERY_OPERATION: list[tuple[int | None, Way]] = [
-    (None, as_it_should),
-    (400, with_two_hosts),
-    (401, without_a_key),
-    (401, with_an_invalid_key),
-    (429, over_the_limit_of_the_address),
-    (500, at_a_fault),
+TOO_LONG = {"name": "B" * 65_536}
+OTHER_VERSION = {"If-Match": '"another"'}
+APPROVED: Change = ("PATCH", "/v1/store/orders/1", {"status": "approved"})
+DELIVERED: Change = ("PATCH", "/v1/store/orders/1", {"status": "delivered"})
+CANCELLED: Change = ("DELETE", "/v1/store/orders/1", {})
+SOLD: Change = ("PATCH", "/v1/pets/1", {"status": "sold"})
+REVOKED: Change = ("DELETE", "/v1/keys/2", {})
+
+Answer: TypeAlias = tuple[int, str | None, Way]
+"""A status, the code of an error, and how an operation comes to that."""
+
+WITH_EVERY_OPERATION: list[Answer] = [
+    (400, "invalid_request", with_two_hosts),
+    (401, "missing_api_key", without_a_key),
+    (401, "invalid_api_key", with_an_invalid_key),
+    (429, "rate_limit_exceeded", over_the_limit_of_the_address),
+    (500, "internal_error", at_a_fault),
 ]
-WITH_EVERY_SCOPE: list[tuple[int, Way]] = [
-    (403, without_a_scope),
-    (429, over_the_limit_of_the_key),
-    (429, while_banned),
+WITH_EVERY_SCOPE: list[Answer] = [
+    (403, "missing_scope", without_a_scope),
+    (429, "rate_limit_exceeded", over_the_limit_of_the_key),
+    (429, "api_key_banned", while_banned),
 ]
-WITH_ONE: list[tuple[str, int, Way]] = [
-    ("listPets", 400, with_options(params={"limit": 0})),
-    ("createPet", 400, with_options(json={"name": "Bella"})),
-    ("createPet", 408, with_a_body_that_never_ends),
-    ("createPet", 413, with_options(json=TOO_LONG)),
-    ("createPet", 415, with_options(headers=TEXT)),
-    ("createPet", 503, while_the_database_is_locked),
-    ("getPet", 404, for_an_animal_that_is_not_there),
-    ("getPet", 410, after_the_sunset),
+WITH_EVERY_BODY: list[Answer] = [
+    (400, "invalid_body", with_options(json=[])),
+    (400, "incomplete_body", with_a_body_that_breaks_off),
+    (408, "request_timeout", with_a_body_that_never_ends),
+    (413, "content_too_large", with_options(json=TOO_LONG)),
+    (415, "unsupported_media_type", with_options(headers=TEXT)),
 ]
+WITH_EVERY_QUERY: list[Answer] = [
+    (400, "invalid_parameter", with_options(params={"limit": 0})),
+]
+WITH_EVERY_ID: list[Answer] = [
+    (404, "not_found", where_nothing_is),
+]
+WITH_EVERY_POST: list[Answer] = [
+    (400, "invalid_parameter", with_options(headers={"Idempotency-Key": ""})),
+    (409, "idempotency_key_in_use", sent_twice_at_once),
+    (422, "idempotency_key_reused", with_the_key_of_another_request),
+]
+WITH_EVERY_VERSION_READ: list[Answer] = [
+    (304, None, with_a_version_known),
+]
+WITH_EVERY_VERSION_CHANGED: list[Answer] = [
+    (412, "precondition_failed", with_options(headers=OTHER_VERSION)),
+]
+WITH_ONE: dict[str, list[Answer]] = {
+    "createPet": [
+        (400, "unknown_category", with_options(json={**BELLA, "categoryId": 99})),
+        (503, "service_unavailable", while_the_database_is_locked),
+    ],
+    "getPet": [(410, "gone", after_the_sunset)],
+    "updatePet": [
+        (400, "unknown_category", with_options(json={"categoryId": 99})),
+        (409, "illegal_transition", after(SOLD, json={"status": "pending"})),
+        (409, "pet_reserved", of("/v1/pets/2", json={"status": "sold"})),
+    ],
+    "deletePet": [(409, "pet_reserved", of("/v1/pets/2"))],
+    "createCategory": [(409, "category_name_taken", with_options(json={"name": "DOGS"}))],
+    "updateCategory": [(409, "category_name_taken", with_options(json={"name": "DOGS"}))],
+    "deleteCategory": [(409, "category_in_use", of("/v1/categories/1"))],
+    "placeOrder": [
+        (400, "unknown_pet", with_options(json={"petId": 99})),
+        (409, "pet_not_available", with_options(json={"petId": 2})),
+    ],
+    "updateOrder": [
+        (409, "illegal_transition", with_options(json={"status": "delivered"})),
+        (409, "order_closed", after(CANCELLED, json={"shipDate": None})),
+    ],
+    "cancelOrder": [(409, "illegal_transition", after(APPROVED, DELIVERED))],
+    "createKey": [
+        (403, "beyond_own_rights", with_fewer_rights),
+        (409, "answer_sealed", again_with_another_token),
+    ],
+    "updateKey": [
+        (403, "beyond_own_rights", with_fewer_rights),
+        (409, "last_admin_key", of("/v1/keys/1", json={"scopes": ["pets:read"]})),
+    ],
+    "revokeKey": [(409, "last_admin_key", of("/v1/keys/1"))],
+    "rotateKey": [
+        (403, "beyond_own_rights", with_fewer_rights),
+        (409, "api_key_ended", after(REVOKED)),
+        (409, "answer_sealed", again_with_another_token),
+    ],
+}
 
 
-def answers() -> Iterator[tuple[str, int, Way]]:
-    """Tell of every operation what it can answer, and how it comes to that."""
-    for operation in OPERATIONS:
-        for status, way in WITH_EVERY_OPERATION:
-            yield operation.id, status or operation.success.status, way
-        if operation.scope is not None:
-            for status, way in WITH_EVERY_SCOPE:
-                yield operation.id, status, way
-    yield from WITH_ONE
+def answers_of(name: str) -> list[Answer]:
+    """Return all that an operation can answer, and how it comes to that."""
+    row = ROWS[name]
+    kinds: list[tuple[bool, list[Answer]]] = [
+        (True, [(row.success.status, None, as_it_should)]),
+        (True, WITH_EVERY_OPERATION),
+        (row.scope is not None, WITH_EVERY_SCOPE),
+        (row.body is not None, WITH_EVERY_BODY),
+        (row.query is not None, WITH_EVERY_QUERY),
+        (row.parameter is not None, WITH_EVERY_ID),
+        (row.method == "POST", [(row.success.status, None, sent_again), *WITH_EVERY_POST]),
+        (row.tagged and row.method == "GET", WITH_EVERY_VERSION_READ),
+        (row.tagged and row.method in ("PATCH", "DELETE"), WITH_EVERY_VERSION_CHANGED),
+        (True, WITH_ONE.get(name, [])),
+    ]
+    return [answer for holds, answers in kinds if holds for answer in answers]
+
+
+def codes_of(name: str, status: int) -> set[str | None]:
+    """Return the codes of errors that the document tells of; of what is no error, ``None``."""
+    described = DESCRIBED[name]["responses"][str(status)]
+    content = described.get("content", {}).get("application/json", {})
+    return set(content.get("examples", [None]))
 
 
 @pytest.fixture
 async def hasty(database: Path) -> AsyncIterator[Service]:
-    """A service that waits for nothing longer than a tenth of a second."""
-    async with running_service(database, body_seconds=0.1, database_seconds=0.5) as service:
+    """A strict service that has little patience."""
+    async with running_service(
+        database,
+        body_seconds=0.1,
+        database_seconds=0.5,
+        limits_save_seconds=60,  # or its own writing could stand in the way of ``locked``
+        anonymous_per_minute=2,
+        strict_categories=True,
+    ) as service:
         yield service
 
 
@@ -195,9 +408,14 @@ def check(schema: dict[str, Any], value: object) -> None:
     ).validate(value)
 
 
-def is_name(name: str) -> bool:
+def parameters(name: str, place: str) -> dict[str, dict[str, Any]]:
+    """Return the parameters of an operation that are in ``place``, by name."""
+    return {each["name"]: each for each in DESCRIBED[name]["parameters"] if each["in"] == place}
+
+
+def is_name(name: str, of: type[NewPet | NewKey]) -> bool:
     try:
-        msgspec.convert({**BELLA, "name": name}, NewPet)
+        msgspec.convert({**BELLA, "name": name}, of)
     except msgspec.ValidationError:
         return False
     return True
@@ -259,21 +477,20 @@ def test_only_getting_an_animal_is_deprecated() -> None:
 
 
 def test_a_limit_is_1_to_100_and_20_by_default() -> None:
-    (limit,) = (each for each in DESCRIBED["listPets"]["parameters"] if each["name"] == "limit")
-    assert limit["in"] == "query"
+    limit = parameters("listPets", "query")["limit"]
     assert limit["required"] is False
     assert limit["schema"] == {"type": "integer", "minimum": 1, "maximum": 100, "default": 20}
 
 
 def test_the_list_is_filtered_by_a_status() -> None:
-    (status,) = (each for each in DESCRIBED["listPets"]["parameters"] if each["name"] == "status")
+    status = parameters("listPets", "query")["status"]
     assert status["required"] is False
     assert status["schema"] == {"$ref": "#/components/schemas/PetStatus"}
 
 
 def test_an_animal_is_named_in_the_path_by_an_int64() -> None:
-    (pet_id,) = DESCRIBED["getPet"]["parameters"]
-    assert (pet_id["name"], pet_id["in"], pet_id["required"]) == ("petId", "path", True)
+    pet_id = parameters("getPet", "path")["petId"]
+    assert pet_id["required"] is True
     assert (pet_id["schema"]["type"], pet_id["schema"]["format"]) == ("integer", "int64")
 
 
@@ -321,13 +538,70 @@ def test_an_error_has_code_message_and_status() -> None:
     assert set(error["required"]) == set(types)
 
 
+@pytest.mark.parametrize("of", [NewPet, NewKey])
 @pytest.mark.parametrize("start", range(0, 0x11_0000, 0x1_1000))
-def test_the_document_and_the_service_agree_on_every_name_of_one_character(start: int) -> None:
-    is_documented = jsonschema_rs.Draft202012Validator(SCHEMAS["NewPet"]["properties"]["name"])
+def test_the_document_and_the_service_agree_on_every_name_of_one_character(
+    start: int, of: type[NewPet | NewKey]
+) -> None:
+    schema = SCHEMAS[of.__name__]["properties"]["name"]
+    is_documented = jsonschema_rs.Draft202012Validator(schema)
     for code in range(start, start + 0x1_1000):
         name = chr(code)
         if not 0xD800 <= code < 0xE000:
-            assert is_documented.is_valid(name) == is_name(name), hex(code)
+            assert is_documented.is_valid(name) == is_name(name, of), hex(code)
+
+
+# Headers of requests
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_the_headers_that_an_operation_looks_at_are_documented(name: str) -> None:
+    row = ROWS[name]
+    if row.method == "POST":
+        expected = {"Idempotency-Key"}
+    elif row.tagged:
+        expected = {"If-None-Match"} if row.method == "GET" else {"If-Match"}
+    else:
+        expected = set()
+    documented = parameters(name, "header")
+    assert set(documented) == expected
+    for header in documented.values():
+        assert header["required"] is False
+        assert header["schema"]["type"] == "string"
+        assert header["description"]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *(
+            "",
+            "a",
+            '"a"',
+            '"',
+            '""',
+            '"a',
+            'a"',
+            'a"b',
+            '"a"b"',
+            "a b",
+            '"a b"',
+            "a,b",
+            "\t",
+            "a\n",
+        ),
+        *("\x7f", "~", "ä", "\\", '"\\"', '"\\\\"', '"\\""', '"\\a"', '"a\n"', '"a"\n'),
+        *("x" * 255, "x" * 256, f'"{"x" * 255}"', f'"{"x" * 256}"', '"' + '\\"' * 255 + '"'),
+    ],
+)
+def test_the_document_and_the_service_agree_on_what_an_idempotency_key_is(field: str) -> None:
+    schema = parameters("createPet", "header")["Idempotency-Key"]["schema"]
+    request = Request(http_scope("POST", b"/", [(b"idempotency-key", field.encode("latin-1"))]))
+    try:
+        is_taken = bool(idempotency_key(request))
+    except InvalidParameter:
+        is_taken = False
+    assert jsonschema_rs.Draft202012Validator(schema).is_valid(field) == is_taken
 
 
 # Examples
@@ -339,7 +613,8 @@ def contents() -> Iterator[tuple[str, dict[str, Any]]]:
         if "requestBody" in operation:
             yield f"{name}-body", operation["requestBody"]["content"]["application/json"]
         for status, response in operation["responses"].items():
-            yield f"{name}-{status}", response["content"]["application/json"]
+            if "content" in response:
+                yield f"{name}-{status}", response["content"]["application/json"]
 
 
 @pytest.mark.parametrize(("place", "content"), list(contents()))
@@ -366,28 +641,82 @@ def test_the_examples_of_headers_and_parameters_fit_their_schemas(name: str) -> 
 # The document and the service
 
 
-@pytest.mark.parametrize(("operation", "status", "way"), list(answers()))
+@pytest.mark.parametrize(
+    ("name", "status", "code", "way"),
+    [(name, *answer) for name in DESCRIBED for answer in answers_of(name)],
+)
 async def test_what_an_operation_answers_is_documented(
-    hasty: Service, operation: str, status: int, way: Way
+    hasty: Service, name: str, status: int, code: str | None, way: Way
 ) -> None:
-    answer = await way(hasty, REQUESTS[operation])
+    answer = await way(hasty, REQUESTS[name])
     assert answer.status_code == status, answer.text
-    described = DESCRIBED[operation]["responses"][str(status)]
-    assert answer.headers["content-type"] in described["content"]
-    check(described["content"]["application/json"]["schema"], answer.json())
-    documented = {name.lower(): header["schema"] for name, header in described["headers"].items()}
+    described = DESCRIBED[name]["responses"][str(status)]
+    if "content" in described:
+        assert answer.headers["content-type"] in described["content"]
+        check(described["content"]["application/json"]["schema"], answer.json())
+    else:
+        assert answer.content == b""
+        assert "content-type" not in answer.headers
+    if code is not None:
+        assert answer.json()["code"] == code
+    assert code in codes_of(name, status)
+    # Of what is forbidden only a missing scope is a matter of the token.
+    optional = {"www-authenticate"} if code == "beyond_own_rights" else None
+    check_headers(described["headers"], answer, optional)
+
+
+def check_headers(
+    described: dict[str, Any], answer: httpx.Response, optional: set[str] | None = None
+) -> None:
+    """Check that ``answer`` has the headers described but for ``optional``, and no others."""
+    documented = {name.lower(): header["schema"] for name, header in described.items()}
     for name, value in answer.headers.items():
         if name not in HTTPS_OWN_HEADERS:
             is_number = documented[name]["type"] == "integer"
             check(documented[name], int(value) if is_number else value)
-    assert set(documented) <= set(answer.headers)
+    missing = set(documented) - set(answer.headers)
+    assert missing <= {"idempotent-replayed", *(optional or ())}
 
 
-@pytest.mark.parametrize("operation", DESCRIBED)
-def test_no_status_is_documented_that_an_operation_never_answers(operation: str) -> None:
-    given = {str(status) for name, status, _ in answers() if name == operation}
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("createCategory", with_options(json={"name": "DOGS"}, headers={"Idempotency-Key": "a"})),
+        ("placeOrder", with_options(json={"petId": 2}, headers={"Idempotency-Key": "a"})),
+        ("rotateKey", after(REVOKED, headers={"Idempotency-Key": "a"})),
+    ],
+)
+async def test_a_conflict_that_is_told_again_is_documented(
+    hasty: Service, name: str, way: Way
+) -> None:
+    ask = REQUESTS[name]
+    first = await way(hasty, ask)
+    token = first.request.headers["Authorization"].removeprefix("Bearer ")
+    content = {"content": first.request.content}
+    again = await ask._replace(options=content).send(hasty, token, headers={"Idempotency-Key": "a"})
+    assert again.status_code == 409
+    assert again.headers["Idempotent-Replayed"] == "true"
+    check_headers(DESCRIBED[name]["responses"]["409"]["headers"], again)
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_nothing_is_documented_that_an_operation_never_answers(name: str) -> None:
+    given = {(status, code) for status, code, _ in answers_of(name)}
     # That the database fails wherever it is needed is seen in test_database_failures.py.
-    assert set(DESCRIBED[operation]["responses"]) == given | {"503"}
+    given.add((503, "service_unavailable"))
+    documented = {
+        (int(status), code)
+        for status in DESCRIBED[name]["responses"]
+        for code in codes_of(name, int(status))
+    }
+    assert documented == given
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_links_lead_to_operations_and_their_parameters(name: str) -> None:
+    for response in DESCRIBED[name]["responses"].values():
+        for link in response.get("links", {}).values():
+            assert set(link["parameters"]) == set(parameters(link["operationId"], "path"))
 
 
 async def test_the_document_takes_no_key_and_costs_nothing(service: Service) -> None:

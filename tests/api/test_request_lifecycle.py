@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from petstore.operations.key_status import key_status
+from petstore.clock import utc_second
+from petstore.operations.key_status import get_key
 from support.bare_app import bare_app, http_scope
 from support.service import Service, running_service
 
@@ -62,8 +63,8 @@ async def test_asking_for_the_usage_is_a_use_of_the_key(service: Service) -> Non
     key = await service.issue("free")
     await service.request("GET", "/v1/usage", key.token)
     await service.limiter.save()
-    status = await key_status(service.store, key.key.id, service.clock)
-    assert status.used_at == service.clock()
+    seen = await get_key(service.store, key.key.id, None, service.clock)
+    assert seen.lastUsedAt == utc_second(service.clock())
 
 
 async def test_a_stop_can_end_the_lifespan_though_requests_are_under_way(database: Path) -> None:

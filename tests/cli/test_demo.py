@@ -51,6 +51,14 @@ def test_the_second_start_keeps_the_store_and_its_key(demo: Demo) -> None:
     assert len(answer.json()) == 100
 
 
+def test_the_sample_animals_belong_to_registered_categories(demo: Demo) -> None:
+    headers = {"Authorization": f"Bearer {demo.token}"}
+    categories = httpx.get(f"{demo.server.url}/v1/categories", headers=headers).json()
+    pets = httpx.get(f"{demo.server.url}/v1/pets?limit=100", headers=headers).json()
+    assert [category["name"] for category in categories[:2]] == ["Dogs", "Cats"]
+    assert {pet["categoryId"] for pet in pets} <= {category["id"] for category in categories}
+
+
 def test_the_file_of_the_demo_key_is_for_its_owner_alone(demo: Demo) -> None:
     assert demo.key_file.read_text() == demo.token + "\n"
     assert stat.S_IMODE(demo.key_file.stat().st_mode) == 0o600

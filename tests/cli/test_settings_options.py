@@ -24,6 +24,7 @@ OTHERS: dict[str, Any] = {
     "log_format": "text",
     "trusted_proxy": ("10.0.0.0/8",),
     "allowed_origin": ("https://shop.example",),
+    "strict_categories": True,
     **{name: least for name, least, _ in RANGES if least != getattr(Settings, name)},
     "workers": 2,
     "ban_innocent_seconds": 0.5,
@@ -36,6 +37,10 @@ def option(name: str) -> str:
 
 def variable(name: str) -> str:
     return f"PETSTORE_{name.upper()}"
+
+
+def as_option(name: str, value: Any) -> list[str]:
+    return [option(name)] if value is True else [option(name), as_text(value)]
 
 
 def as_text(value: Any) -> str:
@@ -110,7 +115,7 @@ def test_every_setting_is_in_the_help(command: Command, name: str) -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_setting_can_be_an_option(name: str) -> None:
-    changed = settings_of(option(name), as_text(OTHERS[name]))
+    changed = settings_of(*as_option(name, OTHERS[name]))
     assert asdict(changed) == {**asdict(Settings()), name: OTHERS[name]}
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from petstore.domain.decoding import decode_json, field_types, number_or_text
-from petstore.domain.pets import INT64_MAX, INT64_MIN, NewPet
+from petstore.domain.fields import INT64_MAX, INT64_MIN
+from petstore.domain.pets import NewPet
 from petstore.errors import InvalidBody
 from support.strategies import PATIENT, int64s, json_values, pet_like_values
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 
 from petstore.domain.decoding import decode_json
-from petstore.domain.pets import INT64_MAX, INT64_MIN, NewPet
+from petstore.domain.fields import INT64_MAX, INT64_MIN
+from petstore.domain.pets import NewPet
 from petstore.errors import InvalidBody
 from support.strategies import PATIENT, new_pets
 

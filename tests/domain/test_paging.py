@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.paging import CURSOR_PATTERN, decode_cursor, encode_cursor
-from petstore.domain.pets import INT64_MAX, INT64_MIN
 from support.strategies import PATIENT, int64s
 
 FIRST = encode_cursor(20)

@@ -1,19 +1,70 @@
 """The running service against its OpenAPI document, by requests that the document suggests."""
 
+import asyncio
 import os
 import subprocess
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 
+from petstore.clock import system_clock
+from petstore.domain.api_keys import SCOPES, digest, new_token
+from petstore.domain.categories import NewCategory
+from petstore.domain.orders import NewOrder
+from petstore.domain.pets import NewPet
+from petstore.operations.api_keys import create_key
+from petstore.operations.categories import create_category
+from petstore.operations.orders import place_order
+from petstore.storage.api_keys import insert_token
+from petstore.storage.contract import Statement, Unit
+from petstore.storage.pets import add_pet
+from support.keys import OPERATOR, new_api_key
 from support.process import ServerProcess
+from support.stores import open_store
 
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sysconfig.get_path("scripts")) / "schemathesis"
+MANY = 60
+
+
+def some_of_everything() -> Iterator[Unit[object]]:
+    """Return what makes the ids of schemathesis.toml be there, for every kind of resource."""
+    now = system_clock()
+    for number in range(1, MANY + 1):
+        yield create_category(NewCategory(f"Category {number}"))
+        yield create_key(new_api_key(), OPERATOR, now)
+        yield add_pet(NewPet(f"Free {number}", -number, "available"))
+    for number in range(1, MANY + 1):
+        yield add_pet(NewPet(f"Ordered {number}", -number, "available"))
+        yield place_order(NewOrder(MANY + number), now, 1440)
+
+
+def add_key_out_of_reach(token: str) -> Unit[None]:
+    """Add a key that may do everything. No path leads to an id below 0.
+
+    So what the requests do to keys is never done to the key they come with.
+    """
+    yield Statement(
+        "INSERT INTO api_keys (id, name, plan, scopes, environment, created_at)"
+        " VALUES (-1, 'schemathesis', 'enterprise', ?1, 'production', 0)",
+        (" ".join(SCOPES),),
+    )
+    yield insert_token(digest(token.encode("ascii")), -1)
+
+
+async def furnish(database: Path) -> str:
+    """Make a store with some of everything, and return the token of its key."""
+    token = new_token("production")
+    async with open_store(database) as store:
+        await asyncio.gather(*(store.write(unit) for unit in some_of_everything()))
+        await store.write(add_key_out_of_reach(token))
+    return token
 
 
 def test_the_service_does_what_its_document_says(tmp_path: Path) -> None:
     # Measuring what Schemathesis itself runs would take most of the time.
     uncovered = {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
+    token = asyncio.run(furnish(tmp_path / "petstore.db"))
     # Requests without a key are many here, and all from one address.
     server = ServerProcess(tmp_path, "--anonymous-per-minute", "1000000000")
     try:
@@ -21,7 +72,7 @@ def test_the_service_does_what_its_document_says(tmp_path: Path) -> None:
         run = subprocess.run(
             [
                 *(SCHEMATHESIS, "--config-file", HERE / "schemathesis.toml", "run"),
-                *("--header", f"Authorization: Bearer {server.issue()}"),
+                *("--header", f"Authorization: Bearer {token}"),
                 f"{server.url}/v1/openapi.json",
             ],
             cwd=tmp_path,

@@ -70,7 +70,7 @@ async def imported(folder: Path, text: str, file_format: FileFormat) -> list[Pet
             on_refused=lambda row: pytest.fail(f"{row}"),
             on_progress=lambda _: None,
         )
-        pets = (await list_pets(store, PetFilter(), None, 100_000)).pets
+        pets = (await list_pets(store, PetFilter(), None, 100_000)).items
         assert result.added == len(pets)
         return pets
 

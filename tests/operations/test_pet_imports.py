@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from petstore.domain.categories import NewCategory
 from petstore.domain.pets import Pet, PetFilter
 from petstore.errors import Conflict, InvalidBody, Unavailable
+from petstore.operations.categories import create_category
 from petstore.operations.pet_files import FileFormat, FileRow, ImportResult, import_pets
 from petstore.storage.pets import pet_of, select_pets
 from petstore.storage.sqlite import SqliteStore
@@ -366,3 +368,21 @@ async def test_an_import_leaves_other_animals_alone(importer: Importer, store: S
     await store.write(do("INSERT INTO pets (name, category_id) VALUES ('Bella', 1)"))
     await importer.run(HEADER + rows(1))
     assert await importer.names() == ["Bella", "Animal 0"]
+
+
+async def test_a_strict_import_refuses_animals_of_categories_that_are_not_registered(
+    importer: Importer, store: SqliteStore
+) -> None:
+    await store.write(create_category(NewCategory("Dogs")))
+    content = HEADER + b"Bella,1,sold\nOskar,2,\n,2,\n"
+    result = await importer.run(content, strict_categories=True)
+    assert result == ImportResult(1, 2, 0, was_complete=False)
+    unknown = "categoryId: expected a registered category; there is no category 2"
+    assert importer.reasons == [(3, unknown), (4, f"name: {NAME}")]
+    assert await importer.names() == ["Bella"]
+
+
+async def test_an_import_takes_animals_of_any_category_unless_it_is_strict(
+    importer: Importer,
+) -> None:
+    assert (await importer.run(HEADER + b"Oskar,2,\n")).added == 1

@@ -12,7 +12,7 @@ from petstore.rate_limits.contract import BanRules
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.storage.rate_limits import StoredRateLimits
 from petstore.storage.sqlite import SqliteStore
-from support.keys import issue
+from support.keys import issue_stored
 from support.manual_clock import ManualClock
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +45,7 @@ class Caller:
 
 @pytest.fixture
 async def caller(store: SqliteStore, clock: ManualClock) -> Caller:
-    return Caller(store, clock, (await issue(store, clock)).key)
+    return Caller(store, clock, await issue_stored(store, clock))
 
 
 async def test_a_fresh_key_has_all_its_requests_left(caller: Caller) -> None:
@@ -92,7 +92,7 @@ async def test_the_usage_of_another_key_is_not_told(
 ) -> None:
     await caller.ask(3)
     await caller.limiter.save()
-    caller.key = (await issue(store, clock)).key
+    caller.key = await issue_stored(store, clock)
     assert sum(day.requests for day in (await caller.usage()).days) == 0
 
 
@@ -116,7 +116,7 @@ async def test_a_ban_is_told_until_it_ends(caller: Caller) -> None:
 async def test_a_key_without_limits_has_the_largest_value_left(
     store: SqliteStore, clock: ManualClock
 ) -> None:
-    caller = Caller(store, clock, (await issue(store, clock, plan="enterprise")).key)
+    caller = Caller(store, clock, await issue_stored(store, clock, plan="enterprise"))
     await caller.ask(5)
     usage = await caller.usage()
     assert (usage.day.limit, usage.day.remaining) == (UNLIMITED, UNLIMITED)

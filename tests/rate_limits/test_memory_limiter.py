@@ -13,7 +13,7 @@ from petstore.rate_limits.contract import BanRules, State
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.storage.rate_limits import StoredRateLimits, select_usage
 from petstore.storage.sqlite import SqliteStore
-from support.keys import issue
+from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import do, impatient, locked
 
@@ -44,7 +44,7 @@ def limiter(store: SqliteStore, clock: ManualClock) -> MemoryLimiter:
 
 @pytest.fixture
 async def key(store: SqliteStore, clock: ManualClock) -> ApiKey:
-    return (await issue(store, clock)).key
+    return await issue_stored(store, clock)
 
 
 async def used_today(limiter: MemoryLimiter, key: ApiKey) -> int:
@@ -82,7 +82,7 @@ async def test_requests_beside_a_save_are_counted_exactly(
 async def test_keys_do_not_share_their_windows(
     limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
 ) -> None:
-    other = (await issue(store, clock)).key
+    other = await issue_stored(store, clock)
     for _ in range(61):
         await limiter.take(key)
     assert (await limiter.take(other)).minute.remaining == 59
@@ -134,7 +134,7 @@ async def test_a_pardon_lifts_the_ban_in_the_running_service(
 async def test_counts_that_could_not_be_saved_are_saved_later(
     limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
-    other = (await issue(store, clock)).key
+    other = await issue_stored(store, clock)
     await limiter.take(key)
     with locked(database):
         with pytest.raises(Unavailable):
@@ -229,7 +229,7 @@ async def test_an_idle_key_is_remembered_for_two_minutes_at_least(
 async def test_keys_are_forgotten_though_others_are_never_idle(
     limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
 ) -> None:
-    busy = (await issue(store, clock)).key
+    busy = await issue_stored(store, clock)
     await limiter.take(key)
     for count in range(1, 4):
         await limiter.take(busy)

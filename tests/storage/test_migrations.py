@@ -1,27 +1,87 @@
-"""Which files become a store, which are refused, and that those are left as they are."""
+"""Which files become a store, which are refused, and that nothing of either is lost."""
 
 import subprocess
 import sys
+from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 
 import apsw
 import pytest
 
+from petstore.clock import DAY
+from petstore.domain.api_keys import digest
+from petstore.domain.orders import NewOrder
+from petstore.domain.pets import Inventory, NewPet
+from petstore.operations.key_ring import KeyRing
+from petstore.operations.key_status import get_key
+from petstore.operations.orders import place_order
+from petstore.operations.pets import get_inventory
+from petstore.storage import migrations
 from petstore.storage.contract import Row
 from petstore.storage.migrations import UnusableDatabase
+from petstore.storage.pets import add_pet
 from petstore.storage.sqlite import SqliteStore
+from support.manual_clock import ManualClock
+from support.stores import open_store
 
 PETS = 0x50455453
+VERSION = 2
+NOW = 20_000 * DAY
+INVENTORY = [("available", 3), ("pending", 1), ("sold", 2)]
 MIGRATE = (
     "import pathlib, sys; from petstore.storage.sqlite import SqliteStore;"
     " sys.stdin.read(); SqliteStore(pathlib.Path(sys.argv[1])).migrate()"
 )
 
 
-def run_sql(database: Path, sql: str) -> None:
-    connection = apsw.Connection(str(database))
-    connection.execute(sql).fetchall()
-    connection.close()
+TOKEN = b"ps_live_" + b"a" * 32 + b"49OUfK"
+# A shop as version 1 left it: animals that came and went, a key in use, a file half imported.
+SHOP_OF_VERSION_1 = """
+    INSERT INTO pets (name, category_id, status) VALUES
+        ('Bella', 1, 'available'), ('Rex', 1, 'available'), ('Oskar', 2, 'available'),
+        ('Minka', 2, 'pending'), ('Hansi', 3, 'sold'), ('Lora', 3, 'sold'), ('Karl', -4, NULL);
+    INSERT INTO pets (name, category_id, status) VALUES ('gone', 1, 'sold');
+    DELETE FROM pets WHERE name = 'gone';
+    INSERT INTO pet_imports VALUES (x'00', 7, NULL), (x'01', 9, 1000);
+    INSERT INTO api_keys VALUES
+        (1, 'till', 'pro', NULL, NULL, 'pets:read pets:write', 'production', 0, NULL, NULL, NULL),
+        (2, 'old', 'free', NULL, NULL, 'pets:read', 'staging', 0, 5, 6, 7);
+    INSERT INTO api_key_tokens VALUES (?1, 1, NULL);
+    UPDATE api_key_revision SET revision = 12;
+    INSERT INTO rate_limits VALUES (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+    INSERT INTO usage VALUES (1, 20000, 41), (1, 20001, 4);
+"""
+TABLES_OF_VERSION_1 = (
+    "pets",
+    "pet_imports",
+    "api_keys",
+    "api_key_tokens",
+    "api_key_revision",
+    "rate_limits",
+    "usage",
+    "sqlite_sequence",
+)
+
+
+def run_sql(database: Path, sql: str, *parameters: bytes) -> list[Row]:
+    with closing(apsw.Connection(str(database))) as connection:
+        connection.pragma("foreign_keys", "on")
+        return connection.execute(sql, parameters).fetchall()
+
+
+def make_shop_of_version_1(database: Path) -> None:
+    script = files(migrations).joinpath("sqlite_0001.sql").read_text("utf-8")
+    marks = f"PRAGMA application_id = {PETS}; PRAGMA user_version = 1; PRAGMA journal_mode = wal;"
+    run_sql(database, script + marks)
+    run_sql(database, SHOP_OF_VERSION_1, digest(TOKEN))
+
+
+def tables_of_version_1(database: Path) -> list[list[Row]]:
+    return [
+        run_sql(database, f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608
+        for table in TABLES_OF_VERSION_1
+    ]
 
 
 def assert_refused_and_untouched(database: Path, reason: str) -> None:
@@ -53,9 +113,11 @@ def test_a_database_of_another_program_is_refused_and_untouched(database: Path, 
 
 def test_a_newer_database_is_refused_and_untouched(database: Path) -> None:
     SqliteStore(database).migrate()
-    run_sql(database, "PRAGMA user_version = 2")
+    run_sql(database, f"PRAGMA user_version = {VERSION + 1}")
     assert_refused_and_untouched(
-        database, "schema version 2, made by a newer petstore; this one knows versions up to 1"
+        database,
+        f"schema version {VERSION + 1}, made by a newer petstore;"
+        f" this one knows versions up to {VERSION}",
     )
 
 
@@ -97,11 +159,11 @@ def test_a_store_is_marked_as_one_of_ours(database: Path) -> None:
     SqliteStore(database).migrate()
     connection = apsw.Connection(str(database))
     marks = ("application_id", "user_version", "journal_mode")
-    assert [connection.pragma(mark) for mark in marks] == [PETS, 1, "wal"]
+    assert [connection.pragma(mark) for mark in marks] == [PETS, VERSION, "wal"]
     connection.close()
 
 
-def test_ten_processes_may_migrate_at_once(database: Path) -> None:
+def migrate_ten_times_at_once(database: Path) -> None:
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", MIGRATE, database],
@@ -119,13 +181,128 @@ def test_ten_processes_may_migrate_at_once(database: Path) -> None:
     errors = [process.communicate(timeout=60)[1] for process in processes]
     assert errors == [""] * 10
     assert [process.returncode for process in processes] == [0] * 10
+
+
+def test_ten_processes_may_make_a_store_at_once(database: Path) -> None:
+    migrate_ten_times_at_once(database)
     alone = database.with_name("alone.db")
     SqliteStore(alone).migrate()
     assert schema(database) == schema(alone)
 
 
+def test_ten_processes_may_bring_a_store_up_to_date_at_once(database: Path) -> None:
+    make_shop_of_version_1(database)
+    before = tables_of_version_1(database)
+    migrate_ten_times_at_once(database)
+    assert tables_of_version_1(database) == before
+    assert run_sql(database, "SELECT * FROM inventory ORDER BY status") == INVENTORY
+
+
+# From version 1 to version 2
+
+
+def test_a_store_of_version_1_keeps_all_it_has(database: Path) -> None:
+    make_shop_of_version_1(database)
+    before = tables_of_version_1(database)
+    SqliteStore(database).migrate()
+    assert tables_of_version_1(database) == before
+    assert run_sql(database, "PRAGMA user_version") == [(VERSION,)]
+    assert run_sql(database, "PRAGMA integrity_check") == [("ok",)]
+    assert run_sql(database, "PRAGMA foreign_key_check") == []
+
+
+def test_a_store_of_version_1_gets_the_schema_of_a_fresh_one(database: Path) -> None:
+    make_shop_of_version_1(database)
+    SqliteStore(database).migrate()
+    fresh = database.with_name("fresh.db")
+    SqliteStore(fresh).migrate()
+    assert schema(database) == schema(fresh)
+
+
+@pytest.mark.anyio
+async def test_a_store_of_version_1_goes_on_where_it_was(database: Path) -> None:
+    make_shop_of_version_1(database)
+    async with open_store(database) as store:
+        assert await get_inventory(store) == Inventory(available=3, pending=1, sold=2)
+        order = await store.write(place_order(NewOrder(1), NOW, 0))
+        assert (order.id, order.petId) == (1, 1)
+        assert await get_inventory(store) == Inventory(available=2, pending=2, sold=2)
+        assert (await store.write(add_pet(NewPet("next", 1)))).id == 9
+        found = await KeyRing(store, ManualClock(NOW), "production").find(TOKEN)
+        assert found is not None
+        assert found.name == "till"
+        key = await get_key(store, 2, None, ManualClock(NOW))
+        assert (key.name, key.state) == ("old", "revoked")
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(database: Path) -> None:
+    make_shop_of_version_1(database)
+    run_sql(database, "CREATE TABLE inventory (mine TEXT)")
+    before = schema(database), tables_of_version_1(database)
+    with pytest.raises(UnusableDatabase, match="table inventory already exists"):
+        SqliteStore(database).migrate()
+    assert (schema(database), tables_of_version_1(database)) == before
+    assert run_sql(database, "PRAGMA user_version") == [(1,)]
+
+
+# What the schema itself sees to
+
+
+@pytest.mark.parametrize("first", ["placed", "approved"])
+@pytest.mark.parametrize("second", ["placed", "approved"])
+def test_the_database_refuses_a_second_open_order_for_an_animal(
+    database: Path, first: str, second: str
+) -> None:
+    SqliteStore(database).migrate()
+    order = "INSERT INTO orders (pet_id, status, placed_at) VALUES (1, '{}', 0)"
+    moved = "UPDATE orders SET status = '{}' WHERE status = 'delivered'"
+    for closed in ("delivered", "cancelled", "cancelled"):
+        run_sql(database, order.format(closed))
+    run_sql(database, order.format(first))
+    with pytest.raises(apsw.ConstraintError, match=r"orders\.pet_id"):
+        run_sql(database, order.format(second))
+    with pytest.raises(apsw.ConstraintError, match=r"orders\.pet_id"):
+        run_sql(database, moved.format(second))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO orders (pet_id, status, placed_at) VALUES (1, 'lost', 0)",
+        "INSERT INTO orders (pet_id, status, placed_at) VALUES ('x', 'placed', 0)",
+        "INSERT INTO pets (name, category_id, status) VALUES ('Bella', 1, 'lost')",
+        "INSERT INTO categories (name, name_key) VALUES ('Dogs', 'dogs'), ('DOGS', 'dogs')",
+        "INSERT INTO kept_answers VALUES (99, 'a', x'', x'', 0)",
+        "INSERT INTO api_key_events (key_id, at, actor, action, changes) VALUES (9, 0, '', '', '')",
+        "INSERT INTO inventory VALUES ('sold', 7)",
+    ],
+)
+def test_the_database_refuses_what_cannot_be(database: Path, sql: str) -> None:
+    SqliteStore(database).migrate()
+    with pytest.raises(apsw.ConstraintError):
+        run_sql(database, sql)
+
+
+def test_the_inventory_is_right_whatever_is_done_to_animals(database: Path) -> None:
+    SqliteStore(database).migrate()
+    for sql in (
+        "INSERT INTO pets (name, category_id, status) VALUES ('a', 1, NULL), ('b', 1, 'sold')",
+        "INSERT INTO pets (name, category_id, status) SELECT name, 1, 'available' FROM pets",
+        "UPDATE pets SET status = 'pending' WHERE id <= 3",
+        "UPDATE pets SET status = NULL WHERE id = 2",
+        "UPDATE pets SET status = status, name = 'c'",
+        "UPDATE pets SET status = 'sold' WHERE status IS NULL",
+        "DELETE FROM pets WHERE status = 'sold'",
+        "DELETE FROM pets",
+    ):
+        run_sql(database, sql)
+        counted = run_sql(
+            database,
+            "SELECT i.status, count(p.id) FROM inventory i LEFT JOIN pets p"
+            " ON p.status = i.status GROUP BY i.status ORDER BY i.status",
+        )
+        assert run_sql(database, "SELECT * FROM inventory ORDER BY status") == counted, sql
+
+
 def schema(database: Path) -> list[Row]:
-    connection = apsw.Connection(str(database))
-    rows = connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
-    connection.close()
-    return rows
+    return run_sql(database, "SELECT name, sql FROM sqlite_schema ORDER BY name")

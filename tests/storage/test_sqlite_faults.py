@@ -21,6 +21,7 @@ pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 1)
 LONG = NewPet("x" * 255, 1)
+PAGE_BYTES = 4096
 
 
 @pytest.fixture
@@ -212,12 +213,13 @@ async def test_a_file_put_in_place_of_another_is_noticed(
         await store.check()
 
 
-async def damage(database: Path, first_byte: int) -> None:
-    """Overwrite a store of 200 animals from ``first_byte`` on."""
+async def damage(database: Path, page: int) -> None:
+    """Overwrite one page of a store of 200 animals."""
     async with open_store(database) as store:
         await store.write(add_pets([LONG] * 200))
     content = bytearray(database.read_bytes())
-    content[first_byte:] = b"\xaa" * (len(content) - first_byte)
+    first_byte = page * PAGE_BYTES
+    content[first_byte : first_byte + PAGE_BYTES] = b"\xaa" * PAGE_BYTES
     database.write_bytes(content)
 
 
@@ -228,7 +230,7 @@ async def test_a_file_without_its_header_cannot_be_opened(database: Path) -> Non
 
 
 async def test_a_damaged_file_is_unavailable(database: Path) -> None:
-    await damage(database, 4096)
+    await damage(database, 1)  # where the animals begin
     store = SqliteStore(database)
     await store.open()
     with pytest.raises(Unavailable, match="malformed"):

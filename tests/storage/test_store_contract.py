@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 import pytest
 
-from petstore.domain.pets import INT64_MAX, INT64_MIN, NewPet, Pet, PetFilter
+from petstore.domain.fields import INT64_MAX, INT64_MIN
+from petstore.domain.pets import NewPet, Pet, PetFilter
 from petstore.errors import Conflict, PetstoreError
 from petstore.storage.contract import Statement, Store, Unit
 from petstore.storage.pets import add_pet, pet_of, select_pet, select_pets

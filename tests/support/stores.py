@@ -30,6 +30,8 @@ async def open_store(path: Path, patience: int = 1500) -> AsyncIterator[SqliteSt
 def locked(path: Path) -> Iterator[None]:
     """Hold the write lock of a SQLite file, as another process in a long transaction does."""
     connection = apsw.Connection(str(path))
+    # The service that is to find it locked may be writing just now.
+    connection.set_busy_timeout(5_000)
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
-from petstore.domain.pets import INT64_MAX, INT64_MIN
+from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.plans import Limits
 
 PATIENT = settings(deadline=None)

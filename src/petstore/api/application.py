@@ -16,6 +16,8 @@ from petstore.api.bodies import BodyReader
 from petstore.api.client_address import Network, client_address
 from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_answer
 from petstore.api.deprecation_headers import check_sunset, deprecation_headers
+from petstore.api.entity_tags import tagged
+from petstore.api.idempotency import idempotency_key
 from petstore.api.messages import (
     Answer,
     Headers,
@@ -41,7 +43,6 @@ from petstore.errors import (
     Unavailable,
 )
 from petstore.logs import RequestLog
-from petstore.operations.api_keys import KeyRing
 from petstore.rate_limits.contract import Decision
 
 Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
@@ -53,6 +54,8 @@ _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _LONGEST_METHOD = 16
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY = Query(None, "")
+_EMPTY_BODY = b"{}"
+_WITHOUT_CONTENT = (204, 304)
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,6 @@ class Application:
         self,
         *,
         services: Services,
-        keys: KeyRing,
         routes: Routes,
         pages: Mapping[str, Page],
         bodies: BodyReader,
@@ -92,7 +94,6 @@ class Application:
         lifespan: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
         self._services = services
-        self._keys = keys
         self._routes = routes
         self._pages = pages
         self._bodies = bodies
@@ -189,14 +190,18 @@ class Application:
         if operation.deprecation is not None:
             check_sunset(operation.deprecation, self._services.clock())
         require_scope(key, operation.scope)
-        return await operation.handler(await self._decode(operation, route, key, request, receive))
+        call = await self._decode(operation, route, key, request, receive)
+        if self._services.reservations.are_due():
+            await self._services.reservations.settle()
+        answer = await operation.handler(call)
+        return tagged(request, answer) if operation.tagged else answer
 
     async def _admit(self, exchange: Exchange) -> ApiKey:
         """Check the key, then its ban and limits; without a valid key, the address's limit."""
         request, limiter = exchange.request, self._services.limiter
         try:
             _check_host(request)
-            key = exchange.key = await authenticate(request, self._keys)
+            key = exchange.key = await authenticate(request, self._services.keys)
         except (InvalidRequest, MissingKey, InvalidKey):
             exchange.decision = limiter.take_address(self._client(request))
             self._refuse_unadmitted(exchange.decision, "this address without a valid key")
@@ -217,12 +222,16 @@ class Application:
     ) -> Call:
         body = None
         if operation.body is not None:
-            body = decode_json(await self._bodies.read(request, receive), operation.body)
+            text = await self._bodies.read(request, receive)
+            if not text and not operation.body_required:
+                text = _EMPTY_BODY
+            body = decode_json(text, operation.body)
         query = _NO_QUERY
         if operation.query is not None:
             query = decode_query(request.query, operation.query)
         path_id = decode_path_id(route.parameter) if operation.parameter is not None else 0
-        return Call(self._services, request, key, path_id, query, body)
+        retry_of = idempotency_key(request) if operation.method == "POST" else None
+        return Call(self._services, request, key, path_id, query, body, retry_of)
 
     async def _headers(self, exchange: Exchange, answer: Answer) -> Headers:
         headers = [
@@ -230,7 +239,7 @@ class Application:
             (b"x-request-id", exchange.request_id.encode("ascii")),
             _NO_SNIFF,
         ]
-        if answer.status != 204:  # noqa: PLR2004 - no content (RFC 9110 section 8.6)
+        if answer.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
             headers.append((b"content-length", b"%d" % len(answer.body)))
         if exchange.is_api:
             decision = exchange.decision or await self._look(exchange)
@@ -244,7 +253,7 @@ class Application:
         """Describe the caller's limits where the request cost nothing."""
         limiter = self._services.limiter
         try:
-            key = exchange.key or await authenticate(exchange.request, self._keys)
+            key = exchange.key or await authenticate(exchange.request, self._services.keys)
             return await limiter.look(key)
         except (MissingKey, InvalidKey, Unavailable):
             pass

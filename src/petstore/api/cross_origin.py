@@ -5,14 +5,18 @@ from collections.abc import Collection
 from petstore.api.messages import Answer, Headers, Request
 
 _PREFLIGHT = [
-    (b"access-control-allow-headers", b"Authorization, Content-Type, X-Request-Id"),
+    (
+        b"access-control-allow-headers",
+        b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id",
+    ),
     (b"access-control-max-age", b"600"),
 ]
 _EXPOSED = (
     b"access-control-expose-headers",
     (
-        b"Link, Location, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset,"
-        b" RateLimit, RateLimit-Policy, X-Request-Id, Deprecation, Sunset, WWW-Authenticate"
+        b"ETag, Idempotent-Replayed, Link, Location, Retry-After, X-RateLimit-Limit,"
+        b" X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, X-Request-Id,"
+        b" Deprecation, Sunset, WWW-Authenticate"
     ),
 )
 _VARY = (b"vary", b"Origin")

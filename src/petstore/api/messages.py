@@ -16,7 +16,7 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON = (b"content-type", b"application/json")
 
-_encode = msgspec.json.Encoder().encode
+encode_json = msgspec.json.Encoder().encode
 
 
 BodyState: TypeAlias = Literal["none", "waiting", "read", "broken"]
@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
 def json_answer(status: int, content: object, headers: Headers | None = None) -> Answer:
     """Return ``content`` encoded as JSON."""
-    return Answer(status, _encode(content), [JSON, *(headers or ())])
+    return Answer(status, encode_json(content), [JSON, *(headers or ())])
 
 
 def error_answer(error: PetstoreError) -> Answer:
@@ -69,3 +69,13 @@ def error_answer(error: PetstoreError) -> Answer:
         (name.encode("ascii"), value.encode("latin-1")) for name, value in error.headers.items()
     ]
     return json_answer(error.status, body, headers)
+
+
+def created_answer(content: object, location: str) -> Answer:
+    """Return 201 with what was created, and where it is."""
+    return json_answer(201, content, [(b"location", location.encode("ascii"))])
+
+
+def empty_answer() -> Answer:
+    """Return 204: done, and nothing to show."""
+    return Answer(204, b"", [])

@@ -7,17 +7,24 @@ from typing import Annotated, Any, get_args
 import msgspec
 
 from petstore.api.deprecation_headers import deprecation_headers
+from petstore.api.idempotency import KEY_PATTERN
 from petstore.api.messages import Answer, Request, json_answer
-from petstore.api.operation import Deprecation, Operation, ResponseHeader, Success
-from petstore.domain.pets import INT64_MAX, Pet, PetStatus
+from petstore.api.operation import Deprecation, Operation, ResponseHeader
+from petstore.domain.fields import INT64_MAX
+from petstore.domain.pets import Pet, PetStatus
 from petstore.errors import (
+    Conflict,
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
     InternalError,
     InvalidKey,
+    InvalidParameter,
     InvalidRequest,
     KeyBanned,
     MissingKey,
     MissingScope,
     PetstoreError,
+    PreconditionFailed,
     RateLimitExceeded,
     Unavailable,
 )
@@ -27,15 +34,20 @@ INTERFACE_VERSION = "1.0.0"
 _REF = "#/components/schemas/{name}"
 _STATUSES = get_args(PetStatus)
 
-_DESCRIPTION = """The animals a store offers: list, filter, add.
+_DESCRIPTION = """The animals a store offers: list, filter, add, sell.
 
 Every operation needs an API key, which the store's operator issues with `petstore keys create`. To
 try one here, press *Authorize* and paste the key alone, without `Bearer`.
 
 A key has a plan, which says how many requests a minute and a day it may make. Every response tells
-what is left; 429 says in `Retry-After` how long to wait."""
+what is left; 429 says in `Retry-After` how long to wait.
+
+A POST with an `Idempotency-Key` acts once, however often it is sent within 24 hours."""
 _TAGS = {
     "Pets": "The animals a store offers.",
+    "Categories": "What kinds of animals there are.",
+    "Store": "Orders, one animal and one buyer each, and what is in store.",
+    "Keys": "API keys, for keys with the scope `keys:admin`.",
     "Usage": "What a key has used and may still use.",
 }
 
@@ -61,6 +73,37 @@ _RETRY_AFTER = ResponseHeader("Retry-After", "Whole seconds to wait before tryin
 _CHALLENGE = ResponseHeader(
     "WWW-Authenticate", "How to authenticate (RFC 6750).", 'Bearer realm="petstore"'
 )
+_ETAG = ResponseHeader(
+    "ETag", "The version of the resource (RFC 9110 section 8.8.3).", '"5f1c3c6a9a3d2b3f0a7e9d10"'
+)
+_REPLAYED = ResponseHeader(
+    "Idempotent-Replayed", "There, and true, if this is an answer given before.", "true"
+)
+# No examples here: the reference page would fill them in, and every try would be the same one.
+_IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": (
+        "Any 1 to 255 visible characters, a UUID for instance. Sent again with the same key within"
+        " 24 hours, the request acts no second time and is answered as it was at first."
+    ),
+    "schema": {"type": "string", "pattern": KEY_PATTERN},
+}
+_IF_MATCH = {
+    "name": "If-Match",
+    "in": "header",
+    "required": False,
+    "description": "Acts only if the resource is in the version of this `ETag`.",
+    "schema": {"type": "string"},
+}
+_IF_NONE_MATCH = {
+    "name": "If-None-Match",
+    "in": "header",
+    "required": False,
+    "description": "Answers 304 if the resource is still in the version of this `ETag`.",
+    "schema": {"type": "string"},
+}
 _HEADERS_OF_STATUS = {
     401: (_CHALLENGE,),
     403: (_CHALLENGE,),
@@ -72,7 +115,6 @@ _EVERYWHERE = (
     MissingKey,
     InvalidKey,
     RateLimitExceeded,
-    KeyBanned,
     InternalError,
     Unavailable,
 )
@@ -143,7 +185,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
     }
     if operation.body is not None:
         described["requestBody"] = {
-            "required": True,
+            "required": operation.body_required,
             "content": _json(_schema(operation.body), operation.body_example),
         }
     if operation.deprecation is not None:
@@ -178,6 +220,10 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         )
     if operation.query is not None:
         parameters += _query_parameters(operation.query)
+    if operation.method == "POST":
+        parameters.append(_IDEMPOTENCY_KEY)
+    elif operation.tagged:
+        parameters.append(_IF_NONE_MATCH if operation.method == "GET" else _IF_MATCH)
     return parameters
 
 
@@ -197,24 +243,46 @@ def _query_parameters(query: type[Any]) -> list[dict[str, Any]]:
 
 def _responses(operation: Operation) -> dict[str, Any]:
     always = [*_RATE_LIMITS, *_deprecation_headers(operation.deprecation)]
-    errors: list[type[PetstoreError]] = [*_EVERYWHERE, *operation.errors]
+    by_status: dict[int, list[type[PetstoreError]]] = {}
+    for error in sorted(_possible_errors(operation), key=lambda error: error.status):
+        by_status.setdefault(error.status, []).append(error)
+    responses = {str(operation.success.status): _success(operation, always)}
+    if operation.tagged and operation.method == "GET":
+        responses["304"] = {
+            "description": "The resource is still in the version that the caller has.",
+            "headers": _headers((*always, _ETAG)),
+        }
+    for status, group in by_status.items():
+        headers = [*always, *_HEADERS_OF_STATUS.get(status, ())]
+        if status == Conflict.status and operation.method == "POST":
+            headers.append(_REPLAYED)
+        responses[str(status)] = _errors(group, headers)
+    return responses
+
+
+def _possible_errors(operation: Operation) -> list[type[PetstoreError]]:
+    errors = [*_EVERYWHERE, *operation.errors]
+    if operation.charged:
+        errors.append(KeyBanned)
     if operation.scope is not None:
         errors.append(MissingScope)
-    by_status: dict[int, list[type[PetstoreError]]] = {}
-    for error in sorted(errors, key=lambda error: error.status):
-        by_status.setdefault(error.status, []).append(error)
-    return {
-        str(operation.success.status): _success(operation.success, always),
-        **{str(status): _errors(group, always) for status, group in by_status.items()},
-    }
+    if operation.method == "POST":
+        errors += (InvalidParameter, IdempotencyKeyInUse, IdempotencyKeyReused)
+    elif operation.tagged and operation.method != "GET":
+        errors.append(PreconditionFailed)
+    return errors
 
 
-def _success(success: Success, always: Iterable[ResponseHeader]) -> dict[str, Any]:
-    response = {
-        "description": success.description,
-        "headers": _headers((*always, *success.headers)),
-        "content": _json(_content(success.content), success.example),
-    }
+def _success(operation: Operation, always: Iterable[ResponseHeader]) -> dict[str, Any]:
+    success = operation.success
+    headers = [*always, *success.headers]
+    if operation.tagged and success.content is not None:
+        headers.append(_ETAG)
+    if operation.method == "POST":
+        headers.append(_REPLAYED)
+    response = {"description": success.description, "headers": _headers(headers)}
+    if success.content is not None:
+        response["content"] = _json(_content(success.content), success.example)
     if success.links:
         response["links"] = success.links
     return response
@@ -224,10 +292,9 @@ def _errors(
     group: Sequence[type[PetstoreError]], always: Iterable[ResponseHeader]
 ) -> dict[str, Any]:
     """Describe the errors of one status."""
-    status = group[0].status
     return {
         "description": " ".join(_summary(error) for error in group),
-        "headers": _headers((*always, *_HEADERS_OF_STATUS.get(status, ()))),
+        "headers": _headers(always),
         "content": {
             "application/json": {
                 "schema": {"$ref": _REF.format(name="Error")},
@@ -308,13 +375,16 @@ def _component(struct: type[Any]) -> dict[str, Any]:
 
 
 def _typed(schema: Any) -> Any:
-    """Return ``schema`` with the type that enumerations lack, and PetStatus by its name."""
+    """Return ``schema`` with the type that enumerations lack, and PetStatus by its name.
+
+    A list may name one of them twice, whatever the sets it becomes do.
+    """
     if isinstance(schema, list):
         return [_typed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if "enum" not in schema:
-        return {name: _typed(item) for name, item in schema.items()}
+        return {name: _typed(item) for name, item in schema.items() if name != "uniqueItems"}
     if set(schema["enum"]) != set(_STATUSES):
         return {"type": "string", **schema}
     others = {name: item for name, item in schema.items() if name != "enum"}

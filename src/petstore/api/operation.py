@@ -11,6 +11,9 @@ from petstore.api.parameters import Query
 from petstore.clock import Clock
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.errors import PetstoreError
+from petstore.operations.key_ring import KeyRing
+from petstore.operations.reservations import Reservations
+from petstore.operations.safe_retries import SafeRetries
 from petstore.rate_limits.contract import RateLimiter
 from petstore.storage.contract import Store
 
@@ -19,16 +22,24 @@ Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 
 @dataclass(frozen=True)
 class Services:
-    """What operations work with."""
+    """What operations work with, and the rules of this store."""
 
     store: Store
     limiter: RateLimiter
     clock: Clock
+    keys: KeyRing
     answers: AnswerCache
+    retries: SafeRetries
+    reservations: Reservations
+    reservation_minutes: int
+    strict_categories: bool
 
 
 class Call(NamedTuple):
-    """One use of an operation, decoded. ``path_id`` is 0 where the path has no parameter."""
+    """One use of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
+
+    ``idempotency_key`` is ``None`` where none was sent, and where the method is not POST.
+    """
 
     services: Services
     request: Request
@@ -36,6 +47,7 @@ class Call(NamedTuple):
     path_id: int
     query: Query
     body: Any
+    idempotency_key: str | None = None
 
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Answer]]
@@ -60,12 +72,12 @@ class ResponseHeader:
 
 @dataclass(frozen=True)
 class Success:
-    """The response to a request that went well."""
+    """The response to a request that went well; without ``content`` it has no body."""
 
     status: int
     description: str
-    content: Any
-    example: Any
+    content: Any = None
+    example: Any = None
     headers: Sequence[ResponseHeader] = ()
     links: dict[str, Any] | None = None
 
@@ -82,7 +94,10 @@ class Deprecation:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of the interface; ``path`` is relative to the base address."""
+    """An operation of the interface; ``path`` is relative to the base address.
+
+    ``tagged``: what it answers or deletes is one resource in a version that an ``ETag`` names.
+    """
 
     id: str
     method: Method
@@ -98,5 +113,7 @@ class Operation:
     query: type[Any] | None = None
     body: type[Any] | None = None
     body_example: Any = None
+    body_required: bool = True
+    tagged: bool = False
     deprecation: Deprecation | None = None
     charged: bool = True

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import inspect
 
 from petstore.domain.decoding import expectation, field_types, number_or_text
-from petstore.domain.pets import INT64_MAX
+from petstore.domain.fields import INT64_MAX
 from petstore.errors import InvalidParameter, NotFound
 
 _ID = re.compile(r"[0-9]{1,19}\Z", re.ASCII)

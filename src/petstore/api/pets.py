@@ -2,27 +2,21 @@
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
-from petstore.api.messages import Answer, json_answer
+from petstore.api.entity_tags import precondition
+from petstore.api.idempotency import answer_once
+from petstore.api.messages import Answer, created_answer, empty_answer, json_answer
 from petstore.api.operation import Call
-from petstore.domain.paging import CURSOR_PATTERN, decode_cursor, encode_cursor
-from petstore.domain.pets import Int64, PetFilter, Status
-from petstore.operations.pets import create_pet, get_pet, list_pets
+from petstore.api.pages import PageQuery, answer_from_memory
+from petstore.domain.fields import Int64
+from petstore.domain.pets import PetFilter, Status
+from petstore.operations.pets import create_pet, delete_pet, get_pet, list_pets, update_pet
 
 
-class ListPetsQuery(Struct, frozen=True):
+class ListPetsQuery(PageQuery, frozen=True):
     """The query parameters of ``listPets``."""
 
-    limit: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=100,
-            description="Maximum number of animals returned.",
-            extra={"expected": "an integer from 1 to 100, in plain digits"},
-        ),
-    ] = 20
     status: Annotated[Status, Meta(description="Filters by availability status.")] | UnsetType = (
         UNSET
     )
@@ -40,50 +34,45 @@ class ListPetsQuery(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    cursor: (
-        Annotated[
-            str,
-            Meta(
-                pattern=CURSOR_PATTERN,
-                max_length=11,  # or a line break would pass behind the pattern's end
-                description="Where the page starts: from the `Link` header of the page before.",
-                extra={"expected": "the cursor of a Link header, unchanged"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
 
 
 async def answer_list_pets(call: Call) -> Answer:
-    """Answer with a page, from memory if the same was asked since the last change."""
-    target = b"%s?%s" % (call.request.path.encode("latin-1"), call.request.query)
-    return await call.services.answers.of(target, lambda: _read_page(call))
-
-
-async def _read_page(call: Call) -> Answer:
-    """Answer with a page, and a ``Link`` to the next if there is one (RFC 8288)."""
+    """Answer with a page of animals."""
     query: ListPetsQuery = call.query.values
     wanted = PetFilter(
         status=None if query.status is UNSET else query.status,
         category_id=None if query.categoryId is UNSET else query.categoryId,
         ids=None if query.id is UNSET else tuple(query.id),
     )
-    after = None if query.cursor is UNSET else decode_cursor(query.cursor)
-    page = await list_pets(call.services.store, wanted, after, query.limit)
-    if page.next_after is None:
-        return json_answer(200, page.pets)
-    rest = f"{call.query.without_cursor}&" if call.query.without_cursor else ""
-    link = f'<{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}>; rel="next"'
-    return json_answer(200, page.pets, [(b"link", link.encode("ascii"))])
+    return await answer_from_memory(
+        call, lambda: list_pets(call.services.store, wanted, query.after, query.limit)
+    )
 
 
 async def answer_create_pet(call: Call) -> Answer:
     """Answer with the animal added and where it is."""
-    pet = await create_pet(call.services.store, call.body)
-    location = f"{call.request.path}/{pet.id}"
-    return json_answer(201, pet, [(b"location", location.encode("ascii"))])
+    unit = create_pet(call.body, strict_categories=call.services.strict_categories)
+    path = call.request.path
+    return await answer_once(call, unit, lambda pet: created_answer(pet, f"{path}/{pet.id}"))
 
 
 async def answer_get_pet(call: Call) -> Answer:
     """Answer with one animal."""
     return json_answer(200, await get_pet(call.services.store, call.path_id))
+
+
+async def answer_update_pet(call: Call) -> Answer:
+    """Answer with the animal as it is now."""
+    unit = update_pet(
+        call.path_id,
+        call.body,
+        precondition(call.request),
+        strict_categories=call.services.strict_categories,
+    )
+    return json_answer(200, await call.services.store.write(unit))
+
+
+async def answer_delete_pet(call: Call) -> Answer:
+    """Delete an animal."""
+    await call.services.store.write(delete_pet(call.path_id, precondition(call.request)))
+    return empty_answer()

@@ -45,23 +45,38 @@ def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
 
 
 class Routes:
-    """The table of operations, by path. A parameter is the last segment of its path."""
+    """The table of operations, by path. A path has one parameter at most, a whole segment of it."""
 
     def __init__(self, base: str, operations: Iterable[Operation]) -> None:
         self._fixed: dict[str, dict[str, Operation]] = {}
-        self._with_parameter: dict[str, dict[str, Operation]] = {}
+        self._with_parameter: dict[tuple[str, str], dict[str, Operation]] = {}
         for operation in operations:
-            prefix, brace, _ = (base + operation.path).partition("{")
-            table = self._with_parameter if brace else self._fixed
-            table.setdefault(prefix, {})[operation.method] = operation
+            prefix, brace, rest = (base + operation.path).partition("{")
+            at_path = (
+                self._with_parameter.setdefault((prefix, rest.partition("}")[2]), {})
+                if brace
+                else self._fixed.setdefault(prefix, {})
+            )
+            at_path[operation.method] = operation
 
     def find(self, path: str) -> Route:
         """Return what is at ``path``; a route without operations where there is nothing."""
         operations = self._fixed.get(path)
         if operations is not None:
             return Route(path, operations, "")
-        prefix, slash, segment = path.rpartition("/")
-        operations = self._with_parameter.get(prefix + slash)
-        if operations is not None and segment:
-            return Route(path, operations, segment)
-        return Route(path, {}, "")
+        prefix, last = _split(path)
+        return (
+            self._find_parameter(path, prefix, last, "")
+            or self._find_parameter(path, *_split(prefix[:-1]), f"/{last}")
+            or Route(path, {}, "")
+        )
+
+    def _find_parameter(self, path: str, prefix: str, segment: str, suffix: str) -> Route | None:
+        operations = self._with_parameter.get((prefix, suffix))
+        return Route(path, operations, segment) if operations is not None and segment else None
+
+
+def _split(path: str) -> tuple[str, str]:
+    """Return all of ``path`` but its last segment, and that."""
+    head, slash, last = path.rpartition("/")
+    return head + slash, last

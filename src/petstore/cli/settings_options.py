@@ -34,12 +34,13 @@ def settings_options(command: Command) -> Command:
         option = click.option(
             f"--{name}",
             setting.name,
+            is_flag=hint is bool,
             envvar=f"PETSTORE_{setting.name.upper()}",
             show_envvar=True,
             default=setting.default,
             show_default=not multiple,
             multiple=multiple,
-            type=_type(hint, setting.metadata),
+            type=None if hint is bool else _type(hint, setting.metadata),
             help=setting.metadata["description"],
         )
         command = option(command)

@@ -4,31 +4,17 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-INT64_MIN = -(2**63)
-INT64_MAX = 2**63 - 1
-
-Int64 = Annotated[
-    int,
-    Meta(
-        ge=INT64_MIN,
-        le=INT64_MAX,
-        extra={"expected": "an integer from -2^63 to 2^63 - 1"},
-        extra_json_schema={"format": "int64"},
-    ),
-]
+from petstore.domain.fields import NOT_BLANK, Id, Int64
+from petstore.errors import IllegalTransition
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
-
-# What \s is to Python. To JSON Schema it is another set, so the document must not say \s.
-_WHITE_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
 PetName = Annotated[
     str,
     Meta(
         min_length=1,
         max_length=255,
-        # No U+0000, which PostgreSQL cannot store, and something other than white space.
-        pattern=rf"^[^\x00]*[^\x00{_WHITE_SPACE}][^\x00]*$",
+        pattern=NOT_BLANK,
         description="The animal's name.",
         extra={
             "expected": "a string of 1 to 255 characters, not only white space and without U+0000"
@@ -38,8 +24,6 @@ PetName = Annotated[
 
 CategoryId = Annotated[Int64, Meta(description="Identifier of the category the animal belongs to.")]
 
-PetId = Annotated[Int64, Meta(description="Unique identifier, assigned by the service.")]
-
 Status = Annotated[
     PetStatus,
     Meta(
@@ -47,6 +31,12 @@ Status = Annotated[
         extra={"expected": "one of 'available', 'pending', 'sold'"},
     ),
 ]
+
+_MOVES: dict[PetStatus, tuple[PetStatus | None, ...]] = {
+    "available": ("pending", "sold", None),
+    "pending": ("available", "sold"),
+    "sold": ("available",),
+}
 
 
 class NewPet(Struct, frozen=True):
@@ -57,10 +47,18 @@ class NewPet(Struct, frozen=True):
     status: Status | UnsetType = UNSET
 
 
+class PetPatch(Struct, frozen=True):
+    """What to change of an animal (RFC 7396); a ``status`` of null takes it away."""
+
+    name: PetName | UnsetType = UNSET
+    categoryId: CategoryId | UnsetType = UNSET  # noqa: N815 - the interface's own name
+    status: Status | UnsetType | None = UNSET
+
+
 class Pet(Struct, frozen=True):
     """An animal of the store. ``status`` is absent when it was never given."""
 
-    id: PetId
+    id: Id
     name: PetName
     categoryId: CategoryId  # noqa: N815 - the interface's own name
     status: Status | UnsetType = UNSET
@@ -72,3 +70,43 @@ class PetFilter(Struct, frozen=True):
     status: PetStatus | None = None
     category_id: int | None = None
     ids: tuple[int, ...] | None = None
+
+
+class Inventory(Struct, frozen=True):
+    """How many animals there are of each status."""
+
+    available: int = 0
+    pending: int = 0
+    sold: int = 0
+
+
+def status_after(pet: Pet, patch: PetPatch) -> PetStatus | UnsetType:
+    """Return the status that ``patch`` gives to ``pet``, whether or not it may have it."""
+    if patch.status is UNSET:
+        return pet.status
+    return UNSET if patch.status is None else patch.status
+
+
+def patched(pet: Pet, patch: PetPatch) -> Pet:
+    """Return ``pet`` with what ``patch`` changes.
+
+    Raises:
+        IllegalTransition: its status cannot follow the present one.
+    """
+    status = status_after(pet, patch)
+    if status != pet.status and pet.status is not UNSET:
+        _check_move(pet.status, None if status is UNSET else status)
+    return Pet(
+        pet.id,
+        pet.name if patch.name is UNSET else patch.name,
+        pet.categoryId if patch.categoryId is UNSET else patch.categoryId,
+        status,
+    )
+
+
+def _check_move(present: PetStatus, wanted: PetStatus | None) -> None:
+    following = _MOVES[present]
+    if wanted not in following:
+        choices = " or ".join(status or "none" for status in following)
+        msg = f"status: {present} can become {choices}, not {wanted or 'none'}"
+        raise IllegalTransition(msg)

@@ -21,6 +21,7 @@ from petstore.domain.decoding import decode_json, expectation, field_types, numb
 from petstore.domain.pets import NewPet, Pet, PetFilter
 from petstore.errors import InvalidBody
 from petstore.operations.pets import list_pets
+from petstore.storage.categories import select_category
 from petstore.storage.contract import Store
 from petstore.storage.pet_imports import begin_import, import_batch
 
@@ -30,6 +31,7 @@ COLUMNS = ("id", "name", "categoryId", "status")
 
 _BATCH = 1000
 _BREATH = 0.005
+_UNKNOWN_CATEGORY = "categoryId: expected a registered category; there is no category {}"
 
 
 class FileRow(NamedTuple):
@@ -57,12 +59,14 @@ async def import_pets(
     clock: Clock,
     *,
     again: bool = False,
+    strict_categories: bool = False,
     on_refused: Callable[[FileRow], None],
     on_progress: Callable[[int], None],
 ) -> ImportResult:
     """Add the animals of a file, calling back with each refused row and the bytes read so far.
 
-    An import that goes on calls back with the rows refused before, too.
+    An import that goes on calls back with the rows refused before, too. With
+    ``strict_categories`` an animal of a category that is not registered is refused.
 
     Raises:
         InvalidBody: the file is no table of animals at all.
@@ -76,17 +80,25 @@ async def import_pets(
         digest = file_digest(file, "sha256").digest()
         file.seek(0)
         rows = _read_csv(file) if file_format == "csv" else _read_json_lines(file)
+
+        async def next_batch(size: int) -> list[FileRow]:
+            batch = list(islice(rows, size))
+            return await _refuse_unknown(store, batch) if strict_categories else batch
+
         start, was_complete = await store.write(begin_import(digest, again=again))
         if was_complete:
             return ImportResult(0, 0, start, was_complete=True)
-        added = refused = 0
-        for row in islice(rows, start):
-            if row.pet is None:
-                on_refused(row)
-                refused += 1
-        done, finished = start, False
+        added = refused = done = 0
+        while done < start:
+            batch = await next_batch(min(_BATCH, start - done))
+            for row in batch:
+                if row.pet is None:
+                    on_refused(row)
+                    refused += 1
+            done += len(batch)
+        finished = False
         while not finished:
-            batch = list(islice(rows, _BATCH))
+            batch = await next_batch(_BATCH)
             finished = len(batch) < _BATCH
             pets = [row.pet for row in batch if row.pet is not None]
             span = range(done, done + len(batch))
@@ -99,6 +111,18 @@ async def import_pets(
             # A running service waits for the same lock: let it in between.
             await asyncio.sleep(_BREATH)
     return ImportResult(added, refused, start, was_complete=False)
+
+
+async def _refuse_unknown(store: Store, rows: list[FileRow]) -> list[FileRow]:
+    """Return ``rows``, those of categories that are not registered without their animals."""
+    wanted = {row.pet.categoryId for row in rows if row.pet is not None}
+    unknown = {number for number in wanted if not await store.read(select_category(number))}
+    return [
+        row._replace(pet=None, reason=_UNKNOWN_CATEGORY.format(row.pet.categoryId))
+        if row.pet is not None and row.pet.categoryId in unknown
+        else row
+        for row in rows
+    ]
 
 
 async def export_pets(
@@ -114,9 +138,9 @@ async def export_pets(
     count, after = 0, None
     while True:
         page = await list_pets(store, PetFilter(), after, _BATCH)
-        for pet in page.pets:
+        for pet in page.items:
             write(pet)
-        count += len(page.pets)
+        count += len(page.items)
         on_progress(count)
         after = page.next_after
         if after is None:

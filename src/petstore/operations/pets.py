@@ -1,30 +1,20 @@
-"""List, add and get animals."""
+"""List, add, change and delete animals."""
 
-from typing import NamedTuple
+from collections.abc import Callable
 
-from petstore.domain.pets import NewPet, Pet, PetFilter
-from petstore.errors import NotFound
+from petstore.domain.pets import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
+from petstore.errors import NotFound, PetReserved, UnknownCategory
+from petstore.operations.pages import Page, page_of
 from petstore.storage import pets
-from petstore.storage.contract import Store
+from petstore.storage.categories import select_category
+from petstore.storage.contract import Store, Unit
+from petstore.storage.orders import order_of, select_open_order
 
 
-class PetPage(NamedTuple):
-    """One page of animals; ``next_after`` is the id the next page starts after, if there is one."""
-
-    pets: list[Pet]
-    next_after: int | None
-
-
-async def list_pets(store: Store, wanted: PetFilter, after: int | None, limit: int) -> PetPage:
+async def list_pets(store: Store, wanted: PetFilter, after: int | None, limit: int) -> Page[Pet]:
     """Return the first ``limit`` animals with an id above ``after``, by ascending id."""
     rows = await store.read(pets.select_pets(wanted, after, limit + 1))
-    found = [pets.pet_of(row) for row in rows[:limit]]
-    return PetPage(found, found[-1].id if len(rows) > limit else None)
-
-
-async def create_pet(store: Store, new: NewPet) -> Pet:
-    """Add an animal and return it, durable."""
-    return await store.write(pets.add_pet(new))
+    return page_of(rows, limit, pets.pet_of)
 
 
 async def get_pet(store: Store, pet_id: int) -> Pet:
@@ -35,6 +25,84 @@ async def get_pet(store: Store, pet_id: int) -> Pet:
     """
     rows = await store.read(pets.select_pet(pet_id))
     if not rows:
-        msg = f"there is no pet {pet_id}"
-        raise NotFound(msg)
+        raise _no_pet(pet_id)
     return pets.pet_of(rows[0])
+
+
+async def get_inventory(store: Store) -> Inventory:
+    """Return how many animals there are of each status."""
+    return pets.inventory_of(await store.read(pets.SELECT_INVENTORY))
+
+
+def create_pet(new: NewPet, *, strict_categories: bool) -> Unit[Pet]:
+    """Add an animal and return it.
+
+    Raises:
+        UnknownCategory: its category is not registered, and must be.
+    """
+    if strict_categories:
+        yield from _require_category(new.categoryId)
+    return (yield from pets.add_pet(new))
+
+
+def update_pet(
+    pet_id: int, patch: PetPatch, check: Callable[[Pet], None], *, strict_categories: bool
+) -> Unit[Pet]:
+    """Change an animal that passes ``check``, and return it.
+
+    Raises:
+        NotFound: there is none with this id.
+        IllegalTransition: its status cannot follow the present one.
+        PetReserved: an open order holds it, and its status would change.
+        UnknownCategory: its new category is not registered, and must be.
+        PetstoreError: what ``check`` raises.
+    """
+    while True:
+        pet = yield from _stored(pet_id)
+        check(pet)
+        if status_after(pet, patch) != pet.status:
+            yield from _require_free(pet_id)
+        changed = patched(pet, patch)
+        if strict_categories and changed.categoryId != pet.categoryId:
+            yield from _require_category(changed.categoryId)
+        if changed == pet or (yield pets.update_pet(pet, changed)):
+            return changed
+
+
+def delete_pet(pet_id: int, check: Callable[[Pet], None]) -> Unit[None]:
+    """Delete an animal that passes ``check``.
+
+    Raises:
+        NotFound: there is none with this id.
+        PetReserved: an open order holds it.
+        PetstoreError: what ``check`` raises.
+    """
+    check((yield from _stored(pet_id)))
+    while not (yield pets.delete_pet(pet_id)):
+        yield from _require_free(pet_id)
+        yield from _stored(pet_id)
+
+
+def _stored(pet_id: int) -> Unit[Pet]:
+    rows = yield pets.select_pet(pet_id)
+    if not rows:
+        raise _no_pet(pet_id)
+    return pets.pet_of(rows[0])
+
+
+def _require_free(pet_id: int) -> Unit[None]:
+    rows = yield select_open_order(pet_id)
+    if rows:
+        order = order_of(rows[0])
+        msg = f"order {order.id}, which is {order.status}, holds pet {pet_id}"
+        raise PetReserved(msg)
+
+
+def _require_category(category_id: int) -> Unit[None]:
+    if not (yield select_category(category_id)):
+        msg = f"categoryId: expected a registered category; there is no category {category_id}"
+        raise UnknownCategory(msg)
+
+
+def _no_pet(pet_id: int) -> NotFound:
+    return NotFound(f"there is no pet {pet_id}")

@@ -4,11 +4,14 @@ from collections.abc import Iterable
 
 from msgspec import UNSET
 
-from petstore.domain.pets import NewPet, Pet, PetFilter
+from petstore.domain.pets import Inventory, NewPet, Pet, PetFilter, PetStatus
 from petstore.storage.contract import Row, Statement, Unit, Value
+from petstore.storage.pages import select_page
 
-_COLUMNS = "id, name, category_id, status"
+_SELECT = "SELECT id, name, category_id, status FROM pets"
 _INSERT = "INSERT INTO pets (name, category_id, status) VALUES (?1, ?2, ?3)"
+
+SELECT_INVENTORY = Statement("SELECT status, pets FROM inventory")
 
 
 def add_pet(new: NewPet) -> Unit[Pet]:
@@ -25,31 +28,45 @@ def add_pets(news: Iterable[NewPet]) -> Unit[None]:
 
 def select_pet(pet_id: int) -> Statement:
     """Return the SELECT of one animal."""
-    return Statement(f"SELECT {_COLUMNS} FROM pets WHERE id = ?1", (pet_id,))  # noqa: S608
+    return Statement(f"{_SELECT} WHERE id = ?1", (pet_id,))
 
 
 def select_pets(wanted: PetFilter, after: int | None, count: int) -> Statement:
     """Return the SELECT of the first ``count`` animals with an id above ``after``, by id."""
-    parameters: list[Value] = []
+    filters = {"status": wanted.status, "category_id": wanted.category_id, "id": wanted.ids}
+    return select_page(_SELECT, filters, after, count)
 
-    def bind(value: Value) -> str:
-        parameters.append(value)
-        return f"?{len(parameters)}"
 
-    conditions = []
-    if after is not None:
-        conditions.append(f"id > {bind(after)}")
-    if wanted.status is not None:
-        conditions.append(f"status = {bind(wanted.status)}")
-    if wanted.category_id is not None:
-        conditions.append(f"category_id = {bind(wanted.category_id)}")
-    if wanted.ids is not None:
-        conditions.append(f"id IN ({', '.join(map(bind, wanted.ids))})")
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    limit = bind(count)
+def select_pet_of_category(category_id: int) -> Statement:
+    """Return the SELECT of one animal of a category, if it has any."""
+    return Statement("SELECT id FROM pets WHERE category_id = ?1 LIMIT 1", (category_id,))
+
+
+def update_pet(old: Pet, new: Pet) -> Statement:
+    """Return the UPDATE that makes ``old`` what ``new`` is; no row if it has changed meanwhile."""
     return Statement(
-        f"SELECT {_COLUMNS} FROM pets{where} ORDER BY id LIMIT {limit}",  # noqa: S608 - only names
-        parameters,
+        "UPDATE pets SET name = ?1, category_id = ?2, status = ?3 WHERE id = ?4 AND name = ?5"
+        " AND category_id = ?6 AND status IS NOT DISTINCT FROM ?7 RETURNING id",
+        (*_values(new), old.id, *_values(old)),
+    )
+
+
+def move_pet(pet_id: int, status: PetStatus, after: PetStatus | None = None) -> Statement:
+    """Return the UPDATE of an animal's status, only where it is now ``after`` if that is given."""
+    if after is None:
+        return Statement("UPDATE pets SET status = ?1 WHERE id = ?2 RETURNING id", (status, pet_id))
+    return Statement(
+        "UPDATE pets SET status = ?1 WHERE id = ?2 AND status = ?3 RETURNING id",
+        (status, pet_id, after),
+    )
+
+
+def delete_pet(pet_id: int) -> Statement:
+    """Return the DELETE of one animal; no row if an open order holds it."""
+    return Statement(
+        "DELETE FROM pets WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM orders"
+        " WHERE pet_id = ?1 AND status IN ('placed', 'approved')) RETURNING id",
+        (pet_id,),
     )
 
 
@@ -59,5 +76,10 @@ def pet_of(row: Row) -> Pet:
     return Pet(pet_id, name, category_id, UNSET if status is None else status)
 
 
-def _values(new: NewPet) -> tuple[Value, ...]:
-    return (new.name, new.categoryId, None if new.status is UNSET else new.status)
+def inventory_of(rows: list[Row]) -> Inventory:
+    """Return the counts in the rows of ``SELECT_INVENTORY``."""
+    return Inventory(**dict(rows))
+
+
+def _values(pet: NewPet | Pet) -> tuple[Value, ...]:
+    return (pet.name, pet.categoryId, None if pet.status is UNSET else pet.status)

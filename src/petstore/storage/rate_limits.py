@@ -20,8 +20,6 @@ _SAVE_USAGE = (
     " ON CONFLICT (key_id, day) DO UPDATE SET requests = excluded.requests"
 )
 
-SELECT_KEY_USE = Statement("SELECT key_id, used_at, banned_at, banned_until FROM rate_limits")
-
 
 class StoredRateLimits:
     """The states of the limiter in the database of the service."""

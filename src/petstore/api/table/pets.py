@@ -1,40 +1,31 @@
-"""The interface as a table: what is not here does not exist, and what is here is documented."""
+"""The rows of animals."""
 
 from datetime import UTC, datetime
 
-from petstore.api.operation import (
-    Deprecation,
-    Operation,
-    PathParameter,
-    ResponseHeader,
-    Success,
-)
+from petstore.api.operation import Deprecation, Operation, PathParameter, Success
 from petstore.api.pets import (
     ListPetsQuery,
     answer_create_pet,
+    answer_delete_pet,
     answer_get_pet,
     answer_list_pets,
+    answer_update_pet,
 )
-from petstore.api.usage import answer_get_usage
-from petstore.domain.pets import NewPet, Pet
+from petstore.api.table.parts import BASE, BODY_ERRORS, location, next_page
+from petstore.domain.pets import NewPet, Pet, PetPatch
 from petstore.errors import (
-    ContentTooLarge,
     Gone,
-    IncompleteBody,
-    InvalidBody,
+    IllegalTransition,
     InvalidParameter,
     NotFound,
-    RequestTimeout,
-    UnsupportedMediaType,
+    PetReserved,
+    UnknownCategory,
 )
-from petstore.operations.usage import Usage
-
-BASE = "/v1"
 
 _PET = {"id": 7, "name": "Bella", "categoryId": 1, "status": "available"}
-_BODY_ERRORS = (InvalidBody, IncompleteBody, RequestTimeout, ContentTooLarge, UnsupportedMediaType)
+_PET_ID = {"petId": "$response.body#/id"}
 
-OPERATIONS: tuple[Operation, ...] = (
+PETS = (
     Operation(
         id="listPets",
         method="GET",
@@ -54,13 +45,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "A page of animals.",
             list[Pet],
             [_PET, {"id": 9, "name": "Oskar", "categoryId": 2}],
-            headers=(
-                ResponseHeader(
-                    "Link",
-                    "The next page, if there is one (RFC 8288).",
-                    '</v1/pets?limit=20&cursor=AAAAAAAAABQ>; rel="next"',
-                ),
-            ),
+            headers=(next_page("/pets"),),
         ),
         errors=(InvalidParameter,),
     ),
@@ -75,17 +60,20 @@ OPERATIONS: tuple[Operation, ...] = (
         scope="pets:write",
         body=NewPet,
         body_example={"name": "Bella", "categoryId": 1, "status": "available"},
+        tagged=True,
         success=Success(
             201,
             "The animal, with the `id` the service assigned.",
             Pet,
             _PET,
-            headers=(ResponseHeader("Location", "Where the animal is.", "/v1/pets/7"),),
+            headers=(location("/pets/7"),),
             links={
-                "getPet": {"operationId": "getPet", "parameters": {"petId": "$response.body#/id"}}
+                "getPet": {"operationId": "getPet", "parameters": _PET_ID},
+                "updatePet": {"operationId": "updatePet", "parameters": _PET_ID},
+                "deletePet": {"operationId": "deletePet", "parameters": _PET_ID},
             },
         ),
-        errors=_BODY_ERRORS,
+        errors=(*BODY_ERRORS, UnknownCategory),
     ),
     Operation(
         id="getPet",
@@ -100,6 +88,7 @@ OPERATIONS: tuple[Operation, ...] = (
         handler=answer_get_pet,
         scope="pets:read",
         parameter=PathParameter("petId", "Identifier of the animal to retrieve."),
+        tagged=True,
         success=Success(200, "The animal.", Pet, _PET),
         errors=(NotFound, Gone),
         deprecation=Deprecation(
@@ -110,30 +99,38 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        id="getUsage",
-        method="GET",
-        path="/usage",
-        tag="Usage",
-        summary="See what your key has used",
+        id="updatePet",
+        method="PATCH",
+        path="/pets/{petId}",
+        tag="Pets",
+        summary="Change an animal",
         description=(
-            "Returns the plan of the key that asks, both of its windows, its ban if there is one,"
-            " and its requests a day for the last 30 days (UTC). It costs nothing, and answers"
-            " when a limit is reached too."
+            "Changes what the body names (RFC 7396); a `status` of null takes it away. From"
+            " `available` the status can become `pending`, `sold` or none, from `pending`"
+            " `available` or `sold`, from `sold` `available`, and from none any. While an open"
+            " order holds the animal, its status stays."
         ),
-        handler=answer_get_usage,
-        scope=None,
-        charged=False,
-        success=Success(
-            200,
-            "The use of the key.",
-            Usage,
-            {
-                "plan": "free",
-                "minute": {"limit": 60, "remaining": 59, "reset": 1795262460},
-                "day": {"limit": 1000, "remaining": 999, "reset": 1795305600},
-                "bannedUntil": None,
-                "days": [{"date": "2026-11-21", "requests": 1}],
-            },
-        ),
+        handler=answer_update_pet,
+        scope="pets:write",
+        parameter=PathParameter("petId", "Identifier of the animal to change."),
+        body=PetPatch,
+        body_example={"status": "sold"},
+        tagged=True,
+        success=Success(200, "The animal as it is now.", Pet, _PET | {"status": "sold"}),
+        errors=(*BODY_ERRORS, UnknownCategory, NotFound, IllegalTransition, PetReserved),
+    ),
+    Operation(
+        id="deletePet",
+        method="DELETE",
+        path="/pets/{petId}",
+        tag="Pets",
+        summary="Delete an animal",
+        description="Deletes an animal that no open order holds. Its `id` is not used again.",
+        handler=answer_delete_pet,
+        scope="pets:write",
+        parameter=PathParameter("petId", "Identifier of the animal to delete."),
+        tagged=True,
+        success=Success(204, "The animal is gone."),
+        errors=(NotFound, PetReserved),
     ),
 )

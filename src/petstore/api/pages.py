@@ -1,0 +1,61 @@
+"""Lists, page by page."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.api.messages import Answer, json_answer
+from petstore.api.operation import Call
+from petstore.domain.paging import CURSOR_PATTERN, decode_cursor, encode_cursor
+from petstore.operations.pages import Page
+
+
+class PageQuery(Struct, frozen=True):
+    """The query parameters of every list."""
+
+    limit: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100,
+            description="Maximum number of items returned.",
+            extra={"expected": "an integer from 1 to 100, in plain digits"},
+        ),
+    ] = 20
+    cursor: (
+        Annotated[
+            str,
+            Meta(
+                pattern=CURSOR_PATTERN,
+                max_length=11,  # or a line break would pass behind the pattern's end
+                description="Where the page starts: from the `Link` header of the page before.",
+                extra={"expected": "the cursor of a Link header, unchanged"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+    @property
+    def after(self) -> int | None:
+        """The id after which the page starts."""
+        return None if self.cursor is UNSET else decode_cursor(self.cursor)
+
+
+async def answer_from_memory(call: Call, read: Callable[[], Awaitable[Page[Any]]]) -> Answer:
+    """Answer with a page, from memory if the same was asked since the last change."""
+    target = b"%s?%s" % (call.request.path.encode("latin-1"), call.request.query)
+
+    async def answer() -> Answer:
+        return page_answer(call, await read())
+
+    return await call.services.answers.of(target, answer)
+
+
+def page_answer(call: Call, page: Page[Any]) -> Answer:
+    """Answer with a page, and a ``Link`` to the next if there is one (RFC 8288)."""
+    if page.next_after is None:
+        return json_answer(200, page.items)
+    rest = f"{call.query.without_cursor}&" if call.query.without_cursor else ""
+    link = f'<{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}>; rel="next"'
+    return json_answer(200, page.items, [(b"link", link.encode("ascii"))])

@@ -1,0 +1,68 @@
+"""Categories: what kinds of animals a store has."""
+
+from typing import Annotated
+from unicodedata import normalize
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.domain.fields import NOT_BLANK, Id
+
+CategoryName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        pattern=NOT_BLANK,
+        description="Its name; no other category has the same, whatever the case of the letters.",
+        extra={
+            "expected": "a string of 1 to 100 characters, not only white space and without U+0000"
+        },
+    ),
+]
+
+Description = Annotated[
+    str,
+    Meta(
+        max_length=1000,
+        pattern=r"^[^\x00]*$",
+        description="What belongs to it.",
+        extra={"expected": "a string of up to 1000 characters, without U+0000"},
+    ),
+]
+
+
+class NewCategory(Struct, frozen=True):
+    """A category to add."""
+
+    name: CategoryName
+    description: Description | UnsetType = UNSET
+
+
+class CategoryPatch(Struct, frozen=True):
+    """What to change of a category (RFC 7396); a ``description`` of null takes it away."""
+
+    name: CategoryName | UnsetType = UNSET
+    description: Description | UnsetType | None = UNSET
+
+
+class Category(Struct, frozen=True):
+    """A category. ``description`` is absent when there is none."""
+
+    id: Id
+    name: CategoryName
+    description: Description | UnsetType = UNSET
+
+
+def name_key(name: str) -> str:
+    """Return what is the same for names that differ in case, or in how accents are composed."""
+    return normalize("NFC", normalize("NFD", name).casefold())
+
+
+def patched(category: Category, patch: CategoryPatch) -> Category:
+    """Return ``category`` with what ``patch`` changes."""
+    description = category.description if patch.description is UNSET else patch.description
+    return Category(
+        category.id,
+        category.name if patch.name is UNSET else patch.name,
+        UNSET if description is None else description,
+    )

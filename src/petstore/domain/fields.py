@@ -1,0 +1,36 @@
+"""Types that fields of several resources share, each with the words for what it takes."""
+
+from datetime import datetime
+from typing import Annotated
+
+from msgspec import Meta
+
+INT64_MIN = -(2**63)
+INT64_MAX = 2**63 - 1
+
+Int64 = Annotated[
+    int,
+    Meta(
+        ge=INT64_MIN,
+        le=INT64_MAX,
+        extra={"expected": "an integer from -2^63 to 2^63 - 1"},
+        extra_json_schema={"format": "int64"},
+    ),
+]
+
+Id = Annotated[Int64, Meta(description="Unique identifier, assigned by the service.")]
+
+# What \s is to Python. To JSON Schema it is another set, so the document must not say \s.
+_WHITE_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+
+# No U+0000, which PostgreSQL cannot store, and something other than white space.
+NOT_BLANK = rf"^[^\x00]*[^\x00{_WHITE_SPACE}][^\x00]*$"
+
+# What steers a terminal or the direction of text would let a name pass for another.
+_CONTROLS = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+
+PRINTABLE = rf"^[^{_CONTROLS}]*[^{_CONTROLS}{_WHITE_SPACE}][^{_CONTROLS}]*(?!\n)$"
+
+Moment = Annotated[
+    datetime, Meta(tz=True, extra={"expected": "a date and time as in 2026-12-24T10:00:00Z"})
+]

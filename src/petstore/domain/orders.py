@@ -1,0 +1,114 @@
+"""Orders: one animal, one buyer."""
+
+from datetime import datetime
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
+
+from petstore.domain.fields import Id, Int64, Moment
+from petstore.domain.pets import PetStatus
+from petstore.errors import IllegalTransition, OrderClosed
+
+OrderStatus: TypeAlias = Literal["placed", "approved", "delivered", "cancelled"]
+
+OrderedPetId = Annotated[Int64, Meta(description="Identifier of the animal.")]
+
+Quantity = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=1,
+        description="How many: always 1, for every animal is one of a kind.",
+        extra={"expected": "1, for every animal is one of a kind"},
+    ),
+]
+
+ShipDate = Annotated[Moment, Meta(description="When it is to be shipped (RFC 3339).")]
+
+StatusOfOrder = Annotated[
+    OrderStatus,
+    Meta(
+        description="How far the order is.",
+        extra={"expected": "one of 'placed', 'approved', 'delivered', 'cancelled'"},
+    ),
+]
+
+_MOVES: dict[OrderStatus, tuple[OrderStatus, ...]] = {
+    "placed": ("approved", "cancelled"),
+    "approved": ("delivered", "cancelled"),
+    "delivered": (),
+    "cancelled": (),
+}
+
+PET_AFTER: dict[OrderStatus, PetStatus] = {"delivered": "sold", "cancelled": "available"}
+"""What becomes of the animal when its order comes to an end."""
+
+
+class NewOrder(Struct, frozen=True):
+    """An order to place."""
+
+    petId: OrderedPetId  # noqa: N815 - JSON names are in camel case
+    quantity: Quantity = 1
+    shipDate: ShipDate | UnsetType = UNSET  # noqa: N815
+
+
+class OrderPatch(Struct, frozen=True):
+    """What to change of an order (RFC 7396); a ``shipDate`` of null takes it away."""
+
+    status: StatusOfOrder | UnsetType = UNSET
+    shipDate: ShipDate | UnsetType | None = UNSET  # noqa: N815 - JSON names are in camel case
+    quantity: Quantity | UnsetType = UNSET
+
+
+class Order(Struct, frozen=True):
+    """An order. ``reservedUntil`` is there while it is placed, if its reservation lapses."""
+
+    id: Id
+    petId: OrderedPetId  # noqa: N815 - JSON names are in camel case
+    quantity: Quantity
+    status: StatusOfOrder
+    complete: Annotated[bool, Meta(description="Whether it is delivered.")]
+    placedAt: Annotated[datetime, Meta(tz=True, description="When it was placed.")]  # noqa: N815
+    shipDate: ShipDate | UnsetType = UNSET  # noqa: N815
+    reservedUntil: (  # noqa: N815
+        Annotated[datetime, Meta(tz=True, description="When it lapses if it is not approved.")]
+        | UnsetType
+    ) = UNSET
+
+
+class OrderFilter(Struct, frozen=True):
+    """Which orders a list holds. ``None`` filters nothing."""
+
+    status: OrderStatus | None = None
+    pet_id: int | None = None
+
+
+def patched(order: Order, patch: OrderPatch) -> Order:
+    """Return ``order`` with what ``patch`` changes.
+
+    Raises:
+        IllegalTransition: its status cannot follow the present one.
+        OrderClosed: it is delivered or cancelled, and its date cannot change any more.
+    """
+    changed = order
+    if patch.shipDate is not UNSET:
+        if not _MOVES[order.status]:
+            msg = f"order {order.id} is {order.status}: its shipDate cannot change any more"
+            raise OrderClosed(msg)
+        changed = replace(changed, shipDate=UNSET if patch.shipDate is None else patch.shipDate)
+    return changed if patch.status is UNSET else moved(changed, patch.status)
+
+
+def moved(order: Order, wanted: OrderStatus) -> Order:
+    """Return ``order`` in the status ``wanted``.
+
+    Raises:
+        IllegalTransition: that cannot follow the present one.
+    """
+    following = _MOVES[order.status]
+    if wanted not in following:
+        choices = " or ".join(following) or "nothing else"
+        msg = f"status: {order.status} can become {choices}, not {wanted}"
+        raise IllegalTransition(msg)
+    return replace(order, status=wanted, complete=wanted == "delivered", reservedUntil=UNSET)

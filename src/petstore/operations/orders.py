@@ -1,0 +1,120 @@
+"""Place, list and move orders. However many buyers race for an animal, one gets it."""
+
+from collections.abc import Callable
+
+from petstore.clock import MINUTE, Milliseconds
+from petstore.domain.orders import (
+    PET_AFTER,
+    NewOrder,
+    Order,
+    OrderFilter,
+    OrderPatch,
+    moved,
+    patched,
+)
+from petstore.errors import NotFound, PetNotAvailable, UnknownPet
+from petstore.operations.pages import Page, page_of
+from petstore.storage import orders
+from petstore.storage.contract import Store, Unit
+from petstore.storage.pets import move_pet, pet_of, select_pet
+
+
+async def list_orders(
+    store: Store, wanted: OrderFilter, after: int | None, limit: int
+) -> Page[Order]:
+    """Return the first ``limit`` orders with an id above ``after``, by ascending id."""
+    rows = await store.read(orders.select_orders(wanted, after, limit + 1))
+    return page_of(rows, limit, orders.order_of)
+
+
+async def get_order(store: Store, order_id: int) -> Order:
+    """Return one order.
+
+    Raises:
+        NotFound: there is none with this id.
+    """
+    rows = await store.read(orders.select_order(order_id))
+    if not rows:
+        raise _no_order(order_id)
+    return orders.order_of(rows[0])
+
+
+def place_order(new: NewOrder, now: Milliseconds, reservation_minutes: int) -> Unit[Order]:
+    """Reserve an available animal, for so many minutes or with 0 for ever; return the order.
+
+    Raises:
+        UnknownPet: there is no such animal.
+        PetNotAvailable: it is not available.
+    """
+    if not (yield move_pet(new.petId, "pending", after="available")):
+        yield from _refuse(new.petId)
+    (row,) = yield orders.insert_order(new, now, _end(now, reservation_minutes))
+    return orders.order_of(row)
+
+
+def update_order(order_id: int, patch: OrderPatch, check: Callable[[Order], None]) -> Unit[Order]:
+    """Change an order that passes ``check``, and with it its animal; return it.
+
+    Raises:
+        NotFound: there is none with this id.
+        IllegalTransition: its status cannot follow the present one.
+        OrderClosed: its date cannot change any more.
+        PetstoreError: what ``check`` raises.
+    """
+    return (yield from _change(order_id, lambda order: patched(order, patch), check))
+
+
+def cancel_order(order_id: int, check: Callable[[Order], None]) -> Unit[None]:
+    """Cancel an order that passes ``check``; one that is cancelled stays so.
+
+    Raises:
+        NotFound: there is none with this id.
+        IllegalTransition: it is delivered.
+        PetstoreError: what ``check`` raises.
+    """
+
+    def cancelled(order: Order) -> Order:
+        return order if order.status == "cancelled" else moved(order, "cancelled")
+
+    yield from _change(order_id, cancelled, check)
+
+
+def _change(
+    order_id: int, change: Callable[[Order], Order], check: Callable[[Order], None]
+) -> Unit[Order]:
+    while True:
+        order = yield from _stored(order_id)
+        check(order)
+        changed = change(order)
+        if changed == order:
+            return order
+        if (yield orders.update_order(order, changed)):
+            break
+    if changed.status in PET_AFTER and changed.status != order.status:
+        yield move_pet(order.petId, PET_AFTER[changed.status])
+    return changed
+
+
+def _stored(order_id: int) -> Unit[Order]:
+    rows = yield orders.select_order(order_id)
+    if not rows:
+        raise _no_order(order_id)
+    return orders.order_of(rows[0])
+
+
+def _refuse(pet_id: int) -> Unit[None]:
+    rows = yield select_pet(pet_id)
+    if not rows:
+        msg = f"petId: expected an animal of this store; there is no pet {pet_id}"
+        raise UnknownPet(msg)
+    status = pet_of(rows[0]).status or "without a status"
+    msg = f"pet {pet_id} is {status}; only an available one can be ordered"
+    raise PetNotAvailable(msg)
+
+
+def _end(now: Milliseconds, minutes: int) -> Milliseconds | None:
+    return now + minutes * MINUTE if minutes else None
+
+
+def _no_order(order_id: int) -> NotFound:
+    return NotFound(f"there is no order {order_id}")

@@ -1,0 +1,73 @@
+"""Reservations that lapse: on time, whoever asks and whether or not the service was up."""
+
+import asyncio
+import logging
+
+from petstore.clock import Clock, Milliseconds
+from petstore.errors import Unavailable
+from petstore.storage.contract import Store, Unit
+from petstore.storage.orders import SELECT_NEXT_LAPSE, cancel_lapsed
+from petstore.storage.pets import move_pet
+
+_LOG = logging.getLogger(__name__)
+_BATCH = 256
+
+
+class Reservations:
+    """Frees the animals of placed orders whose time is over, before anybody is told of them.
+
+    It remembers when the next one lapses. No reservation is shorter than a minute and ``refresh``
+    is called each second, so those that other processes make are known in time too.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._next: Milliseconds | None = None
+        self._settling = asyncio.Lock()
+
+    def note(self, until: Milliseconds | None) -> None:
+        """Take notice of a reservation made here, which lapses at ``until``."""
+        if until is not None and (self._next is None or until < self._next):
+            self._next = until
+
+    def are_due(self) -> bool:
+        """Tell whether a reservation has lapsed and its animal is not yet free."""
+        return self._next is not None and self._clock() >= self._next
+
+    async def settle(self) -> None:
+        """Free what is due. If the database does not take it now, reading goes on without."""
+        async with self._settling:
+            if not self.are_due():
+                return
+            try:
+                await self._free()
+            except Unavailable as error:
+                # From now on ``refresh`` alone tries, and nobody waits for it.
+                self._next = None
+                _LOG.warning("lapsed reservations not freed: %s", error)
+
+    async def refresh(self) -> None:
+        """Look up when the next reservation lapses, and free those that have.
+
+        Raises:
+            Unavailable: the database is out of reach, full or failing.
+        """
+        async with self._settling:
+            await self._free()
+
+    async def _free(self) -> None:
+        due = await self._read_next()
+        while due is not None and self._clock() >= due:
+            await self._store.write(_free_lapsed(self._clock()))
+            due = await self._read_next()
+        self._next = due
+
+    async def _read_next(self) -> Milliseconds | None:
+        rows = await self._store.read(SELECT_NEXT_LAPSE)
+        return rows[0][0] if rows else None
+
+
+def _free_lapsed(now: Milliseconds) -> Unit[None]:
+    for (pet_id,) in (yield cancel_lapsed(now, _BATCH)):
+        yield move_pet(pet_id, "available")

@@ -1,0 +1,62 @@
+"""Categories in SQL."""
+
+from msgspec import UNSET
+
+from petstore.domain.categories import Category, NewCategory, name_key
+from petstore.storage.contract import Row, Statement, Value
+from petstore.storage.pages import select_page
+
+_SELECT = "SELECT id, name, description FROM categories"
+
+
+def insert_category(new: NewCategory) -> Statement:
+    """Return the INSERT of a category; its row has the id. No row if the name is taken."""
+    return Statement(
+        "INSERT INTO categories (name, name_key, description) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (name_key) DO NOTHING RETURNING id",
+        _values(new),
+    )
+
+
+def select_category(category_id: int) -> Statement:
+    """Return the SELECT of one category."""
+    return Statement(f"{_SELECT} WHERE id = ?1", (category_id,))
+
+
+def select_category_named(name: str) -> Statement:
+    """Return the SELECT of the category that has ``name`` but for its case."""
+    return Statement(f"{_SELECT} WHERE name_key = ?1", (name_key(name),))
+
+
+def select_categories(after: int | None, count: int) -> Statement:
+    """Return the SELECT of the first ``count`` categories with an id above ``after``, by id."""
+    return select_page(_SELECT, {}, after, count)
+
+
+def update_category(old: Category, new: Category) -> Statement:
+    """Return the UPDATE that makes ``old`` what ``new`` is; no row if it has changed meanwhile."""
+    return Statement(
+        "UPDATE categories SET name = ?1, name_key = ?2, description = ?3 WHERE id = ?4"
+        " AND name = ?5 AND description IS NOT DISTINCT FROM ?6 RETURNING id",
+        (*_values(new), old.id, old.name, _values(old)[2]),
+    )
+
+
+def delete_category(category_id: int) -> Statement:
+    """Return the DELETE of one category; no row if an animal belongs to it."""
+    return Statement(
+        "DELETE FROM categories WHERE id = ?1"
+        " AND NOT EXISTS (SELECT 1 FROM pets WHERE category_id = ?1) RETURNING id",
+        (category_id,),
+    )
+
+
+def category_of(row: Row) -> Category:
+    """Return the category in a row of the SELECTs above."""
+    category_id, name, description = row
+    return Category(category_id, name, UNSET if description is None else description)
+
+
+def _values(category: NewCategory | Category) -> tuple[Value, ...]:
+    description = None if category.description is UNSET else category.description
+    return (category.name, name_key(category.name), description)

@@ -1,0 +1,87 @@
+"""Orders in SQL."""
+
+from datetime import datetime
+
+from msgspec import UNSET
+
+from petstore.clock import Milliseconds, utc
+from petstore.domain.orders import NewOrder, Order, OrderFilter
+from petstore.storage.contract import Row, Statement
+from petstore.storage.pages import select_page
+
+_SELECT = "SELECT id, pet_id, status, ship_date, placed_at, reserved_until FROM orders"
+
+SELECT_NEXT_LAPSE = Statement(
+    "SELECT reserved_until FROM orders WHERE reserved_until IS NOT NULL"
+    " ORDER BY reserved_until LIMIT 1"
+)
+
+
+def insert_order(
+    new: NewOrder, placed_at: Milliseconds, reserved_until: Milliseconds | None
+) -> Statement:
+    """Return the INSERT of an order; its row is that of ``order_of``."""
+    return Statement(
+        "INSERT INTO orders (pet_id, status, ship_date, placed_at, reserved_until)"
+        " VALUES (?1, 'placed', ?2, ?3, ?4)"
+        " RETURNING id, pet_id, status, ship_date, placed_at, reserved_until",
+        (new.petId, _text(new.shipDate), placed_at, reserved_until),
+    )
+
+
+def select_order(order_id: int) -> Statement:
+    """Return the SELECT of one order."""
+    return Statement(f"{_SELECT} WHERE id = ?1", (order_id,))
+
+
+def select_orders(wanted: OrderFilter, after: int | None, count: int) -> Statement:
+    """Return the SELECT of the first ``count`` orders with an id above ``after``, by id."""
+    filters = {"status": wanted.status, "pet_id": wanted.pet_id}
+    return select_page(_SELECT, filters, after, count)
+
+
+def select_open_order(pet_id: int) -> Statement:
+    """Return the SELECT of the order that holds an animal, if there is one."""
+    return Statement(f"{_SELECT} WHERE pet_id = ?1 AND status IN ('placed', 'approved')", (pet_id,))
+
+
+def update_order(old: Order, new: Order) -> Statement:
+    """Return the UPDATE that makes ``old`` what ``new`` is; no row if it has moved meanwhile.
+
+    An order that leaves the status ``placed`` is no longer held to a time.
+    """
+    return Statement(
+        "UPDATE orders SET status = ?1, ship_date = ?2,"
+        " reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END"
+        " WHERE id = ?3 AND status = ?4 AND ship_date IS NOT DISTINCT FROM ?5 RETURNING id",
+        (new.status, _text(new.shipDate), old.id, old.status, _text(old.shipDate)),
+    )
+
+
+def cancel_lapsed(now: Milliseconds, count: int) -> Statement:
+    """Return the UPDATE that cancels up to ``count`` orders lapsed by ``now``; rows: pet ids."""
+    return Statement(
+        "UPDATE orders SET status = 'cancelled', reserved_until = NULL WHERE id IN"
+        " (SELECT id FROM orders WHERE reserved_until <= ?1 ORDER BY reserved_until LIMIT ?2)"
+        " RETURNING pet_id",
+        (now, count),
+    )
+
+
+def order_of(row: Row) -> Order:
+    """Return the order in a row of the statements above."""
+    order_id, pet_id, status, ship_date, placed_at, reserved_until = row
+    return Order(
+        id=order_id,
+        petId=pet_id,
+        quantity=1,
+        status=status,
+        complete=status == "delivered",
+        placedAt=utc(placed_at),
+        shipDate=UNSET if ship_date is None else datetime.fromisoformat(ship_date),
+        reservedUntil=UNSET if reserved_until is None else utc(reserved_until),
+    )
+
+
+def _text(moment: object) -> str | None:
+    return moment.isoformat() if isinstance(moment, datetime) else None

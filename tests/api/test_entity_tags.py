@@ -1,0 +1,363 @@
+"""ETag, If-None-Match and If-Match: versions of a resource (RFC 9110, sections 8.8.3 and 13)."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import httpx
+import pytest
+
+from petstore.domain.api_keys import SCOPES
+from support.client import RATE_LIMIT_HEADERS
+from support.error_body import assert_error
+from support.process import ServerProcess
+from support.raw_socket import RawSocket
+from support.service import Service
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
+CONTENT_FIELDS = {"content-length", "content-type", "transfer-encoding"}
+OTHER = '"0123456789abcdef01234567"'
+
+Send: TypeAlias = Callable[..., Awaitable[httpx.Response]]
+"""Takes a method, a path under ``/v1`` and options of httpx."""
+
+
+class Resource(NamedTuple):
+    """A resource: the list it is added to, the body that adds it, and two changes to it."""
+
+    path: str
+    new: dict[str, Any]
+    change: dict[str, Any]
+    back: dict[str, Any]
+
+
+PET = Resource("/pets", BELLA, {"name": "Max"}, {"name": "Bella"})
+CATEGORY = Resource("/categories", {"name": "Dogs"}, {"description": "All."}, {"description": None})
+ORDER = Resource(
+    "/store/orders", {"petId": 1}, {"shipDate": "2026-12-24T10:00:00Z"}, {"shipDate": None}
+)
+
+resources = pytest.mark.parametrize("kind", [PET, CATEGORY, ORDER], ids=lambda kind: kind.path)
+
+
+@pytest.fixture
+async def send(service: Service) -> Send:
+    """Sends requests with a key that may do everything."""
+    key = await service.issue(scopes=frozenset(SCOPES))
+
+    async def send(method: str, path: str, **options: Any) -> httpx.Response:
+        return await service.request(method, f"/v1{path}", key.token, **options)
+
+    return send
+
+
+async def add(send: Send, kind: Resource = PET) -> str:
+    """Add the first resource of a kind, and what it needs; return its tag."""
+    if kind is ORDER:
+        await send("POST", "/pets", json=BELLA)
+    created = await send("POST", kind.path, json=kind.new)
+    assert created.status_code == 201
+    return etag(created)
+
+
+def etag(response: httpx.Response) -> str:
+    """Return the one ``ETag`` of a response, which must be strong."""
+    (tag,) = response.headers.get_list("ETag")
+    assert re.fullmatch(r'"[\x21\x23-\x7e]+"', tag)
+    return tag
+
+
+# ETag
+
+
+@resources
+async def test_the_tag_is_that_of_the_version_wherever_it_is_shown(
+    send: Send, kind: Resource
+) -> None:
+    tag = await add(send, kind)
+    path = f"{kind.path}/1"
+    assert etag(await send("GET", path)) == tag
+    assert etag(await send("HEAD", path)) == tag
+    assert etag(await send("PATCH", path, json={})) == tag
+    changed = etag(await send("PATCH", path, json=kind.change))
+    assert changed != tag
+    assert etag(await send("GET", path)) == changed
+
+
+@resources
+async def test_what_reads_the_same_has_the_same_tag(send: Send, kind: Resource) -> None:
+    tag = await add(send, kind)
+    await send("PATCH", f"{kind.path}/1", json=kind.change)
+    assert etag(await send("PATCH", f"{kind.path}/1", json=kind.back)) == tag
+
+
+async def test_a_tag_outlives_other_changes(send: Send) -> None:
+    tag = await add(send)
+    assert await add(send) != tag
+    await send("PATCH", "/pets/2", json={"name": "Max"})
+    assert etag(await send("GET", "/pets/1")) == tag
+
+
+async def test_an_order_changes_the_tag_of_its_animal(send: Send) -> None:
+    tag = await add(send)
+    await send("POST", "/store/orders", json={"petId": 1})
+    assert etag(await send("GET", "/pets/1")) != tag
+
+
+async def test_a_key_has_a_tag(service: Service, send: Send) -> None:
+    key = await service.issue()
+    path = f"/keys/{key.key.id}"
+    tag = etag(await send("GET", path))
+    assert etag(await send("GET", path)) == tag
+    changed = await send("PATCH", path, json={"name": "till"}, headers={"If-Match": tag})
+    assert changed.status_code == 200
+    assert etag(changed) == etag(await send("GET", path)) != tag
+    for method in ("PATCH", "DELETE"):
+        response = await send(method, path, json={}, headers={"If-Match": tag})
+        assert_error(response, 412, "precondition_failed")
+    response = await send("GET", path, headers={"If-None-Match": etag(changed)})
+    assert response.status_code == 304
+    response = await send("DELETE", path, headers={"If-Match": etag(changed)})
+    assert response.status_code == 204
+
+
+@pytest.mark.parametrize(
+    "path", ["/pets", "/categories", "/store/orders", "/store/inventory", "/keys", "/usage"]
+)
+async def test_what_is_no_single_resource_has_no_tag(send: Send, path: str) -> None:
+    await add(send)
+    response = await send("GET", path, headers={"If-None-Match": "*"})
+    assert response.status_code == 200
+    assert "ETag" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/pets/2", None, 404),
+        ("PATCH", "/pets/1", {"name": ""}, 400),
+        ("DELETE", "/pets/2", None, 404),
+        ("DELETE", "/pets/1", None, 204),
+    ],
+)
+async def test_an_answer_without_a_resource_has_no_tag(
+    send: Send, method: str, path: str, body: object, status: int
+) -> None:
+    await add(send)
+    response = await send(method, path, json=body, headers={"If-None-Match": "*"})
+    assert response.status_code == status
+    assert "ETag" not in response.headers
+
+
+# If-None-Match
+
+
+@resources
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "{tag}",
+        "*",
+        " {tag} ",
+        "W/{tag}",
+        "{other}, {tag}",
+        '{tag},{other},""',
+        '"a, b",W/{other} ,\tW/{tag}',
+    ],
+)
+async def test_who_has_this_version_gets_no_other(
+    send: Send, kind: Resource, method: str, field: str
+) -> None:
+    tag = await add(send, kind)
+    headers = {"If-None-Match": field.format(tag=tag, other=OTHER)}
+    response = await send(method, f"{kind.path}/1", headers=headers)
+    assert response.status_code == 304
+    assert response.content == b""
+    assert etag(response) == tag
+    assert not {"content-length", "content-type"} & set(response.headers)
+    for name in (*RATE_LIMIT_HEADERS, "RateLimit", "RateLimit-Policy", "X-Request-Id"):
+        assert len(response.headers.get_list(name)) == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    "field",
+    ["{other}", "W/{other}", "{bare}", '"{bare}', '"{bare} "', "", '""', '"*"', '"{upper}"'],
+)
+async def test_who_has_not_this_version_gets_it(send: Send, method: str, field: str) -> None:
+    tag = await add(send)
+    bare = tag.strip('"')
+    headers = {"If-None-Match": field.format(other=OTHER, bare=bare, upper=bare.upper())}
+    response = await send(method, "/pets/1", headers=headers)
+    assert response.status_code == 200
+    assert etag(response) == tag
+    assert response.headers["Content-Type"] == "application/json"
+    body = b'{"id":1,"name":"Bella","categoryId":1,"status":"available"}'
+    assert response.content == (b"" if method == "HEAD" else body)
+    assert response.headers["Content-Length"] == str(len(body))
+
+
+async def test_who_has_an_old_version_gets_the_new_one(send: Send) -> None:
+    tag = await add(send)
+    changed = await send("PATCH", "/pets/1", json={"name": "Max"})
+    response = await send("GET", "/pets/1", headers={"If-None-Match": tag})
+    assert response.json() == changed.json()
+    headers = [("If-None-Match", tag), ("If-None-Match", etag(changed))]
+    assert (await send("GET", "/pets/1", headers=headers)).status_code == 304
+
+
+async def test_if_none_match_keeps_nobody_from_adding_or_changing(send: Send) -> None:
+    headers = {"If-None-Match": "*"}
+    assert (await send("POST", "/pets", json=BELLA, headers=headers)).status_code == 201
+    response = await send("PATCH", "/pets/1", json={"name": "Max"}, headers=headers)
+    assert (response.status_code, response.json()["name"]) == (200, "Max")
+
+
+async def test_304_says_that_get_pet_is_deprecated(send: Send) -> None:
+    tag = await add(send)
+    shown = await send("GET", "/pets/1")
+    response = await send("GET", "/pets/1", headers={"If-None-Match": tag})
+    assert response.status_code == 304
+    for name in ("Deprecation", "Sunset", "Link"):
+        assert response.headers[name] == shown.headers[name]
+
+
+async def test_304_costs_a_request(service: Service, send: Send) -> None:
+    tag = await add(send)
+    key = await service.issue(per_minute=9, per_day=99)
+    headers = {"If-None-Match": tag}
+    response = await service.request("GET", "/v1/pets/1", key.token, headers=headers)
+    assert response.status_code == 304
+    assert response.headers["X-RateLimit-Remaining"] == "8"
+
+
+# If-Match
+
+
+@resources
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    "field", ["{tag}", "*", " * ", "{other}, {tag}", '{tag} ,W/{other},"a, b"']
+)
+async def test_who_means_this_version_may_change_it(
+    send: Send, kind: Resource, method: str, field: str
+) -> None:
+    tag = await add(send, kind)
+    headers = {"If-Match": field.format(tag=tag, other=OTHER)}
+    response = await send(method, f"{kind.path}/1", json=kind.change, headers=headers)
+    assert response.status_code in (200, 204)
+
+
+@resources
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@pytest.mark.parametrize("field", ["{other}", "W/{tag}", "{bare}", '"{bare}', "", '""', '"*"'])
+async def test_who_means_another_version_changes_nothing(
+    send: Send, kind: Resource, method: str, field: str
+) -> None:
+    tag = await add(send, kind)
+    path = f"{kind.path}/1"
+    shown = await send("GET", path)
+    headers = {"If-Match": field.format(tag=tag, other=OTHER, bare=tag.strip('"'))}
+    response = await send(method, path, json=kind.change, headers=headers)
+    assert assert_error(response, 412, "precondition_failed").startswith("If-Match: expected ")
+    assert "ETag" not in response.headers
+    again = await send("GET", path)
+    assert (again.status_code, again.content, etag(again)) == (200, shown.content, tag)
+
+
+@pytest.mark.parametrize(
+    "field", ["w/{tag}", "W/ {tag}", "x{tag}", "{tag}x", "{tag} {other}", "*, {tag}", '"a" "{tag}']
+)
+async def test_a_malformed_if_match_means_no_version(send: Send, field: str) -> None:
+    tag = await add(send)
+    headers = {"If-Match": field.format(tag=tag, other=OTHER)}
+    response = await send("PATCH", "/pets/1", json={"name": "Max"}, headers=headers)
+    assert_error(response, 412, "precondition_failed")
+
+
+async def test_a_change_needs_no_if_match(send: Send) -> None:
+    await add(send)
+    assert (await send("PATCH", "/pets/1", json={"name": "Max"})).status_code == 200
+    assert (await send("DELETE", "/pets/1")).status_code == 204
+
+
+async def test_several_fields_are_one_list(send: Send) -> None:
+    tag = await add(send)
+    headers = [("If-Match", OTHER), ("If-Match", tag)]
+    response = await send("PATCH", "/pets/1", json={"name": "Max"}, headers=headers)
+    assert response.status_code == 200
+
+
+async def test_a_version_is_meant_before_a_conflict_is_found(send: Send) -> None:
+    await add(send)
+    await send("POST", "/store/orders", json={"petId": 1})
+    for method in ("PATCH", "DELETE"):
+        response = await send(
+            method, "/pets/1", json={"status": "sold"}, headers={"If-Match": OTHER}
+        )
+        assert_error(response, 412, "precondition_failed")
+
+
+@resources
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_who_comes_second_with_the_same_version_changes_nothing(
+    send: Send, kind: Resource, method: str
+) -> None:
+    path, headers = f"{kind.path}/1", {"If-Match": await add(send, kind)}
+    first, second = await asyncio.gather(
+        send("PATCH", path, json=kind.change, headers=headers),
+        send(method, path, json=kind.back, headers=headers),
+    )
+    assert first.status_code == 200
+    assert_error(second, 412, "precondition_failed")
+    assert (await send("GET", path)).json() == first.json()
+
+
+async def test_of_many_writers_who_saw_the_same_one_wins(send: Send) -> None:
+    headers = {"If-Match": await add(send)}
+    answers = await asyncio.gather(
+        *(send("PATCH", "/pets/1", json={"name": f"Max {n}"}, headers=headers) for n in range(20))
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, *[412] * 19]
+    (won,) = [answer for answer in answers if answer.status_code == 200]
+    assert (await send("GET", "/pets/1")).json() == won.json()
+
+
+# On the wire
+
+
+def test_a_connection_goes_on_after_answers_without_a_body(
+    server: ServerProcess, token: str
+) -> None:
+    def request(method: str, path: str, *lines: str, body: str = "") -> bytes:
+        head = [
+            *(f"{method} /v1{path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {token}"),
+            *(f"Content-Length: {len(body)}", *lines),
+        ]
+        return "\r\n".join([*head, "", body]).encode()
+
+    with RawSocket(server.port) as connection:
+        connection.send(request("POST", "/pets", body=json.dumps(BELLA)))
+        created = connection.answer()
+        path = created.fields["location"].removeprefix("/v1")
+        tag = created.fields["etag"]
+        for method in ("GET", "HEAD"):
+            connection.send(request(method, path, f"If-None-Match: {tag}"))
+            unchanged = connection.answer(to_head=True)
+            assert unchanged.status == 304
+            assert unchanged.fields["etag"] == tag
+            assert {"x-ratelimit-limit", "x-request-id"} <= set(unchanged.fields)
+            assert not CONTENT_FIELDS & set(unchanged.fields)
+        connection.send(request("GET", path))
+        assert connection.answer().json() == created.json()
+        connection.send(request("DELETE", path, f"If-Match: {tag}"))
+        deleted = connection.answer()
+        assert (deleted.status, deleted.body) == (204, b"")
+        assert not CONTENT_FIELDS & set(deleted.fields)
+        connection.send(request("GET", path))
+        assert connection.answer().status == 404

@@ -1,0 +1,106 @@
+"""Categories: which bodies are one, which names are the same, and what becomes of it."""
+
+import json
+from typing import Any
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given
+from msgspec import UNSET
+
+from petstore.domain.categories import Category, CategoryPatch, NewCategory, name_key, patched
+from petstore.domain.decoding import decode_json
+from petstore.errors import InvalidBody
+from support.strategies import PATIENT, texts
+
+DOGS = Category(1, "Dogs", "Great and small.")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Dogs", "dOGS"),
+        ("Großtiere", "GROSSTIERE"),
+        ("GROẞTIERE", "großtiere"),
+        ("Vögel", "VO\u0308GEL"),
+        ("\u212bl", "åL"),
+        ("İguanalar", "i\u0307GUANALAR"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+        ("\u1fb3", "\u0391\u0399"),
+        ("q\u0323\u0307", "Q\u0307\u0323"),
+    ],
+)
+def test_names_that_differ_in_case_or_composition_are_the_same(one: str, other: str) -> None:
+    assert name_key(one) == name_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Vögel", "Vogel"),
+        ("İ", "i"),
+        ("\u0131", "i"),
+        ("Dogs", "Dogs "),
+        ("Dogs", "Dog"),
+        ("Å", "A"),
+    ],
+)
+def test_other_names_differ(one: str, other: str) -> None:
+    assert name_key(one) != name_key(other)
+
+
+@PATIENT
+@given(texts)
+def test_a_name_is_the_same_however_it_is_composed(name: str) -> None:
+    keys = {name_key(normalize("NFC", name)), name_key(normalize("NFD", name))}
+    assert keys == {name_key(name)}
+
+
+@pytest.mark.parametrize("kind", [NewCategory, CategoryPatch])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("name", value) for value in (None, "", " \t\u3000\n", "x" * 101, "\0", "Dogs\0", 5)),
+        *(("name", value) for value in (True, ["Dogs"])),
+        *(("description", value) for value in ("x" * 1001, "\0", "a\n\0", "\0\n", 5, False, ["a"])),
+    ],
+    ids=lambda value: getattr(value, "__name__", repr(value)[:30]),
+)
+def test_an_invalid_value_is_refused_naming_the_field(kind: type, field: str, value: Any) -> None:
+    body = json.dumps({"name": "Dogs"} | {field: value}).encode()
+    with pytest.raises(InvalidBody, match=rf"^{field}: expected a string of "):
+        decode_json(body, kind)
+
+
+def test_a_new_category_has_a_name_and_no_description_of_null() -> None:
+    with pytest.raises(InvalidBody, match=r"^name: required; expected a string of 1 to 100"):
+        decode_json(b"{}", NewCategory)
+    with pytest.raises(InvalidBody, match=r"^description: expected a string of up to 1000"):
+        decode_json(b'{"name": "Dogs", "description": null}', NewCategory)
+
+
+@pytest.mark.parametrize("name", ["x", "\N{DOG FACE}" * 100, " Dogs\n", "null", "-1"])
+@pytest.mark.parametrize("description", ["", " ", "\n", "\N{DOG FACE}" * 1000])
+def test_a_category_is_kept_as_it_is(name: str, description: str) -> None:
+    body = json.dumps({"name": name, "description": description}).encode()
+    assert decode_json(body, NewCategory) == NewCategory(name, description)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"{}", DOGS),
+        (b'{"id": 9}', DOGS),
+        (b'{"name": "Cats"}', Category(1, "Cats", "Great and small.")),
+        (b'{"description": ""}', Category(1, "Dogs", "")),
+        (b'{"description": null}', Category(1, "Dogs")),
+        (b'{"name": "Cats", "description": "All."}', Category(1, "Cats", "All.")),
+    ],
+)
+def test_only_what_is_named_changes(body: bytes, expected: Category) -> None:
+    assert patched(DOGS, decode_json(body, CategoryPatch)) == expected
+
+
+def test_a_description_can_be_given_to_a_category_without_one() -> None:
+    assert patched(Category(1, "Dogs"), CategoryPatch(description="All.")).description == "All."
+    assert patched(Category(1, "Dogs"), CategoryPatch(name="Cats")).description is UNSET

@@ -1,0 +1,221 @@
+"""Orders: which bodies are one, how a status may move, and what ends with an order."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import product
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from petstore.domain.decoding import decode_json
+from petstore.domain.fields import INT64_MAX, INT64_MIN
+from petstore.domain.orders import (
+    PET_AFTER,
+    NewOrder,
+    Order,
+    OrderPatch,
+    OrderStatus,
+    moved,
+    patched,
+)
+from petstore.errors import IllegalTransition, InvalidBody, OrderClosed
+from support.strategies import PATIENT, json_values
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+CHRISTMAS = datetime(2026, 12, 24, 10, tzinfo=timezone(timedelta(hours=1)))
+STATUSES: tuple[OrderStatus, ...] = get_args(OrderStatus)
+MOVES: set[tuple[OrderStatus, OrderStatus]] = {
+    ("placed", "approved"),
+    ("placed", "cancelled"),
+    ("approved", "delivered"),
+    ("approved", "cancelled"),
+}
+OTHERS = sorted({*product(STATUSES, STATUSES)} - MOVES)
+
+
+def order(status: OrderStatus = "placed", **fields: Any) -> Order:
+    """Return order 3 for animal 7, which ends at noon while it is placed."""
+    if status == "placed":
+        fields = {"reservedUntil": NOON} | fields
+    complete = status == "delivered"
+    return Order(3, 7, 1, status, complete=complete, placedAt=NOON, **fields)
+
+
+# What is refused
+
+ODD_DATES: list[Any] = [
+    *(None, 5, True, [], {}, "", "tomorrow", "2026-12-24", "2026-12-24T10:00Z"),
+    *("2026-12-24T10:00:00", "2026-12-24T10:00:00+01", "2026-12-24T10:00:00+24:00"),
+    *("2026-12-24T24:00:00Z", "2016-12-31T23:59:60Z", "2026-02-29T00:00:00Z"),
+    *("0000-01-01T00:00:00Z", "10000-01-01T00:00:00Z", "-001-01-01T00:00:00Z"),
+    *(" 2026-12-24T10:00:00Z", "2026-12-24T10:00:00Z\n", "\uff12026-12-24T10:00:00Z"),
+    *("2026-12-24T10:00:00.Z", "2026-12-24T10:00:00,5Z", "9999-12-31T23:59:59.9999999Z"),
+]
+ODD_PET_IDS: tuple[Any, ...] = (None, "1", True, 1.5, INT64_MAX + 1, INT64_MIN - 1, [])
+ODD_QUANTITIES: tuple[Any, ...] = (None, 0, -1, 2, 2**63, 1.5, "1", True, [1])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("petId", value) for value in ODD_PET_IDS),
+        *(("quantity", value) for value in ODD_QUANTITIES),
+        *(("shipDate", value) for value in ODD_DATES),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_an_invalid_value_of_a_new_order_is_refused_naming_the_field(
+    field: str, value: Any
+) -> None:
+    with pytest.raises(InvalidBody, match=rf"^{field}: expected "):
+        decode_json(json.dumps({"petId": 1, field: value}).encode(), NewOrder)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("status", value) for value in (None, "", "Placed", "shipped", 1, True, ["placed"])),
+        *(("quantity", value) for value in ODD_QUANTITIES),
+        *(("shipDate", value) for value in ODD_DATES if value is not None),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
+def test_an_invalid_value_of_a_change_is_refused_naming_the_field(field: str, value: Any) -> None:
+    with pytest.raises(InvalidBody, match=rf"^{field}: expected "):
+        decode_json(json.dumps({field: value}).encode(), OrderPatch)
+
+
+def test_an_order_needs_an_animal() -> None:
+    with pytest.raises(InvalidBody, match=r"^petId: required; expected an integer"):
+        decode_json(b"{}", NewOrder)
+
+
+@pytest.mark.parametrize("body", [b"null", b"[]", b'"placed"', b"7", b"", b" "])
+@pytest.mark.parametrize("struct", [NewOrder, OrderPatch])
+def test_what_is_no_object_is_refused(body: bytes, struct: type) -> None:
+    with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
+        decode_json(body, struct)
+
+
+# What is taken
+
+
+@pytest.mark.parametrize("quantity", ["1", "1.0", "1e0", "10e-1"])
+def test_one_is_one_however_it_is_written(quantity: str) -> None:
+    body = f'{{"petId": 7, "quantity": {quantity}}}'
+    assert decode_json(body.encode(), NewOrder) == NewOrder(7)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-12-24T10:00:00+01:00", CHRISTMAS),
+        ("2026-12-24T10:00:00Z", datetime(2026, 12, 24, 10, tzinfo=UTC)),
+        ("2026-12-24t10:00:00z", datetime(2026, 12, 24, 10, tzinfo=UTC)),
+        ("2026-12-24T10:00:00-00:00", datetime(2026, 12, 24, 10, tzinfo=UTC)),
+        ("2026-12-24T10:00:00.5Z", datetime(2026, 12, 24, 10, 0, 0, 500_000, tzinfo=UTC)),
+        ("2026-12-24T10:00:00.1234564Z", datetime(2026, 12, 24, 10, 0, 0, 123_456, tzinfo=UTC)),
+        ("2026-12-24T23:59:59.9999999Z", datetime(2026, 12, 25, tzinfo=UTC)),
+        ("0001-01-01T00:00:00Z", datetime(1, 1, 1, tzinfo=UTC)),
+        ("9999-12-31T23:59:59Z", datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+        ("2024-02-29T00:00:00Z", datetime(2024, 2, 29, tzinfo=UTC)),
+    ],
+)
+def test_a_ship_date_is_a_moment_with_an_offset(text: str, moment: datetime) -> None:
+    taken = decode_json(json.dumps({"petId": 7, "shipDate": text}).encode(), NewOrder).shipDate
+    assert isinstance(taken, datetime)
+    assert (taken, taken.utcoffset()) == (moment, moment.utcoffset())
+
+
+@pytest.mark.parametrize(
+    ("body", "patch"),
+    [
+        (b"{}", OrderPatch()),
+        (b'{"id": 9, "petId": 9, "complete": true, "note": null}', OrderPatch()),
+        (b'{"shipDate": null}', OrderPatch(shipDate=None)),
+        (b'{"status": "shipped", "status": "approved"}', OrderPatch(status="approved")),
+    ],
+)
+def test_absent_and_null_are_told_apart(body: bytes, patch: OrderPatch) -> None:
+    assert decode_json(body, OrderPatch) == patch
+
+
+@PATIENT
+@given(st.dictionaries(st.sampled_from(["petId", "quantity", "shipDate", "x"]), json_values))
+def test_whatever_is_taken_as_an_order_is_one(value: dict[str, Any]) -> None:
+    try:
+        new = decode_json(json.dumps(value).encode(), NewOrder)
+    except InvalidBody:
+        return
+    assert INT64_MIN <= new.petId == value["petId"] <= INT64_MAX
+    assert new.quantity == 1
+
+
+# How an order moves
+
+
+@pytest.mark.parametrize(("present", "wanted"), sorted(MOVES))
+def test_a_status_makes_the_moves_it_may(present: OrderStatus, wanted: OrderStatus) -> None:
+    assert moved(order(present), wanted) == order(wanted)
+    assert patched(order(present), OrderPatch(status=wanted)) == order(wanted)
+
+
+@pytest.mark.parametrize(("present", "wanted"), OTHERS)
+def test_a_status_makes_no_other_move(present: OrderStatus, wanted: OrderStatus) -> None:
+    message = rf"^status: {present} can become .*, not {wanted}$"
+    with pytest.raises(IllegalTransition, match=message):
+        patched(order(present), OrderPatch(status=wanted))
+
+
+@pytest.mark.parametrize(
+    ("present", "wanted", "message"),
+    [
+        ("placed", "delivered", "status: placed can become approved or cancelled, not delivered"),
+        ("approved", "placed", "status: approved can become delivered or cancelled, not placed"),
+        ("delivered", "cancelled", "status: delivered can become nothing else, not cancelled"),
+    ],
+)
+def test_a_refused_move_tells_those_there_are(
+    present: OrderStatus, wanted: OrderStatus, message: str
+) -> None:
+    with pytest.raises(IllegalTransition, match=f"^{re.escape(message)}$"):
+        moved(order(present), wanted)
+
+
+def test_what_becomes_of_the_animal_is_said_for_every_end_and_no_other_status() -> None:
+    ends = {status for status in STATUSES if status not in {present for present, _ in MOVES}}
+    assert PET_AFTER.keys() == ends
+    assert PET_AFTER == {"delivered": "sold", "cancelled": "available"}
+
+
+# How an order changes otherwise
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_nothing_named_is_nothing_changed(status: OrderStatus) -> None:
+    assert patched(order(status), OrderPatch()) == order(status)
+
+
+@pytest.mark.parametrize("status", ["placed", "approved"])
+def test_the_date_of_an_open_order_changes_and_goes(status: OrderStatus) -> None:
+    dated = order(status, shipDate=CHRISTMAS)
+    assert patched(order(status), OrderPatch(shipDate=CHRISTMAS)) == dated
+    assert patched(dated, OrderPatch(shipDate=NOON)).shipDate == NOON
+    assert patched(dated, OrderPatch(shipDate=None)).shipDate is UNSET
+
+
+@pytest.mark.parametrize("status", ["delivered", "cancelled"])
+@pytest.mark.parametrize("date", [None, CHRISTMAS, NOON])
+def test_the_date_of_a_closed_order_stays(status: OrderStatus, date: datetime | None) -> None:
+    message = f"^order 3 is {status}: its shipDate cannot change any more$"
+    with pytest.raises(OrderClosed, match=message):
+        patched(order(status, shipDate=CHRISTMAS), OrderPatch(shipDate=date))
+
+
+def test_a_date_may_be_given_with_the_last_move() -> None:
+    patch = OrderPatch(status="delivered", shipDate=CHRISTMAS)
+    assert patched(order("approved"), patch) == order("delivered", shipDate=CHRISTMAS)

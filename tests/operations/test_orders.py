@@ -1,0 +1,221 @@
+"""Placing and moving orders, below HTTP."""
+
+import pytest
+from msgspec import UNSET
+
+from petstore.clock import utc
+from petstore.domain.orders import NewOrder, Order, OrderFilter, OrderPatch, OrderStatus
+from petstore.domain.pets import NewPet, PetStatus
+from petstore.errors import (
+    IllegalTransition,
+    NotFound,
+    OrderClosed,
+    PetNotAvailable,
+    PreconditionFailed,
+    UnknownPet,
+)
+from petstore.operations.api_keys import unconditional
+from petstore.operations.orders import (
+    cancel_order,
+    get_order,
+    list_orders,
+    place_order,
+    update_order,
+)
+from petstore.operations.pets import delete_pet, get_pet
+from petstore.storage.contract import Row, Unit
+from petstore.storage.pets import add_pet
+from petstore.storage.sqlite import SqliteStore
+from support.units import by_hand
+
+pytestmark = pytest.mark.anyio
+
+NOW = 1_000_000
+DATE = "2026-12-24T10:00:00+00:00"
+PLACED: Row = (5, 1, "placed", None, NOW, NOW + 60_000)
+DATED: Row = (5, 1, "placed", DATE, NOW, NOW + 60_000)
+APPROVED: Row = (5, 1, "approved", None, NOW, None)
+CANCELLED: Row = (5, 1, "cancelled", None, NOW, None)
+DELIVERED: Row = (5, 1, "delivered", None, NOW, None)
+WRITTEN: list[Row] = [(5,)]
+LOST: list[Row] = []
+NONE: list[Row] = []
+
+
+async def add(store: SqliteStore, status: PetStatus | None = "available") -> None:
+    await store.write(add_pet(NewPet("Bella", 7, UNSET if status is None else status)))
+
+
+def update(status: OrderStatus, order_id: int = 1) -> Unit[Order]:
+    return update_order(order_id, OrderPatch(status=status), unconditional)
+
+
+async def status_of(store: SqliteStore) -> object:
+    """Return the status of the animal 1."""
+    return (await get_pet(store, 1)).status
+
+
+def refuse(_: object) -> None:
+    msg = "another version"
+    raise PreconditionFailed(msg)
+
+
+# On a database
+
+
+async def test_an_animal_that_is_not_there_cannot_be_ordered(store: SqliteStore) -> None:
+    message = r"^petId: expected an animal of this store; there is no pet 1$"
+    with pytest.raises(UnknownPet, match=message):
+        await store.write(place_order(NewOrder(1), NOW, 1))
+
+
+@pytest.mark.parametrize(
+    ("status", "word"), [(None, "without a status"), ("pending", "pending"), ("sold", "sold")]
+)
+async def test_an_animal_that_is_not_available_cannot_be_ordered(
+    store: SqliteStore, status: PetStatus | None, word: str
+) -> None:
+    await add(store, status)
+    message = f"^pet 1 is {word}; only an available one can be ordered$"
+    with pytest.raises(PetNotAvailable, match=message):
+        await store.write(place_order(NewOrder(1), NOW, 1))
+    assert await status_of(store) == (status or UNSET)
+    assert await list_orders(store, OrderFilter(), None, 10) == ([], None)
+
+
+async def test_an_order_that_is_not_there_is_not_found(store: SqliteStore) -> None:
+    with pytest.raises(NotFound, match=r"^there is no order 1$"):
+        await get_order(store, 1)
+    for unit in (update("approved"), cancel_order(1, unconditional)):
+        with pytest.raises(NotFound, match=r"^there is no order 1$"):
+            await store.write(unit)
+
+
+async def test_an_order_holds_the_animal_for_so_many_minutes(store: SqliteStore) -> None:
+    await add(store)
+    order = await store.write(place_order(NewOrder(1), NOW, 3))
+    expected = Order(
+        1,
+        1,
+        1,
+        "placed",
+        complete=False,
+        placedAt=utc(NOW),
+        reservedUntil=utc(NOW + 180_000),
+    )
+    assert order == expected == await get_order(store, 1)
+    assert await status_of(store) == "pending"
+
+
+async def test_with_no_minutes_it_holds_the_animal_for_ever(store: SqliteStore) -> None:
+    await add(store)
+    order = await store.write(place_order(NewOrder(1), NOW, 0))
+    assert order.reservedUntil is UNSET
+
+
+@pytest.mark.parametrize(
+    ("moves", "status"),
+    [
+        (("approved",), "pending"),
+        (("approved", "delivered"), "sold"),
+        (("approved", "cancelled"), "available"),
+        (("cancelled",), "available"),
+    ],
+)
+async def test_the_animal_moves_with_its_order(
+    store: SqliteStore, moves: tuple[OrderStatus, ...], status: PetStatus
+) -> None:
+    await add(store)
+    await store.write(place_order(NewOrder(1), NOW, 1))
+    for move in moves:
+        order = await store.write(update(move))
+        assert order.reservedUntil is UNSET
+        assert order == await get_order(store, 1)
+    assert await status_of(store) == status
+
+
+async def test_the_check_sees_the_order_and_may_refuse_it(store: SqliteStore) -> None:
+    await add(store)
+    order = await store.write(place_order(NewOrder(1), NOW, 1))
+    seen: list[Order] = []
+    await store.write(update_order(1, OrderPatch(), seen.append))
+    for unit in (update_order(1, OrderPatch(status="approved"), refuse), cancel_order(1, refuse)):
+        with pytest.raises(PreconditionFailed, match=r"^another version$"):
+            await store.write(unit)
+    assert await get_order(store, 1) == order
+    await store.write(cancel_order(1, seen.append))
+    assert seen == [order, order]
+
+
+async def test_an_order_that_has_ended_does_not_move_another_buyers_animal(
+    store: SqliteStore,
+) -> None:
+    await add(store)
+    await store.write(place_order(NewOrder(1), NOW, 1))
+    await store.write(update("cancelled"))
+    await store.write(place_order(NewOrder(1), NOW, 1))
+    await store.write(cancel_order(1, unconditional))
+    for status in ("approved", "delivered", "cancelled"):
+        with pytest.raises(IllegalTransition):
+            await store.write(update(status))
+    with pytest.raises(OrderClosed):
+        await store.write(update_order(1, OrderPatch(shipDate=None), unconditional))
+    assert await status_of(store) == "pending"
+    assert (await get_order(store, 2)).status == "placed"
+
+
+async def test_an_order_outlives_its_animal(store: SqliteStore) -> None:
+    await add(store)
+    await store.write(place_order(NewOrder(1), NOW, 1))
+    await store.write(update("approved"))
+    order = await store.write(update("delivered"))
+    await store.write(delete_pet(1, unconditional))
+    assert await get_order(store, 1) == order
+    await add(store)
+    assert (await store.write(place_order(NewOrder(2), NOW, 1))).id == 2
+
+
+# By hand: what others do between two statements, which SQLite does not let happen
+
+
+def test_what_changes_nothing_is_not_written() -> None:
+    unit = update_order(5, OrderPatch(shipDate=None), unconditional)
+    assert by_hand(unit, [PLACED]).status == "placed"
+    assert by_hand(cancel_order(5, unconditional), [CANCELLED]) is None
+
+
+def test_a_date_that_comes_between_is_kept() -> None:
+    approved = by_hand(update("approved", 5), [PLACED], LOST, [DATED], WRITTEN)
+    assert approved.shipDate is not UNSET
+    assert approved.status == "approved"
+
+
+def test_of_two_approvals_the_later_is_refused() -> None:
+    with pytest.raises(IllegalTransition, match=r"^status: approved can become .*, not approved$"):
+        by_hand(update("approved", 5), [PLACED], LOST, [APPROVED], NONE)
+
+
+def test_what_was_cancelled_meanwhile_is_not_approved() -> None:
+    with pytest.raises(IllegalTransition):
+        by_hand(update("approved", 5), [PLACED], LOST, [CANCELLED], NONE)
+
+
+def test_what_was_delivered_meanwhile_is_not_cancelled() -> None:
+    with pytest.raises(IllegalTransition):
+        by_hand(cancel_order(5, unconditional), [APPROVED], LOST, [DELIVERED], NONE)
+
+
+def test_what_was_cancelled_meanwhile_does_not_free_the_animal_again() -> None:
+    assert by_hand(cancel_order(5, unconditional), [PLACED], LOST, [CANCELLED]) is None
+
+
+def test_an_order_that_is_gone_meanwhile_is_not_found() -> None:
+    with pytest.raises(NotFound):
+        by_hand(update("approved", 5), [PLACED], LOST, NONE, NONE)
+
+
+def test_the_check_sees_what_comes_between() -> None:
+    seen: list[Order] = []
+    unit = update_order(5, OrderPatch(status="approved"), seen.append)
+    by_hand(unit, [PLACED], LOST, [DATED], WRITTEN)
+    assert [order.shipDate is UNSET for order in seen] == [True, False]

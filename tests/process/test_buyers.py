@@ -1,0 +1,106 @@
+"""Many buyers on real connections: each animal has one, whatever becomes of the service."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import apsw
+import httpx
+import pytest
+
+from support.buyers import Buyers, assert_agreement, assert_kept
+from support.patience import eventually
+from support.process import ServerProcess
+from support.servers import StartServer
+
+pytestmark = pytest.mark.anyio
+
+PETS = range(1, 101)
+
+
+@asynccontextmanager
+async def customers_of(server: ServerProcess, token: str) -> AsyncIterator[httpx.AsyncClient]:
+    """Connect to a service."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx.AsyncClient(
+        base_url=server.url, headers=headers, timeout=60, trust_env=False
+    ) as client:
+        yield client
+
+
+async def order_at_once(port: int, request: bytes, ready: asyncio.Barrier) -> tuple[int, str]:
+    """Connect, wait until everybody has, send the request; return status and code or ``""``."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    await ready.wait()
+    writer.write(request)
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    await writer.wait_closed()
+    return int(head.split(b" ")[1]), json.loads(body).get("code", "")
+
+
+async def test_of_100_buyers_at_once_one_gets_the_animal(server: ServerProcess, token: str) -> None:
+    async with customers_of(server, token) as client:
+        bella = {"name": "Bella", "categoryId": 1, "status": "available"}
+        pet = (await client.post("/v1/pets", json=bella)).json()
+        body = json.dumps({"petId": pet["id"]})
+        request = (
+            "POST /v1/store/orders HTTP/1.1\r\nHost: petstore\r\nConnection: close\r\n"
+            f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        ).encode()
+        ready = asyncio.Barrier(100)
+        answers = await asyncio.gather(
+            *(order_at_once(server.port, request, ready) for _ in range(100))
+        )
+        assert Counter(answers) == {(201, ""): 1, (409, "pet_not_available"): 99}
+        (order,) = (await client.get(f"/v1/store/orders?petId={pet['id']}")).json()
+        assert order["status"] == "placed"
+        (held,) = (await client.get(f"/v1/pets?id={pet['id']}")).json()
+        assert held == pet | {"status": "pending"}
+
+
+def let_some_lapse(folder: Path) -> set[int]:
+    """End every third reservation while nobody serves; return the ids of the orders."""
+    with closing(apsw.Connection(str(folder / "petstore.db"))) as connection:
+        ended = connection.execute(
+            "UPDATE orders SET reserved_until = placed_at"
+            " WHERE reserved_until IS NOT NULL AND id % 3 = 0 RETURNING id"
+        ).fetchall()
+    return {int(str(order_id)) for (order_id,) in ended}
+
+
+async def test_a_thousand_buyers_and_a_power_cut_leave_everything_in_agreement(
+    start: StartServer, tmp_path: Path
+) -> None:
+    server = start("--database-seconds", "30")
+    token = server.issue()
+    async with customers_of(server, token) as client:
+        for number in PETS:
+            pet = {"name": f"Pet {number}", "categoryId": 1, "status": "available"}
+            assert (await client.post("/v1/pets", json=pet)).json()["id"] == number
+        first = Buyers(client, PETS, seed=1)
+        shopping = asyncio.create_task(first.shop(500))
+        await eventually(lambda: len(first.told) > 30)
+        await asyncio.to_thread(server.kill)
+        await shopping
+    lapsed = let_some_lapse(tmp_path)
+    assert lapsed
+
+    server = start("--database-seconds", "30")
+    async with customers_of(server, token) as client:
+        orders = await assert_agreement(client)
+        assert_kept(first, orders, lapsed)
+        assert {orders[order_id]["status"] for order_id in lapsed} == {"cancelled"}
+        second = Buyers(client, PETS, seed=2)
+        await second.shop(500)
+        assert second.codes <= {"pet_not_available"}
+        assert second.asked == {}
+        orders = await assert_agreement(client)
+        assert_kept(first, orders, lapsed)
+        assert_kept(second, orders, set())
+        assert {order["status"] for order in orders.values()} == {
+            *("placed", "approved", "delivered", "cancelled")
+        }
