@@ -1,4 +1,4 @@
-"""Measure list, get and create against a bare ASGI answer, in one run, in alternation.
+"""Measure the store's operations against a bare ASGI answer, in one run, in alternation.
 
 The figures are requests a second at 32 connections and microseconds of CPU that the serving process
 spends on a request. The machine is shared by the load, so compare the ratios, not the figures.
@@ -25,6 +25,8 @@ from typing import NamedTuple
 from load import put_load
 
 ANIMALS = 200_000
+# The first ones are of every status, those after them available, to be ordered.
+MIXED = 60_000
 CONNECTIONS = 32
 _TICK = os.sysconf("SC_CLK_TCK")
 
@@ -82,7 +84,10 @@ def _works(service: Server, bare: Server, token: str) -> list[Work]:
         Work("list", service, repeat(_get("/v1/pets?status=available&limit=20", token)), 200),
         Work("list, another page each time", service, _pages(token), 200),
         Work("get", service, repeat(_get(f"/v1/pets/{ANIMALS // 2}", token)), 200),
+        Work("inventory", service, repeat(_get("/v1/store/inventory", token)), 200),
         Work("create", service, repeat(_request("POST", "/v1/pets", token, body)), 201),
+        Work("update", service, _updates(token), 200),
+        Work("place order", service, _orders(token), 201),
     ]
 
 
@@ -91,6 +96,20 @@ def _pages(token: str) -> Iterator[bytes]:
     for last_id in cycle(range(1, ANIMALS, 7)):
         cursor = urlsafe_b64encode(last_id.to_bytes(8)).decode().rstrip("=")
         yield _get(f"/v1/pets?status=available&limit=20&cursor={cursor}", token)
+
+
+def _updates(token: str) -> Iterator[bytes]:
+    """Yield changes of status, each of another animal."""
+    for status in cycle(("available", "sold")):
+        body = json.dumps({"status": status})
+        for pet_id in range(3, MIXED, 3):
+            yield _request("PATCH", f"/v1/pets/{pet_id}", token, body)
+
+
+def _orders(token: str) -> Iterator[bytes]:
+    """Yield orders, each of another animal."""
+    for pet_id in range(MIXED + 1, ANIMALS + 1):
+        yield _request("POST", "/v1/store/orders", token, json.dumps({"petId": pet_id}))
 
 
 def _get(path: str, token: str) -> bytes:
@@ -173,7 +192,10 @@ def _fill(file: Path, database: str) -> None:
     with file.open("w", newline="") as out:
         writer = csv.writer(out)
         writer.writerow(("name", "categoryId", "status"))
-        writer.writerows((f"Animal {n}", n % 12 + 1, states[n % 3]) for n in range(ANIMALS))
+        writer.writerows(
+            (f"Animal {n}", n % 12 + 1, states[n % 3] if n < MIXED else "available")
+            for n in range(ANIMALS)
+        )
     subprocess.run(
         [sys.executable, "-m", "petstore", "pets", "import", str(file), "--database", database],
         check=True,
