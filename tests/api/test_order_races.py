@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,19 @@ from petstore.domain.pets import NewPet
 from petstore.storage.pets import add_pets
 from support.buyers import Buyers, assert_agreement, assert_kept
 from support.manual_clock import ManualClock
+from support.memory_folder import folder_in_memory
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
 
 ROUNDS = 25
+
+
+@pytest.fixture
+def database() -> Iterator[Path]:
+    """A file in memory: on a disk that is slow just now, reads would go on without a lapse."""
+    with folder_in_memory() as folder:
+        yield folder / "petstore.db"
 
 
 @pytest.fixture

@@ -558,3 +558,10 @@ async def test_the_checks_of_a_change_have_an_order(
     )
     assert_error(response, status, code)
     assert await read(send) == ORDER
+
+
+async def test_a_date_that_is_told_by_another_offset_is_told_so(send: Send) -> None:
+    await place(send, shipDate="2026-12-24T10:00:00+01:00")
+    changed = await patch(send, shipDate="2026-12-24T09:00:00Z")
+    assert changed.json()["shipDate"] == "2026-12-24T09:00:00Z"
+    assert (await send("GET", f"{ORDERS}/1")).json() == changed.json()

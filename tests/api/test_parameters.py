@@ -195,3 +195,11 @@ async def test_a_pet_id_that_names_no_pet_is_not_found(service: Service, pet_id:
     await service.request("POST", "/v1/pets", key.token, json={"name": "Bella", "categoryId": 1})
     response = await service.request("GET", f"/v1/pets/{pet_id}", key.token)
     assert_error(response, 404, "not_found")
+
+
+async def test_a_query_that_is_too_long_to_read_is_refused(service: Service) -> None:
+    key = await service.issue()
+    query = "id=1&" * 3_277
+    response = await service.request("GET", f"/v1/pets?{query}", key.token)
+    message = assert_error(response, 400, "invalid_parameter")
+    assert message == "the query: expected at most 16384 bytes"

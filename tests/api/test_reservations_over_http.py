@@ -15,6 +15,7 @@ from petstore.domain.pets import NewPet
 from petstore.storage.pets import add_pets
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
+from support.memory_folder import folder_in_memory
 from support.patience import eventually
 from support.service import Service, running_service
 from support.stores import locked
@@ -23,6 +24,13 @@ pytestmark = pytest.mark.anyio
 
 ORDERS = "/v1/store/orders"
 MANY = 600  # more than two batches
+
+
+@pytest.fixture
+def database() -> Iterator[Path]:
+    """A file in memory: on a disk that is slow just now, reads would go on without a lapse."""
+    with folder_in_memory() as folder:
+        yield folder / "petstore.db"
 
 
 async def with_key(service: Service, pets: int = 1) -> httpx.AsyncClient:

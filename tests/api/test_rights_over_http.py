@@ -164,7 +164,8 @@ async def test_a_key_gives_what_it_has(
 async def test_a_change_may_leave_a_key_what_it_had(
     service: Service, giver: IssuedKey, wanted: dict[str, Any]
 ) -> None:
-    await service.issue(scopes=ALL)
+    for _ in range(2):  # or the key to be changed would be the last of its kind
+        await service.issue(scopes=ALL)
     answer = await service.request("PATCH", "/v1/keys/2", giver.token, json=wanted)
     assert answer.status_code == 200
 
@@ -172,7 +173,8 @@ async def test_a_change_may_leave_a_key_what_it_had(
 async def test_what_a_change_took_away_is_not_given_back(
     service: Service, giver: IssuedKey
 ) -> None:
-    await service.issue(scopes=ALL)
+    for _ in range(2):  # or the key to be changed would be the last of its kind
+        await service.issue(scopes=ALL)
     lowered = {"plan": "business", "scopes": ["pets:read"], "expiresAt": ENDS}
     answer = await service.request("PATCH", "/v1/keys/2", giver.token, json=lowered)
     assert answer.status_code == 200
@@ -184,7 +186,8 @@ async def test_what_a_change_took_away_is_not_given_back(
 async def test_a_key_with_more_can_be_revoked_and_unbanned(
     service: Service, giver: IssuedKey, method: str, rest: str
 ) -> None:
-    await service.issue(scopes=ALL)
+    for _ in range(2):  # or the key to be changed would be the last of its kind
+        await service.issue(scopes=ALL)
     answer = await service.request(method, f"/v1/keys/2{rest}", giver.token)
     assert answer.status_code == 204
 
@@ -424,3 +427,44 @@ async def test_a_key_that_has_ended_is_brought_back_by_who_has_as_much(
     path = f"/v1/keys/{ended.key.id}"
     answer = await service.request("PATCH", path, giver.token, json={"expiresAt": ENDS})
     assert answer.json()["state"] == "active"
+
+
+async def test_a_key_that_ends_sooner_does_not_stand_in_for_the_last(service: Service) -> None:
+    last = await service.issue(scopes=ALL)
+    await service.issue(scopes=ALL, expires_in=HOUR)
+    answer = await service.request("DELETE", "/v1/keys/1", last.token)
+    assert_error(answer, 409, "last_admin_key")
+
+
+async def test_a_key_that_ends_may_go_while_another_lives_as_long(service: Service) -> None:
+    first = await service.issue(scopes=ALL, expires_in=HOUR)
+    await service.issue(scopes=ALL, expires_in=HOUR)
+    assert (await service.request("DELETE", "/v1/keys/1", first.token)).status_code == 204
+
+
+async def test_a_token_that_is_running_out_gives_no_longer_life_than_its_own(
+    service: Service,
+) -> None:
+    old = await service.issue(scopes=ALL)
+    path = f"/v1/keys/{old.key.id}"
+    body = {"graceSeconds": HOUR}
+    new = await service.request("POST", f"{path}/rotate", old.token, json=body)
+    assert new.status_code == 200
+    await assert_refused(service, "POST", f"/{old.key.id}/rotate", old.token)
+    await assert_refused(service, "POST", "", old.token, {"name": "x", "scopes": ["pets:read"]})
+    given = await service.request(
+        "POST", "/v1/keys", old.token, json={"name": "x", "expiresAt": ENDS}
+    )
+    assert given.status_code == 201
+    token = new.json()["token"]
+    assert (await service.request("GET", "/v1/keys", token)).status_code == 200
+
+
+async def test_a_key_is_not_kept_alive_by_one_that_lacks_its_scopes(
+    service: Service, giver: IssuedKey
+) -> None:
+    other = await service.issue("free", scopes=frozenset({"pets:write"}), expires_in=60)
+    await assert_refused(service, "PATCH", f"/{other.key.id}", giver.token, {"expiresAt": ENDS})
+    shorter = {"expiresAt": "2026-12-01T12:00:30Z"}
+    answer = await service.request("PATCH", f"/v1/keys/{other.key.id}", giver.token, json=shorter)
+    assert answer.status_code == 200

@@ -420,3 +420,24 @@ def test_an_interrupted_wait_ends_as_an_interrupted_program_does(clock: ManualCl
         with pytest.raises(click.exceptions.Exit) as ended:
             GET(client)
     assert ended.value.exit_code == 130
+
+
+def test_an_answer_without_end_is_not_taken_in(set_up: SetUp) -> None:
+    exit_status, words = set_up(answer(200, b" " * (17 * 1024 * 1024))).fail(GET)
+    assert exit_status == ExitStatus.SERVICE
+    assert "not as a Petstore service does" in words
+
+
+def test_a_page_that_leads_to_itself_ends_the_walk(set_up: SetUp) -> None:
+    page = answer(200, [], Link='</v1/pets?limit=100&cursor=x>; rel="next"')
+    setup = set_up(page, page, page)
+    exit_status, _ = setup.fail(lambda client: client.find("/pets", dict, [], None))
+    assert exit_status == ExitStatus.SERVICE
+    assert len(setup.asked) == 2
+
+
+def test_a_link_that_takes_long_to_look_through_by_a_careless_search_does_not(
+    set_up: SetUp,
+) -> None:
+    page = answer(200, [], Link="<" * 60_000)
+    assert set_up(page).client.find("/pets", dict, [], None) == ([], False)

@@ -47,7 +47,7 @@ async def add(store: SqliteStore, status: PetStatus | None = "available") -> Non
 
 
 def update(status: OrderStatus, order_id: int = 1) -> Unit[Order]:
-    return update_order(order_id, OrderPatch(status=status), unconditional)
+    return update_order(order_id, OrderPatch(status=status), NOW, unconditional)
 
 
 async def status_of(store: SqliteStore) -> object:
@@ -86,7 +86,7 @@ async def test_an_animal_that_is_not_available_cannot_be_ordered(
 async def test_an_order_that_is_not_there_is_not_found(store: SqliteStore) -> None:
     with pytest.raises(NotFound, match=r"^there is no order 1$"):
         await get_order(store, 1)
-    for unit in (update("approved"), cancel_order(1, unconditional)):
+    for unit in (update("approved"), cancel_order(1, NOW, unconditional)):
         with pytest.raises(NotFound, match=r"^there is no order 1$"):
             await store.write(unit)
 
@@ -138,12 +138,15 @@ async def test_the_check_sees_the_order_and_may_refuse_it(store: SqliteStore) ->
     await add(store)
     order = await store.write(place_order(NewOrder(1), NOW, 1))
     seen: list[Order] = []
-    await store.write(update_order(1, OrderPatch(), seen.append))
-    for unit in (update_order(1, OrderPatch(status="approved"), refuse), cancel_order(1, refuse)):
+    await store.write(update_order(1, OrderPatch(), NOW, seen.append))
+    for unit in (
+        update_order(1, OrderPatch(status="approved"), NOW, refuse),
+        cancel_order(1, NOW, refuse),
+    ):
         with pytest.raises(PreconditionFailed, match=r"^another version$"):
             await store.write(unit)
     assert await get_order(store, 1) == order
-    await store.write(cancel_order(1, seen.append))
+    await store.write(cancel_order(1, NOW, seen.append))
     assert seen == [order, order]
 
 
@@ -154,12 +157,12 @@ async def test_an_order_that_has_ended_does_not_move_another_buyers_animal(
     await store.write(place_order(NewOrder(1), NOW, 1))
     await store.write(update("cancelled"))
     await store.write(place_order(NewOrder(1), NOW, 1))
-    await store.write(cancel_order(1, unconditional))
+    await store.write(cancel_order(1, NOW, unconditional))
     for status in ("approved", "delivered", "cancelled"):
         with pytest.raises(IllegalTransition):
             await store.write(update(status))
     with pytest.raises(OrderClosed):
-        await store.write(update_order(1, OrderPatch(shipDate=None), unconditional))
+        await store.write(update_order(1, OrderPatch(shipDate=None), NOW, unconditional))
     assert await status_of(store) == "pending"
     assert (await get_order(store, 2)).status == "placed"
 
@@ -179,9 +182,9 @@ async def test_an_order_outlives_its_animal(store: SqliteStore) -> None:
 
 
 def test_what_changes_nothing_is_not_written() -> None:
-    unit = update_order(5, OrderPatch(shipDate=None), unconditional)
+    unit = update_order(5, OrderPatch(shipDate=None), NOW, unconditional)
     assert by_hand(unit, [PLACED]).status == "placed"
-    assert by_hand(cancel_order(5, unconditional), [CANCELLED]) is None
+    assert by_hand(cancel_order(5, NOW, unconditional), [CANCELLED]) is None
 
 
 def test_a_date_that_comes_between_is_kept() -> None:
@@ -202,11 +205,11 @@ def test_what_was_cancelled_meanwhile_is_not_approved() -> None:
 
 def test_what_was_delivered_meanwhile_is_not_cancelled() -> None:
     with pytest.raises(IllegalTransition):
-        by_hand(cancel_order(5, unconditional), [APPROVED], LOST, [DELIVERED], NONE)
+        by_hand(cancel_order(5, NOW, unconditional), [APPROVED], LOST, [DELIVERED], NONE)
 
 
 def test_what_was_cancelled_meanwhile_does_not_free_the_animal_again() -> None:
-    assert by_hand(cancel_order(5, unconditional), [PLACED], LOST, [CANCELLED]) is None
+    assert by_hand(cancel_order(5, NOW, unconditional), [PLACED], LOST, [CANCELLED]) is None
 
 
 def test_an_order_that_is_gone_meanwhile_is_not_found() -> None:
@@ -216,6 +219,21 @@ def test_an_order_that_is_gone_meanwhile_is_not_found() -> None:
 
 def test_the_check_sees_what_comes_between() -> None:
     seen: list[Order] = []
-    unit = update_order(5, OrderPatch(status="approved"), seen.append)
+    unit = update_order(5, OrderPatch(status="approved"), NOW, seen.append)
     by_hand(unit, [PLACED], LOST, [DATED], WRITTEN)
     assert [order.shipDate is UNSET for order in seen] == [True, False]
+
+
+@pytest.mark.parametrize("status", ["approved", "cancelled", "placed"])
+def test_an_order_that_has_lapsed_is_cancelled_also_if_that_is_not_written_yet(
+    status: OrderStatus,
+) -> None:
+    unit = update_order(5, OrderPatch(status=status), NOW + 60_000, unconditional)
+    with pytest.raises(IllegalTransition, match=r"^status: cancelled can become nothing else"):
+        by_hand(unit, [PLACED])
+    assert by_hand(cancel_order(5, NOW + 60_000, unconditional), [PLACED]) is None
+
+
+def test_an_order_can_be_approved_in_the_last_moment() -> None:
+    unit = update_order(5, OrderPatch(status="approved"), NOW + 59_999, unconditional)
+    assert by_hand(unit, [PLACED], WRITTEN).status == "approved"

@@ -97,7 +97,7 @@ async def test_an_open_order_holds_status_and_animal(store: SqliteStore, status:
     await store.write(add_pet(BELLA))
     await store.write(place_order(NewOrder(1), 0, 0))
     if status == "approved":
-        await store.write(update_order(1, OrderPatch(status="approved"), unconditional))
+        await store.write(update_order(1, OrderPatch(status="approved"), 0, unconditional))
     held = f"^order 1, which is {status}, holds pet 1$"
     for patch in (PetPatch(status="available"), PetPatch(status="sold"), PetPatch(status=None)):
         with pytest.raises(PetReserved, match=held):
@@ -115,7 +115,7 @@ async def test_an_order_that_has_ended_holds_nothing(
     await store.write(add_pet(BELLA))
     await store.write(place_order(NewOrder(1), 0, 0))
     for status in moves:
-        await store.write(update_order(1, OrderPatch(status=status), unconditional))
+        await store.write(update_order(1, OrderPatch(status=status), 0, unconditional))
     await store.write(update(PetPatch(status="available")))
     await store.write(delete_pet(1, unconditional))
 

@@ -191,7 +191,7 @@ class Application:
             check_sunset(operation.deprecation, self._services.clock())
         require_scope(key, operation.scope)
         call = await self._decode(operation, route, key, request, receive)
-        if self._services.reservations.are_due():
+        if operation.shows_orders and self._services.reservations.are_due():
             await self._services.reservations.settle()
         answer = await operation.handler(call)
         return tagged(request, answer) if operation.tagged else answer

@@ -117,3 +117,8 @@ class Operation:
     tagged: bool = False
     deprecation: Deprecation | None = None
     charged: bool = True
+
+    @property
+    def shows_orders(self) -> bool:
+        """Whether what lapses shows in its answer."""
+        return self.tag in ("Pets", "Store")

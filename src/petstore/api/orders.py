@@ -63,13 +63,15 @@ async def answer_get_order(call: Call) -> Answer:
 
 async def answer_update_order(call: Call) -> Answer:
     """Answer with the order as it is now."""
-    unit = update_order(call.path_id, call.body, precondition(call.request))
+    unit = update_order(call.path_id, call.body, call.services.clock(), precondition(call.request))
     return json_answer(200, await call.services.store.write(unit))
 
 
 async def answer_cancel_order(call: Call) -> Answer:
     """Cancel an order."""
-    await call.services.store.write(cancel_order(call.path_id, precondition(call.request)))
+    await call.services.store.write(
+        cancel_order(call.path_id, call.services.clock(), precondition(call.request))
+    )
     return empty_answer()
 
 

@@ -13,6 +13,7 @@ from petstore.domain.fields import INT64_MAX
 from petstore.errors import InvalidParameter, NotFound
 
 _ID = re.compile(r"[0-9]{1,19}\Z", re.ASCII)
+_LONGEST = 16384
 _LONGEST_REMEMBERED = 512
 
 
@@ -41,6 +42,9 @@ def decode_query(query: bytes, into: type) -> Query:
     Raises:
         InvalidParameter: a known parameter is invalid, or given twice and not repeatable.
     """
+    if len(query) > _LONGEST:
+        msg = f"the query: expected at most {_LONGEST} bytes"
+        raise InvalidParameter(msg)
     # The same few queries come again and again; a long one is not worth its memory.
     if len(query) <= _LONGEST_REMEMBERED:
         return _decode_remembered(query, into)

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -36,7 +36,9 @@ _PAUSES = (1, 2, 4)
 # A POST carries an Idempotency-Key: sent twice it acts once. A PATCH might meet its own result.
 _REPEATABLE = {"GET", "POST"}
 _INTERRUPTED = 130
-_NEXT = re.compile(r'<([^>]*)>\s*;\s*rel="next"')
+_NEXT = re.compile(r'<([^<>]*)>\s*;\s*rel="next"')
+_LARGEST_BODY = 16 * 1024 * 1024
+_CHUNK = 64 * 1024
 
 
 class Client:
@@ -58,6 +60,7 @@ class Client:
         self._url = url
         self._headers = {
             "Accept": "application/json",
+            "Accept-Encoding": "identity",
             "Authorization": f"Bearer {key}",
             "Content-Type": "application/json",
             "User-Agent": f"petstore/{__version__}",
@@ -89,7 +92,9 @@ class Client:
             if following is None or limit is not None:
                 return found, following is not None
             # Its query alone: the key must not follow a link to somebody else.
-            target = f"{path}?{following[1].partition('?')[2]}"
+            previous, target = target, f"{path}?{following[1].partition('?')[2]}"
+            if target == previous:
+                raise strange(answer)
 
     def post(self, path: str, body: Mapping[str, object], kind: type[T]) -> T:
         """Add what ``body`` describes, once even if it has to be sent again; return it."""
@@ -146,8 +151,15 @@ class Client:
 
         try:
             received = self._pool.request(
-                method, self._url + target, body=content, headers=headers, redirect=False
+                method,
+                self._url + target,
+                body=content,
+                headers=headers,
+                redirect=False,
+                preload_content=False,
+                decode_content=False,
             )
+            received_body = _read(received)
         except exceptions.SSLError as error:
             raise insecure(self._url, error) from error
         except (exceptions.ConnectTimeoutError, exceptions.LocationValueError) as error:
@@ -156,7 +168,18 @@ class Client:
             self._was_reached = True
             raise lost(self._url, method, error) from error
         self._was_reached = True
-        answer = Answer(self._url, received.status, received.headers, received.data)
+        answer = Answer(self._url, received.status, received.headers, received_body)
+        if len(received_body) > _LARGEST_BODY:
+            raise strange(answer)
         if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise refusal(answer, self._clock())
         return answer
+
+
+def _read(received: Any) -> bytes:
+    """Return a body, of one that is larger than any of the service's not all of it."""
+    body = bytearray()
+    while len(body) <= _LARGEST_BODY and (chunk := received.read(_CHUNK)):
+        body += chunk
+    received.close()
+    return bytes(body)

@@ -19,8 +19,9 @@ T = TypeVar("T")
 
 _LARGEST_EXPONENT = 18
 _INTEGER = re.compile(r"-?[0-9]{1,19}\Z", re.ASCII)
-# Anchored, because the message may quote the refused value, which can look like either.
-_NAMED = re.compile(r" - at `\$\.(\w+)[^`]*`\Z")
+_PATH = " - at `$."
+_FIELD = re.compile(r"\w+")
+# Anchored, because the message may quote the refused value, which can look like it.
 _GOT = re.compile(r"got `(\w+)`")
 _MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 
@@ -86,8 +87,10 @@ def expectation(struct: type, error: msgspec.ValidationError) -> str:
     text = str(error)
     if missing := _MISSING.search(text):
         return f"{missing[1]}: required; expected {_expected(struct, missing[1])}"
-    if named := _NAMED.search(text):
-        return f"{named[1]}: expected {_expected(struct, named[1])}"
+    # The last one: the value refused may look like it, and be long enough to search for ever.
+    place = text.rfind(_PATH)
+    if place >= 0 and (named := _FIELD.match(text, place + len(_PATH))):
+        return f"{named[0]}: expected {_expected(struct, named[0])}"
     got = _GOT.search(text)
     return f"the body: expected a JSON object{f', got {got[1]}' if got else ''}"
 

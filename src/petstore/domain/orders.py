@@ -84,6 +84,13 @@ class OrderFilter(Struct, frozen=True):
     pet_id: int | None = None
 
 
+def as_of(order: Order, now: datetime) -> Order:
+    """Return ``order`` as it is at ``now``: cancelled if its reservation has lapsed."""
+    if order.reservedUntil is UNSET or now < order.reservedUntil:
+        return order
+    return replace(order, status="cancelled", reservedUntil=UNSET)
+
+
 def patched(order: Order, patch: OrderPatch) -> Order:
     """Return ``order`` with what ``patch`` changes.
 

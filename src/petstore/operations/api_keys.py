@@ -171,12 +171,11 @@ def _change(
     if after == before:
         return status
     if actor.key is not None:
-        # What a key had that has ended, it has no more.
-        is_back = after.state(now) == "active" != before.state(now)
-        check_rights(actor.key, after, None if is_back else before)
+        # Who lets a key live longer gives all that it has; one that has ended has nothing any more.
+        check_rights(actor.key, after, before if after.end <= before.end else None)
         stays = _administers(after, now) and after.end >= before.end
         if _administers(before, now) and not stays:
-            yield from _require_other_admin_key(before, now)
+            yield from _require_other_admin_key(before)
     yield api_keys.update_key(after)
     yield _event(actor, action, before, after, now)
     _, status = yield from _stored(key_id, actor, now)
@@ -197,7 +196,8 @@ def _begin(actor: Actor, now: Milliseconds) -> Unit[Actor]:
     if not _administers(key, now):
         msg = "this key may administer keys no more"
         raise MissingScope(msg)
-    return actor._replace(key=key)
+    # Its token may end before the key does.
+    return actor._replace(key=replace(key, expires_at=actor.key.expires_at))
 
 
 def _stored(key_id: int, actor: Actor, now: Milliseconds) -> Unit[tuple[ApiKey, Key]]:
@@ -223,8 +223,8 @@ def _administers(key: ApiKey, now: Milliseconds) -> bool:
     return "keys:admin" in key.scopes and key.state(now) == "active"
 
 
-def _require_other_admin_key(key: ApiKey, now: Milliseconds) -> Unit[None]:
-    if not (yield api_keys.select_other_admin_key(key, now)):
+def _require_other_admin_key(key: ApiKey) -> Unit[None]:
+    if not (yield api_keys.select_other_admin_key(key)):
         msg = (
             f"key {key.id} is the last that can administer keys: give another the scope"
             " keys:admin first, or use the command line"

@@ -1,6 +1,8 @@
 """The key of a token."""
 
-from petstore.clock import Clock, Milliseconds
+from msgspec.structs import replace
+
+from petstore.clock import Clock
 from petstore.domain.api_keys import ApiKey, Environment, digest, is_token
 from petstore.storage import api_keys
 from petstore.storage.contract import Store
@@ -17,26 +19,20 @@ class KeyRing:
         self._store = store
         self._clock = clock
         self._environment = environment
-        self._known: dict[bytes, tuple[ApiKey, Milliseconds | None]] = {}
+        self._known: dict[bytes, ApiKey] = {}
         self._revision = -1
 
     async def find(self, token: bytes) -> ApiKey | None:
-        """Return the key of ``token`` if it can be used now.
+        """Return the key of ``token`` if it can be used now; it expires no later than the token.
 
         Raises:
             Unavailable: the database is out of reach and the key is not in memory.
         """
         fingerprint = digest(token)
-        known = self._known.get(fingerprint)
-        if known is None:
-            known = await self._look_up(token, fingerprint)
-            if known is None:
-                return None
-        key, token_expires_at = known
-        now = self._clock()
-        if token_expires_at is not None and now >= token_expires_at:
-            return None
-        return key if key.state(now) == "active" else None
+        key = self._known.get(fingerprint)
+        if key is None:
+            key = await self._look_up(token, fingerprint)
+        return key if key is not None and key.state(self._clock()) == "active" else None
 
     async def refresh(self) -> None:
         """Forget every key if any has changed since the last time.
@@ -49,15 +45,17 @@ class KeyRing:
             self._revision = revision
             self._known = {}
 
-    async def _look_up(
-        self, token: bytes, fingerprint: bytes
-    ) -> tuple[ApiKey, Milliseconds | None] | None:
+    async def _look_up(self, token: bytes, fingerprint: bytes) -> ApiKey | None:
         if not is_token(token, self._environment):
             return None
         known = self._known
         rows = await self._store.read(api_keys.select_key_by_digest(fingerprint))
         if not rows or rows[0][6] != self._environment:
             return None
+        key, token_ends_at = api_keys.api_key_of(rows[0]), rows[0][-1]
+        if token_ends_at is not None and token_ends_at < key.end:
+            # What is given with this token must not outlive it either.
+            key = replace(key, expires_at=token_ends_at)
         # Into the dict of before the read: had a refresh come between, this row may be stale.
-        known[fingerprint] = (api_keys.api_key_of(rows[0]), rows[0][-1])
-        return known[fingerprint]
+        known[fingerprint] = key
+        return key

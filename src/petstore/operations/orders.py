@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
-from petstore.clock import MINUTE, Milliseconds
+from petstore.clock import MINUTE, Milliseconds, utc
 from petstore.domain.orders import (
     PET_AFTER,
     NewOrder,
     Order,
     OrderFilter,
     OrderPatch,
+    as_of,
     moved,
     patched,
 )
@@ -52,7 +53,9 @@ def place_order(new: NewOrder, now: Milliseconds, reservation_minutes: int) -> U
     return orders.order_of(row)
 
 
-def update_order(order_id: int, patch: OrderPatch, check: Callable[[Order], None]) -> Unit[Order]:
+def update_order(
+    order_id: int, patch: OrderPatch, now: Milliseconds, check: Callable[[Order], None]
+) -> Unit[Order]:
     """Change an order that passes ``check``, and with it its animal; return it.
 
     Raises:
@@ -61,10 +64,10 @@ def update_order(order_id: int, patch: OrderPatch, check: Callable[[Order], None
         OrderClosed: its date cannot change any more.
         PetstoreError: what ``check`` raises.
     """
-    return (yield from _change(order_id, lambda order: patched(order, patch), check))
+    return (yield from _change(order_id, lambda order: patched(order, patch), now, check))
 
 
-def cancel_order(order_id: int, check: Callable[[Order], None]) -> Unit[None]:
+def cancel_order(order_id: int, now: Milliseconds, check: Callable[[Order], None]) -> Unit[None]:
     """Cancel an order that passes ``check``; one that is cancelled stays so.
 
     Raises:
@@ -76,17 +79,22 @@ def cancel_order(order_id: int, check: Callable[[Order], None]) -> Unit[None]:
     def cancelled(order: Order) -> Order:
         return order if order.status == "cancelled" else moved(order, "cancelled")
 
-    yield from _change(order_id, cancelled, check)
+    yield from _change(order_id, cancelled, now, check)
 
 
 def _change(
-    order_id: int, change: Callable[[Order], Order], check: Callable[[Order], None]
+    order_id: int,
+    change: Callable[[Order], Order],
+    now: Milliseconds,
+    check: Callable[[Order], None],
 ) -> Unit[Order]:
     while True:
-        order = yield from _stored(order_id)
+        # What has lapsed and is not yet settled is cancelled all the same.
+        order = as_of((yield from _stored(order_id)), utc(now))
         check(order)
         changed = change(order)
-        if changed == order:
+        # The same moment in another offset is another text.
+        if changed == order and str(changed.shipDate) == str(order.shipDate):
             return order
         if (yield orders.update_order(order, changed)):
             break

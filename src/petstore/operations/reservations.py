@@ -7,10 +7,11 @@ from petstore.clock import Clock, Milliseconds
 from petstore.errors import Unavailable
 from petstore.storage.contract import Store, Unit
 from petstore.storage.orders import SELECT_NEXT_LAPSE, cancel_lapsed
-from petstore.storage.pets import move_pet
+from petstore.storage.pets import free_pets
 
 _LOG = logging.getLogger(__name__)
 _BATCH = 256
+_PATIENCE = 0.25
 
 
 class Reservations:
@@ -36,16 +37,15 @@ class Reservations:
         return self._next is not None and self._clock() >= self._next
 
     async def settle(self) -> None:
-        """Free what is due. If the database does not take it now, reading goes on without."""
-        async with self._settling:
-            if not self.are_due():
-                return
-            try:
-                await self._free()
-            except Unavailable as error:
-                # From now on ``refresh`` alone tries, and nobody waits for it.
-                self._next = None
-                _LOG.warning("lapsed reservations not freed: %s", error)
+        """Free what is due. If the database does not take it soon, reading goes on without."""
+        try:
+            # Whoever asks is to be answered in time, whatever becomes of this.
+            async with asyncio.timeout(_PATIENCE), self._settling:
+                if self.are_due():
+                    await self._free()
+        except (Unavailable, TimeoutError) as error:
+            self._next = None
+            _LOG.warning("lapsed reservations not freed: %s", str(error) or "not in time")
 
     async def refresh(self) -> None:
         """Look up when the next reservation lapses, and free those that have.
@@ -54,7 +54,11 @@ class Reservations:
             Unavailable: the database is out of reach, full or failing.
         """
         async with self._settling:
-            await self._free()
+            try:
+                await self._free()
+            except Unavailable:
+                self._next = None  # it is tried again, and nobody waits for that
+                raise
 
     async def _free(self) -> None:
         due = await self._read_next()
@@ -69,5 +73,6 @@ class Reservations:
 
 
 def _free_lapsed(now: Milliseconds) -> Unit[None]:
-    for (pet_id,) in (yield cancel_lapsed(now, _BATCH)):
-        yield move_pet(pet_id, "available")
+    lapsed = yield cancel_lapsed(now, _BATCH)
+    if lapsed:
+        yield free_pets([pet_id for (pet_id,) in lapsed])

@@ -9,7 +9,7 @@ from petstore.storage.contract import Row, Store, Unit
 from petstore.storage.kept_answers import delete_answers, keep_answer, select_answer
 
 KEPT = DAY
-_BATCH = 1000
+_BATCH = 200
 
 
 class Attempt(NamedTuple):

@@ -39,12 +39,15 @@ def select_keys(environment: Environment | None, after: int | None, count: int) 
     return select_page(_SELECT, {"environment": environment}, after, count)
 
 
-def select_other_admin_key(key: ApiKey, now: Milliseconds) -> Statement:
-    """Return the SELECT of one key beside ``key`` that can administer keys at ``now``."""
+def select_other_admin_key(key: ApiKey) -> Statement:
+    """Return the SELECT of one key beside ``key`` that can administer keys, for as long."""
+    lives_as_long = "expires_at IS NULL"
+    if key.expires_at is not None:
+        lives_as_long += " OR expires_at >= ?3"
     return Statement(
-        "SELECT id FROM api_keys WHERE environment = ?1 AND scopes LIKE '%keys:admin%'"
-        " AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2) AND id <> ?3 LIMIT 1",
-        (key.environment, now, key.id),
+        "SELECT id FROM api_keys WHERE environment = ?1 AND id <> ?2"  # noqa: S608 - only names
+        f" AND scopes LIKE '%keys:admin%' AND revoked_at IS NULL AND ({lives_as_long}) LIMIT 1",
+        (key.environment, key.id, *(() if key.expires_at is None else (key.expires_at,))),
     )
 
 

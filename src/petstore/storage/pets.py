@@ -1,6 +1,6 @@
 """Animals in SQL."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import UNSET
 
@@ -58,6 +58,15 @@ def move_pet(pet_id: int, status: PetStatus, after: PetStatus | None = None) -> 
     return Statement(
         "UPDATE pets SET status = ?1 WHERE id = ?2 AND status = ?3 RETURNING id",
         (status, pet_id, after),
+    )
+
+
+def free_pets(pet_ids: Sequence[int]) -> Statement:
+    """Return the UPDATE that makes many animals available."""
+    places = ", ".join(f"?{n}" for n in range(1, len(pet_ids) + 1))
+    return Statement(
+        f"UPDATE pets SET status = 'available' WHERE id IN ({places})",  # noqa: S608 - only names
+        pet_ids,
     )
 
 

@@ -14,7 +14,7 @@ from petstore.api.api_keys import (
     answer_unban_key,
     answer_update_key,
 )
-from petstore.api.operation import Operation, PathParameter, Success
+from petstore.api.operation import Operation, PathParameter, ResponseHeader, Success
 from petstore.api.pages import PageQuery
 from petstore.api.table.parts import BODY_ERRORS, location, next_page
 from petstore.errors import (
@@ -50,6 +50,7 @@ _EVENT = {
     "action": "changed",
     "changes": {"plan": {"before": "free", "after": "pro"}},
 }
+_NO_STORE = ResponseHeader("Cache-Control", "No cache may keep the token.", "no-store")
 _KEY_ID = {"keyId": "$response.body#/id"}
 
 API_KEYS = (
@@ -86,7 +87,7 @@ API_KEYS = (
             "The key and its token.",
             KeyWithToken,
             _ISSUED,
-            headers=(location("/keys/4"),),
+            headers=(location("/keys/4"), _NO_STORE),
             links={
                 name: {"operationId": name, "parameters": _KEY_ID}
                 for name in ("getKey", "updateKey", "rotateKey", "listKeyHistory", "revokeKey")
@@ -161,7 +162,9 @@ API_KEYS = (
         body=Rotation,
         body_example={"graceSeconds": 3600},
         body_required=False,
-        success=Success(200, "The key and its new token.", KeyWithToken, _ISSUED),
+        success=Success(
+            200, "The key and its new token.", KeyWithToken, _ISSUED, headers=(_NO_STORE,)
+        ),
         errors=(*BODY_ERRORS, BeyondOwnRights, NotFound, KeyEnded, AnswerSealed),
     ),
     Operation(
