@@ -31,7 +31,7 @@ lock:
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-header pyproject.toml --group build -o requirements.lock
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --no-header pyproject.toml --group build --group dev -c requirements.lock \
+	  --no-header pyproject.toml --all-extras --group build --group dev -c requirements.lock \
 	  -o requirements-dev.lock
 
 clean:

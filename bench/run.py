@@ -80,14 +80,14 @@ def main() -> None:
 def _works(service: Server, bare: Server, token: str) -> list[Work]:
     body = json.dumps({"name": "Bella", "categoryId": 1, "status": "available"})
     return [
-        Work("bare ASGI", bare, repeat(_get("/v1/pets", token)), 200),
-        Work("list", service, repeat(_get("/v1/pets?status=available&limit=20", token)), 200),
+        Work("bare ASGI", bare, repeat(get("/v1/pets", token)), 200),
+        Work("list", service, repeat(get("/v1/pets?status=available&limit=20", token)), 200),
         Work("list, another page each time", service, _pages(token), 200),
-        Work("get", service, repeat(_get(f"/v1/pets/{ANIMALS // 2}", token)), 200),
-        Work("inventory", service, repeat(_get("/v1/store/inventory", token)), 200),
-        Work("create", service, repeat(_request("POST", "/v1/pets", token, body)), 201),
-        Work("update", service, _updates(token), 200),
-        Work("place order", service, _orders(token), 201),
+        Work("get", service, repeat(get(f"/v1/pets/{ANIMALS // 2}", token)), 200),
+        Work("inventory", service, repeat(get("/v1/store/inventory", token)), 200),
+        Work("create", service, repeat(request("POST", "/v1/pets", token, body)), 201),
+        Work("update", service, updates(token), 200),
+        Work("place order", service, orders(token), 201),
     ]
 
 
@@ -95,28 +95,30 @@ def _pages(token: str) -> Iterator[bytes]:
     """Yield requests for pages so far apart that none comes from memory."""
     for last_id in cycle(range(1, ANIMALS, 7)):
         cursor = urlsafe_b64encode(last_id.to_bytes(8)).decode().rstrip("=")
-        yield _get(f"/v1/pets?status=available&limit=20&cursor={cursor}", token)
+        yield get(f"/v1/pets?status=available&limit=20&cursor={cursor}", token)
 
 
-def _updates(token: str) -> Iterator[bytes]:
+def updates(token: str) -> Iterator[bytes]:
     """Yield changes of status, each of another animal."""
     for status in cycle(("available", "sold")):
         body = json.dumps({"status": status})
         for pet_id in range(3, MIXED, 3):
-            yield _request("PATCH", f"/v1/pets/{pet_id}", token, body)
+            yield request("PATCH", f"/v1/pets/{pet_id}", token, body)
 
 
-def _orders(token: str) -> Iterator[bytes]:
+def orders(token: str) -> Iterator[bytes]:
     """Yield orders, each of another animal."""
     for pet_id in range(MIXED + 1, ANIMALS + 1):
-        yield _request("POST", "/v1/store/orders", token, json.dumps({"petId": pet_id}))
+        yield request("POST", "/v1/store/orders", token, json.dumps({"petId": pet_id}))
 
 
-def _get(path: str, token: str) -> bytes:
-    return _request("GET", path, token)
+def get(path: str, token: str) -> bytes:
+    """Return a GET request."""
+    return request("GET", path, token)
 
 
-def _request(method: str, path: str, token: str, body: str = "") -> bytes:
+def request(method: str, path: str, token: str, body: str = "") -> bytes:
+    """Return a request as it is sent."""
     head = f"{method} {path} HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer {token}\r\n"
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -124,9 +126,9 @@ def _request(method: str, path: str, token: str, body: str = "") -> bytes:
 
 
 def _measure(work: Work, seconds: float) -> Figures:
-    before = _cpu_seconds(work.server.pid)
+    before = cpu_seconds(work.server.pid)
     load = put_load(work.server.port, work.requests, work.status, CONNECTIONS, seconds)
-    spent = _cpu_seconds(work.server.pid) - before
+    spent = cpu_seconds(work.server.pid) - before
     return Figures(load.rate, spent / load.answers * 1e6, load.percentile(0.99) * 1e3)
 
 
@@ -148,33 +150,26 @@ def _report(rounds: dict[str, list[Figures]]) -> None:
 @contextmanager
 def _service(folder: Path) -> Iterator[tuple[Server, str]]:
     database = f"sqlite:///{folder / 'bench.db'}"
-    _fill(folder / "animals.csv", database)
-    issued = subprocess.run(
-        [
-            *(sys.executable, "-m", "petstore", "keys", "create", "--name", "bench"),
-            *("--plan", "enterprise", "--database", database),
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    port = _free_port()
+    fill(folder / "animals.csv", database)
+    token = issue_key(database)
+    port = free_port()
     arguments = ("-m", "petstore", "serve", "--database", database, "--port", str(port))
-    with _running(folder, port, "/readyz", *arguments) as server:
-        yield server, issued.stdout.strip()
+    with running(folder, port, "/readyz", *arguments) as server:
+        yield server, token
 
 
 @contextmanager
 def _bare(folder: Path) -> Iterator[Server]:
-    port = _free_port()
+    port = free_port()
     arguments = ("-m", "granian", "--interface", "asgi", "--http", "1", "--no-ws", "--workers", "1")
     place = ("--port", str(port), "--working-dir", str(Path(__file__).parent), "bare:app")
-    with _running(folder, port, "/", *arguments, *place) as server:
+    with running(folder, port, "/", *arguments, *place) as server:
         yield server
 
 
 @contextmanager
-def _running(folder: Path, port: int, path: str, *arguments: str) -> Iterator[Server]:
+def running(folder: Path, port: int, path: str, *arguments: str) -> Iterator[Server]:
+    """Run Python with ``arguments`` until the block ends; it is ready when ``path`` answers 200."""
     started = time.perf_counter()
     with (folder / f"log-{port}").open("wb") as log:
         process = subprocess.Popen([sys.executable, *arguments], stdout=log, stderr=log)
@@ -187,19 +182,31 @@ def _running(folder: Path, port: int, path: str, *arguments: str) -> Iterator[Se
         process.wait(15)
 
 
-def _fill(file: Path, database: str) -> None:
+def fill(file: Path, database: str, animals: int = ANIMALS) -> None:
+    """Import so many animals, those of the first ``MIXED`` of every status."""
     states = ("available", "pending", "sold")
     with file.open("w", newline="") as out:
         writer = csv.writer(out)
         writer.writerow(("name", "categoryId", "status"))
         writer.writerows(
             (f"Animal {n}", n % 12 + 1, states[n % 3] if n < MIXED else "available")
-            for n in range(ANIMALS)
+            for n in range(animals)
         )
     subprocess.run(
         [sys.executable, "-m", "petstore", "pets", "import", str(file), "--database", database],
         check=True,
     )
+
+
+def issue_key(database: str) -> str:
+    """Issue a key without limits and return its token."""
+    command = ("-m", "petstore", "keys", "create", "--name", "bench", "--plan", "enterprise")
+    return subprocess.run(
+        [sys.executable, *command, "--database", database],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
 
 
 def _wait_for(port: int, path: str) -> None:
@@ -216,7 +223,8 @@ def _wait_for(port: int, path: str) -> None:
     raise TimeoutError(msg)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -228,7 +236,8 @@ def _worker_of(pid: int) -> int:
     return int(children[0])
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
+    """Return the seconds of CPU that a process has spent."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 

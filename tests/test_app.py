@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from petstore.api.application import Application
-from petstore.app import is_for_person, serve_settings, sqlite_store
+from petstore.app import database_of, is_for_person, serve_settings
 from petstore.errors import Unavailable
 from petstore.settings import SettingError, Settings
 from support.bare_app import bare_app
@@ -154,7 +154,7 @@ def test_settings_alone_make_a_service(database: Path, monkeypatch: pytest.Monke
 
 def test_a_database_of_another_kind_is_refused() -> None:
     with pytest.raises(SettingError, match="database: expected sqlite:///"):
-        sqlite_store(Settings(database="mysql:///x"))
+        database_of(Settings(database="mysql:///x"))
 
 
 @pytest.mark.parametrize(("log_format", "for_person"), [("text", True), ("json", False)])

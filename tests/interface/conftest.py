@@ -7,7 +7,44 @@ import httpx
 import pytest
 
 from support.client import Client, IssueKey
+from support.postgres import PostgresServer
 from support.process import ServerProcess
+from support.redis_server import redis_server
+from support.shared_service import shared_service
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    """The service in every form it runs in: alone, and as two processes that share their state."""
+    folder = tmp_path_factory.mktemp("server")
+    if request.param == "sqlite":
+        server = ServerProcess(folder)
+        server.wait_until_ready()
+        yield server
+        server.stop()
+    else:
+        postgres: PostgresServer = request.getfixturevalue("postgres")
+        with (
+            redis_server() as redis,
+            shared_service(
+                folder, postgres.new_store(), "--redis", redis.url, "--workers", "2"
+            ) as server,
+        ):
+            yield server
+
+
+@pytest.fixture(autouse=True)
+def in_every_form(server: ServerProcess) -> None:
+    """Run every test here against each form of the service."""
+    del server
+
+
+@pytest.fixture(scope="session")
+def token(server: ServerProcess) -> str:
+    """The token of a key without limits, of each form of the service."""
+    return server.issue()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ from petstore.domain.categories import NewCategory
 from petstore.domain.orders import NewOrder, OrderPatch, OrderStatus
 from petstore.domain.pets import NewPet, Pet, PetPatch
 from petstore.errors import (
-    IllegalTransition,
     NotFound,
     PetReserved,
     PreconditionFailed,
@@ -26,12 +25,6 @@ pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 7, "available")
 ROW: Row = (1, "Bella", 7, "available")
-RENAMED: Row = (1, "Max", 7, "available")
-PENDING: Row = (1, "Bella", 7, "pending")
-OPEN_ORDER: Row = (5, 1, "approved", None, 0, None)
-WRITTEN: list[Row] = [(1,)]
-LOST: list[Row] = []
-NONE: list[Row] = []
 
 
 def refuse(_: object) -> None:
@@ -146,38 +139,3 @@ def test_what_changes_nothing_is_not_written() -> None:
     for patch in (PetPatch(), PetPatch("Bella", 7, "available")):
         assert by_hand(update(patch), [ROW]) == Pet(*ROW)
     assert by_hand(update(PetPatch(categoryId=7), strict_categories=True), [ROW]) == Pet(*ROW)
-
-
-def test_a_change_that_comes_between_is_kept() -> None:
-    unit = update(PetPatch(categoryId=8))
-    assert by_hand(unit, [ROW], LOST, [RENAMED], WRITTEN) == Pet(1, "Max", 8, "available")
-
-
-def test_an_animal_that_is_deleted_meanwhile_is_not_found() -> None:
-    with pytest.raises(NotFound):
-        by_hand(update(PetPatch(name="Max")), [ROW], LOST, NONE)
-    with pytest.raises(NotFound):
-        by_hand(delete_pet(1, unconditional), [ROW], LOST, NONE, NONE)
-
-
-def test_the_check_sees_what_comes_between() -> None:
-    seen: list[Pet] = []
-    unit = update_pet(1, PetPatch(categoryId=8), seen.append, strict_categories=False)
-    by_hand(unit, [ROW], LOST, [RENAMED], WRITTEN)
-    assert seen == [Pet(*ROW), Pet(*RENAMED)]
-
-
-def test_a_status_that_has_moved_meanwhile_may_not_move_so_any_more() -> None:
-    unit = update(PetPatch(status=None))
-    with pytest.raises(IllegalTransition):
-        by_hand(unit, [ROW], NONE, LOST, [PENDING], NONE)
-
-
-def test_an_animal_that_is_ordered_meanwhile_is_not_moved() -> None:
-    unit = update(PetPatch(status="sold"))
-    with pytest.raises(PetReserved, match=r"^order 5, which is approved, holds pet 1$"):
-        by_hand(unit, [ROW], NONE, LOST, [PENDING], [OPEN_ORDER])
-
-
-def test_an_animal_that_is_set_free_meanwhile_is_deleted() -> None:
-    assert by_hand(delete_pet(1, unconditional), [PENDING], LOST, NONE, [ROW], WRITTEN) is None

@@ -30,6 +30,8 @@ class AnswerCache:
             PetstoreError: what ``read`` raises.
         """
         version = await self._store.version()
+        if version is None:
+            return await read()
         if version != self._version:
             self._version, self._answers, self._room = version, {}, _LARGEST
         answers = self._answers

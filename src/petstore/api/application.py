@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from petstore.api.authentication import authenticate, require_scope
 from petstore.api.bodies import BodyReader
@@ -42,7 +42,6 @@ from petstore.errors import (
     PetstoreError,
     Unavailable,
 )
-from petstore.logs import RequestLog
 from petstore.rate_limits.contract import Decision
 
 Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
@@ -79,6 +78,22 @@ class Exchange:
     decision: Decision | None = None
 
 
+class RequestRecord(Protocol):
+    """Takes down each request once it is answered."""
+
+    def add(
+        self,
+        request_id: str,
+        key_id: int | None,
+        method: str,
+        operation: str | None,
+        status: int,
+        seconds: float,
+    ) -> None:
+        """Take down a request that took ``seconds``."""
+        ...
+
+
 class Application:
     """The ASGI application. ``pages`` are what takes no key, by exact path."""
 
@@ -90,8 +105,9 @@ class Application:
         pages: Mapping[str, Page],
         bodies: BodyReader,
         rules: HttpRules,
-        log: RequestLog,
+        log: RequestRecord,
         lifespan: Callable[[], AbstractAsyncContextManager[None]],
+        on_retire: Callable[[], None],
     ) -> None:
         self._services = services
         self._routes = routes
@@ -101,6 +117,8 @@ class Application:
         self._log = log
         self.lifespan = lifespan
         self._end = asyncio.Event()
+        self._on_retire = on_retire
+        self._retiring = False
         self._id_prefix = os.urandom(6).hex()
         self._id_count = count(1)
 
@@ -127,6 +145,18 @@ class Application:
                 task.cancel()
         await send({"type": "lifespan.shutdown.complete"})
 
+    def route_of(self, method: str, path: str) -> str | None:
+        """Return where a request goes, with no value of its caller; ``None`` for nowhere."""
+        if path in self._pages:
+            return path
+        operation = self._routes.find(path).operation(method)
+        return None if operation is None else self._routes.base + operation.path
+
+    def retire(self) -> None:
+        """Ask every caller to come back on another connection, for this process is to stop."""
+        self._retiring = True
+        self._on_retire()
+
     def end(self) -> None:
         """End the lifespan now, though requests may still be under way."""
         self._end.set()
@@ -143,7 +173,7 @@ class Application:
             _LOG.exception("request %s failed", exchange.request_id)
             answer = error_answer(InternalError("the service failed; its log tells why"))
         headers = await self._headers(exchange, answer)
-        if not await self._bodies.discard(exchange.request, receive):
+        if not await self._bodies.discard(exchange.request, receive) or self._retiring:
             headers.append(_CLOSE)
         body = b"" if exchange.request.method == "HEAD" else answer.body
         try:
@@ -194,6 +224,8 @@ class Application:
         if operation.shows_orders and self._services.reservations.are_due():
             await self._services.reservations.settle()
         answer = await operation.handler(call)
+        if operation.method != "GET":
+            await self._services.readers.note_change(key.id)
         return tagged(request, answer) if operation.tagged else answer
 
     async def _admit(self, exchange: Exchange) -> ApiKey:
@@ -203,7 +235,7 @@ class Application:
             _check_host(request)
             key = exchange.key = await authenticate(request, self._services.keys)
         except (InvalidRequest, MissingKey, InvalidKey):
-            exchange.decision = limiter.take_address(self._client(request))
+            exchange.decision = await limiter.take_address(self._client(request))
             self._refuse_unadmitted(exchange.decision, "this address without a valid key")
             raise
         if exchange.operation is not None and not exchange.operation.charged:
@@ -242,24 +274,27 @@ class Application:
         if answer.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
             headers.append((b"content-length", b"%d" % len(answer.body)))
         if exchange.is_api:
-            decision = exchange.decision or await self._look(exchange)
+            decision = exchange.decision or await self._look(exchange, answer)
             headers += rate_limit_headers(decision, self._services.clock())
         if exchange.operation is not None and exchange.operation.deprecation is not None:
             headers += deprecation_headers(exchange.operation.deprecation)
         headers += cross_origin_headers(exchange.request, self._rules.allowed_origins)
         return headers
 
-    async def _look(self, exchange: Exchange) -> Decision:
+    async def _look(self, exchange: Exchange, answer: Answer) -> Decision:
         """Describe the caller's limits where the request cost nothing."""
         limiter = self._services.limiter
         try:
+            if exchange.key is None and answer.status == Unavailable.status:
+                # The key could not be looked up, and waiting once more would take too long.
+                return await limiter.look_address(self._client(exchange.request))
             key = exchange.key or await authenticate(exchange.request, self._services.keys)
             return await limiter.look(key)
         except (MissingKey, InvalidKey, Unavailable):
             pass
         except Exception:  # noqa: BLE001 - a fault here must not cost the caller the answer
             _LOG.exception("request %s: its limits cannot be told", exchange.request_id)
-        return limiter.look_address(self._client(exchange.request))
+        return await limiter.look_address(self._client(exchange.request))
 
     def _client(self, request: Request) -> str:
         return client_address(request, self._rules.trusted_proxies)

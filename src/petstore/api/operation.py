@@ -16,6 +16,7 @@ from petstore.operations.reservations import Reservations
 from petstore.operations.safe_retries import SafeRetries
 from petstore.rate_limits.contract import RateLimiter
 from petstore.storage.contract import Store
+from petstore.storage.replicas import Readers
 
 Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 
@@ -25,6 +26,7 @@ class Services:
     """What operations work with, and the rules of this store."""
 
     store: Store
+    readers: Readers
     limiter: RateLimiter
     clock: Clock
     keys: KeyRing

@@ -9,6 +9,7 @@ from petstore.api.messages import Answer, json_answer
 from petstore.api.operation import Call
 from petstore.domain.paging import CURSOR_PATTERN, decode_cursor, encode_cursor
 from petstore.operations.pages import Page
+from petstore.storage.contract import Reader
 
 
 class PageQuery(Struct, frozen=True):
@@ -42,12 +43,16 @@ class PageQuery(Struct, frozen=True):
         return None if self.cursor is UNSET else decode_cursor(self.cursor)
 
 
-async def answer_from_memory(call: Call, read: Callable[[], Awaitable[Page[Any]]]) -> Answer:
-    """Answer with a page, from memory if the same was asked since the last change."""
+async def answer_from_memory(call: Call, read: Callable[[Reader], Awaitable[Page[Any]]]) -> Answer:
+    """Answer with a page, from memory if the same was asked since the last change.
+
+    It is read from wherever every change of the caller is known.
+    """
     target = b"%s?%s" % (call.request.path.encode("latin-1"), call.request.query)
 
     async def answer() -> Answer:
-        return page_answer(call, await read())
+        reader = await call.services.readers.of(call.key.id)
+        return page_answer(call, await read(reader))
 
     return await call.services.answers.of(target, answer)
 

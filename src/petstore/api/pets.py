@@ -45,7 +45,7 @@ async def answer_list_pets(call: Call) -> Answer:
         ids=None if query.id is UNSET else tuple(query.id),
     )
     return await answer_from_memory(
-        call, lambda: list_pets(call.services.store, wanted, query.after, query.limit)
+        call, lambda reader: list_pets(reader, wanted, query.after, query.limit)
     )
 
 

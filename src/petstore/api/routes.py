@@ -48,6 +48,7 @@ class Routes:
     """The table of operations, by path. A path has one parameter at most, a whole segment of it."""
 
     def __init__(self, base: str, operations: Iterable[Operation]) -> None:
+        self.base = base
         self._fixed: dict[str, dict[str, Operation]] = {}
         self._with_parameter: dict[tuple[str, str], dict[str, Operation]] = {}
         for operation in operations:

@@ -15,7 +15,7 @@ from petstore.operations.categories import create_category
 from petstore.operations.key_ring import KeyRing
 from petstore.operations.pet_files import import_pets
 from petstore.operations.pets import list_pets
-from petstore.settings import Settings
+from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.storage.contract import Store
 
 
@@ -68,4 +68,7 @@ async def _demo_token(store: Store, environment: Environment, file: Path) -> str
 
 def _token_file(settings: Settings) -> Path:
     ending = "demo-key" if settings.environment == "production" else "staging-demo-key"
-    return settings.sqlite_path.with_name(f"{settings.sqlite_path.name}.{ending}")
+    if is_postgres(settings.database):
+        return Path(f"petstore.{ending}")
+    path = sqlite_path(settings.database)
+    return path.with_name(f"{path.name}.{ending}")

@@ -1,14 +1,13 @@
 """Work on a store from the command line, beside a service that may be running."""
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TypeVar
 
 import click
 
 from petstore.cli.failures import plain_failures
 from petstore.clock import SECOND
-from petstore.settings import sqlite_path
+from petstore.settings import check_database, is_postgres, sqlite_path
 from petstore.storage.contract import Store
 
 T = TypeVar("T")
@@ -21,11 +20,9 @@ def in_store(database: str, action: Callable[[Store], Awaitable[T]], *, create: 
     # Imported where they are used, so that `petstore --help` is instant.
     import asyncio
 
-    from petstore.storage.sqlite import SqliteStore
+    from petstore.app import store_at
 
     async def run() -> T:
-        store = SqliteStore(path, _PATIENCE)
-        store.migrate()
         await store.open()
         try:
             return await action(store)
@@ -33,15 +30,25 @@ def in_store(database: str, action: Callable[[Store], Awaitable[T]], *, create: 
             await store.close()
 
     with plain_failures():
-        path = sqlite_path(database)
+        check_database(database)
         if not create:
-            require_store(path)
+            require_store(database)
+        store = store_at(database, _PATIENCE)
+        store.migrate()
         return asyncio.run(run())
 
 
-def require_store(path: Path) -> None:
+def migrate(database: str) -> None:
+    """Bring the store at ``database`` up to date, and make it if there is none."""
+    from petstore.app import store_at
+
+    with plain_failures():
+        store_at(database, _PATIENCE).migrate()
+
+
+def require_store(database: str) -> None:
     """Refuse a file that is not there: its name is more likely mistyped than a new store meant."""
-    if not path.exists():
+    if not is_postgres(database) and not (path := sqlite_path(database)).exists():
         msg = f"there is no store at {path}; petstore serve or petstore keys create makes one"
         raise click.ClickException(msg)
 
@@ -49,6 +56,6 @@ def require_store(path: Path) -> None:
 def note_new_store(database: str) -> None:
     """Say so if there is no store yet: perhaps the folder is the wrong one."""
     with plain_failures():
-        path = sqlite_path(database)
-    if not path.exists():
+        check_database(database)
+    if not is_postgres(database) and not (path := sqlite_path(database)).exists():
         click.echo(f"There is no store at {path.absolute()} yet: making one.", err=True)

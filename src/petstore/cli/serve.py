@@ -5,14 +5,17 @@ import resource
 import signal
 import socket
 import sys
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from typing import Any
 
 import click
 
 from petstore.cli.failures import plain_failures
+from petstore.cli.in_store import in_store, migrate
 from petstore.cli.settings_options import settings_options
 from petstore.clock import SECOND
+from petstore.observability.place import Place, open_place
 from petstore.settings import Settings
 
 _LARGEST_HEAD = 64 * 1024
@@ -20,6 +23,8 @@ _OTHER_FILES = 100
 # Before the end of a stop: the store is closed, and then what is still there is killed.
 _END_BEFORE = 1.5
 _KILL_BEFORE = 1
+# At SIGHUP, between the start of a worker and the stop of the one it replaces.
+_OVERLAP_SECONDS = 1
 _PR_SET_PDEATHSIG = 1
 
 
@@ -35,25 +40,35 @@ _PR_SET_PDEATHSIG = 1
 def serve(*, demo: bool, **options: Any) -> None:
     """Serve the interface over HTTP until stopped."""
     settings = Settings(**options)
-    with plain_failures():
-        settings.check()
-        _check_port(settings)
-        token = _prepare(settings, demo=demo)
-    announce(settings, token)
-    run(settings)
+    with ExitStack() as shared:
+        with plain_failures():
+            settings.check()
+            _check_port(settings.host, settings.port)
+            place = shared.enter_context(_metrics_place(settings))
+            token = _prepare(settings, demo=demo)
+        announce(settings, token)
+        run(settings, place)
+
+
+def _metrics_place(settings: Settings) -> AbstractContextManager[Place | None]:
+    """Return what the workers share to tell their metrics, if they are to.
+
+    Raises:
+        OSError: its address cannot be listened on.
+    """
+    if not settings.metrics_port:
+        return nullcontext()
+    _check_port(settings.host, settings.metrics_port)
+    return open_place(settings.host, settings.metrics_port)
 
 
 def _prepare(settings: Settings, *, demo: bool) -> str | None:
     """Bring the database up to date, and with ``demo`` return the token of a key to try."""
-    # Imported where they are used, so that `petstore --help` is instant.
     if demo:
         from petstore.cli.demo import prepare_demo
-        from petstore.cli.in_store import in_store
 
         return in_store(settings.database, lambda store: prepare_demo(store, settings), create=True)
-    from petstore.storage.sqlite import SqliteStore
-
-    SqliteStore(settings.sqlite_path).migrate()
+    migrate(settings.database)
     return None
 
 
@@ -62,13 +77,17 @@ def announce(settings: Settings, token: str | None) -> None:
     address = f"http://{_bracketed(settings.host)}:{settings.port}"
     click.echo(f"Petstore is at  {address}/v1")
     click.echo(f"Reference at    {address}/docs")
+    if settings.metrics_port:
+        click.echo(
+            f"Metrics at      http://{_bracketed(settings.host)}:{settings.metrics_port}/metrics"
+        )
     if token is not None:
         click.echo("Try it:")
         click.echo(f'  curl -i -H "Authorization: Bearer {token}" "{address}/v1/pets?limit=3"')
     sys.stdout.flush()
 
 
-def run(settings: Settings) -> None:
+def run(settings: Settings, place: Place | None) -> None:
     """Serve until a stop signal, then finish what is under way."""
     from granian.constants import HTTPModes, Interfaces, Loops
     from granian.http import HTTP1Settings
@@ -93,6 +112,7 @@ def run(settings: Settings) -> None:
         ),
         websockets=False,
         respawn_failed_workers=True,
+        respawn_interval=_OVERLAP_SECONDS,
         backpressure=_room_for(settings.connections),
         workers_kill_timeout=settings.stop_seconds - _KILL_BEFORE,
         # It logs only what goes wrong, through the log of the service.
@@ -100,7 +120,7 @@ def run(settings: Settings) -> None:
         log_dictconfig={"handlers": {}, "loggers": {"_granian": {"propagate": True}}},
     )
     try:
-        server.serve(target_loader=partial(load, settings), wrap_loader=False)
+        server.serve(target_loader=partial(load, settings, place), wrap_loader=False)
     finally:
         log.close()
 
@@ -118,26 +138,27 @@ def _room_for(connections: int) -> int:
     return min(connections, soft - _OTHER_FILES)
 
 
-def load(settings: Settings) -> Any:
+def load(settings: Settings, place: Place | None = None) -> Any:
     """Return the application, in the process that serves it."""
     from petstore.app import serve_settings
-    from petstore.cli.server import take_one_stop_signal
+    from petstore.cli.server import Stop, take_one_stop_signal
 
     if sys.platform == "linux":
         # A worker must not outlive a parent that was killed: it would keep the port.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    app = serve_settings(settings)
-    take_one_stop_signal(app.end, settings.stop_seconds - _END_BEFORE)
+    app = serve_settings(settings, place)
+    take_one_stop_signal(
+        Stop(app.retire, settings.lame_seconds, app.end, settings.stop_seconds - _END_BEFORE)
+    )
     return app
 
 
-def _check_port(settings: Settings) -> None:
+def _check_port(host: str, port: int) -> None:
     """Refuse a port in use: the server would share it with whoever has it, and say nothing.
 
     Raises:
         OSError: the address cannot be listened on.
     """
-    host, port = settings.host, settings.port
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:

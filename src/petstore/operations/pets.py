@@ -6,12 +6,12 @@ from petstore.domain.pets import Inventory, NewPet, Pet, PetFilter, PetPatch, pa
 from petstore.errors import NotFound, PetReserved, UnknownCategory
 from petstore.operations.pages import Page, page_of
 from petstore.storage import pets
-from petstore.storage.categories import select_category
-from petstore.storage.contract import Store, Unit
+from petstore.storage.categories import keep_category
+from petstore.storage.contract import Reader, Store, Unit
 from petstore.storage.orders import order_of, select_open_order
 
 
-async def list_pets(store: Store, wanted: PetFilter, after: int | None, limit: int) -> Page[Pet]:
+async def list_pets(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> Page[Pet]:
     """Return the first ``limit`` animals with an id above ``after``, by ascending id."""
     rows = await store.read(pets.select_pets(wanted, after, limit + 1))
     return page_of(rows, limit, pets.pet_of)
@@ -57,16 +57,16 @@ def update_pet(
         UnknownCategory: its new category is not registered, and must be.
         PetstoreError: what ``check`` raises.
     """
-    while True:
-        pet = yield from _stored(pet_id)
-        check(pet)
-        if status_after(pet, patch) != pet.status:
-            yield from _require_free(pet_id)
-        changed = patched(pet, patch)
-        if strict_categories and changed.categoryId != pet.categoryId:
-            yield from _require_category(changed.categoryId)
-        if changed == pet or (yield pets.update_pet(pet, changed)):
-            return changed
+    pet = yield from _held(pet_id)
+    check(pet)
+    if status_after(pet, patch) != pet.status:
+        yield from _require_free(pet_id)
+    changed = patched(pet, patch)
+    if strict_categories and changed.categoryId != pet.categoryId:
+        yield from _require_category(changed.categoryId)
+    if changed != pet:
+        yield pets.update_pet(changed)
+    return changed
 
 
 def delete_pet(pet_id: int, check: Callable[[Pet], None]) -> Unit[None]:
@@ -77,14 +77,13 @@ def delete_pet(pet_id: int, check: Callable[[Pet], None]) -> Unit[None]:
         PetReserved: an open order holds it.
         PetstoreError: what ``check`` raises.
     """
-    check((yield from _stored(pet_id)))
-    while not (yield pets.delete_pet(pet_id)):
-        yield from _require_free(pet_id)
-        yield from _stored(pet_id)
+    check((yield from _held(pet_id)))
+    yield from _require_free(pet_id)
+    yield pets.delete_pet(pet_id)
 
 
-def _stored(pet_id: int) -> Unit[Pet]:
-    rows = yield pets.select_pet(pet_id)
+def _held(pet_id: int) -> Unit[Pet]:
+    rows = yield pets.hold_pet(pet_id)
     if not rows:
         raise _no_pet(pet_id)
     return pets.pet_of(rows[0])
@@ -99,7 +98,7 @@ def _require_free(pet_id: int) -> Unit[None]:
 
 
 def _require_category(category_id: int) -> Unit[None]:
-    if not (yield select_category(category_id)):
+    if not (yield keep_category(category_id)):
         msg = f"categoryId: expected a registered category; there is no category {category_id}"
         raise UnknownCategory(msg)
 

@@ -95,12 +95,20 @@ class RateLimiter(Protocol):
         """Describe the windows of ``key`` as they stand, charging nothing."""
         ...
 
-    def take_address(self, address: str) -> Decision:
+    async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
         ...
 
-    def look_address(self, address: str) -> Decision:
+    async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address``, charging nothing."""
+        ...
+
+    async def beat(self) -> None:
+        """Do what is due each second to stay in touch with other processes."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it holds; nothing is judged any more."""
         ...
 
     async def save(self) -> None:

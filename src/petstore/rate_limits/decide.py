@@ -49,7 +49,11 @@ def describe(
 ) -> Decision:
     """Return the windows as they stand, charging nothing."""
     state = _in_reach(_pardoned(state, pardoned_at), now)
-    verdict: Verdict = "banned" if now < state.banned_until else "admitted"
+    return decision(state, limits, now, "banned" if now < state.banned_until else "admitted")
+
+
+def decision(state: State, limits: Limits, now: Milliseconds, verdict: Verdict) -> Decision:
+    """Return ``verdict`` with the windows as they stand after it."""
     return _describe(_windows(state, now), limits, verdict, state.banned_until)
 
 

@@ -2,6 +2,7 @@
 
 from petstore.clock import MINUTE, Clock
 from petstore.domain.api_keys import ApiKey
+from petstore.domain.plans import Limits
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
 from petstore.rate_limits.decide import decide, describe, touched
@@ -16,32 +17,41 @@ class MemoryLimiter:
     Nothing is awaited between reading a state and writing it back, so in one event loop the
     count is exact however many requests come at once. States are kept in two generations, so
     that forgetting the idle ones costs nothing: the older generation is dropped whole, once all
-    of it is saved.
+    of it is saved. One of several ``processes`` admits its share of each limit.
     """
 
     def __init__(
-        self, store: RateLimitStore, clock: Clock, rules: BanRules, addresses: AddressLimiter
+        self,
+        store: RateLimitStore,
+        clock: Clock,
+        rules: BanRules,
+        addresses: AddressLimiter,
+        processes: int = 1,
     ) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules
         self._addresses = addresses
+        self._processes = processes
         self._states: dict[int, State] = {}
         self._older: dict[int, State] = {}
         self._older_since = clock()
         self._unsaved: dict[int, State] = {}
         self._ended_days: list[tuple[int, State]] = []
+        self.bans = 0
 
     async def take(self, key: ApiKey) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
         state = self._states.get(key.id) or await self._recall(key.id)
         decision, after = decide(
-            state, key.limits, self._rules, self._clock(), key.pardoned_at or NEVER
+            state, self._limits(key), self._rules, self._clock(), key.pardoned_at or NEVER
         )
         if after is not state:
             self._states[key.id] = self._unsaved[key.id] = after
             if after.day != state.day and state.day_used:
                 self._ended_days.append((key.id, state))
+            if after.banned_at > state.banned_at:
+                self.bans += 1
         return decision
 
     async def look(self, key: ApiKey) -> Decision:
@@ -51,13 +61,13 @@ class MemoryLimiter:
         after = touched(state, now)
         if after is not state:
             self._states[key.id] = self._unsaved[key.id] = after
-        return describe(state, key.limits, now, key.pardoned_at or NEVER)
+        return describe(state, self._limits(key), now, key.pardoned_at or NEVER)
 
-    def take_address(self, address: str) -> Decision:
+    async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
         return self._addresses.take(address)
 
-    def look_address(self, address: str) -> Decision:
+    async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address``, charging nothing."""
         return self._addresses.look(address)
 
@@ -77,6 +87,15 @@ class MemoryLimiter:
                 self._ended_days = ended_days + self._ended_days
                 raise
         self._forget_idle()
+
+    async def beat(self) -> None:
+        """Do nothing: there are no other processes to stay in touch with."""
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
+    def _limits(self, key: ApiKey) -> Limits:
+        return key.limits if self._processes == 1 else key.limits.share(self._processes)
 
     async def _recall(self, key_id: int) -> State:
         state = self._older.get(key_id)

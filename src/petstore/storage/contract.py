@@ -1,6 +1,8 @@
 """What every database does for the service.
 
-SQL is the portable subset of SQLite and PostgreSQL, with parameters ``?1``, ``?2``, …
+SQL is the portable subset of SQLite and PostgreSQL, with parameters ``?1``, ``?2``, …; what only
+PostgreSQL is to read stands in ``/*pg … */``: the locks that SQLite, which runs one unit of work
+after another, has no need of.
 """
 
 from collections.abc import Generator, Sequence
@@ -26,8 +28,36 @@ transaction, and a test can drive it by hand.
 """
 
 
-class Store(Protocol):
+class Duplicate(Exception):
+    """Raised inside a unit where PostgreSQL finds a value taken by a unit that ran beside it.
+
+    The unit cannot go on; it may raise another error instead.
+    """
+
+
+class Reader(Protocol):
+    """A database, or what stands for one, that can be read."""
+
+    async def read(self, statement: Statement) -> list[Row]:
+        """Run one SELECT on what has been committed.
+
+        Raises:
+            Unavailable: the database is out of reach or failing.
+        """
+        ...
+
+
+class Store(Reader, Protocol):
     """A database."""
+
+    def migrate(self) -> None:
+        """Make the schema if there is none, and bring it up to date. It waits; call it in no loop.
+
+        Raises:
+            UnusableDatabase: a newer version made the database, or another program did.
+            Unavailable: the database is out of reach.
+        """
+        ...
 
     async def open(self) -> None:
         """Connect. The schema must be there (see ``migrate``).
@@ -49,16 +79,10 @@ class Store(Protocol):
         """
         ...
 
-    async def version(self) -> int:
+    async def version(self) -> int | None:
         """Return a number that is another one after every commit, whoever made it.
 
-        Raises:
-            Unavailable: the database is out of reach or failing.
-        """
-        ...
-
-    async def read(self, statement: Statement) -> list[Row]:
-        """Run one SELECT on what has been committed.
+        ``None`` if the database cannot tell.
 
         Raises:
             Unavailable: the database is out of reach or failing.

@@ -11,7 +11,9 @@ from petstore.storage.pages import select_page
 _SELECT = "SELECT id, name, category_id, status FROM pets"
 _INSERT = "INSERT INTO pets (name, category_id, status) VALUES (?1, ?2, ?3)"
 
-SELECT_INVENTORY = Statement("SELECT status, pets FROM inventory")
+SELECT_INVENTORY = Statement(
+    "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory GROUP BY status"
+)
 
 
 def add_pet(new: NewPet) -> Unit[Pet]:
@@ -31,6 +33,11 @@ def select_pet(pet_id: int) -> Statement:
     return Statement(f"{_SELECT} WHERE id = ?1", (pet_id,))
 
 
+def hold_pet(pet_id: int) -> Statement:
+    """Return the SELECT of one animal that nobody else changes until the unit of work ends."""
+    return Statement(f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */", (pet_id,))
+
+
 def select_pets(wanted: PetFilter, after: int | None, count: int) -> Statement:
     """Return the SELECT of the first ``count`` animals with an id above ``after``, by id."""
     filters = {"status": wanted.status, "category_id": wanted.category_id, "id": wanted.ids}
@@ -42,12 +49,11 @@ def select_pet_of_category(category_id: int) -> Statement:
     return Statement("SELECT id FROM pets WHERE category_id = ?1 LIMIT 1", (category_id,))
 
 
-def update_pet(old: Pet, new: Pet) -> Statement:
-    """Return the UPDATE that makes ``old`` what ``new`` is; no row if it has changed meanwhile."""
+def update_pet(pet: Pet) -> Statement:
+    """Return the UPDATE that makes an animal what ``pet`` is."""
     return Statement(
-        "UPDATE pets SET name = ?1, category_id = ?2, status = ?3 WHERE id = ?4 AND name = ?5"
-        " AND category_id = ?6 AND status IS NOT DISTINCT FROM ?7 RETURNING id",
-        (*_values(new), old.id, *_values(old)),
+        "UPDATE pets SET name = ?1, category_id = ?2, status = ?3 WHERE id = ?4",
+        (*_values(pet), pet.id),
     )
 
 
@@ -71,16 +77,12 @@ def free_pets(pet_ids: Sequence[int]) -> Statement:
 
 
 def delete_pet(pet_id: int) -> Statement:
-    """Return the DELETE of one animal; no row if an open order holds it."""
-    return Statement(
-        "DELETE FROM pets WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM orders"
-        " WHERE pet_id = ?1 AND status IN ('placed', 'approved')) RETURNING id",
-        (pet_id,),
-    )
+    """Return the DELETE of one animal."""
+    return Statement("DELETE FROM pets WHERE id = ?1", (pet_id,))
 
 
 def pet_of(row: Row) -> Pet:
-    """Return the animal in a row of ``select_pet`` or ``select_pets``."""
+    """Return the animal in a row of the SELECTs above."""
     pet_id, name, category_id, status = row
     return Pet(pet_id, name, category_id, UNSET if status is None else status)
 

@@ -1,6 +1,7 @@
 """What the limiter remembers, in SQL, and the requests of each key and day."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain, count
 
 import msgspec
 
@@ -9,16 +10,7 @@ from petstore.storage.contract import Statement, Store, Unit
 
 _FIELDS = State.__struct_fields__
 _COLUMNS = ", ".join(_FIELDS)
-_SAVE_STATE = (
-    f"INSERT INTO rate_limits (key_id, {_COLUMNS})"  # noqa: S608 - only names
-    f" VALUES (?1, {', '.join(f'?{n}' for n in range(2, len(_FIELDS) + 2))})"
-    " ON CONFLICT (key_id) DO UPDATE SET "
-    + ", ".join(f"{field} = excluded.{field}" for field in _FIELDS)
-)
-_SAVE_USAGE = (
-    "INSERT INTO usage (key_id, day, requests) VALUES (?1, ?2, ?3)"
-    " ON CONFLICT (key_id, day) DO UPDATE SET requests = excluded.requests"
-)
+_ROWS_AT_ONCE = 50
 
 
 class StoredRateLimits:
@@ -56,7 +48,37 @@ def select_usage(key_id: int, since_day: int) -> Statement:
 
 
 def _save(states: Iterable[tuple[int, State]]) -> Unit[None]:
+    latest: dict[int, State] = {}
+    usage: dict[tuple[int, int], int] = {}
     for key_id, state in states:
-        yield Statement(_SAVE_STATE, (key_id, *msgspec.structs.astuple(state)))
+        latest[key_id] = state
         if state.day_used:
-            yield Statement(_SAVE_USAGE, (key_id, state.day, state.day_used))
+            usage[key_id, state.day] = state.day_used
+    # In order of the keys, so that processes that save at once wait for, not on, each other.
+    rows = [(key_id, *msgspec.structs.astuple(state)) for key_id, state in sorted(latest.items())]
+    updates = ", ".join(f"{name} = excluded.{name}" for name in _FIELDS)
+    yield from _upsert("rate_limits", ("key_id", *_FIELDS), ("key_id",), updates, rows)
+    counts = [(key_id, day, requests) for (key_id, day), requests in sorted(usage.items())]
+    # Another process may have seen more of the day.
+    more = "requests = CASE WHEN excluded.requests > usage.requests"
+    more += " THEN excluded.requests ELSE usage.requests END"
+    yield from _upsert("usage", ("key_id", "day", "requests"), ("key_id", "day"), more, counts)
+
+
+def _upsert(
+    table: str,
+    columns: tuple[str, ...],
+    key: tuple[str, ...],
+    updates: str,
+    rows: Sequence[tuple[int, ...]],
+) -> Unit[None]:
+    """Insert ``rows``, or update those that are there, many at a time."""
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        batch = rows[start : start + _ROWS_AT_ONCE]
+        number = count(1)
+        tuples = ", ".join(f"({', '.join(f'?{next(number)}' for _ in columns)})" for _ in batch)
+        yield Statement(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES {tuples}"  # noqa: S608 - only names
+            f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updates}",
+            tuple(chain.from_iterable(batch)),
+        )
