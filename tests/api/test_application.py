@@ -10,12 +10,12 @@ import httpx
 import pytest
 
 from support.error_body import assert_error
+from support.sending import TOO_LARGE
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
 
 BELLA = {"name": "Bella", "categoryId": 1}
-TOO_LARGE = b"x" * 65537
 UNKNOWN_TOKEN = "ps_live_0000000000000000000000000000000000JNFrbC"
 RATE_LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 

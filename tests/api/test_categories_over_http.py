@@ -2,14 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-import httpx
 import pytest
 
 from support.error_body import assert_error
+from support.sending import JSON, STALE, TEXT, TOO_LARGE, Send, sender
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -22,24 +21,12 @@ OPERATIONS = [
     ("PATCH", "/categories/1"),
     ("DELETE", "/categories/1"),
 ]
-TEXT = {"Content-Type": "text/plain"}
-JSON = {"Content-Type": "application/json"}
-STALE = {"If-Match": '"of another version"'}
-TOO_LARGE = b"x" * 65537
-
-Send: TypeAlias = Callable[..., Awaitable[httpx.Response]]
-"""Takes a method, a path under ``/v1`` and options of httpx."""
 
 
 @pytest.fixture
 async def send(service: Service) -> Send:
     """Sends requests with a key without limits."""
-    key = await service.issue()
-
-    async def send(method: str, path: str, **options: Any) -> httpx.Response:
-        return await service.request(method, f"/v1{path}", key.token, **options)
-
-    return send
+    return await sender(service)
 
 
 async def add(send: Send, *names: str) -> None:

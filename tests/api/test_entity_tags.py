@@ -3,8 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -14,6 +13,7 @@ from support.client import RATE_LIMIT_HEADERS
 from support.error_body import assert_error
 from support.process import ServerProcess
 from support.raw_socket import RawSocket
+from support.sending import Send, sender
 from support.service import Service
 
 pytestmark = pytest.mark.anyio
@@ -21,9 +21,6 @@ pytestmark = pytest.mark.anyio
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 CONTENT_FIELDS = {"content-length", "content-type", "transfer-encoding"}
 OTHER = '"0123456789abcdef01234567"'
-
-Send: TypeAlias = Callable[..., Awaitable[httpx.Response]]
-"""Takes a method, a path under ``/v1`` and options of httpx."""
 
 
 class Resource(NamedTuple):
@@ -47,12 +44,7 @@ resources = pytest.mark.parametrize("kind", [PET, CATEGORY, ORDER], ids=lambda k
 @pytest.fixture
 async def send(service: Service) -> Send:
     """Sends requests with a key that may do everything."""
-    key = await service.issue(scopes=frozenset(SCOPES))
-
-    async def send(method: str, path: str, **options: Any) -> httpx.Response:
-        return await service.request(method, f"/v1{path}", key.token, **options)
-
-    return send
+    return await sender(service, scopes=frozenset(SCOPES))
 
 
 async def add(send: Send, kind: Resource = PET) -> str:

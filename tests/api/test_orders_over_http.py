@@ -1,8 +1,8 @@
 """Place, read, move and cancel orders."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 
 import httpx
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from petstore.domain.pets import NewPet
 from petstore.storage.pets import add_pets
 from support.error_body import assert_error
+from support.sending import JSON, STALE, TEXT, TOO_LARGE, Send, sender
 from support.service import Service
 
 pytestmark = pytest.mark.anyio
@@ -49,25 +50,13 @@ ODD_DATES = [
     *("0000-12-24T10:00:00Z", "10000-01-01T00:00:00Z", "9999-12-31T23:59:59.9999999Z"),
 ]
 ODD_QUANTITIES = (None, 0, 2, 2**63, 1.5, "1", True)
-TEXT = {"Content-Type": "text/plain"}
-JSON = {"Content-Type": "application/json"}
-STALE = {"If-Match": '"of another version"'}
-TOO_LARGE = b"x" * 65537
-
-Send: TypeAlias = Callable[..., Awaitable[httpx.Response]]
-"""Takes a method, a path under ``/v1`` and options of httpx."""
 
 
 @pytest.fixture
 async def send(service: Service) -> Send:
     """Sends requests with a key without limits, to a store with four available animals."""
-    key = await service.issue()
     await service.store.write(add_pets([NewPet("Bella", 7, "available")] * 4))
-
-    async def send(method: str, path: str, **options: Any) -> httpx.Response:
-        return await service.request(method, f"/v1{path}", key.token, **options)
-
-    return send
+    return await sender(service)
 
 
 async def place(send: Send, pet_id: int = 1, **fields: Any) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """Change and delete animals."""
 
-from collections.abc import Awaitable, Callable
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 
 import httpx
 import pytest
 
 from support.error_body import assert_error
+from support.sending import JSON, STALE, TEXT, TOO_LARGE, Send, sender
 from support.service import Service
 
 pytestmark = pytest.mark.anyio
@@ -21,25 +21,13 @@ MOVES = {
     *(("pending", status) for status in ("available", "sold")),
     ("sold", "available"),
 }
-JSON = {"Content-Type": "application/json"}
-TEXT = {"Content-Type": "text/plain"}
-STALE = {"If-Match": '"of another version"'}
-TOO_LARGE = b"x" * 65537
 SUNSET = 1_922_659_200_000  # 2030-12-05T00:00:00Z
-
-Send: TypeAlias = Callable[..., Awaitable[httpx.Response]]
-"""Takes a method, a path under ``/v1`` and options of httpx."""
 
 
 @pytest.fixture
 async def send(service: Service) -> Send:
     """Sends requests with a key without limits."""
-    key = await service.issue()
-
-    async def send(method: str, path: str, **options: Any) -> httpx.Response:
-        return await service.request(method, f"/v1{path}", key.token, **options)
-
-    return send
+    return await sender(service)
 
 
 async def add(send: Send, **fields: Any) -> None:

@@ -4,17 +4,10 @@ import uuid
 
 import pytest
 
-from support.process import ServerProcess
 from support.servers import StartServer
 from support.shop import Shop
 
 NOBODY = 2**62
-
-
-@pytest.fixture
-def shop(server: ServerProcess, token: str) -> Shop:
-    """The commands, with a key of the running service."""
-    return Shop(server.url, token)
 
 
 @pytest.fixture

@@ -6,17 +6,10 @@ from pathlib import Path
 import pytest
 
 from support.odd_service import answer, odd_service
-from support.process import ServerProcess
 from support.shop import Shop
 from support.terminal import Terminal
 
 NOBODY = 2**62
-
-
-@pytest.fixture
-def shop(server: ServerProcess, token: str) -> Shop:
-    """The commands, with a key of the running service."""
-    return Shop(server.url, token)
 
 
 @pytest.fixture

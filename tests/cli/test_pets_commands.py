@@ -16,12 +16,6 @@ NOBODY = 2**62
 
 
 @pytest.fixture
-def shop(server: ServerProcess, token: str) -> Shop:
-    """The commands, with a key of the running service."""
-    return Shop(server.url, token)
-
-
-@pytest.fixture
 def category() -> int:
     """A category in which no other test has animals."""
     return secrets.randbelow(2**62)

@@ -16,11 +16,10 @@ from petstore.errors import (
     Unavailable,
 )
 from petstore.operations.safe_retries import Attempt, KeptAnswer, SafeRetries
-from petstore.storage.api_keys import api_key_of, select_key
 from petstore.storage.contract import Statement, Unit
 from petstore.storage.pets import add_pet
 from petstore.storage.sqlite import SqliteStore
-from support.keys import issue
+from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import do, impatient, locked, open_store
 
@@ -41,12 +40,7 @@ def retries(store: SqliteStore, clock: ManualClock) -> SafeRetries:
 
 @pytest.fixture
 async def key(store: SqliteStore, clock: ManualClock) -> ApiKey:
-    return await new_key(store, clock)
-
-
-async def new_key(store: SqliteStore, clock: ManualClock) -> ApiKey:
-    issued = await issue(store, clock)
-    return api_key_of((await store.read(select_key(issued.key.id)))[0])
+    return await issue_stored(store, clock)
 
 
 def add(name: str = "Bella") -> Unit[bytes]:
@@ -132,7 +126,7 @@ async def test_while_the_first_is_under_way_others_are_refused(
 async def test_keys_of_two_api_keys_do_not_meet(
     retries: SafeRetries, key: ApiKey, store: SqliteStore, clock: ManualClock
 ) -> None:
-    other = await new_key(store, clock)
+    other = await issue_stored(store, clock)
     first, second = await asyncio.gather(
         retries.once(Attempt(key, "a", b"request"), add()),
         retries.once(Attempt(other, "a", b"another"), add()),

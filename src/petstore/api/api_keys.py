@@ -12,8 +12,8 @@ from petstore.api.idempotency import answer_once
 from petstore.api.messages import Answer, created_answer, empty_answer, json_answer
 from petstore.api.operation import Call
 from petstore.api.pages import PageQuery, page_answer
-from petstore.clock import DAY, SECOND, Milliseconds, milliseconds
-from petstore.domain.api_keys import DEFAULT_SCOPES, SCOPES, KeyName, NewApiKey, Scope
+from petstore.clock import SECOND, Milliseconds, milliseconds
+from petstore.domain.api_keys import DEFAULT_SCOPES, LONGEST_LIFE, SCOPES, KeyName, NewApiKey, Scope
 from petstore.domain.fields import Moment
 from petstore.domain.plans import PLANS, UNLIMITED, PlanName
 from petstore.errors import InvalidBody, Unavailable
@@ -31,7 +31,6 @@ from petstore.operations.key_history import list_history
 from petstore.operations.key_status import Key, get_key, list_keys
 
 _NO_STORE = (b"cache-control", b"no-store")
-LONGEST_LIFE: Milliseconds = 100 * 365 * DAY
 
 _Plan = Annotated[
     PlanName,

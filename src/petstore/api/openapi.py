@@ -79,31 +79,34 @@ _ETAG = ResponseHeader(
 _REPLAYED = ResponseHeader(
     "Idempotent-Replayed", "There, and true, if this is an answer given before.", "true"
 )
-# No examples here: the reference page would fill them in, and every try would be the same one.
-_IDEMPOTENCY_KEY = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "required": False,
-    "description": (
-        "Any 1 to 255 visible characters, a UUID for instance. Sent again with the same key within"
-        " 24 hours, the request acts no second time and is answered as it was at first."
-    ),
-    "schema": {"type": "string", "pattern": KEY_PATTERN},
-}
-_IF_MATCH = {
-    "name": "If-Match",
-    "in": "header",
-    "required": False,
-    "description": "Acts only if the resource is in the version of this `ETag`.",
-    "schema": {"type": "string"},
-}
-_IF_NONE_MATCH = {
-    "name": "If-None-Match",
-    "in": "header",
-    "required": False,
-    "description": "Answers 304 if the resource is still in the version of this `ETag`.",
-    "schema": {"type": "string"},
-}
+
+
+def _header_parameter(name: str, description: str, **schema: str) -> dict[str, Any]:
+    """Describe a header field of the request.
+
+    Without an example: the reference page would fill it in, and every try would be the same one.
+    """
+    return {
+        "name": name,
+        "in": "header",
+        "required": False,
+        "description": description,
+        "schema": {"type": "string", **schema},
+    }
+
+
+_IDEMPOTENCY_KEY = _header_parameter(
+    "Idempotency-Key",
+    "Any 1 to 255 visible characters, a UUID for instance. Sent again with the same key within"
+    " 24 hours, the request acts no second time and is answered as it was at first.",
+    pattern=KEY_PATTERN,
+)
+_IF_MATCH = _header_parameter(
+    "If-Match", "Acts only if the resource is in the version of this `ETag`."
+)
+_IF_NONE_MATCH = _header_parameter(
+    "If-None-Match", "Answers 304 if the resource is still in the version of this `ETag`."
+)
 _HEADERS_OF_STATUS = {
     401: (_CHALLENGE,),
     403: (_CHALLENGE,),

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from petstore.clock import SECOND, Milliseconds
+from petstore.domain.api_keys import LONGEST_LIFE
 
 _LONGEST_NAME = 100
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
-_LONGEST = 100 * 365 * 86400
 
 
 class Integer(click.IntRange):
@@ -51,7 +51,7 @@ class Duration(click.ParamType[Milliseconds]):
         """Return the milliseconds that ``value`` names."""
         match = re.fullmatch(r"([0-9]{1,10})([smhdw])", value, re.ASCII)
         seconds = int(match[1]) * _UNITS[match[2]] if match else -1
-        if not self._least <= seconds <= _LONGEST:
+        if not self._least <= seconds <= LONGEST_LIFE // SECOND:
             self.fail(
                 f"{value!r}: expected a number and a unit (s, m, h, d or w), such as 30d,"
                 f" from {self._least}s to 100 years.",

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from msgspec import Meta, Struct
 
-from petstore.clock import Milliseconds
+from petstore.clock import DAY, Milliseconds
 from petstore.domain.fields import PRINTABLE
 from petstore.domain.plans import Limits, PlanName, limits_of
 
@@ -32,6 +32,9 @@ KeyName = Annotated[
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 DEFAULT_SCOPES: tuple[Scope, ...] = SCOPES[:4]
 PREFIXES: dict[Environment, str] = {"production": "ps_live_", "staging": "ps_test_"}
+
+LONGEST_LIFE: Milliseconds = 100 * 365 * DAY
+"""How long a key or its old token is given at most."""
 
 _NEVER: Milliseconds = 2**63
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase

@@ -8,7 +8,7 @@ from petstore.domain.categories import Category, CategoryPatch, NewCategory, nam
 from petstore.errors import CategoryInUse, CategoryNameTaken, NotFound
 from petstore.operations.pages import Page, page_of
 from petstore.storage import categories
-from petstore.storage.contract import Store, Unit
+from petstore.storage.contract import Row, Store, Unit
 from petstore.storage.pets import select_pet_of_category
 
 
@@ -24,10 +24,7 @@ async def get_category(store: Store, category_id: int) -> Category:
     Raises:
         NotFound: there is none with this id.
     """
-    rows = await store.read(categories.select_category(category_id))
-    if not rows:
-        raise _no_category(category_id)
-    return categories.category_of(rows[0])
+    return _found(await store.read(categories.select_category(category_id)), category_id)
 
 
 def create_category(new: NewCategory) -> Unit[Category]:
@@ -76,10 +73,7 @@ def delete_category(category_id: int, check: Callable[[Category], None]) -> Unit
 
 
 def _stored(category_id: int) -> Unit[Category]:
-    rows = yield categories.select_category(category_id)
-    if not rows:
-        raise _no_category(category_id)
-    return categories.category_of(rows[0])
+    return _found((yield categories.select_category(category_id)), category_id)
 
 
 def _require_name(name: str) -> Unit[None]:
@@ -97,5 +91,8 @@ def _require_unused(category_id: int) -> Unit[None]:
         raise CategoryInUse(msg)
 
 
-def _no_category(category_id: int) -> NotFound:
-    return NotFound(f"there is no category {category_id}")
+def _found(rows: list[Row], category_id: int) -> Category:
+    if not rows:
+        msg = f"there is no category {category_id}"
+        raise NotFound(msg)
+    return categories.category_of(rows[0])

@@ -16,7 +16,7 @@ from petstore.domain.orders import (
 from petstore.errors import NotFound, PetNotAvailable, UnknownPet
 from petstore.operations.pages import Page, page_of
 from petstore.storage import orders
-from petstore.storage.contract import Store, Unit
+from petstore.storage.contract import Row, Store, Unit
 from petstore.storage.pets import move_pet, pet_of, select_pet
 
 
@@ -34,10 +34,7 @@ async def get_order(store: Store, order_id: int) -> Order:
     Raises:
         NotFound: there is none with this id.
     """
-    rows = await store.read(orders.select_order(order_id))
-    if not rows:
-        raise _no_order(order_id)
-    return orders.order_of(rows[0])
+    return _found(await store.read(orders.select_order(order_id)), order_id)
 
 
 def place_order(new: NewOrder, now: Milliseconds, reservation_minutes: int) -> Unit[Order]:
@@ -104,10 +101,7 @@ def _change(
 
 
 def _stored(order_id: int) -> Unit[Order]:
-    rows = yield orders.select_order(order_id)
-    if not rows:
-        raise _no_order(order_id)
-    return orders.order_of(rows[0])
+    return _found((yield orders.select_order(order_id)), order_id)
 
 
 def _refuse(pet_id: int) -> Unit[None]:
@@ -124,5 +118,8 @@ def _end(now: Milliseconds, minutes: int) -> Milliseconds | None:
     return now + minutes * MINUTE if minutes else None
 
 
-def _no_order(order_id: int) -> NotFound:
-    return NotFound(f"there is no order {order_id}")
+def _found(rows: list[Row], order_id: int) -> Order:
+    if not rows:
+        msg = f"there is no order {order_id}"
+        raise NotFound(msg)
+    return orders.order_of(rows[0])

@@ -20,7 +20,7 @@ from petstore.clock import Clock
 from petstore.domain.decoding import decode_json, expectation, field_types, number_or_text
 from petstore.domain.pets import NewPet, Pet, PetFilter
 from petstore.errors import InvalidBody
-from petstore.operations.pets import list_pets
+from petstore.operations.pets import list_pets, unknown_category
 from petstore.storage.categories import select_category
 from petstore.storage.contract import Store
 from petstore.storage.pet_imports import begin_import, import_batch
@@ -31,7 +31,6 @@ COLUMNS = ("id", "name", "categoryId", "status")
 
 _BATCH = 1000
 _BREATH = 0.005
-_UNKNOWN_CATEGORY = "categoryId: expected a registered category; there is no category {}"
 
 
 class FileRow(NamedTuple):
@@ -85,16 +84,19 @@ async def import_pets(
             batch = list(islice(rows, size))
             return await _refuse_unknown(store, batch) if strict_categories else batch
 
+        def report(batch: list[FileRow]) -> int:
+            refused = [row for row in batch if row.pet is None]
+            for row in refused:
+                on_refused(row)
+            return len(refused)
+
         start, was_complete = await store.write(begin_import(digest, again=again))
         if was_complete:
             return ImportResult(0, 0, start, was_complete=True)
         added = refused = done = 0
         while done < start:
             batch = await next_batch(min(_BATCH, start - done))
-            for row in batch:
-                if row.pet is None:
-                    on_refused(row)
-                    refused += 1
+            refused += report(batch)
             done += len(batch)
         finished = False
         while not finished:
@@ -103,10 +105,8 @@ async def import_pets(
             pets = [row.pet for row in batch if row.pet is not None]
             span = range(done, done + len(batch))
             await store.write(import_batch(digest, span, pets, clock() if finished else None))
-            for row in batch:
-                if row.pet is None:
-                    on_refused(row)
-            done, added, refused = span.stop, added + len(pets), refused + len(batch) - len(pets)
+            refused += report(batch)
+            done, added = span.stop, added + len(pets)
             on_progress(file.tell())
             # A running service waits for the same lock: let it in between.
             await asyncio.sleep(_BREATH)
@@ -118,7 +118,7 @@ async def _refuse_unknown(store: Store, rows: list[FileRow]) -> list[FileRow]:
     wanted = {row.pet.categoryId for row in rows if row.pet is not None}
     unknown = {number for number in wanted if not await store.read(select_category(number))}
     return [
-        row._replace(pet=None, reason=_UNKNOWN_CATEGORY.format(row.pet.categoryId))
+        row._replace(pet=None, reason=unknown_category(row.pet.categoryId).message)
         if row.pet is not None and row.pet.categoryId in unknown
         else row
         for row in rows

@@ -7,7 +7,7 @@ from petstore.errors import NotFound, PetReserved, UnknownCategory
 from petstore.operations.pages import Page, page_of
 from petstore.storage import pets
 from petstore.storage.categories import select_category
-from petstore.storage.contract import Store, Unit
+from petstore.storage.contract import Row, Store, Unit
 from petstore.storage.orders import order_of, select_open_order
 
 
@@ -23,10 +23,7 @@ async def get_pet(store: Store, pet_id: int) -> Pet:
     Raises:
         NotFound: there is none with this id.
     """
-    rows = await store.read(pets.select_pet(pet_id))
-    if not rows:
-        raise _no_pet(pet_id)
-    return pets.pet_of(rows[0])
+    return _found(await store.read(pets.select_pet(pet_id)), pet_id)
 
 
 async def get_inventory(store: Store) -> Inventory:
@@ -83,11 +80,14 @@ def delete_pet(pet_id: int, check: Callable[[Pet], None]) -> Unit[None]:
         yield from _stored(pet_id)
 
 
+def unknown_category(category_id: int) -> UnknownCategory:
+    """Return the refusal of an animal whose category is not registered."""
+    msg = f"categoryId: expected a registered category; there is no category {category_id}"
+    return UnknownCategory(msg)
+
+
 def _stored(pet_id: int) -> Unit[Pet]:
-    rows = yield pets.select_pet(pet_id)
-    if not rows:
-        raise _no_pet(pet_id)
-    return pets.pet_of(rows[0])
+    return _found((yield pets.select_pet(pet_id)), pet_id)
 
 
 def _require_free(pet_id: int) -> Unit[None]:
@@ -100,9 +100,11 @@ def _require_free(pet_id: int) -> Unit[None]:
 
 def _require_category(category_id: int) -> Unit[None]:
     if not (yield select_category(category_id)):
-        msg = f"categoryId: expected a registered category; there is no category {category_id}"
-        raise UnknownCategory(msg)
+        raise unknown_category(category_id)
 
 
-def _no_pet(pet_id: int) -> NotFound:
-    return NotFound(f"there is no pet {pet_id}")
+def _found(rows: list[Row], pet_id: int) -> Pet:
+    if not rows:
+        msg = f"there is no pet {pet_id}"
+        raise NotFound(msg)
+    return pets.pet_of(rows[0])

@@ -1,0 +1,26 @@
+"""Requests that are sent with one key, and heads that break a rule."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+import httpx
+
+from support.service import Service
+
+TEXT = {"Content-Type": "text/plain"}
+JSON = {"Content-Type": "application/json"}
+STALE = {"If-Match": '"of another version"'}
+TOO_LARGE = b"x" * 65537
+
+Send: TypeAlias = Callable[..., Awaitable[httpx.Response]]
+"""Takes a method, a path under ``/v1`` and options of httpx."""
+
+
+async def sender(service: Service, **wanted: Any) -> Send:
+    """Return what sends requests with a key without limits, such as is ``wanted``."""
+    key = await service.issue(**wanted)
+
+    async def send(method: str, path: str, **options: Any) -> httpx.Response:
+        return await service.request(method, f"/v1{path}", key.token, **options)
+
+    return send
