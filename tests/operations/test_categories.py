@@ -140,26 +140,3 @@ def test_what_changes_nothing_is_not_written() -> None:
 def test_a_name_that_becomes_free_meanwhile_is_given() -> None:
     unit = create_category(NewCategory("Dogs"))
     assert by_hand(unit, LOST, NONE, WRITTEN) == Category(1, "Dogs")
-
-
-def test_a_change_that_comes_between_is_kept() -> None:
-    unit = update(CategoryPatch(description="Few."))
-    assert by_hand(unit, [DOGS], LOST, [HOUNDS], WRITTEN) == Category(1, "Hounds", "Few.")
-
-
-def test_the_check_sees_what_comes_between() -> None:
-    seen: list[Category] = []
-    unit = update_category(1, CategoryPatch("Cats"), seen.append)
-    by_hand(unit, [DOGS], NONE, LOST, [HOUNDS], NONE, WRITTEN)
-    assert seen == [Category(1, "Dogs"), Category(1, "Hounds", "All.")]
-
-
-def test_a_category_that_is_deleted_meanwhile_is_not_found() -> None:
-    with pytest.raises(NotFound):
-        by_hand(update(CategoryPatch(description="Few.")), [DOGS], LOST, NONE)
-    with pytest.raises(NotFound):
-        by_hand(delete_category(1, unconditional), [DOGS], LOST, NONE, NONE)
-
-
-def test_a_category_that_is_no_longer_used_is_deleted() -> None:
-    assert by_hand(delete_category(1, unconditional), [DOGS], LOST, NONE, [DOGS], WRITTEN) is None

@@ -31,15 +31,8 @@ from support.units import by_hand
 pytestmark = pytest.mark.anyio
 
 NOW = 1_000_000
-DATE = "2026-12-24T10:00:00+00:00"
 PLACED: Row = (5, 1, "placed", None, NOW, NOW + 60_000)
-DATED: Row = (5, 1, "placed", DATE, NOW, NOW + 60_000)
-APPROVED: Row = (5, 1, "approved", None, NOW, None)
 CANCELLED: Row = (5, 1, "cancelled", None, NOW, None)
-DELIVERED: Row = (5, 1, "delivered", None, NOW, None)
-WRITTEN: list[Row] = [(5,)]
-LOST: list[Row] = []
-NONE: list[Row] = []
 
 
 async def add(store: SqliteStore, status: PetStatus | None = "available") -> None:
@@ -172,7 +165,7 @@ async def test_an_order_outlives_its_animal(store: SqliteStore) -> None:
     await store.write(place_order(NewOrder(1), NOW, 1))
     await store.write(update("approved"))
     order = await store.write(update("delivered"))
-    await store.write(delete_pet(1, unconditional))
+    await store.write(delete_pet(1, 0, unconditional))
     assert await get_order(store, 1) == order
     await add(store)
     assert (await store.write(place_order(NewOrder(2), NOW, 1))).id == 2
@@ -187,53 +180,6 @@ def test_what_changes_nothing_is_not_written() -> None:
     assert by_hand(cancel_order(5, NOW, unconditional), [CANCELLED]) is None
 
 
-def test_a_date_that_comes_between_is_kept() -> None:
-    approved = by_hand(update("approved", 5), [PLACED], LOST, [DATED], WRITTEN)
-    assert approved.shipDate is not UNSET
-    assert approved.status == "approved"
-
-
-def test_of_two_approvals_the_later_is_refused() -> None:
-    with pytest.raises(IllegalTransition, match=r"^status: approved can become .*, not approved$"):
-        by_hand(update("approved", 5), [PLACED], LOST, [APPROVED], NONE)
-
-
-def test_what_was_cancelled_meanwhile_is_not_approved() -> None:
-    with pytest.raises(IllegalTransition):
-        by_hand(update("approved", 5), [PLACED], LOST, [CANCELLED], NONE)
-
-
-def test_what_was_delivered_meanwhile_is_not_cancelled() -> None:
-    with pytest.raises(IllegalTransition):
-        by_hand(cancel_order(5, NOW, unconditional), [APPROVED], LOST, [DELIVERED], NONE)
-
-
-def test_what_was_cancelled_meanwhile_does_not_free_the_animal_again() -> None:
-    assert by_hand(cancel_order(5, NOW, unconditional), [PLACED], LOST, [CANCELLED]) is None
-
-
-def test_an_order_that_is_gone_meanwhile_is_not_found() -> None:
-    with pytest.raises(NotFound):
-        by_hand(update("approved", 5), [PLACED], LOST, NONE, NONE)
-
-
-def test_the_check_sees_what_comes_between() -> None:
-    seen: list[Order] = []
-    unit = update_order(5, OrderPatch(status="approved"), NOW, seen.append)
-    by_hand(unit, [PLACED], LOST, [DATED], WRITTEN)
-    assert [order.shipDate is UNSET for order in seen] == [True, False]
-
-
-@pytest.mark.parametrize("status", ["approved", "cancelled", "placed"])
-def test_an_order_that_has_lapsed_is_cancelled_also_if_that_is_not_written_yet(
-    status: OrderStatus,
-) -> None:
-    unit = update_order(5, OrderPatch(status=status), NOW + 60_000, unconditional)
-    with pytest.raises(IllegalTransition, match=r"^status: cancelled can become nothing else"):
-        by_hand(unit, [PLACED])
-    assert by_hand(cancel_order(5, NOW + 60_000, unconditional), [PLACED]) is None
-
-
 def test_an_order_can_be_approved_in_the_last_moment() -> None:
     unit = update_order(5, OrderPatch(status="approved"), NOW + 59_999, unconditional)
-    assert by_hand(unit, [PLACED], WRITTEN).status == "approved"
+    assert by_hand(unit, [PLACED], []).status == "approved"

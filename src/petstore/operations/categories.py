@@ -8,11 +8,11 @@ from petstore.domain.categories import Category, CategoryPatch, NewCategory, nam
 from petstore.errors import CategoryInUse, CategoryNameTaken, NotFound
 from petstore.operations.pages import Page, page_of
 from petstore.storage import categories
-from petstore.storage.contract import Row, Store, Unit
+from petstore.storage.contract import Duplicate, Reader, Row, Store, Unit
 from petstore.storage.pets import select_pet_of_category
 
 
-async def list_categories(store: Store, after: int | None, limit: int) -> Page[Category]:
+async def list_categories(store: Reader, after: int | None, limit: int) -> Page[Category]:
     """Return the first ``limit`` categories with an id above ``after``, by ascending id."""
     rows = await store.read(categories.select_categories(after, limit + 1))
     return page_of(rows, limit, categories.category_of)
@@ -48,14 +48,19 @@ def update_category(
         CategoryNameTaken: there is another of this name.
         PetstoreError: what ``check`` raises.
     """
-    while True:
-        category = yield from _stored(category_id)
-        check(category)
-        changed = patched(category, patch)
-        if patch.name is not UNSET and name_key(patch.name) != name_key(category.name):
-            yield from _require_name(patch.name)
-        if changed == category or (yield categories.update_category(category, changed)):
-            return changed
+    category = yield from _held(category_id)
+    check(category)
+    changed = patched(category, patch)
+    if patch.name is not UNSET and name_key(patch.name) != name_key(category.name):
+        yield from _require_name(patch.name)
+    if changed == category:
+        return category
+    try:
+        yield categories.update_category(changed)
+    except Duplicate:
+        msg = f"name: another category has just been called {changed.name!r}"
+        raise CategoryNameTaken(msg) from None
+    return changed
 
 
 def delete_category(category_id: int, check: Callable[[Category], None]) -> Unit[None]:
@@ -66,14 +71,13 @@ def delete_category(category_id: int, check: Callable[[Category], None]) -> Unit
         CategoryInUse: an animal belongs to it.
         PetstoreError: what ``check`` raises.
     """
-    check((yield from _stored(category_id)))
-    while not (yield categories.delete_category(category_id)):
-        yield from _require_unused(category_id)
-        yield from _stored(category_id)
+    check((yield from _held(category_id)))
+    yield from _require_unused(category_id)
+    yield categories.delete_category(category_id)
 
 
-def _stored(category_id: int) -> Unit[Category]:
-    return _found((yield categories.select_category(category_id)), category_id)
+def _held(category_id: int) -> Unit[Category]:
+    return _found((yield categories.hold_category(category_id)), category_id)
 
 
 def _require_name(name: str) -> Unit[None]:

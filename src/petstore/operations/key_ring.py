@@ -28,10 +28,9 @@ class KeyRing:
         Raises:
             Unavailable: the database is out of reach and the key is not in memory.
         """
-        fingerprint = digest(token)
-        key = self._known.get(fingerprint)
+        key = self._known.get(token)
         if key is None:
-            key = await self._look_up(token, fingerprint)
+            key = await self._look_up(token)
         return key if key is not None and key.state(self._clock()) == "active" else None
 
     async def refresh(self) -> None:
@@ -45,11 +44,11 @@ class KeyRing:
             self._revision = revision
             self._known = {}
 
-    async def _look_up(self, token: bytes, fingerprint: bytes) -> ApiKey | None:
+    async def _look_up(self, token: bytes) -> ApiKey | None:
         if not is_token(token, self._environment):
             return None
         known = self._known
-        rows = await self._store.read(api_keys.select_key_by_digest(fingerprint))
+        rows = await self._store.read(api_keys.select_key_by_digest(digest(token)))
         if not rows or rows[0][6] != self._environment:
             return None
         key, token_ends_at = api_keys.api_key_of(rows[0]), rows[0][-1]
@@ -57,5 +56,5 @@ class KeyRing:
             # What is given with this token must not outlive it either.
             key = replace(key, expires_at=token_ends_at)
         # Into the dict of before the read: had a refresh come between, this row may be stale.
-        known[fingerprint] = key
+        known[token] = key
         return key

@@ -14,14 +14,15 @@ from petstore.domain.orders import (
     patched,
 )
 from petstore.errors import NotFound, PetNotAvailable, UnknownPet
+from petstore.operations.lapses import free_if_lapsed
 from petstore.operations.pages import Page, page_of
 from petstore.storage import orders
-from petstore.storage.contract import Row, Store, Unit
+from petstore.storage.contract import Reader, Row, Store, Unit
 from petstore.storage.pets import move_pet, pet_of, select_pet
 
 
 async def list_orders(
-    store: Store, wanted: OrderFilter, after: int | None, limit: int
+    store: Reader, wanted: OrderFilter, after: int | None, limit: int
 ) -> Page[Order]:
     """Return the first ``limit`` orders with an id above ``after``, by ascending id."""
     rows = await store.read(orders.select_orders(wanted, after, limit + 1))
@@ -44,8 +45,9 @@ def place_order(new: NewOrder, now: Milliseconds, reservation_minutes: int) -> U
         UnknownPet: there is no such animal.
         PetNotAvailable: it is not available.
     """
-    if not (yield move_pet(new.petId, "pending", after="available")):
-        yield from _refuse(new.petId)
+    while not (yield move_pet(new.petId, "pending", after="available")):
+        if not (yield from free_if_lapsed(new.petId, now)):
+            yield from _refuse(new.petId)
     (row,) = yield orders.insert_order(new, now, _end(now, reservation_minutes))
     return orders.order_of(row)
 
@@ -85,23 +87,22 @@ def _change(
     now: Milliseconds,
     check: Callable[[Order], None],
 ) -> Unit[Order]:
-    while True:
-        # What has lapsed and is not yet settled is cancelled all the same.
-        order = as_of((yield from _stored(order_id)), utc(now))
-        check(order)
-        changed = change(order)
-        # The same moment in another offset is another text.
-        if changed == order and str(changed.shipDate) == str(order.shipDate):
-            return order
-        if (yield orders.update_order(order, changed)):
-            break
-    if changed.status in PET_AFTER and changed.status != order.status:
-        yield move_pet(order.petId, PET_AFTER[changed.status])
+    stored = yield from _held(order_id)
+    # What has lapsed and is not yet settled is cancelled all the same.
+    order = as_of(stored, utc(now))
+    check(order)
+    changed = change(order)
+    # The same moment in another offset is another text.
+    if changed == stored and str(changed.shipDate) == str(stored.shipDate):
+        return stored
+    yield orders.update_order(changed)
+    if changed.status in PET_AFTER and changed.status != stored.status:
+        yield move_pet(changed.petId, PET_AFTER[changed.status])
     return changed
 
 
-def _stored(order_id: int) -> Unit[Order]:
-    return _found((yield orders.select_order(order_id)), order_id)
+def _held(order_id: int) -> Unit[Order]:
+    return _found((yield orders.hold_order(order_id)), order_id)
 
 
 def _refuse(pet_id: int) -> Unit[None]:
@@ -110,8 +111,9 @@ def _refuse(pet_id: int) -> Unit[None]:
         msg = f"petId: expected an animal of this store; there is no pet {pet_id}"
         raise UnknownPet(msg)
     status = pet_of(rows[0]).status or "without a status"
-    msg = f"pet {pet_id} is {status}; only an available one can be ordered"
-    raise PetNotAvailable(msg)
+    if status != "available":  # if it is, it has become so in this moment
+        msg = f"pet {pet_id} is {status}; only an available one can be ordered"
+        raise PetNotAvailable(msg)
 
 
 def _end(now: Milliseconds, minutes: int) -> Milliseconds | None:

@@ -2,16 +2,18 @@
 
 from collections.abc import Callable
 
+from petstore.clock import Milliseconds
 from petstore.domain.pets import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
 from petstore.errors import NotFound, PetReserved, UnknownCategory
+from petstore.operations.lapses import free_if_lapsed
 from petstore.operations.pages import Page, page_of
 from petstore.storage import pets
-from petstore.storage.categories import select_category
-from petstore.storage.contract import Row, Store, Unit
+from petstore.storage.categories import keep_category
+from petstore.storage.contract import Reader, Row, Store, Unit
 from petstore.storage.orders import order_of, select_open_order
 
 
-async def list_pets(store: Store, wanted: PetFilter, after: int | None, limit: int) -> Page[Pet]:
+async def list_pets(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> Page[Pet]:
     """Return the first ``limit`` animals with an id above ``after``, by ascending id."""
     rows = await store.read(pets.select_pets(wanted, after, limit + 1))
     return page_of(rows, limit, pets.pet_of)
@@ -43,9 +45,14 @@ def create_pet(new: NewPet, *, strict_categories: bool) -> Unit[Pet]:
 
 
 def update_pet(
-    pet_id: int, patch: PetPatch, check: Callable[[Pet], None], *, strict_categories: bool
+    pet_id: int,
+    patch: PetPatch,
+    now: Milliseconds,
+    check: Callable[[Pet], None],
+    *,
+    strict_categories: bool,
 ) -> Unit[Pet]:
-    """Change an animal that passes ``check``, and return it.
+    """Change an animal that passes ``check`` as it is at ``now``, and return it.
 
     Raises:
         NotFound: there is none with this id.
@@ -54,30 +61,29 @@ def update_pet(
         UnknownCategory: its new category is not registered, and must be.
         PetstoreError: what ``check`` raises.
     """
-    while True:
-        pet = yield from _stored(pet_id)
-        check(pet)
-        if status_after(pet, patch) != pet.status:
-            yield from _require_free(pet_id)
-        changed = patched(pet, patch)
-        if strict_categories and changed.categoryId != pet.categoryId:
-            yield from _require_category(changed.categoryId)
-        if changed == pet or (yield pets.update_pet(pet, changed)):
-            return changed
+    pet = yield from _held(pet_id, now)
+    check(pet)
+    if status_after(pet, patch) != pet.status:
+        yield from _require_free(pet_id)
+    changed = patched(pet, patch)
+    if strict_categories and changed.categoryId != pet.categoryId:
+        yield from _require_category(changed.categoryId)
+    if changed != pet:
+        yield pets.update_pet(changed)
+    return changed
 
 
-def delete_pet(pet_id: int, check: Callable[[Pet], None]) -> Unit[None]:
-    """Delete an animal that passes ``check``.
+def delete_pet(pet_id: int, now: Milliseconds, check: Callable[[Pet], None]) -> Unit[None]:
+    """Delete an animal that passes ``check`` as it is at ``now``.
 
     Raises:
         NotFound: there is none with this id.
         PetReserved: an open order holds it.
         PetstoreError: what ``check`` raises.
     """
-    check((yield from _stored(pet_id)))
-    while not (yield pets.delete_pet(pet_id)):
-        yield from _require_free(pet_id)
-        yield from _stored(pet_id)
+    check((yield from _held(pet_id, now)))
+    yield from _require_free(pet_id)
+    yield pets.delete_pet(pet_id)
 
 
 def unknown_category(category_id: int) -> UnknownCategory:
@@ -86,8 +92,9 @@ def unknown_category(category_id: int) -> UnknownCategory:
     return UnknownCategory(msg)
 
 
-def _stored(pet_id: int) -> Unit[Pet]:
-    return _found((yield pets.select_pet(pet_id)), pet_id)
+def _held(pet_id: int, now: Milliseconds) -> Unit[Pet]:
+    yield from free_if_lapsed(pet_id, now)
+    return _found((yield pets.hold_pet(pet_id)), pet_id)
 
 
 def _require_free(pet_id: int) -> Unit[None]:
@@ -99,7 +106,7 @@ def _require_free(pet_id: int) -> Unit[None]:
 
 
 def _require_category(category_id: int) -> Unit[None]:
-    if not (yield select_category(category_id)):
+    if not (yield keep_category(category_id)):
         raise unknown_category(category_id)
 
 

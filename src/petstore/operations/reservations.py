@@ -5,13 +5,13 @@ import logging
 
 from petstore.clock import Clock, Milliseconds
 from petstore.errors import Unavailable
-from petstore.storage.contract import Store, Unit
-from petstore.storage.orders import SELECT_NEXT_LAPSE, cancel_lapsed
-from petstore.storage.pets import free_pets
+from petstore.operations.lapses import free_lapsed
+from petstore.storage.contract import Store
+from petstore.storage.orders import SELECT_NEXT_LAPSE
 
 _LOG = logging.getLogger(__name__)
-_BATCH = 256
 _PATIENCE = 0.25
+_TOO_LATE = "the database did not take it soon enough"
 
 
 class Reservations:
@@ -26,6 +26,7 @@ class Reservations:
         self._clock = clock
         self._next: Milliseconds | None = None
         self._settling = asyncio.Lock()
+        self.lapsed = 0
 
     def note(self, until: Milliseconds | None) -> None:
         """Take notice of a reservation made here, which lapses at ``until``."""
@@ -39,13 +40,14 @@ class Reservations:
     async def settle(self) -> None:
         """Free what is due. If the database does not take it soon, reading goes on without."""
         try:
-            # Whoever asks is to be answered in time, whatever becomes of this.
+            # Whoever asks is to be answered in time whatever becomes of this.
             async with asyncio.timeout(_PATIENCE), self._settling:
                 if self.are_due():
                     await self._free()
         except (Unavailable, TimeoutError) as error:
+            # From now on ``refresh`` alone tries, and nobody waits for it.
             self._next = None
-            _LOG.warning("lapsed reservations not freed: %s", str(error) or "not in time")
+            _LOG.warning("lapsed reservations not freed: %s", str(error) or _TOO_LATE)
 
     async def refresh(self) -> None:
         """Look up when the next reservation lapses, and free those that have.
@@ -63,16 +65,10 @@ class Reservations:
     async def _free(self) -> None:
         due = await self._read_next()
         while due is not None and self._clock() >= due:
-            await self._store.write(_free_lapsed(self._clock()))
+            self.lapsed += await self._store.write(free_lapsed(self._clock()))
             due = await self._read_next()
         self._next = due
 
     async def _read_next(self) -> Milliseconds | None:
         rows = await self._store.read(SELECT_NEXT_LAPSE)
         return rows[0][0] if rows else None
-
-
-def _free_lapsed(now: Milliseconds) -> Unit[None]:
-    lapsed = yield cancel_lapsed(now, _BATCH)
-    if lapsed:
-        yield free_pets([pet_id for (pet_id,) in lapsed])

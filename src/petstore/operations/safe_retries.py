@@ -6,7 +6,7 @@ from petstore.clock import DAY, Clock
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import IdempotencyKeyInUse, IdempotencyKeyReused
 from petstore.storage.contract import Row, Store, Unit
-from petstore.storage.kept_answers import delete_answers, keep_answer, select_answer
+from petstore.storage.kept_answers import claim, delete_answers, keep_answer, select_answer
 
 KEPT = DAY
 _BATCH = 200
@@ -37,6 +37,7 @@ class SafeRetries:
         self._store = store
         self._clock = clock
         self._under_way: set[tuple[int, str]] = set()
+        self.replays = 0
 
     async def once(self, attempt: Attempt, unit: Unit[bytes]) -> KeptAnswer:
         """Return the answer that was kept, or that ``unit`` gives now and which is then kept.
@@ -53,9 +54,11 @@ class SafeRetries:
             raise IdempotencyKeyInUse(msg)
         self._under_way.add(name)
         try:
-            return await self._store.write(self._once(attempt, unit))
+            kept = await self._store.write(self._once(attempt, unit))
         finally:
             self._under_way.remove(name)
+        self.replays += kept.is_replay
+        return kept
 
     async def forget(self) -> None:
         """Delete the answers that were kept for long enough.
@@ -68,16 +71,16 @@ class SafeRetries:
             pass
 
     def _once(self, attempt: Attempt, unit: Unit[bytes]) -> Unit[KeptAnswer]:
+        name = (attempt.key.id, attempt.idempotency_key)
         now = self._clock()
-        kept = yield select_answer(attempt.key.id, attempt.idempotency_key, now - KEPT)
-        if kept:
-            request, answer = kept[0]
+        if not (yield claim(*name, attempt.request, now, now - KEPT)):
+            ((request, answer),) = yield select_answer(*name)
             if request != attempt.request:
                 msg = "Idempotency-Key: expected a fresh one, it came before with another request"
                 raise IdempotencyKeyReused(msg)
             return KeptAnswer(answer, is_replay=True)
         answer = yield from unit
-        yield keep_answer(attempt.key.id, attempt.idempotency_key, attempt.request, answer, now)
+        yield keep_answer(*name, answer)
         return KeptAnswer(answer, is_replay=False)
 
 

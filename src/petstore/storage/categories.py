@@ -23,6 +23,19 @@ def select_category(category_id: int) -> Statement:
     return Statement(f"{_SELECT} WHERE id = ?1", (category_id,))
 
 
+def hold_category(category_id: int) -> Statement:
+    """Return the SELECT of one category that nobody else changes until the unit of work ends.
+
+    Nor does anybody add animals to it, where categories are strict.
+    """
+    return Statement(f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */", (category_id,))
+
+
+def keep_category(category_id: int) -> Statement:
+    """Return the SELECT of one category that nobody deletes until the unit of work ends."""
+    return Statement(f"{_SELECT} WHERE id = ?1 /*pg FOR KEY SHARE */", (category_id,))
+
+
 def select_category_named(name: str) -> Statement:
     """Return the SELECT of the category that has ``name`` but for its case."""
     return Statement(f"{_SELECT} WHERE name_key = ?1", (name_key(name),))
@@ -33,22 +46,17 @@ def select_categories(after: int | None, count: int) -> Statement:
     return select_page(_SELECT, {}, after, count)
 
 
-def update_category(old: Category, new: Category) -> Statement:
-    """Return the UPDATE that makes ``old`` what ``new`` is; no row if it has changed meanwhile."""
+def update_category(category: Category) -> Statement:
+    """Return the UPDATE that makes a category what ``category`` is."""
     return Statement(
-        "UPDATE categories SET name = ?1, name_key = ?2, description = ?3 WHERE id = ?4"
-        " AND name = ?5 AND description IS NOT DISTINCT FROM ?6 RETURNING id",
-        (*_values(new), old.id, old.name, _values(old)[2]),
+        "UPDATE categories SET name = ?1, name_key = ?2, description = ?3 WHERE id = ?4",
+        (*_values(category), category.id),
     )
 
 
 def delete_category(category_id: int) -> Statement:
-    """Return the DELETE of one category; no row if an animal belongs to it."""
-    return Statement(
-        "DELETE FROM categories WHERE id = ?1"
-        " AND NOT EXISTS (SELECT 1 FROM pets WHERE category_id = ?1) RETURNING id",
-        (category_id,),
-    )
+    """Return the DELETE of one category."""
+    return Statement("DELETE FROM categories WHERE id = ?1", (category_id,))
 
 
 def category_of(row: Row) -> Category:

@@ -1,6 +1,14 @@
 """What every database does for the service.
 
-SQL is the portable subset of SQLite and PostgreSQL, with parameters ``?1``, ``?2``, …
+SQL is the portable subset of SQLite and PostgreSQL, with parameters ``?1``, ``?2``, …. What only
+PostgreSQL is to read stands in ``/*pg … */``, a comment to SQLite: the locks that SQLite, which
+runs one unit of work after another, has no need of.
+
+On PostgreSQL units run side by side, and each statement sees what had been committed when it began.
+So a unit locks what it relies on in reading it (``/*pg FOR UPDATE */``), or lets one statement with
+a condition settle the matter (``UPDATE … WHERE status = 'available' RETURNING …``). Lest two wait
+for each other, all lock in this order: kept answers, the revision of the keys, orders, animals,
+categories.
 """
 
 from collections.abc import Generator, Sequence
@@ -26,8 +34,36 @@ transaction, and a test can drive it by hand.
 """
 
 
-class Store(Protocol):
+class Duplicate(Exception):
+    """Raised inside a unit where PostgreSQL finds a value taken by a unit that ran beside it.
+
+    The unit cannot go on; it may raise another error instead.
+    """
+
+
+class Reader(Protocol):
+    """A database, or what stands for one, that can be read."""
+
+    async def read(self, statement: Statement) -> list[Row]:
+        """Run one SELECT on what has been committed.
+
+        Raises:
+            Unavailable: the database is out of reach or failing.
+        """
+        ...
+
+
+class Store(Reader, Protocol):
     """A database."""
+
+    def migrate(self) -> None:
+        """Make the schema if there is none, and bring it up to date. It waits; call it in no loop.
+
+        Raises:
+            UnusableDatabase: a newer version made the database, or another program did.
+            Unavailable: the database is out of reach.
+        """
+        ...
 
     async def open(self) -> None:
         """Connect. The schema must be there (see ``migrate``).
@@ -49,16 +85,10 @@ class Store(Protocol):
         """
         ...
 
-    async def version(self) -> int:
+    async def version(self) -> int | None:
         """Return a number that is another one after every commit, whoever made it.
 
-        Raises:
-            Unavailable: the database is out of reach or failing.
-        """
-        ...
-
-    async def read(self, statement: Statement) -> list[Row]:
-        """Run one SELECT on what has been committed.
+        ``None`` if the database cannot tell.
 
         Raises:
             Unavailable: the database is out of reach or failing.

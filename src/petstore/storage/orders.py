@@ -34,6 +34,11 @@ def select_order(order_id: int) -> Statement:
     return Statement(f"{_SELECT} WHERE id = ?1", (order_id,))
 
 
+def hold_order(order_id: int) -> Statement:
+    """Return the SELECT of one order that nobody else changes until the unit of work ends."""
+    return Statement(f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */", (order_id,))
+
+
 def select_orders(wanted: OrderFilter, after: int | None, count: int) -> Statement:
     """Return the SELECT of the first ``count`` orders with an id above ``after``, by id."""
     filters = {"status": wanted.status, "pet_id": wanted.pet_id}
@@ -45,26 +50,41 @@ def select_open_order(pet_id: int) -> Statement:
     return Statement(f"{_SELECT} WHERE pet_id = ?1 AND status IN ('placed', 'approved')", (pet_id,))
 
 
-def update_order(old: Order, new: Order) -> Statement:
-    """Return the UPDATE that makes ``old`` what ``new`` is; no row if it has moved meanwhile.
+def update_order(order: Order) -> Statement:
+    """Return the UPDATE that makes an order what ``order`` is.
 
     An order that leaves the status ``placed`` is no longer held to a time.
     """
     return Statement(
         "UPDATE orders SET status = ?1, ship_date = ?2,"
-        " reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END"
-        " WHERE id = ?3 AND status = ?4 AND ship_date IS NOT DISTINCT FROM ?5 RETURNING id",
-        (new.status, _text(new.shipDate), old.id, old.status, _text(old.shipDate)),
+        " reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END WHERE id = ?3",
+        (order.status, _text(order.shipDate), order.id),
     )
 
 
 def cancel_lapsed(now: Milliseconds, count: int) -> Statement:
-    """Return the UPDATE that cancels up to ``count`` orders lapsed by ``now``; rows: pet ids."""
+    """Return the UPDATE that cancels up to ``count`` orders lapsed by ``now``; rows: pet ids.
+
+    Processes that do so at once lock orders in the same order, and each is cancelled once.
+    """
     return Statement(
-        "UPDATE orders SET status = 'cancelled', reserved_until = NULL WHERE id IN"
-        " (SELECT id FROM orders WHERE reserved_until <= ?1 ORDER BY reserved_until LIMIT ?2)"
-        " RETURNING pet_id",
+        "UPDATE orders SET status = 'cancelled', reserved_until = NULL"
+        " WHERE reserved_until <= ?1 AND id IN"
+        " (SELECT id FROM orders WHERE reserved_until <= ?1 ORDER BY reserved_until, id LIMIT ?2"
+        " /*pg FOR UPDATE */) RETURNING pet_id",
         (now, count),
+    )
+
+
+def cancel_if_lapsed(pet_id: int, now: Milliseconds) -> Statement:
+    """Return the UPDATE that cancels the order that holds an animal, if it has lapsed by ``now``.
+
+    It gives a row if there is one.
+    """
+    return Statement(
+        "UPDATE orders SET status = 'cancelled', reserved_until = NULL"
+        " WHERE pet_id = ?1 AND status = 'placed' AND reserved_until <= ?2 RETURNING id",
+        (pet_id, now),
     )
 
 

@@ -1,6 +1,7 @@
 """Animals in SQL."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 
 from msgspec import UNSET
 
@@ -9,26 +10,36 @@ from petstore.storage.contract import Row, Statement, Unit, Value
 from petstore.storage.pages import select_page
 
 _SELECT = "SELECT id, name, category_id, status FROM pets"
-_INSERT = "INSERT INTO pets (name, category_id, status) VALUES (?1, ?2, ?3)"
+_INSERT = "INSERT INTO pets (name, category_id, status) VALUES"
+_ROWS_AT_ONCE = 100
 
-SELECT_INVENTORY = Statement("SELECT status, pets FROM inventory")
+SELECT_INVENTORY = Statement(
+    "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory GROUP BY status"
+)
 
 
 def add_pet(new: NewPet) -> Unit[Pet]:
     """Add an animal and return it with the id it was given."""
-    ((pet_id,),) = yield Statement(f"{_INSERT} RETURNING id", _values(new))
+    ((pet_id,),) = yield Statement(f"{_INSERT} (?1, ?2, ?3) RETURNING id", _values(new))
     return Pet(pet_id, new.name, new.categoryId, new.status)
 
 
 def add_pets(news: Iterable[NewPet]) -> Unit[None]:
-    """Add many animals in the order given."""
-    for new in news:
-        yield Statement(_INSERT, _values(new))
+    """Add many animals in the order given, a hundred in each trip to the database."""
+    rows = map(_values, news)
+    while some := list(islice(rows, _ROWS_AT_ONCE)):
+        places = ", ".join(f"(?{n}, ?{n + 1}, ?{n + 2})" for n in range(1, 3 * len(some), 3))
+        yield Statement(f"{_INSERT} {places}", tuple(chain.from_iterable(some)))
 
 
 def select_pet(pet_id: int) -> Statement:
     """Return the SELECT of one animal."""
     return Statement(f"{_SELECT} WHERE id = ?1", (pet_id,))
+
+
+def hold_pet(pet_id: int) -> Statement:
+    """Return the SELECT of one animal that nobody else changes until the unit of work ends."""
+    return Statement(f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */", (pet_id,))
 
 
 def select_pets(wanted: PetFilter, after: int | None, count: int) -> Statement:
@@ -38,16 +49,17 @@ def select_pets(wanted: PetFilter, after: int | None, count: int) -> Statement:
 
 
 def select_pet_of_category(category_id: int) -> Statement:
-    """Return the SELECT of one animal of a category, if it has any."""
-    return Statement("SELECT id FROM pets WHERE category_id = ?1 LIMIT 1", (category_id,))
-
-
-def update_pet(old: Pet, new: Pet) -> Statement:
-    """Return the UPDATE that makes ``old`` what ``new`` is; no row if it has changed meanwhile."""
+    """Return the SELECT of the first animal of a category, if it has any."""
     return Statement(
-        "UPDATE pets SET name = ?1, category_id = ?2, status = ?3 WHERE id = ?4 AND name = ?5"
-        " AND category_id = ?6 AND status IS NOT DISTINCT FROM ?7 RETURNING id",
-        (*_values(new), old.id, *_values(old)),
+        "SELECT id FROM pets WHERE category_id = ?1 ORDER BY id LIMIT 1", (category_id,)
+    )
+
+
+def update_pet(pet: Pet) -> Statement:
+    """Return the UPDATE that makes an animal what ``pet`` is."""
+    return Statement(
+        "UPDATE pets SET name = ?1, category_id = ?2, status = ?3 WHERE id = ?4",
+        (*_values(pet), pet.id),
     )
 
 
@@ -71,16 +83,12 @@ def free_pets(pet_ids: Sequence[int]) -> Statement:
 
 
 def delete_pet(pet_id: int) -> Statement:
-    """Return the DELETE of one animal; no row if an open order holds it."""
-    return Statement(
-        "DELETE FROM pets WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM orders"
-        " WHERE pet_id = ?1 AND status IN ('placed', 'approved')) RETURNING id",
-        (pet_id,),
-    )
+    """Return the DELETE of one animal."""
+    return Statement("DELETE FROM pets WHERE id = ?1", (pet_id,))
 
 
 def pet_of(row: Row) -> Pet:
-    """Return the animal in a row of ``select_pet`` or ``select_pets``."""
+    """Return the animal in a row of the SELECTs above."""
     pet_id, name, category_id, status = row
     return Pet(pet_id, name, category_id, UNSET if status is None else status)
 

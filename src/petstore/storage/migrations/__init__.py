@@ -1,12 +1,13 @@
 """The schema, as numbered SQL files, and the runner that brings a database up to date."""
 
+import re
 from importlib.resources import files
 
 import apsw
 
 from petstore.errors import PetstoreError
 
-_APPLICATION_ID = 0x50455453  # "PETS": marks a SQLite file as a store of ours
+APPLICATION_ID = 0x50455453  # "PETS": marks a SQLite file as a store of ours, and names our lock
 
 
 class UnusableDatabase(PetstoreError):
@@ -20,43 +21,45 @@ def migrate(connection: apsw.Connection) -> None:
         UnusableDatabase: a newer version made the database, or another program did.
         apsw.Error: the database is out of reach, full or failing.
     """
-    scripts = _scripts("sqlite")
-    if connection.pragma("user_version") == len(scripts):
+    known = scripts("sqlite")
+    if connection.pragma("user_version") == len(known):
         _refuse_foreign(connection)
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _upgrade(connection, scripts)
+        _upgrade(connection, known)
     except BaseException:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
 
 
-def _upgrade(connection: apsw.Connection, scripts: list[str]) -> None:
+def _upgrade(connection: apsw.Connection, known: list[str]) -> None:
     _refuse_foreign(connection)
     version = connection.pragma("user_version")
-    if version > len(scripts):
+    if version > len(known):
         msg = (
             f"the database has schema version {version}, made by a newer petstore;"
-            f" this one knows versions up to {len(scripts)}: install the newer version"
+            f" this one knows versions up to {len(known)}: install the newer version"
         )
         raise UnusableDatabase(msg)
-    for script in scripts[version:]:
+    for script in known[version:]:
         connection.execute(script)
-    connection.pragma("application_id", _APPLICATION_ID)
-    connection.pragma("user_version", len(scripts))
+    connection.pragma("application_id", APPLICATION_ID)
+    connection.pragma("user_version", len(known))
 
 
 def _refuse_foreign(connection: apsw.Connection) -> None:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
     in_use = tables or connection.pragma("user_version")
-    if in_use and connection.pragma("application_id") != _APPLICATION_ID:
+    if in_use and connection.pragma("application_id") != APPLICATION_ID:
         msg = "the database was made by another program, not by petstore"
         raise UnusableDatabase(msg)
 
 
-def _scripts(database: str) -> list[str]:
+def scripts(database: str) -> list[str]:
+    """Return the SQL of each version of the schema of ``database``, the first one first."""
     folder = files(__name__)
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.startswith(database))
+    is_script = re.compile(rf"{database}_[0-9]+\.sql").fullmatch
+    names = sorted(entry.name for entry in folder.iterdir() if is_script(entry.name))
     return [folder.joinpath(name).read_text("utf-8") for name in names]

@@ -1,0 +1,236 @@
+"""The service while PostgreSQL is stopped, killed, hanging or cutting connections."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from petstore.domain.api_keys import new_token
+from support.patience import within
+from support.postgres import PASSWORD, PostgresServer
+from support.process import is_ready, petstore
+from support.redis_server import redis_server
+from support.shared_service import SharedService, shared_service
+from support.steady_buyers import Buyers
+
+NEW = {"name": "Bella", "categoryId": 1, "status": "available"}
+# Of a key that nobody knows: it has to be looked up.
+STRANGER = {"Authorization": f"Bearer {new_token('production')}"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    """A server that a test may stop; it starts it again."""
+    server = PostgresServer()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def url(server: PostgresServer) -> str:
+    return server.guarded_url(server.new_store())
+
+
+@pytest.fixture
+def service(tmp_path: Path, url: str) -> Iterator[SharedService]:
+    """A service that is told at most half a second after a request that nobody answers it."""
+    with shared_service(tmp_path, url, "--database-seconds", "0.5") as service:
+        yield service
+    assert PASSWORD not in service.log_path.read_text()
+
+
+@pytest.fixture
+def client(service: SharedService) -> Iterator[httpx.Client]:
+    """A client that waits for two seconds, and no longer."""
+    headers = {"Authorization": f"Bearer {service.issue()}"}
+    with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
+        assert client.post("/pets", json=NEW).status_code == 201
+        yield client
+
+
+def stored_ids(server: PostgresServer, url: str, table: str) -> set[int]:
+    rows = server.sql(f"SELECT id FROM {table}", url.rpartition("/")[2])  # noqa: S608
+    return set(map(int, rows.split()))
+
+
+def assert_unavailable(answer: httpx.Response) -> None:
+    assert answer.status_code == 503
+    assert answer.json()["code"] == "service_unavailable"
+    assert int(answer.headers["Retry-After"]) >= 1
+
+
+def assert_all_is_refused(client: httpx.Client) -> None:
+    asks: list[Callable[[], httpx.Response]] = [
+        lambda: client.post("/pets", json=NEW),
+        lambda: client.post("/store/orders", json={"petId": 1}),
+        lambda: client.get("/pets"),
+        lambda: client.get("/pets", headers=STRANGER),
+    ]
+    with ThreadPoolExecutor() as threads:
+        for answer in threads.map(lambda ask: ask(), asks):
+            assert_unavailable(answer)
+
+
+def works(client: httpx.Client) -> bool:
+    read, written = client.get("/pets"), client.post("/pets", json=NEW)
+    return (read.status_code, written.status_code) == (200, 201)
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate", "kill"])
+def test_without_postgresql_all_is_refused_in_time_and_with_it_goes_on(
+    server: PostgresServer, service: SharedService, client: httpx.Client, mode: str
+) -> None:
+    if mode == "kill":
+        server.kill()
+    else:
+        server.stop(mode)
+    assert_all_is_refused(client)
+    assert not is_ready(service.url)
+    server.start()
+    assert within(2, lambda: works(client))
+    assert is_ready(service.url)
+
+
+def test_while_postgresql_hangs_all_is_refused_in_time_and_then_goes_on(
+    server: PostgresServer, tmp_path: Path, url: str
+) -> None:
+    """Whoever has to wait for several things is answered in time too."""
+    with shared_service(tmp_path, url, "--database-seconds", "1.2") as service:
+        headers = {"Authorization": f"Bearer {service.issue()}"}
+        with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
+            assert works(client)
+            with server.stopped():
+                assert_all_is_refused(client)
+            assert within(2, lambda: works(client))
+
+
+def test_while_postgresql_hangs_a_key_that_redis_has_forgotten_is_refused_in_time(
+    server: PostgresServer, tmp_path: Path, url: str
+) -> None:
+    with (
+        redis_server() as redis,
+        shared_service(tmp_path, url, "--database-seconds", "1.2", "--redis", redis.url) as service,
+    ):
+        headers = {"Authorization": f"Bearer {service.issue()}"}
+        with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
+            assert works(client)
+            redis.call("FLUSHALL")
+            with server.stopped():
+                assert_unavailable(client.get("/pets"))
+
+
+def test_what_was_acknowledged_is_there_after_postgresql_was_killed_under_load(
+    server: PostgresServer, service: SharedService, url: str
+) -> None:
+    with Buyers(service, service.issue()) as buyers:
+        for mode in ("immediate", "kill", "immediate"):
+            buyers.order_more(20)
+            if mode == "kill":
+                server.kill()
+            else:
+                server.stop(mode)
+            server.start()
+        buyers.order_more(20)
+    assert set(buyers.statuses) == {201, 503}
+    assert set(buyers.reads) <= {200, 503}
+    assert buyers.without_retry_after == 0
+    assert set(buyers.pets) <= stored_ids(server, url, "pets")
+    assert set(buyers.orders) <= stored_ids(server, url, "orders")
+
+
+def test_when_connections_are_cut_reads_succeed_and_what_was_acknowledged_is_there(
+    server: PostgresServer, service: SharedService, url: str
+) -> None:
+    with Buyers(service, service.issue()) as buyers:
+        for _ in range(10):
+            buyers.order_more(5)
+            server.cut_connections()
+    assert set(buyers.reads) == {200}
+    assert set(buyers.statuses) <= {201, 503}
+    assert set(buyers.pets) <= stored_ids(server, url, "pets")
+    assert set(buyers.orders) <= stored_ids(server, url, "orders")
+
+
+def test_when_no_connection_is_free_all_is_refused_in_time(
+    server: PostgresServer, tmp_path: Path, url: str
+) -> None:
+    few = ("--database-connections", "1", "--database-seconds", "0.5")
+    with shared_service(tmp_path, url, *few) as service:
+        headers = {"Authorization": f"Bearer {service.issue()}"}
+        with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
+            assert works(client)
+            with server.transaction(url.rpartition("/")[2], "LOCK TABLE pets"):
+                for _ in range(2):
+                    assert_unavailable(client.post("/pets", json=NEW))
+                    assert_unavailable(client.get("/pets"))
+            assert within(2, lambda: works(client))
+
+
+def test_a_worker_that_starts_without_postgresql_serves_once_it_is_there(
+    server: PostgresServer, service: SharedService, client: httpx.Client
+) -> None:
+    (killed,) = service.workers()
+    server.stop()
+    os.kill(killed, signal.SIGKILL)
+    assert within(20, lambda: service.workers() not in ([], [killed]))
+
+    def refuses() -> bool:
+        try:
+            return client.get("/pets").status_code == 503
+        except httpx.TransportError:
+            return False
+
+    assert within(20, refuses)
+    server.start()
+    assert within(2, lambda: works(client))
+
+
+def test_while_a_worker_is_replaced_the_other_serves(url: str, tmp_path: Path) -> None:
+    with (
+        redis_server() as redis,
+        shared_service(tmp_path, url, "--redis", redis.url, "--workers", "2") as service,
+    ):
+        headers = {"Authorization": f"Bearer {service.issue()}"}
+        assert within(20, lambda: len(service.workers()) == 2)
+        killed, left = service.workers()
+        os.kill(killed, signal.SIGKILL)
+
+        def is_replaced() -> bool:
+            answer = httpx.post(f"{service.url}/v1/pets", headers=headers, json=NEW)
+            assert answer.status_code == 201
+            return len(set(service.workers()) - {killed}) == 2
+
+        assert within(2, is_replaced)
+        assert left in service.workers()
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("postgresql://petstore:s3cret@127.0.0.1:1/petstore", "Connect call failed"),
+        ("postgresql://petstore:s3cret#@127.0.0.1/petstore", "expected postgresql://"),
+        ("postgresql://petstore:s3cret@127.0.0.1:port/petstore", "expected postgresql://"),
+        ("postgresql://guarded:s3cret@127.0.0.1:{port}/postgres", "password authentication failed"),
+        ("postgresql://petstore:s3cret@127.0.0.1:{port}/nowhere", "does not exist"),
+    ],
+)
+@pytest.mark.parametrize("command", ["serve", "keys"])
+def test_without_a_database_a_command_says_so_in_a_line(
+    server: PostgresServer, tmp_path: Path, url: str, reason: str, command: str
+) -> None:
+    server.guarded_url("")
+    arguments = {"serve": ["serve"], "keys": ["keys", "create", "--name", "app", "--plan", "pro"]}[
+        command
+    ]
+    environment = {"PETSTORE_DATABASE": url.format(port=server.port)}
+    ended = petstore(*arguments, cwd=tmp_path, env=environment)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("Error: ")
+    assert reason in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert "s3cret" not in ended.stderr

