@@ -1,0 +1,203 @@
+"""Lists from a real streaming replica: no caller ever misses a change of its own."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from itertools import count
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.patience import within
+from support.postgres_replica import PostgresReplica, replicated
+from support.redis_server import RedisServer, redis_server
+from support.shared_service import SharedService, shared_service
+
+_LONGEST = 2.0
+"""Seconds that no list may take, whatever hangs."""
+
+_names = count(1)
+
+
+@pytest.fixture(scope="module")
+def replica() -> Iterator[PostgresReplica]:
+    with replicated() as replica:
+        yield replica
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with redis_server() as server:
+        yield server
+
+
+@pytest.fixture
+def url(replica: PostgresReplica, redis: RedisServer) -> str:
+    redis.call("FLUSHALL")
+    return replica.primary.new_store()
+
+
+@pytest.fixture
+def service(
+    tmp_path: Path, replica: PostgresReplica, redis: RedisServer, url: str
+) -> Iterator[SharedService]:
+    with shared_service(
+        tmp_path, url, "--read-database", replica.url_of(url), "--redis", redis.url
+    ) as service:
+        yield service
+
+
+@contextmanager
+def caller(service: SharedService, token: str | None = None) -> Iterator[httpx.Client]:
+    """Give a client with a key, a new one unless ``token`` is given."""
+    headers = {"Authorization": f"Bearer {token or service.issue()}"}
+    with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=_LONGEST) as client:
+        yield client
+
+
+def add(client: httpx.Client) -> int:
+    """Add an animal and return its id."""
+    added = client.post("/pets", json={"name": f"animal {next(_names)}", "categoryId": 1})
+    assert added.status_code == 201
+    pet_id: int = added.json()["id"]
+    return pet_id
+
+
+def lists(client: httpx.Client, pet_id: int) -> bool:
+    """Tell whether an animal is in the list that a caller gets."""
+    answer = client.get("/pets", params={"id": pet_id})
+    assert answer.status_code == 200, answer.text
+    return bool(answer.json())
+
+
+def reads_from_replica(replica: PostgresReplica, writer: httpx.Client, other: httpx.Client) -> bool:
+    """Tell whether the list that ``other`` gets is as old as what the replica has."""
+    with replica.behind():
+        return not lists(other, add(writer))
+
+
+def test_callers_see_their_own_changes_at_once_and_others_what_the_replica_has(
+    replica: PostgresReplica, service: SharedService
+) -> None:
+    with caller(service) as writer, caller(service) as other:
+        with replica.behind():
+            pet_id = add(writer)
+            assert lists(writer, pet_id)
+            assert not lists(other, pet_id)
+            assert writer.patch(f"/pets/{pet_id}", json={"status": "sold"}).status_code == 200
+            assert writer.get("/pets?status=sold").json()[0]["id"] == pet_id
+            assert writer.delete(f"/pets/{pet_id}").status_code == 204
+            assert not lists(writer, pet_id)
+            pet_id = add(writer)
+        assert lists(other, pet_id)
+        assert lists(writer, pet_id)
+
+
+def test_a_change_is_seen_at_every_process_with_redis_and_without_it(
+    tmp_path: Path, replica: PostgresReplica, url: str
+) -> None:
+    with redis_server() as redis:
+        arguments = (url, "--read-database", replica.url_of(url), "--redis", redis.url)
+        with (
+            shared_service(tmp_path, *arguments) as one,
+            shared_service(tmp_path, *arguments) as two,
+        ):
+            token = one.issue()
+            with (
+                caller(one, token) as here,
+                caller(two, token) as there,
+                caller(two) as other,
+                replica.behind(),
+            ):
+                pet_id = add(here)
+                assert lists(there, pet_id)
+                assert not lists(other, pet_id)
+                redis.kill()
+                for known in (pet_id, add(here)):
+                    assert lists(here, known)
+                    assert lists(there, known)
+                    assert lists(other, known)
+
+
+def test_without_redis_one_process_knows_by_itself(
+    tmp_path: Path, replica: PostgresReplica, url: str
+) -> None:
+    with (
+        shared_service(tmp_path, url, "--read-database", replica.url_of(url)) as service,
+        caller(service) as writer,
+        caller(service) as other,
+        replica.behind(),
+    ):
+        pet_id = add(writer)
+        assert lists(writer, pet_id)
+        assert not lists(other, pet_id)
+
+
+@contextmanager
+def killed(replica: PostgresReplica) -> Iterator[None]:
+    replica.kill()
+    try:
+        yield
+    finally:
+        replica.start()
+
+
+@pytest.mark.parametrize("gone", [killed, PostgresReplica.stopped], ids=["killed", "hanging"])
+def test_without_the_replica_lists_go_on_and_with_it_they_come_from_it_again(
+    replica: PostgresReplica,
+    service: SharedService,
+    gone: Callable[[PostgresReplica], AbstractContextManager[None]],
+) -> None:
+    with caller(service) as writer, caller(service) as other:
+        assert reads_from_replica(replica, writer, other)
+        with gone(replica):
+            until = time.monotonic() + 3
+            while time.monotonic() < until:
+                pet_id = add(writer)
+                assert lists(other, pet_id)
+                assert lists(writer, pet_id)
+        assert within(10, lambda: reads_from_replica(replica, writer, other))
+    statuses = {line["status"] for line in service.log_lines() if line["event"] == "request"}
+    assert statuses <= {200, 201}
+
+
+def test_while_both_databases_hang_all_is_refused_in_time(
+    tmp_path: Path, replica: PostgresReplica, redis: RedisServer, url: str
+) -> None:
+    """Also those who wait for a connection: they are more than there are."""
+    arguments = (url, "--read-database", replica.url_of(url), "--redis", redis.url)
+    few = ("--database-connections", "2", "--database-seconds", "1.2")
+    with shared_service(tmp_path, *arguments, *few) as service, caller(service) as client:
+        pet_id = add(client)
+        asks: list[Callable[[], httpx.Response]] = [
+            lambda: client.get("/pets"),
+            lambda: client.get(f"/pets/{pet_id}"),
+            lambda: client.delete(f"/pets/{pet_id}"),
+        ]
+        with replica.stopped(), replica.primary.stopped(), ThreadPoolExecutor(12) as threads:
+            answers = list(threads.map(lambda ask: ask(), asks * 4))
+        assert {answer.status_code for answer in answers} == {503}
+
+
+def test_a_service_starts_without_its_replica_and_uses_it_once_it_is_there(
+    tmp_path: Path, replica: PostgresReplica, redis: RedisServer, url: str
+) -> None:
+    replica.stop()
+    arguments = (url, "--read-database", replica.url_of(url), "--redis", redis.url)
+    try:
+        service = SharedService(tmp_path, *arguments)
+        try:
+            service.wait_until_ready()
+            with caller(service) as writer, caller(service) as other:
+                assert lists(other, add(writer))
+                replica.start()
+                assert within(10, lambda: reads_from_replica(replica, writer, other))
+            assert service.stop() == 0
+        finally:
+            if service.process.poll() is None:
+                service.kill()
+    finally:
+        if not replica.is_running():
+            replica.start()
