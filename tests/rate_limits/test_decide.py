@@ -394,6 +394,26 @@ def test_a_pardon_forgets_earlier_bans() -> None:
     assert get_banned(caller) == FIVE_MINUTES
 
 
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_pardon_lifts_the_ban_it_finds_though_its_clock_is_another(hours: int) -> None:
+    caller = refused_all_day()
+    get_banned(caller)
+    caller.pardoned_at = caller.clock() + hours * 3_600 * SECOND
+    assert caller.look().verdict == "admitted"
+    assert caller.ask().verdict == "limited"
+    get_banned(caller)
+    assert caller.look().verdict == "banned"
+
+
+def test_who_knows_only_of_an_earlier_pardon_lifts_no_ban() -> None:
+    caller = refused_all_day()
+    caller.pardoned_at = caller.clock()
+    caller.ask()
+    caller.pardoned_at -= 1
+    get_banned(caller)
+    assert caller.ask().verdict == "banned"
+
+
 def test_a_pardon_does_not_lift_a_later_ban() -> None:
     caller = refused_all_day()
     caller.pardoned_at = caller.clock()

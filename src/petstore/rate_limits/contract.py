@@ -1,7 +1,7 @@
 """What every limiter remembers, answers and does."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -41,11 +41,12 @@ class BanRules(Struct, frozen=True):
         return max(0, -(-self.longest // self.first) - 1).bit_length()
 
 
-class State(Struct, frozen=True, array_like=True):
+class State(Struct, frozen=True, array_like=True, gc=False):
     """What is remembered of a key. It never holds a limit, so a change of plan acts at once.
 
     ``refused_since`` and ``refused_at`` are the first and latest 429 of the present run;
-    ``strikes`` counts those within ``BanRules.window`` of ``struck_since``.
+    ``strikes`` counts those within ``BanRules.window`` of ``struck_since``. ``pardoned_at`` is the
+    latest pardon that was heeded.
     """
 
     minute_started: Milliseconds = NEVER
@@ -60,9 +61,10 @@ class State(Struct, frozen=True, array_like=True):
     banned_until: Milliseconds = NEVER
     ban_level: int = 0
     used_at: Milliseconds = NEVER
+    pardoned_at: Milliseconds = NEVER
 
 
-class Window(NamedTuple):
+class Window(Struct, frozen=True, gc=False):
     """One window as the caller sees it; ``reset`` in whole seconds since the epoch."""
 
     limit: int
@@ -70,7 +72,7 @@ class Window(NamedTuple):
     reset: int
 
 
-class Decision(NamedTuple):
+class Decision(Struct, frozen=True, gc=False):
     """The verdict on a request, and the windows after it.
 
     ``described`` is the window that ``X-RateLimit-*`` report; ``day_used`` the requests admitted
@@ -95,12 +97,20 @@ class RateLimiter(Protocol):
         """Describe the windows of ``key`` as they stand, charging nothing."""
         ...
 
-    def take_address(self, address: str) -> Decision:
+    async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
         ...
 
-    def look_address(self, address: str) -> Decision:
+    async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address``, charging nothing."""
+        ...
+
+    async def beat(self) -> None:
+        """Do what is due each second to stay in touch with other processes."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it holds; nothing is judged any more."""
         ...
 
     async def save(self) -> None:
@@ -126,7 +136,21 @@ class RateLimitStore(Protocol):
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
         """Save the states of many keys, and with each its requests of the day.
 
+        One that is older than what is saved already is not: other processes save too.
+
         Raises:
             Unavailable: the database is out of reach; nothing was saved.
+        """
+        ...
+
+
+class PardonStore(RateLimitStore, Protocol):
+    """A store in which others may lift a ban at any time."""
+
+    async def pardons(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
+        """Return when each of these keys was pardoned last, of those that ever were.
+
+        Raises:
+            Unavailable: the database is out of reach.
         """
         ...

@@ -16,7 +16,7 @@ def decide(
     """Judge one request at ``now`` and return the verdict and the state after it.
 
     A request is admitted only if both windows have room, and then costs one in both; a rejected
-    one costs nothing in either. A ban that began up to ``pardoned_at`` no longer holds.
+    one costs nothing in either. The pardon given at ``pardoned_at`` lifts the ban it finds.
     """
     state = _in_reach(_pardoned(state, pardoned_at), now)
     windows = _windows(state, now)
@@ -37,6 +37,7 @@ def decide(
             state.banned_until,
             state.ban_level,
             now,
+            state.pardoned_at,
         )
         return _describe((started, used + 1, day, day_used + 1), limits, "admitted", NEVER), state
     state = _refused(state, limits, rules, now)
@@ -49,7 +50,11 @@ def describe(
 ) -> Decision:
     """Return the windows as they stand, charging nothing."""
     state = _in_reach(_pardoned(state, pardoned_at), now)
-    verdict: Verdict = "banned" if now < state.banned_until else "admitted"
+    return decision(state, limits, now, "banned" if now < state.banned_until else "admitted")
+
+
+def decision(state: State, limits: Limits, now: Milliseconds, verdict: Verdict) -> Decision:
+    """Return ``verdict`` with the windows as they stand after it."""
     return _describe(_windows(state, now), limits, verdict, state.banned_until)
 
 
@@ -140,11 +145,16 @@ def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -
         banned_until,
         level,
         now,
+        state.pardoned_at,
     )
 
 
 def _pardoned(state: State, pardoned_at: Milliseconds) -> State:
-    if not NEVER < state.banned_at <= pardoned_at:
+    """Return ``state`` without ban, strikes and earlier bans, unless it has heeded this pardon.
+
+    A pardon is not compared with the ban: they are given by clocks that may differ.
+    """
+    if pardoned_at <= state.pardoned_at:
         return state
     return State(
         minute_started=state.minute_started,
@@ -152,4 +162,5 @@ def _pardoned(state: State, pardoned_at: Milliseconds) -> State:
         day=state.day,
         day_used=state.day_used,
         used_at=state.used_at,
+        pardoned_at=pardoned_at,
     )

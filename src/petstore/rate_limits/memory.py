@@ -2,9 +2,11 @@
 
 from petstore.clock import MINUTE, Clock
 from petstore.domain.api_keys import ApiKey
+from petstore.domain.plans import Limits
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
 from petstore.rate_limits.decide import decide, describe, touched
+from petstore.rate_limits.unsaved import UnsavedStates
 
 _FRESH = State()
 _GENERATION = 2 * MINUTE
@@ -16,32 +18,38 @@ class MemoryLimiter:
     Nothing is awaited between reading a state and writing it back, so in one event loop the
     count is exact however many requests come at once. States are kept in two generations, so
     that forgetting the idle ones costs nothing: the older generation is dropped whole, once all
-    of it is saved.
+    of it is saved. One of several ``processes`` admits its share of each limit.
     """
 
     def __init__(
-        self, store: RateLimitStore, clock: Clock, rules: BanRules, addresses: AddressLimiter
+        self,
+        store: RateLimitStore,
+        clock: Clock,
+        rules: BanRules,
+        addresses: AddressLimiter,
+        processes: int = 1,
     ) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules
         self._addresses = addresses
+        self._processes = processes
         self._states: dict[int, State] = {}
         self._older: dict[int, State] = {}
         self._older_since = clock()
-        self._unsaved: dict[int, State] = {}
-        self._ended_days: list[tuple[int, State]] = []
+        self._unsaved = UnsavedStates(store)
+        self.bans = 0
 
     async def take(self, key: ApiKey) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
         state = self._states.get(key.id) or await self._recall(key.id)
         decision, after = decide(
-            state, key.limits, self._rules, self._clock(), key.pardoned_at or NEVER
+            state, self._limits(key), self._rules, self._clock(), key.pardoned_at or NEVER
         )
         if after is not state:
-            self._states[key.id] = self._unsaved[key.id] = after
-            if after.day != state.day and state.day_used:
-                self._ended_days.append((key.id, state))
+            self._keep(key.id, after)
+            if after.banned_at > state.banned_at:
+                self.bans += 1
         return decision
 
     async def look(self, key: ApiKey) -> Decision:
@@ -50,14 +58,14 @@ class MemoryLimiter:
         now = self._clock()
         after = touched(state, now)
         if after is not state:
-            self._states[key.id] = self._unsaved[key.id] = after
-        return describe(state, key.limits, now, key.pardoned_at or NEVER)
+            self._keep(key.id, after)
+        return describe(state, self._limits(key), now, key.pardoned_at or NEVER)
 
-    def take_address(self, address: str) -> Decision:
+    async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
         return self._addresses.take(address)
 
-    def look_address(self, address: str) -> Decision:
+    async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address``, charging nothing."""
         return self._addresses.look(address)
 
@@ -67,16 +75,21 @@ class MemoryLimiter:
         Raises:
             Unavailable: the counts could not be saved; they stay to be saved later.
         """
-        unsaved, ended_days = self._unsaved, self._ended_days
-        if unsaved:
-            self._unsaved, self._ended_days = {}, []
-            try:
-                await self._store.save([*ended_days, *unsaved.items()])
-            except BaseException:
-                self._unsaved = unsaved | self._unsaved
-                self._ended_days = ended_days + self._ended_days
-                raise
+        await self._unsaved.save()
         self._forget_idle()
+
+    async def beat(self) -> None:
+        """Do nothing: there are no other processes to stay in touch with."""
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
+    def _limits(self, key: ApiKey) -> Limits:
+        return key.limits if self._processes == 1 else key.limits.share(self._processes)
+
+    def _keep(self, key_id: int, state: State) -> None:
+        self._states[key_id] = state
+        self._unsaved.put(key_id, state)
 
     async def _recall(self, key_id: int) -> State:
         state = self._older.get(key_id)

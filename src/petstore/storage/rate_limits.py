@@ -1,24 +1,27 @@
 """What the limiter remembers, in SQL, and the requests of each key and day."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import chain, count
 
-import msgspec
+from msgspec.structs import astuple, replace
 
-from petstore.rate_limits.contract import State
-from petstore.storage.contract import Statement, Store, Unit
+from petstore.clock import Milliseconds
+from petstore.rate_limits.contract import NEVER, State
+from petstore.storage.contract import Row, Statement, Store, Unit
 
-_FIELDS = State.__struct_fields__
+# All but the last, the pardon that was heeded: the key has it too.
+_FIELDS = State.__struct_fields__[:-1]
 _COLUMNS = ", ".join(_FIELDS)
-_SAVE_STATE = (
-    f"INSERT INTO rate_limits (key_id, {_COLUMNS})"  # noqa: S608 - only names
-    f" VALUES (?1, {', '.join(f'?{n}' for n in range(2, len(_FIELDS) + 2))})"
-    " ON CONFLICT (key_id) DO UPDATE SET "
-    + ", ".join(f"{field} = excluded.{field}" for field in _FIELDS)
-)
-_SAVE_USAGE = (
-    "INSERT INTO usage (key_id, day, requests) VALUES (?1, ?2, ?3)"
-    " ON CONFLICT (key_id, day) DO UPDATE SET requests = excluded.requests"
-)
+_ROWS_AT_ONCE = 50
+# Another process may have saved a newer state of the key, or have seen more of the day. Its state
+# is newer if it was used later, unless by a clock that was set back since: with every request more
+# of the day is used, and the day is never further ahead than tomorrow.
+_NEWER = """
+    (excluded.used_at, excluded.day_used, excluded.banned_at)
+      >= (rate_limits.used_at, rate_limits.day_used, rate_limits.banned_at)
+    OR (excluded.day, excluded.day_used) > (rate_limits.day, rate_limits.day_used)
+    OR excluded.day + 1 < rate_limits.day"""
+_MORE = "excluded.requests > usage.requests"
 
 
 class StoredRateLimits:
@@ -36,15 +39,34 @@ class StoredRateLimits:
         rows = await self._store.read(
             Statement(f"SELECT {_COLUMNS} FROM rate_limits WHERE key_id = ?1", (key_id,))  # noqa: S608
         )
-        return State(*rows[0]) if rows else None
+        return _state(rows[0]) if rows else None
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
         """Save the states of many keys, and with each its requests of the day.
+
+        One that is older than what is saved already is not: other processes save too.
 
         Raises:
             Unavailable: the database is out of reach; nothing was saved.
         """
         await self._store.write(_save(states))
+
+    async def pardons(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
+        """Return when each of these keys was pardoned last, of those that ever were.
+
+        Raises:
+            Unavailable: the database is out of reach.
+        """
+        ids = tuple(key_ids)
+        places = ", ".join(f"?{n}" for n in range(1, len(ids) + 1))
+        rows = await self._store.read(
+            Statement(
+                f"SELECT id, pardoned_at FROM api_keys WHERE id IN ({places})"  # noqa: S608 - places
+                " AND pardoned_at IS NOT NULL",
+                ids,
+            )
+        )
+        return dict(rows)
 
 
 def select_usage(key_id: int, since_day: int) -> Statement:
@@ -55,8 +77,42 @@ def select_usage(key_id: int, since_day: int) -> Statement:
     )
 
 
+def _state(row: Row) -> State:
+    """Return the state in a row; it has heeded every pardon that is older than its ban."""
+    state = State(*row)
+    return replace(state, pardoned_at=max(NEVER, state.banned_at - 1))
+
+
 def _save(states: Iterable[tuple[int, State]]) -> Unit[None]:
+    latest: dict[int, State] = {}
+    usage: dict[tuple[int, int], int] = {}
     for key_id, state in states:
-        yield Statement(_SAVE_STATE, (key_id, *msgspec.structs.astuple(state)))
+        latest[key_id] = state
         if state.day_used:
-            yield Statement(_SAVE_USAGE, (key_id, state.day, state.day_used))
+            usage[key_id, state.day] = state.day_used
+    # In order of the keys, so that processes that save at once wait for, not on, each other.
+    rows = [(key_id, *astuple(state)[:-1]) for key_id, state in sorted(latest.items())]
+    yield from _upsert("rate_limits", ("key_id",), _FIELDS, _NEWER, rows)
+    counts = [(key_id, day, requests) for (key_id, day), requests in sorted(usage.items())]
+    yield from _upsert("usage", ("key_id", "day"), ("requests",), _MORE, counts)
+
+
+def _upsert(
+    table: str,
+    key: tuple[str, ...],
+    values: tuple[str, ...],
+    condition: str,
+    rows: Sequence[tuple[int, ...]],
+) -> Unit[None]:
+    """Insert ``rows``, or on ``condition`` update those that are there, many at a time."""
+    columns = (*key, *values)
+    updates = ", ".join(f"{name} = excluded.{name}" for name in values)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        batch = rows[start : start + _ROWS_AT_ONCE]
+        number = count(1)
+        tuples = ", ".join(f"({', '.join(f'?{next(number)}' for _ in columns)})" for _ in batch)
+        yield Statement(
+            f"INSERT INTO {table} ({', '.join(columns)}) VALUES {tuples}"  # noqa: S608 - only names
+            f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updates} WHERE {condition}",
+            tuple(chain.from_iterable(batch)),
+        )

@@ -1,0 +1,10 @@
+-- Says that a process is there, and returns how many have said so of late.
+--
+-- KEYS[1]  a sorted set of the processes, each by the second in which it last said so
+-- ARGV     the process; the seconds of silence after which one is gone
+
+local now = tonumber(redis.call('TIME')[1])
+redis.call('ZADD', KEYS[1], now, ARGV[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return redis.call('ZCARD', KEYS[1])

@@ -1,0 +1,198 @@
+"""The service while its Redis is gone, hangs, answers errors or cuts connections."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from support.patience import eventually
+from support.process import ServerProcess, free_port, petstore
+from support.redis_server import RedisServer, redis_server
+from support.servers import StartServer
+from support.swarm import Answer, ask, ask_at_once
+
+pytestmark = pytest.mark.anyio
+
+LOST, FOUND = "Redis is out of reach", "Redis is back"
+STALL = 1.0
+"""Seconds no answer may take. On a busy machine that says more of a hang than of its length."""
+
+
+@pytest.fixture
+def redis() -> Iterator[RedisServer]:
+    with redis_server() as server:
+        yield server
+
+
+@pytest.fixture
+def server(start: StartServer, redis: RedisServer) -> ServerProcess:
+    return start("--workers", "2", "--redis", redis.url)
+
+
+def logged(server: ServerProcess) -> Counter[str]:
+    """Return how often the log says that Redis was lost and found."""
+    log = server.log_path.read_text()
+    return Counter({words: log.count(f'"event":"{words}') for words in (LOST, FOUND)})
+
+
+@asynccontextmanager
+async def traffic(server: ServerProcess, token: str) -> AsyncIterator[list[Answer]]:
+    """Make requests all the time, a few at once, and collect what comes back."""
+    answers: list[Answer] = []
+
+    async def keep_asking() -> None:
+        while True:
+            answers.append(await ask(server.port, token))
+
+    callers = [asyncio.create_task(keep_asking()) for _ in range(4)]
+    try:
+        yield answers
+        assert all(not caller.done() for caller in callers)
+    finally:
+        for caller in callers:
+            caller.cancel()
+        await asyncio.gather(*callers, return_exceptions=True)
+
+
+def refuse_writes(redis: RedisServer) -> None:
+    redis.call("REPLICAOF", "127.0.0.1", "1")
+
+
+def take_writes(redis: RedisServer) -> None:
+    redis.call("REPLICAOF", "NO", "ONE")
+
+
+def fill(redis: RedisServer) -> None:
+    redis.call("CONFIG", "SET", "maxmemory", "1")
+
+
+def empty(redis: RedisServer) -> None:
+    redis.call("CONFIG", "SET", "maxmemory", "0")
+
+
+@pytest.mark.parametrize(
+    ("fail", "recover"),
+    [
+        (RedisServer.kill, RedisServer.start),
+        (RedisServer.pause, RedisServer.resume),
+        (refuse_writes, take_writes),
+        (fill, empty),
+    ],
+    ids=["gone", "hanging", "read only", "full"],
+)
+async def test_whatever_becomes_of_redis_requests_are_answered_and_it_recovers(
+    fail: Callable[[RedisServer], None],
+    recover: Callable[[RedisServer], None],
+    server: ServerProcess,
+    redis: RedisServer,
+) -> None:
+    token = await asyncio.to_thread(server.issue)
+    limited = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
+    async with traffic(server, token) as answers:
+        await eventually(lambda: len(answers) > 50)
+        fail(redis)
+        await eventually(lambda: logged(server)[LOST] == 2)
+        before = len(answers)
+        # Each process admits its share, half of the limit, whatever it has counted before.
+        statuses = Counter(a.status for a in await ask_at_once(server.port, limited, 300))
+        assert set(statuses) == {404, 429}
+        assert 50 <= statuses[404] <= 100
+        await eventually(lambda: len(answers) > before + 50)
+        recover(redis)
+        await eventually(lambda: logged(server)[FOUND] == 2, 4)
+        before = len(answers)
+        await eventually(lambda: len(answers) > before + 50)
+    assert {answer.status for answer in answers} == {404}
+    assert max(answer.seconds for answer in answers) < STALL
+    assert logged(server) == {LOST: 2, FOUND: 2}
+    fresh = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
+    exact = await ask_at_once(server.port, fresh, 300)
+    assert Counter(answer.status for answer in exact) == {404: 100, 429: 200}
+
+
+async def test_connections_that_are_cut_again_and_again_cost_no_answer(
+    server: ServerProcess, redis: RedisServer
+) -> None:
+    token = await asyncio.to_thread(server.issue)
+    async with traffic(server, token) as answers:
+        for cut in range(20):
+            await eventually(lambda cut=cut: len(answers) > 10 * cut)  # type: ignore[misc]
+            redis.call("CLIENT", "KILL", "TYPE", "normal")
+        await eventually(lambda: logged(server)[FOUND] == logged(server)[LOST])
+    assert {answer.status for answer in answers} == {404}
+    assert max(answer.seconds for answer in answers) < STALL
+    fresh = await asyncio.to_thread(server.issue, "free")
+    exact = await ask_at_once(server.port, fresh, 100)
+    assert Counter(answer.status for answer in exact) == {404: 60, 429: 40}
+
+
+async def test_a_known_ban_holds_in_every_process_while_redis_is_gone(
+    start: StartServer, redis: RedisServer
+) -> None:
+    bans = ("--ban-strikes", "1", "--ban-strikes-divisor", "1000000", "--ban-innocent-seconds", "0")
+    server = start("--workers", "2", "--redis", redis.url, *bans)
+    token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "1")
+    while (await ask(server.port, token)).body["code"] != "api_key_banned":
+        pass
+    await ask_at_once(server.port, token, 40)  # so that both have heard of it
+    await asyncio.sleep(1)  # until it is saved
+    redis.kill()
+    answers = await ask_at_once(server.port, token, 40)
+    assert {answer.body["code"] for answer in answers} == {"api_key_banned"}
+
+
+async def test_a_start_without_redis_is_a_start_with_shares(
+    start: StartServer, redis: RedisServer
+) -> None:
+    redis.kill()
+    server = start("--workers", "2", "--redis", redis.url)
+    await eventually(lambda: logged(server) == {LOST: 2, FOUND: 0})
+    token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
+    statuses = Counter(a.status for a in await ask_at_once(server.port, token, 300))
+    assert statuses[404] + statuses[429] == 300
+    assert 50 <= statuses[404] <= 100
+    redis.start()
+    await eventually(lambda: logged(server)[FOUND] == 2, 4)
+
+
+@pytest.mark.parametrize("credentials", ["", ":wrong-secret@", "nobody:right-secret@"])
+async def test_a_start_with_a_password_that_redis_refuses_is_refused(
+    tmp_path: Path, credentials: str
+) -> None:
+    with redis_server("requirepass right-secret") as redis:
+        url = redis.url.replace("//", f"//{credentials}")
+        command = ("serve", "--port", str(free_port()), "--redis", url)
+        refused = await asyncio.to_thread(petstore, *command, cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("Error: redis: ")
+    assert refused.stderr.count("\n") == 1
+    assert "secret" not in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://", "redis://127.0.0.1:abc", "redis://:secret@h?cluster=yes", "redis://h?foo=1"]
+)
+def test_a_start_with_an_address_that_names_no_redis_is_refused(tmp_path: Path, url: str) -> None:
+    refused = petstore("serve", "--port", str(free_port()), "--redis", url, cwd=tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Error: --redis: expected redis://host:port/database" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert "secret" not in refused.stderr
+
+
+async def test_a_password_that_redis_takes_no_more_is_in_no_log(
+    start: StartServer, redis: RedisServer
+) -> None:
+    redis.call("ACL", "SETUSER", "shop", "on", ">right-secret", "~*", "+@all")
+    server = start("--redis", redis.url.replace("//", "//shop:right-secret@"))
+    token = await asyncio.to_thread(server.issue)
+    assert (await ask(server.port, token)).status == 404
+    assert not logged(server)[LOST]
+    redis.call("ACL", "DELUSER", "shop")
+    await eventually(lambda: logged(server)[LOST])
+    assert (await ask(server.port, token)).status == 404
+    assert "secret" not in server.log_path.read_text()

@@ -1,0 +1,309 @@
+"""What every limiter does, over a real database; that of many processes on a real server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from petstore.clock import MINUTE
+from petstore.domain.api_keys import ApiKey
+from petstore.errors import Unavailable
+from petstore.rate_limits.contract import PardonStore, RateLimiter, State
+from petstore.storage.rate_limits import StoredRateLimits, select_usage
+from petstore.storage.sqlite import SqliteStore
+from support.keys import issue_stored
+from support.manual_clock import ManualClock
+from support.stores import impatient, locked
+
+StartLimiter = Callable[[PardonStore], Awaitable[RateLimiter]]
+
+pytestmark = pytest.mark.anyio
+
+TODAY = 20_788
+HOUR = 60 * MINUTE
+
+
+class SlowStates(StoredRateLimits):
+    """States that take a while to come, as from a database across a network."""
+
+    async def load(self, key_id: int) -> State | None:
+        state = await super().load(key_id)
+        await asyncio.sleep(0)
+        return state
+
+
+async def used_today(limiter: RateLimiter, key: ApiKey) -> int:
+    return (await limiter.look(key)).day_used
+
+
+async def test_of_200_requests_at_once_the_limit_is_admitted_exactly(
+    limiter: RateLimiter, key: ApiKey
+) -> None:
+    decisions = await asyncio.gather(*(limiter.take(key) for _ in range(200)))
+    assert [decision.verdict for decision in decisions].count("admitted") == 60
+    assert {decision.minute.remaining for decision in decisions} == set(range(60))
+
+
+async def test_requests_that_recall_a_key_at_once_are_counted_exactly(
+    start_limiter: StartLimiter, store: SqliteStore, key: ApiKey
+) -> None:
+    limiter = await start_limiter(SlowStates(store))
+    await asyncio.gather(*(limiter.take(key) for _ in range(5)))
+    assert await used_today(limiter, key) == 5
+
+
+async def test_requests_beside_a_save_are_counted_exactly(
+    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey
+) -> None:
+    limiter = await start_limiter(states)
+    for _ in range(5):
+        await asyncio.gather(*(limiter.take(key) for _ in range(4)), limiter.save())
+        await asyncio.gather(limiter.save(), *(limiter.take(key) for _ in range(4)))
+    await limiter.save()
+    assert await used_today(limiter, key) == 40
+    assert await used_today(await start_limiter(states), key) == 40
+
+
+async def test_keys_do_not_share_their_windows(
+    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+) -> None:
+    other = await issue_stored(store, clock)
+    for _ in range(61):
+        await limiter.take(key)
+    assert (await limiter.take(other)).minute.remaining == 59
+
+
+async def test_looking_costs_nothing(limiter: RateLimiter, key: ApiKey) -> None:
+    for _ in range(3):
+        assert (await limiter.look(key)).minute.remaining == 60
+    await limiter.take(key)
+    for _ in range(3):
+        assert (await limiter.look(key)).minute.remaining == 59
+
+
+async def test_addresses_have_a_limit_beside_that_of_keys(limiter: RateLimiter) -> None:
+    assert (await limiter.look_address("192.0.2.1")).described.remaining == 2
+    await limiter.take_address("192.0.2.1")
+    await limiter.take_address("192.0.2.1")
+    assert (await limiter.take_address("192.0.2.1")).verdict == "limited"
+    assert (await limiter.look_address("192.0.2.1")).described.remaining == 0
+    assert (await limiter.take_address("192.0.2.2")).verdict == "admitted"
+
+
+async def test_a_64_of_ipv6_has_one_limit(limiter: RateLimiter) -> None:
+    await limiter.take_address("2001:db8::1")
+    await limiter.take_address("2001:db8::2")
+    assert (await limiter.take_address("2001:db8::3")).verdict == "limited"
+    assert (await limiter.take_address("2001:db8:0:1::3")).verdict == "admitted"
+
+
+async def test_what_was_saved_survives_a_restart(
+    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey
+) -> None:
+    limiter = await start_limiter(states)
+    before = [await limiter.take(key) for _ in range(5)][-1]
+    await limiter.save()
+    assert await (await start_limiter(states)).look(key) == before
+
+
+async def test_a_ban_survives_a_restart(
+    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, clock: ManualClock
+) -> None:
+    limiter = await start_limiter(states)
+    for _ in range(60 + 400):
+        clock.advance(0.1)
+        await limiter.take(key)
+    await limiter.save()
+    restarted = await start_limiter(states)
+    assert (await restarted.look(key)).verdict == "banned"
+    assert (await restarted.take(key)).verdict == "banned"
+
+
+async def test_a_pardon_lifts_the_ban_in_the_running_service(
+    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+) -> None:
+    for _ in range(60 + 400):
+        clock.advance(0.1)
+        banned = await limiter.take(key)
+    assert banned.verdict == "banned"
+    pardoned = replace(key, pardoned_at=clock())
+    clock.advance(60)
+    assert (await limiter.look(pardoned)).verdict == "admitted"
+    assert (await limiter.take(pardoned)).verdict == "admitted"
+
+
+async def test_a_pardon_is_heeded_whatever_time_it_has_but_once(
+    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+) -> None:
+    """It may be given by a clock that is behind that of the limiter, or ahead of it."""
+    for number, hours in enumerate((-1, 1, 2)):
+        await get_banned(limiter, key, clock)
+        key = replace(key, pardoned_at=clock() + hours * HOUR)
+        assert (await limiter.take(key)).verdict != "banned", number
+    clock.advance(3 * HOUR / 1000)
+    await get_banned(limiter, key, clock)
+    assert (await limiter.look(key)).verdict == "banned"
+
+
+async def test_after_a_restart_a_pardon_lifts_no_ban_that_began_after_it(
+    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, clock: ManualClock
+) -> None:
+    key = replace(key, pardoned_at=clock())
+    clock.advance(1)
+    limiter = await start_limiter(states)
+    await get_banned(limiter, key, clock)
+    await limiter.save()
+    assert (await (await start_limiter(states)).take(key)).verdict == "banned"
+    pardoned = replace(key, pardoned_at=clock())
+    assert (await (await start_limiter(states)).take(pardoned)).verdict == "limited"
+
+
+async def get_banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> None:
+    """Keep asking until the ban."""
+    while (await limiter.take(key)).verdict != "banned":
+        clock.advance(0.1)
+
+
+async def test_the_last_use_of_a_key_is_remembered_though_it_only_looked(
+    limiter: RateLimiter, key: ApiKey, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    await limiter.look(key)
+    await limiter.save()
+    assert await states.load(key.id) == State(used_at=clock())
+
+
+@impatient
+async def test_counts_that_could_not_be_saved_are_saved_later(
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    clock: ManualClock,
+    database: Path,
+) -> None:
+    limiter = await start_limiter(states)
+    other = await issue_stored(store, clock)
+    await limiter.take(key)
+    with locked(database):
+        with pytest.raises(Unavailable):
+            await limiter.save()
+        await limiter.take(other)
+        with pytest.raises(Unavailable):
+            await limiter.save()
+        await limiter.take(key)
+    await limiter.save()
+    restarted = await start_limiter(states)
+    assert await used_today(restarted, key) == 2
+    assert await used_today(restarted, other) == 1
+
+
+@impatient
+async def test_a_request_during_a_save_that_fails_is_saved_later(
+    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, database: Path
+) -> None:
+    limiter = await start_limiter(states)
+    await limiter.take(key)
+    with locked(database):
+        saving = asyncio.create_task(limiter.save())
+        await asyncio.sleep(0)
+        await limiter.take(key)
+        with pytest.raises(Unavailable):
+            await saving
+    await limiter.save()
+    assert await used_today(await start_limiter(states), key) == 2
+
+
+@impatient
+async def test_a_day_that_ends_during_a_save_that_fails_goes_into_the_usage(
+    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
+) -> None:
+    await limiter.take(key)
+    with locked(database):
+        saving = asyncio.create_task(limiter.save())
+        await asyncio.sleep(0)
+        clock.advance(86_400)
+        await limiter.take(key)
+        with pytest.raises(Unavailable):
+            await saving
+    await limiter.save()
+    assert await store.read(select_usage(key.id, 0)) == [(TODAY, 1), (TODAY + 1, 1)]
+
+
+@impatient
+async def test_counts_of_a_save_that_was_cancelled_are_saved_later(
+    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, database: Path
+) -> None:
+    limiter = await start_limiter(states)
+    await limiter.take(key)
+    with locked(database):
+        saving = asyncio.create_task(limiter.save())
+        await asyncio.sleep(0)
+        saving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await saving
+    await limiter.save()
+    assert await used_today(await start_limiter(states), key) == 1
+
+
+async def test_without_a_request_nothing_is_written(
+    limiter: RateLimiter, key: ApiKey, database: Path
+) -> None:
+    await limiter.take(key)
+    await limiter.save()
+    with locked(database):
+        await limiter.save()
+
+
+async def test_a_day_that_ended_goes_into_the_usage(
+    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+) -> None:
+    for _ in range(3):
+        await limiter.take(key)
+    clock.advance(86_400)
+    await limiter.take(key)
+    await limiter.save()
+    assert await store.read(select_usage(key.id, 0)) == [(TODAY, 3), (TODAY + 1, 1)]
+
+
+@impatient
+async def test_days_that_ended_while_nothing_could_be_saved_go_into_the_usage(
+    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
+) -> None:
+    with locked(database):
+        for day in range(3):
+            for _ in range(day + 1):
+                await limiter.take(key)
+            with pytest.raises(Unavailable):
+                await limiter.save()
+            clock.advance(86_400)
+    await limiter.save()
+    usage = await store.read(select_usage(key.id, 0))
+    assert usage == [(TODAY, 1), (TODAY + 1, 2), (TODAY + 2, 3)]
+
+
+async def test_a_key_recalled_on_a_later_day_keeps_the_usage_of_the_earlier(
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    clock: ManualClock,
+) -> None:
+    limiter = await start_limiter(states)
+    await limiter.take(key)
+    await limiter.save()
+    clock.advance(86_400)
+    restarted = await start_limiter(states)
+    await restarted.take(key)
+    await restarted.save()
+    assert await store.read(select_usage(key.id, 0)) == [(TODAY, 1), (TODAY + 1, 1)]
+
+
+async def test_a_key_that_was_only_refused_has_no_usage(
+    limiter: RateLimiter, store: SqliteStore, key: ApiKey
+) -> None:
+    refused = replace(key, plan="enterprise", per_minute=1, per_day=0)
+    await limiter.take(refused)
+    await limiter.save()
+    assert await store.read(select_usage(key.id, 0)) == []

@@ -1,0 +1,113 @@
+"""The limiter on a Redis Cluster of three masters, and behind a Sentinel."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from petstore.rate_limits.contract import RateLimiter
+from petstore.rate_limits.redis import RedisLimiter
+from petstore.storage.rate_limits import StoredRateLimits
+from support.manual_clock import ManualClock
+from support.patience import eventually
+from support.redis_cluster import RedisCluster, redis_cluster, watched
+from support.redis_limiters import api_key, redis_limiter, said
+
+pytestmark = pytest.mark.anyio
+
+LOST, FOUND = "Redis is out", "Redis is back:"
+SECONDS = 0.5
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RedisCluster]:
+    with redis_cluster() as cluster:
+        yield cluster
+
+
+async def admitted_of_each(limiters: list[RedisLimiter], ids: range, requests: int) -> list[int]:
+    """Ask so often with each key, at once, by turns; return how often each was admitted."""
+
+    async def ask(key_id: int, number: int) -> bool:
+        limiter: RateLimiter = limiters[(key_id + number) % len(limiters)]
+        return (await limiter.take(api_key(key_id, 10))).verdict == "admitted"
+
+    asked = [asyncio.gather(*(ask(key_id, n) for n in range(requests))) for key_id in ids]
+    return [sum(verdicts) for verdicts in await asyncio.gather(*asked)]
+
+
+async def has_come_back(limiter: RedisLimiter, caplog: pytest.LogCaptureFixture) -> bool:
+    await limiter.beat()
+    return said(caplog)[-1] == FOUND
+
+
+async def test_keys_all_over_a_cluster_are_counted_exactly(
+    cluster: RedisCluster,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with (
+        redis_limiter(cluster.url, states, clock) as one,
+        redis_limiter(cluster.url, states, clock) as other,
+    ):
+        await one.beat()
+        await other.beat()
+        assert await admitted_of_each([one, other], range(1, 41), 25) == [10] * 40
+    assert all(server.call("DBSIZE") > 5 for server in cluster.servers)
+    assert said(caplog) == []
+
+
+async def test_scripts_flushed_and_slots_moved_are_no_failure(
+    cluster: RedisCluster,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with redis_limiter(cluster.url, states, clock) as limiter:
+        await admitted_of_each([limiter], range(101, 110), 1)
+        for key_id in range(111, 120):
+            name = f"petstore:key:{{{key_id}}}"
+            home = cluster.servers.index(cluster.server_of(name))
+            cluster.move(name, cluster.servers[home - 1])
+            cluster.servers[home - 1].call("SCRIPT", "FLUSH")
+        assert await admitted_of_each([limiter], range(111, 120), 25) == [10] * 9
+        assert await admitted_of_each([limiter], range(111, 120), 25) == [0] * 9
+    assert said(caplog) == []
+
+
+@pytest.mark.parametrize("fault", ["killed", "hanging"])
+async def test_a_cluster_that_lost_a_master_is_done_without_until_it_is_back(
+    fault: str,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with redis_cluster() as cluster:
+        async with redis_limiter(cluster.url, states, clock, seconds=SECONDS) as limiter:
+            await admitted_of_each([limiter], range(1, 20), 4)
+            lost = cluster.server_of("petstore:key:{1}")
+            lost.kill() if fault == "killed" else lost.pause()
+            assert await admitted_of_each([limiter], range(1, 20), 25) == [6] * 19
+            await limiter.beat()
+            assert said(caplog) == [LOST]
+            lost.start() if fault == "killed" else lost.resume()
+            await eventually(lambda: has_come_back(limiter, caplog))
+            # What was asked of the cluster may have been counted though it was not answered.
+            assert max(await admitted_of_each([limiter], range(1, 20), 25)) <= 6
+            assert await admitted_of_each([limiter], range(201, 220), 25) == [10] * 19
+            assert said(caplog) == [LOST, FOUND]
+
+
+async def test_when_a_sentinel_makes_the_replica_the_master_the_count_goes_on(
+    states: StoredRateLimits, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with watched() as shop:
+        async with redis_limiter(shop.url, states, clock, seconds=SECONDS) as limiter:
+            assert await admitted_of_each([limiter], range(1, 2), 4) == [4]
+            shop.master.kill()
+            assert await admitted_of_each([limiter], range(1, 2), 3) == [3]
+            await eventually(lambda: has_come_back(limiter, caplog))
+            assert await admitted_of_each([limiter], range(1, 2), 25) == [6]
+        assert shop.replica.call("ROLE")[0] == "master"
+    assert said(caplog) == [LOST, FOUND]

@@ -1,0 +1,541 @@
+"""The limiter of many processes, on a real server: with it, without it, and in between."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+
+import pytest
+from msgspec.structs import replace
+
+from petstore.clock import MINUTE, system_clock
+from petstore.domain.api_keys import ApiKey
+from petstore.rate_limits.contract import BanRules, Decision, RateLimiter, Window
+from petstore.rate_limits.redis import RedisLimiter
+from petstore.rate_limits.trips import OutOfReach, Trips, connect, refuse_wrong_password
+from petstore.storage.rate_limits import StoredRateLimits
+from support.manual_clock import ManualClock
+from support.patience import eventually
+from support.redis_limiters import api_key, redis_limiter, said
+from support.redis_server import RedisServer, redis_server
+from support.silent_server import fake_server, way_to
+
+pytestmark = pytest.mark.anyio
+
+LOST, FOUND = "Redis is out", "Redis is back:"
+SECONDS = 0.3
+"""What a trip may take where the server is to fail."""
+BAN_AT_ONCE = BanRules(least_strikes=1, strikes_divisor=10**6, innocence=0)
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    """A server that the test may end."""
+    with redis_server() as server:
+        yield server
+
+
+async def admitted(limiter: RateLimiter, key: ApiKey, requests: int) -> int:
+    """Make so many requests at once and return how many of them were admitted."""
+    decisions = await asyncio.gather(*(limiter.take(key) for _ in range(requests)))
+    return [decision.verdict for decision in decisions].count("admitted")
+
+
+async def get_banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> Decision:
+    while (decision := await limiter.take(key)).verdict != "banned":
+        clock.advance(0.01)
+    return decision
+
+
+async def test_processes_count_together(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with AsyncExitStack() as stack:
+        limiters = [
+            await stack.enter_async_context(redis_limiter(redis.url, states, clock))
+            for _ in range(4)
+        ]
+        decisions = await asyncio.gather(
+            *(limiters[n % 4].take(key) for n in range(400)),
+        )
+    remaining = [d.minute.remaining for d in decisions if d.verdict == "admitted"]
+    assert sorted(remaining) == list(range(60))
+
+
+async def test_the_time_is_that_of_the_server(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    clock.now = 0
+    async with redis_limiter(redis.url, states, clock, by_server=True) as limiter:
+        reset = (await limiter.take(key)).minute.reset * 1000
+        assert abs(reset - MINUTE - system_clock()) < MINUTE
+
+
+async def test_a_ban_by_one_process_holds_at_once_in_another(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with (
+        redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as one,
+        redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as other,
+    ):
+        await get_banned(one, key, clock)
+        assert (await other.take(key)).verdict == "banned"
+
+
+async def test_a_pardon_that_one_process_knows_of_holds_at_once_in_another(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with (
+        redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as one,
+        redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as other,
+    ):
+        await get_banned(one, key, clock)
+        await one.look(replace(key, pardoned_at=clock()))
+        clock.advance(60)
+        assert (await other.take(key)).verdict == "admitted"
+
+
+async def test_a_look_at_what_is_not_there_leaves_nothing(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        await limiter.look(key)
+        await limiter.look_address("192.0.2.1")
+        assert redis.call("KEYS", "*") == []
+
+
+async def test_whatever_it_leaves_ends_by_itself(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        await limiter.beat()
+        await limiter.take(key)
+        await limiter.take_address("192.0.2.1")
+        ends = {name: redis.call("PTTL", name) for name in redis.call("KEYS", "*")}
+    assert len(ends) == 3
+    assert 0 < ends["petstore:address:{192.0.2.1}"] <= 2 * MINUTE
+    assert 0 < ends[f"petstore:key:{{{key.id}}}"] <= 24 * 60 * MINUTE
+    assert 0 < ends["petstore:processes"] <= 5_000
+
+
+async def test_scripts_that_were_flushed_are_no_failure(
+    redis: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = api_key(1, 300)
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        count = 0
+        for _ in range(10):
+            redis.call("SCRIPT", "FLUSH")
+            count += await admitted(limiter, key, 40)
+    assert count == 300
+    assert said(caplog) == []
+
+
+async def test_a_caller_who_leaves_costs_the_others_nothing(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        await limiter.take(key)
+        calls = [asyncio.create_task(limiter.take(key)) for _ in range(10)]
+        await asyncio.sleep(0)
+        for call in calls[::2]:
+            call.cancel()
+        decisions = await asyncio.gather(*calls, return_exceptions=True)
+        remaining = [d.minute.remaining for d in decisions if isinstance(d, Decision)]
+        assert remaining == [57, 55, 53, 51, 49]
+        assert (await limiter.take(key)).minute.remaining == 48
+
+
+async def test_a_caller_who_leaves_as_the_server_fails_costs_the_others_nothing(
+    states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with (
+        fake_server() as silent,
+        redis_limiter(silent.url, states, clock, seconds=SECONDS) as limiter,
+    ):
+        calls = [asyncio.create_task(limiter.take(key)) for _ in range(3)]
+        await eventually(lambda: silent.heard)
+        calls[0].cancel()
+        decisions = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(decisions[0], asyncio.CancelledError)
+    assert [d.minute.remaining for d in decisions if isinstance(d, Decision)] == [59, 58]
+
+
+async def test_a_redis_on_a_busy_machine_is_waited_for(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with redis_limiter(server.url, states, clock, seconds=0.1) as limiter:
+        await limiter.take(key)
+        server.pause()
+        call = asyncio.create_task(limiter.take(key))
+        for _ in range(10):
+            time.sleep(0.05)  # noqa: ASYNC251 - as a process does that waits for a processor
+            await asyncio.sleep(0)
+        server.resume()
+        assert (await call).minute.remaining == 58
+    assert said(caplog) == []
+
+
+async def test_a_process_too_busy_to_read_the_reply_has_not_lost_redis(
+    redis: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with redis_limiter(redis.url, states, clock, seconds=0.2) as limiter:
+        await limiter.take(key)
+        call = asyncio.create_task(limiter.take(key))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        time.sleep(0.5)  # noqa: ASYNC251 - it is the loop that is to stand still
+        assert (await call).minute.remaining == 58
+    assert said(caplog) == []
+
+
+async def test_when_one_trip_fails_all_who_wait_go_on_at_once(
+    states: StoredRateLimits, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = api_key(1, 300)
+    async with (
+        fake_server() as silent,
+        redis_limiter(silent.url, states, clock, seconds=SECONDS) as limiter,
+    ):
+        assert await admitted(limiter, key, 400) == 300
+        assert await admitted(limiter, key, 10) == 0
+    connections = len(silent.heard)
+    # One for the first trip, at most one for the farewell: nobody else has waited.
+    assert connections <= 2
+    assert said(caplog) == [LOST]
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n", b":7\r\n", b"*1\r\n$-1\r\n", b"$"]
+)
+async def test_what_is_no_redis_is_out_of_reach(
+    answer: bytes,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with (
+        fake_server(answer) as fake,
+        redis_limiter(fake.url, states, clock, seconds=SECONDS) as limiter,
+    ):
+        assert await admitted(limiter, key, 100) == 60
+    assert said(caplog) == [LOST]
+
+
+async def test_without_redis_each_process_admits_its_share(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with AsyncExitStack() as stack:
+        limiters = [
+            await stack.enter_async_context(
+                redis_limiter(server.url, states, clock, per_minute=8, seconds=SECONDS)
+            )
+            for _ in range(4)
+        ]
+        for limiter in [*limiters, *limiters]:
+            await limiter.beat()
+        server.kill()
+        key = api_key(1, 100, 60)
+        assert [await admitted(limiter, key, 99) for limiter in limiters] == [15] * 4
+        verdicts = [(await limiters[0].take_address("192.0.2.1")).verdict for _ in range(3)]
+        assert verdicts == ["admitted", "admitted", "limited"]
+        assert (await limiters[0].look_address("192.0.2.1")).described.limit == 2
+        assert (await limiters[0].look(key)).day == Window(15, 0, (20_788 + 1) * 86_400)
+
+
+async def test_the_share_is_of_as_many_processes_as_there_are_where_redis_was_never_seen(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    server.kill()
+    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+        await limiter.beat()
+        assert await admitted(limiter, api_key(1, 100), 99) == 33
+
+
+async def test_the_share_is_of_no_fewer_processes_than_there_must_be(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+        await limiter.beat()
+        server.kill()
+        assert await admitted(limiter, api_key(1, 100), 99) == 33
+
+
+async def test_a_process_that_closes_gives_its_share_to_the_others(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock, seconds=SECONDS) as limiter:
+        async with redis_limiter(server.url, states, clock) as other:
+            await other.beat()
+        await limiter.beat()
+        server.kill()
+        assert await admitted(limiter, api_key(1, 100), 200) == 100
+
+
+async def test_a_key_without_limits_has_none_without_redis(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=4) as limiter:
+        server.kill()
+        assert await admitted(limiter, api_key(1), 500) == 500
+
+
+@pytest.mark.parametrize(("used", "left"), [(40, 10), (39, 10), (41, 9)])
+async def test_what_was_used_before_counts_in_the_share(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    used: int,
+    left: int,
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=2) as limiter:
+        assert await admitted(limiter, key, used) == used
+        server.kill()
+        assert await admitted(limiter, key, 40) == left
+
+
+@pytest.mark.parametrize("saved", [True, False])
+async def test_known_bans_hold_without_redis(
+    saved: bool,  # noqa: FBT001 - a parameter of the test
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+) -> None:
+    """Those in the store in every process, those on the way there in that which knows of them."""
+    async with (
+        redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as limiter,
+        redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as other,
+    ):
+        await get_banned(limiter, key, clock)
+        if saved:
+            await limiter.save()
+        server.kill()
+        clock.advance(61)
+        assert (await limiter.take(key)).verdict == "banned"
+        assert (await other.take(key)).verdict == ("banned" if saved else "admitted")
+        pardoned = replace(key, pardoned_at=clock())
+        assert (await limiter.take(pardoned)).verdict == "admitted"
+
+
+async def test_it_says_once_that_redis_is_gone_and_once_that_it_is_back(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with redis_limiter(server.url, states, clock, seconds=SECONDS) as limiter:
+        await limiter.take(key)
+        for _ in range(2):
+            caplog.clear()
+            server.kill()
+            for _ in range(3):
+                await admitted(limiter, key, 3)
+                await limiter.beat()
+            assert said(caplog) == [LOST]
+            assert f"connecting to 127.0.0.1:{server.port}" in caplog.text
+            server.start()
+            await limiter.beat()
+            await limiter.beat()
+            assert said(caplog) == [LOST, FOUND]
+            assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+async def test_a_server_that_lost_its_memory_counts_on_from_what_was_saved(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    key, banned = api_key(1, 100), api_key(2, 1)
+    async with redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as limiter:
+        assert await admitted(limiter, key, 30) == 30
+        await get_banned(limiter, banned, clock)
+        server.call("FLUSHALL")
+        assert await admitted(limiter, key, 100) == 70
+        assert (await limiter.take(banned)).verdict == "banned"
+
+
+async def test_shares_are_no_larger_right_after_a_restart_of_the_server(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with (
+        redis_limiter(server.url, states, clock, seconds=SECONDS) as limiter,
+        redis_limiter(server.url, states, clock, seconds=SECONDS) as other,
+    ):
+        await other.beat()
+        await limiter.beat()
+        server.kill()
+        await limiter.beat()
+        server.start()
+        await limiter.beat()
+        server.kill()
+        assert await admitted(limiter, api_key(1, 100), 200) == 50
+
+
+async def test_a_hanging_server_is_done_without_until_it_goes_on(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = api_key(1, 100)
+    async with redis_limiter(server.url, states, clock, seconds=SECONDS) as limiter:
+        assert await admitted(limiter, key, 10) == 10
+        server.pause()
+        assert await admitted(limiter, key, 10) == 10
+        await limiter.beat()
+        assert said(caplog) == [LOST]
+        assert "no answer in time" in caplog.text
+        server.resume()
+        await eventually(lambda: _is_back(limiter, caplog))
+        # What was sent and not answered may have been counted, once.
+        assert 80 <= await admitted(limiter, key, 200) <= 90
+
+
+async def _is_back(limiter: RedisLimiter, caplog: pytest.LogCaptureFixture) -> bool:
+    await limiter.beat()
+    return said(caplog)[-1] == FOUND
+
+
+async def test_connections_that_are_cut_are_made_anew(
+    redis: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = api_key(1, 1_000)
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        for _ in range(20):
+            await asyncio.gather(admitted(limiter, key, 10), limiter.beat())
+            redis.call("CLIENT", "KILL", "TYPE", "normal")
+        assert (await limiter.take(key)).minute.remaining == 799
+    assert said(caplog) == []
+
+
+async def test_what_is_cut_off_under_way_is_asked_again(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with way_to(server.port) as way, redis_limiter(way.url, states, clock) as limiter:
+        await limiter.take(key)
+        server.pause()
+        heard = len(way.heard)
+        call = asyncio.create_task(limiter.take(key))
+        await eventually(lambda: len(way.heard) > heard)
+        way.cut()
+        server.resume()
+        # It may have been done before it was cut off, so it may count twice.
+        assert (await call).minute.remaining in (57, 58)
+    assert said(caplog) == []
+
+
+@pytest.mark.parametrize(
+    ("break_it", "mend_it", "reason"),
+    [
+        (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"), "OOM|memory"),
+        (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "read only|READONLY"),
+    ],
+)
+async def test_a_server_that_answers_errors_is_done_without(
+    break_it: tuple[str, ...],
+    mend_it: tuple[str, ...],
+    reason: str,
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = api_key(1, 100)
+    async with redis_limiter(server.url, states, clock, seconds=5) as limiter:
+        assert await admitted(limiter, key, 10) == 10
+        server.call(*break_it)
+        assert await admitted(limiter, key, 10) == 10
+        await limiter.beat()
+        await limiter.beat()
+        assert said(caplog) == [LOST]
+        assert any(part in caplog.text for part in reason.split("|"))
+        server.call(*mend_it)
+        await limiter.beat()
+        assert said(caplog) == [LOST, FOUND]
+        assert await admitted(limiter, key, 200) == 90
+
+
+async def test_a_loading_server_is_done_without(
+    states: StoredRateLimits, clock: ManualClock, caplog: pytest.LogCaptureFixture, key: ApiKey
+) -> None:
+    loading = b"-LOADING Redis is loading the dataset in memory\r\n"
+    async with (
+        fake_server(loading * 3) as server,
+        redis_limiter(server.url, states, clock, seconds=SECONDS) as limiter,
+    ):
+        assert await admitted(limiter, key, 70) == 60
+    assert said(caplog) == [LOST]
+
+
+async def test_while_the_server_of_a_failed_check_fails_redis_is_not_back(
+    redis: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As in a cluster, where one server may fail and another count processes well."""
+    probe = f"petstore:processes:petstore:key:{{{key.id}}}"
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        redis.call("SET", f"petstore:key:{{{key.id}}}", "no hash")
+        redis.call("SET", probe, "no set")
+        await limiter.take(key)
+        await limiter.beat()
+        assert said(caplog) == [LOST]
+        redis.call("DEL", probe, f"petstore:key:{{{key.id}}}")
+        await limiter.beat()
+        assert said(caplog) == [LOST, FOUND]
+
+
+async def test_a_wrong_password_is_named_and_never_told() -> None:
+    with redis_server("requirepass right-secret") as server:
+        place = f"127.0.0.1:{server.port}"
+        for credentials in ("", ":wrong-secret@", "nobody:wrong-secret@"):
+            url = f"redis://{credentials}{place}"
+            with pytest.raises(PermissionError, match="redis: ") as refusal:
+                await refuse_wrong_password(url)
+            trips = Trips(connect(url, None), SECONDS)
+            with pytest.raises(OutOfReach) as failure:
+                await trips.count_processes()
+            assert "secret" not in f"{refusal.value}{failure.value}"
+            await trips.close()
+        await refuse_wrong_password(f"redis://:right-secret@{place}")
+
+
+async def test_a_server_that_is_not_there_has_not_refused_the_password(
+    server: RedisServer,
+) -> None:
+    await refuse_wrong_password(server.url)
+    server.kill()
+    await refuse_wrong_password(server.url)
+
+
+async def test_a_database_of_the_server_is_chosen_by_the_url(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with redis_limiter(f"{redis.url}/3", states, clock) as limiter:
+        await limiter.take(key)
+        assert redis.call("DBSIZE") == 0
+        redis.call("SWAPDB", 0, 3)
+        assert redis.call("DBSIZE") == 1

