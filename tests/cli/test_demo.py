@@ -117,3 +117,12 @@ def test_a_demo_key_file_that_holds_no_key_is_replaced(
     assert demo.list_pets().status_code == 200
     assert key_file.read_text() == demo.token + "\n"
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
+
+
+def test_a_demo_on_postgresql_keeps_its_key_where_it_was_started(
+    start: StartServer, tmp_path: Path, postgres_url: str
+) -> None:
+    demo = Demo(start("--demo", "--database", postgres_url))
+    assert len(demo.list_pets().json()) == 100
+    name = postgres_url.rpartition("/")[2]
+    assert (tmp_path / f"{name}.demo-key").read_text() == demo.token + "\n"

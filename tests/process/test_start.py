@@ -1,5 +1,6 @@
 """The start of the service."""
 
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from petstore.cli.serve import announce
+from petstore.cli.serve import announce, listen
 from petstore.settings import Settings
-from support.process import ServerProcess
+from support.process import ServerProcess, free_port
 from support.servers import StartServer
 
 
@@ -49,9 +50,9 @@ def test_files_are_allowed_as_connections_need_and_connections_as_files_may_be(
     connections: int, room: int, files: int
 ) -> None:
     code = (
-        "from petstore.cli.serve import _room_for; from resource import *;"
+        "from petstore.cli.server import room_for; from resource import *;"
         "setrlimit(RLIMIT_NOFILE, (512, 4096));"
-        f"print(_room_for({connections}), *getrlimit(RLIMIT_NOFILE))"
+        f"print(room_for({connections}), *getrlimit(RLIMIT_NOFILE))"
     )
     said = subprocess.check_output([sys.executable, "-c", code], text=True)
     assert said == f"{room} {files} 4096\n"
@@ -73,15 +74,20 @@ def test_an_address_of_version_6_is_printed_as_part_of_a_url(
     assert capsys.readouterr().out.startswith("Petstore is at  http://[::1]:8000/v1\n")
 
 
-def test_it_loads_on_systems_that_cannot_tell_a_worker_of_its_parents_death(
-    tmp_path: Path,
-) -> None:
+def test_the_host_may_be_a_name() -> None:
+    port = free_port()
+    with listen("localhost", port):
+        socket.create_connection(("localhost", port)).close()
+
+
+def test_a_host_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(OSError, match=r"^cannot listen on nobody\.invalid port 8000: [A-Z]"):
+        listen("nobody.invalid", 8000)
+
+
+def test_a_process_starts_on_systems_that_cannot_tell_it_of_its_parents_death() -> None:
     code = (
-        "import sys; sys.platform = 'other';"
-        "from petstore.cli.serve import load; from petstore.settings import Settings;"
-        "print(type(load(Settings())).__name__)"
+        "import sys; from petstore.cli import supervisor; sys.platform = 'other';"
+        "supervisor._work(lambda seat, _: print('at seat', seat), 3, None)"
     )
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert loaded.stdout == "Application\n"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "at seat 3\n"

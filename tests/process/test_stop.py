@@ -14,6 +14,7 @@ from support.command import Command
 from support.patience import within
 from support.process import ServerProcess
 from support.raw_socket import RawSocket
+from support.redis_server import redis_server
 from support.servers import StartServer
 from support.stores import locked
 from support.writers import Writers
@@ -144,14 +145,17 @@ def test_a_stop_in_the_middle_of_the_start_is_heard(tmp_path: Path) -> None:
     assert time.monotonic() - started < 5
 
 
-@pytest.mark.parametrize("number", STOP_SIGNALS * 4)
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("number", STOP_SIGNALS * 2)
 def test_a_stop_signal_to_every_process_as_a_terminal_sends_it_stops_at_once(
-    start: StartServer, tmp_path: Path, number: signal.Signals
+    start: StartServer, tmp_path: Path, number: signal.Signals, workers: int
 ) -> None:
-    server = start()
-    os.killpg(server.process.pid, number)
-    assert server.process.wait(8) == 0
+    with redis_server() as redis:
+        server = start("--workers", str(workers), "--redis", redis.url)
+        os.killpg(server.process.pid, number)
+        assert server.process.wait(8) == 0
     assert not list(tmp_path.glob("*-wal"))
+    assert not [line for line in server.log_lines() if line["level"] == "error"]
 
 
 def test_a_caller_who_never_finishes_a_request_does_not_keep_a_stop_from_closing_the_database(

@@ -95,10 +95,15 @@ class ServerProcess:
 
     @property
     def worker(self) -> int:
-        """The id of the process that serves, the only child."""
+        """The id of the only process that serves."""
+        (worker,) = self.workers()
+        return worker
+
+    def workers(self) -> list[int]:
+        """Return the ids of the processes that serve, those that begin to and that end included."""
         threads = Path(f"/proc/{self.process.pid}/task").iterdir()
-        (child,) = [pid for thread in threads for pid in (thread / "children").read_text().split()]
-        return int(child)
+        children = (thread / "children" for thread in threads)
+        return sorted(int(pid) for file in children for pid in file.read_text().split())
 
     def wait_until_ready(self, seconds: float = 20) -> None:
         """Wait until ``/readyz`` answers 200."""

@@ -3,7 +3,8 @@
 import os
 from contextlib import suppress
 from importlib.resources import as_file, files
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 from petstore.clock import system_clock
 from petstore.domain.api_keys import DEFAULT_SCOPES, Environment, NewApiKey
@@ -15,15 +16,17 @@ from petstore.operations.categories import create_category
 from petstore.operations.key_ring import KeyRing
 from petstore.operations.pet_files import import_pets
 from petstore.operations.pets import list_pets
-from petstore.settings import Settings
+from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.storage.contract import Store
 
 
 async def prepare_demo(store: Store, settings: Settings) -> str:
     """Fill an empty store with sample animals, and return the token of a demo key.
 
-    The token is kept in ``<database>.demo-key``, readable by its owner alone, so that the next
-    start can print it again. If it is no longer valid, there is a new one.
+    The token is kept in ``<file>.demo-key`` beside the database, with PostgreSQL in
+    ``<name>.demo-key`` where this was started, readable by its owner alone, so that the next start
+    can print it again.
+    If it is no longer valid, there is a new one.
 
     Raises:
         Unavailable: the database is out of reach.
@@ -68,4 +71,11 @@ async def _demo_token(store: Store, environment: Environment, file: Path) -> str
 
 def _token_file(settings: Settings) -> Path:
     ending = "demo-key" if settings.environment == "production" else "staging-demo-key"
-    return settings.sqlite_path.with_name(f"{settings.sqlite_path.name}.{ending}")
+    database = settings.database
+    store = Path(_name_of(database)) if is_postgres(database) else sqlite_path(database)
+    return store.with_name(f"{store.name}.{ending}")
+
+
+def _name_of(database: str) -> str:
+    """Return the name of a database on a PostgreSQL server; that of its user may stand for it."""
+    return PurePosixPath(urlsplit(database).path).name or "petstore"

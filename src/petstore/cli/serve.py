@@ -1,26 +1,19 @@
 """``petstore serve``."""
 
-import ctypes
-import resource
-import signal
+import os
 import socket
 import sys
-from functools import partial
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import click
 
 from petstore.cli.failures import plain_failures
+from petstore.cli.in_store import in_store, migrate
 from petstore.cli.settings_options import settings_options
-from petstore.clock import SECOND
-from petstore.settings import Settings
-
-_LARGEST_HEAD = 64 * 1024
-_OTHER_FILES = 100
-# Before the end of a stop: the store is closed, and then what is still there is killed.
-_END_BEFORE = 1.5
-_KILL_BEFORE = 1
-_PR_SET_PDEATHSIG = 1
+from petstore.observability.place import Place, open_place
+from petstore.settings import SettingError, Settings
 
 
 @click.command()
@@ -35,25 +28,62 @@ _PR_SET_PDEATHSIG = 1
 def serve(*, demo: bool, **options: Any) -> None:
     """Serve the interface over HTTP until stopped."""
     settings = Settings(**options)
-    with plain_failures():
-        settings.check()
-        _check_port(settings)
-        token = _prepare(settings, demo=demo)
-    announce(settings, token)
-    run(settings)
+    with ExitStack() as opened:
+        with plain_failures():
+            settings.check()
+            listener = opened.enter_context(listen(settings.host, settings.port))
+            place = None
+            if settings.metrics_port:
+                metrics = opened.enter_context(listen(settings.host, settings.metrics_port))
+                place = opened.enter_context(open_place(metrics))
+            token = _prepare(settings, demo=demo)
+        announce(settings, token)
+        sys.exit(run(settings, listener, place))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        takes_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        listener = socket.create_server(address, family=family, dualstack_ipv6=takes_both)
+    except OSError as error:
+        is_of_name = isinstance(error, socket.gaierror)
+        reason = error.strerror if is_of_name else os.strerror(error.errno or 0)
+        msg = f"cannot listen on {host} port {port}: {reason}"
+        raise OSError(msg) from None
+    # Of several processes that accept from it none may wait in vain for what another took.
+    listener.settimeout(0)
+    # What it accepts inherits this: an answer goes out at once.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def _prepare(settings: Settings, *, demo: bool) -> str | None:
-    """Bring the database up to date, and with ``demo`` return the token of a key to try."""
-    # Imported where they are used, so that `petstore --help` is instant.
+    """Bring the database up to date, and with ``demo`` return the token of a key to try.
+
+    Raises:
+        SettingError: the address of Redis names no place.
+        PermissionError: Redis does not take the password.
+    """
+    if settings.redis:
+        import asyncio
+
+        from petstore.rate_limits.trips import refuse_wrong_password
+
+        try:
+            asyncio.run(refuse_wrong_password(settings.redis))
+        except ValueError as error:
+            raise SettingError(str(error)) from None
     if demo:
         from petstore.cli.demo import prepare_demo
-        from petstore.cli.in_store import in_store
 
         return in_store(settings.database, lambda store: prepare_demo(store, settings), create=True)
-    from petstore.storage.sqlite import SqliteStore
-
-    SqliteStore(settings.sqlite_path).migrate()
+    migrate(settings.database)
     return None
 
 
@@ -62,91 +92,33 @@ def announce(settings: Settings, token: str | None) -> None:
     address = f"http://{_bracketed(settings.host)}:{settings.port}"
     click.echo(f"Petstore is at  {address}/v1")
     click.echo(f"Reference at    {address}/docs")
+    if settings.metrics_port:
+        click.echo(
+            f"Metrics at      http://{_bracketed(settings.host)}:{settings.metrics_port}/metrics"
+        )
     if token is not None:
         click.echo("Try it:")
         click.echo(f'  curl -i -H "Authorization: Bearer {token}" "{address}/v1/pets?limit=3"')
     sys.stdout.flush()
 
 
-def run(settings: Settings) -> None:
-    """Serve until a stop signal, then finish what is under way."""
-    from granian.constants import HTTPModes, Interfaces, Loops
-    from granian.http import HTTP1Settings
-    from granian.log import LogLevels
-
+def run(settings: Settings, listener: socket.socket, place: Place | None) -> int:
+    """Serve until a stop signal, then finish what is under way; return the exit status."""
+    # Imported here, so that the processes that serve need not, and other commands do not.
     from petstore.app import open_log
-    from petstore.cli.server import Server
+    from petstore.cli.supervisor import Supervisor
+    from petstore.cli.worker import work
+
+    def serve(seat: int, say_ready: Callable[[], None]) -> None:
+        work(settings, listener, place and place._replace(seat=seat), say_ready)
 
     log = open_log(settings)
-    server = Server(
-        "petstore",
-        address=settings.host,
-        port=settings.port,
-        interface=Interfaces.ASGI,
-        workers=settings.workers,
-        loop=Loops.auto,
-        # HTTP/2 belongs to TLS; on plain text its mode leaves a silent connection open.
-        http=HTTPModes.http1,
-        http1_settings=HTTP1Settings(
-            header_read_timeout=int(settings.head_seconds * SECOND),
-            max_buffer_size=_LARGEST_HEAD,
-        ),
-        websockets=False,
-        respawn_failed_workers=True,
-        backpressure=_room_for(settings.connections),
-        workers_kill_timeout=settings.stop_seconds - _KILL_BEFORE,
-        # It logs only what goes wrong, through the log of the service.
-        log_level=LogLevels.error,
-        log_dictconfig={"handlers": {}, "loggers": {"_granian": {"propagate": True}}},
-    )
     try:
-        server.serve(target_loader=partial(load, settings), wrap_loader=False)
+        return Supervisor(
+            serve, settings.workers, settings.stop_seconds, on_stop=listener.close
+        ).run()
     finally:
         log.close()
-
-
-def _room_for(connections: int) -> int:
-    """Raise the limit of open files to what ``connections`` need; return how many it has room for.
-
-    At the limit new callers wait; so a few that never read their answers could keep all out.
-    """
-    needed = connections + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return min(connections, soft - _OTHER_FILES)
-
-
-def load(settings: Settings) -> Any:
-    """Return the application, in the process that serves it."""
-    from petstore.app import serve_settings
-    from petstore.cli.server import take_one_stop_signal
-
-    if sys.platform == "linux":
-        # A worker must not outlive a parent that was killed: it would keep the port.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    app = serve_settings(settings)
-    take_one_stop_signal(app.end, settings.stop_seconds - _END_BEFORE)
-    return app
-
-
-def _check_port(settings: Settings) -> None:
-    """Refuse a port in use: the server would share it with whoever has it, and say nothing.
-
-    Raises:
-        OSError: the address cannot be listened on.
-    """
-    host, port = settings.host, settings.port
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-            probe.listen()
-    except OSError as error:
-        msg = f"cannot listen on {host} port {port}: {error.strerror}"
-        raise OSError(msg) from None
 
 
 def _bracketed(host: str) -> str:

@@ -1,60 +1,84 @@
-"""The HTTP server, with two of its ways at a stop mended."""
+"""The HTTP server: Granian, within this process, at a socket that is open already."""
 
-import asyncio
-import logging
-import signal
-import time
-from collections.abc import Callable
-from functools import partial
+import resource
+import socket
+import sys
+from contextlib import suppress
+from typing import Any
 
-from granian import _signals
-from granian._granian import WorkerSignal
-from granian.server.mp import MPServer
+from granian._granian import SocketHolder
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.server.embed import Server
 
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_LOG = logging.getLogger(__name__)
+from petstore.api.application import Servable
+from petstore.clock import SECOND
+from petstore.settings import Settings
+
+_LARGEST_HEAD = 64 * 1024
+_OTHER_FILES = 100
+_BACKLOG = 1024
 
 
-class Server(MPServer):
-    """Granian, that says in words of ours what a stop has cut off.
+class HttpServer(Server):
+    """Has ``app`` answer the callers of ``listener``, from ``serve`` to ``stop``.
 
-    Its own warning comes now and then after a stop that cut off nothing.
+    Granian would open a socket of its own. At one that all processes of the service have, whoever
+    waits while a process is replaced is served by another.
     """
 
-    def _stop_workers(self) -> None:
-        started = time.monotonic()
-        super()._stop_workers()  # type: ignore[no-untyped-call]
-        patience = self.workers_kill_timeout or 0
-        if time.monotonic() - started >= patience:
-            _LOG.warning("what was under way %d s after the stop signal was cut off", patience)
+    def __init__(self, app: Servable, listener: socket.socket, settings: Settings) -> None:
+        super().__init__(
+            app,
+            # The lifespan of the application is not the server's business.
+            interface=Interfaces.ASGINL,
+            # HTTP/2 belongs to TLS; on plain text its mode leaves a silent connection open.
+            http=HTTPModes.http1,
+            http1_settings=HTTP1Settings(
+                header_read_timeout=int(settings.head_seconds * SECOND),
+                max_buffer_size=_LARGEST_HEAD,
+            ),
+            websockets=False,
+            backlog=_BACKLOG,
+            backpressure=room_for(settings.connections),
+            # It logs only what goes wrong, through the log of the service.
+            log_level=LogLevels.error,
+            log_dictconfig={"handlers": {}, "loggers": {"_granian": {"propagate": True}}},
+        )
+        self._listener = listener
+        self._shd: Any = None
+        self._accept_only_with_request(within=0)
+
+    def _init_shared_socket(self) -> None:
+        # It has a number, is not of a file system, and on Linux so many may wait at it.
+        backlog = (_BACKLOG,) if sys.platform == "linux" else ()
+        arguments = (self._listener.dup().detach(), False, *backlog)
+        self._shd = SocketHolder(*arguments)
+
+    def retire(self) -> None:
+        """Leave to others who have connected and not sent anything: ``stop`` hangs up on them."""
+        self._accept_only_with_request(within=1)
+
+    def stop(self) -> None:
+        """Accept nobody any more, and finish what is under way."""
+        self._listener.close()
+        super().stop()  # type: ignore[no-untyped-call]
+
+    def _accept_only_with_request(self, *, within: int) -> None:
+        """Give nobody before the first bytes come, or so many seconds are over; 0 for at once."""
+        with suppress(AttributeError):  # only Linux can
+            self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, within)
 
 
-def take_one_stop_signal(end: Callable[[], None], seconds: float) -> None:
-    """Let a worker take the first stop signal, ignore those after it, and ``end`` in time.
+def room_for(connections: int) -> int:
+    """Raise the limit of open files to what ``connections`` need; return how many it has room for.
 
-    Granian's own handler blocks for ever on a second one; and at Ctrl-C a worker gets two, one from
-    the terminal and one from its parent. And it waits for every connection, so that one which never
-    finishes its request would keep the worker from ending cleanly until it is killed.
+    At the limit new callers wait; so a few that never read their answers could keep all out.
     """
-    for number in _STOP_SIGNALS:
-        # Until the server takes them here too, the parent's handlers would swallow them.
-        signal.signal(number, signal.SIG_DFL)
-    _signals.set_loop_signals = partial(_set_loop_signals, end=end, seconds=seconds)
-
-
-def _set_loop_signals(
-    loop: asyncio.AbstractEventLoop, end: Callable[[], None], seconds: float
-) -> WorkerSignal:
-    stop = WorkerSignal()
-    is_taken = False
-
-    def take() -> None:
-        nonlocal is_taken
-        if not is_taken:
-            is_taken = True
-            loop.call_later(seconds, end)
-            stop.set()
-
-    for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, take)
-    return stop
+    needed = connections + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return min(connections, soft - _OTHER_FILES)

@@ -1,0 +1,85 @@
+"""Callers who add animals and order them without pause, and remember what was acknowledged."""
+
+import threading
+from collections import Counter
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from support.patience import within
+from support.process import ServerProcess
+
+_THREADS = 4
+_LONGEST_WAIT = 2
+
+
+class Buyers:
+    """Threads that go on until the block ends, whatever they are answered.
+
+    An answer takes two seconds at most: what takes longer counts as the status 0.
+    """
+
+    def __init__(self, server: ServerProcess, token: str) -> None:
+        self.pets: list[int] = []
+        self.orders: list[int] = []
+        self.statuses: Counter[int] = Counter()
+        self.reads: Counter[int] = Counter()
+        self.without_retry_after = 0
+        self._url = server.url
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._buy) for _ in range(_THREADS)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def order_more(self, count: int) -> None:
+        """Wait until so many more orders were acknowledged."""
+        enough = len(self.orders) + count
+        assert within(20, lambda: len(self.orders) >= enough), self.statuses
+
+    def _buy(self) -> None:
+        with httpx.Client(
+            base_url=f"{self._url}/v1", headers=self._headers, timeout=_LONGEST_WAIT
+        ) as client:
+            while not self._stop.is_set():
+                new = {"name": "Rex", "categoryId": 1, "status": "available"}
+                pet = self._made(client, "/pets", new)
+                if pet is None:
+                    continue
+                self.pets.append(pet)
+                order = self._made(client, "/store/orders", {"petId": pet})
+                if order is not None:
+                    self.orders.append(order)
+                self._read(client, pet)
+
+    def _made(self, client: httpx.Client, path: str, new: dict[str, object]) -> int | None:
+        try:
+            answer = client.post(path, json=new)
+        except httpx.TimeoutException:
+            self.statuses[0] += 1
+            return None
+        self.statuses[answer.status_code] += 1
+        if answer.status_code == 503:
+            self.without_retry_after += "Retry-After" not in answer.headers
+        made: int | None = answer.json()["id"] if answer.status_code == 201 else None
+        return made
+
+    def _read(self, client: httpx.Client, pet: int) -> None:
+        try:
+            self.reads[client.get("/pets", params={"id": pet}).status_code] += 1
+        except httpx.TimeoutException:
+            self.reads[0] += 1
