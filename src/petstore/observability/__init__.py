@@ -1,0 +1,1 @@
+"""Seeing what the service does: metrics for Prometheus, traces for OpenTelemetry."""

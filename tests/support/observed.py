@@ -1,0 +1,150 @@
+"""The service in this process, with its metrics told on a port and its requests traced."""
+
+import io
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import anyio.to_thread
+import httpx
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from prometheus_client.parser import text_string_to_metric_families
+
+from petstore.app import create_app, create_limiter, database_of, tracing_of
+from petstore.logs import RequestLog
+from petstore.observability.metrics import Metrics
+from petstore.observability.place import open_place
+from petstore.settings import Settings
+from petstore.storage.contract import Store
+from support.keys import issue
+from support.manual_clock import ManualClock
+
+Samples = dict[str, float]
+"""Values by name and labels, as Prometheus writes them: ``petstore_bans_total``."""
+
+
+def read_metrics(port: int) -> Samples:
+    """Return every sample that ``/metrics`` at ``port`` tells."""
+    answer = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False)
+    assert answer.status_code == 200, answer.text
+    return {
+        f"{sample.name}{_written(sample.labels)}": sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def _written(labels: dict[str, str]) -> str:
+    listed = ",".join(f'{name}="{value}"' for name, value in sorted(labels.items()))
+    return f"{{{listed}}}" if listed else ""
+
+
+@dataclass
+class ObservedService:
+    """A running service that tells its metrics at ``metrics_port``."""
+
+    client: httpx.AsyncClient
+    store: Store
+    clock: ManualClock
+    metrics_port: int
+    log: io.BytesIO
+
+    async def issue(self, plan: str = "enterprise", **wanted: Any) -> dict[str, str]:
+        """Issue a key and return the header field that has it."""
+        issued = await issue(self.store, self.clock, plan=plan, **wanted)
+        return {"Authorization": f"Bearer {issued.token}"}
+
+    async def metrics(self) -> Samples:
+        """Return every sample that it tells."""
+        return await anyio.to_thread.run_sync(read_metrics, self.metrics_port)
+
+
+@asynccontextmanager
+async def observed_service(
+    database: Path, clock: ManualClock, trace_endpoint: str = "", **options: Any
+) -> AsyncIterator[ObservedService]:
+    """Run the service on the SQLite file ``database`` until the block ends."""
+    url = f"sqlite:///{database}"
+    settings = Settings(database=url, trace_endpoint=trace_endpoint, **options)
+    log, tracing = io.BytesIO(), tracing_of(settings)
+    with socket.create_server(("127.0.0.1", 0)) as listener, open_place(listener) as place:
+        metrics = Metrics(place, "1.0.0")
+        store = database_of(settings, metrics)
+        store.migrate()
+        traced = tracing.of_store(store, "sqlite")
+        limiter = create_limiter(settings, traced, clock, metrics)
+        record = RequestLog(log, clock, for_person=False)
+        app = tracing.of_application(
+            create_app(settings, traced, limiter, record, clock, metrics=metrics)
+        )
+        port = listener.getsockname()[1]
+        async with app.lifespan():
+            transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+            url = "http://petstore.test"
+            async with httpx.AsyncClient(transport=transport, base_url=url) as client:
+                yield ObservedService(client, store, clock, port, log)
+
+
+class Collector(ThreadingHTTPServer):
+    """A collector of traces: takes OTLP over HTTP and keeps the spans."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(("127.0.0.1", port), _CollectorHandler)
+        self.requests: list[ExportTraceServiceRequest] = []
+
+    @property
+    def endpoint(self) -> str:
+        """Where it takes traces."""
+        return f"http://127.0.0.1:{self.server_port}/v1/traces"
+
+    @property
+    def spans(self) -> list[Span]:
+        """Every span that came so far."""
+        return [
+            span
+            for request in self.requests
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+
+
+class _CollectorHandler(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests.append(ExportTraceServiceRequest.FromString(body))
+        self.send_response(200)
+        self.send_header("Content-Type", "application/x-protobuf")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+@contextmanager
+def collecting(port: int = 0) -> Iterator[Collector]:
+    """Run a collector, on a free port or on ``port``, until the block ends."""
+    with Collector(port) as collector:
+        thread = Thread(target=collector.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield collector
+        finally:
+            collector.shutdown()
+            thread.join()
+
+
+def attributes(span: Span) -> dict[str, Any]:
+    """Return the attributes of a span as plain values."""
+    return {
+        pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in span.attributes
+    }

@@ -1,0 +1,267 @@
+"""Traces of requests, as a collector receives them."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from petstore.app import create_limiter, serve_settings
+from petstore.observability.tracing import Tracing
+from petstore.settings import SettingError, Settings
+from support.keys import issue_stored
+from support.manual_clock import ManualClock
+from support.observed import Collector, attributes, collecting, observed_service
+from support.patience import eventually
+from support.postgres import PostgresServer
+from support.process import ServerProcess, free_port
+from support.redis_server import redis_server
+from support.stores import open_store
+
+pytestmark = pytest.mark.anyio
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+PARENT = "b7ad6b7169203331"
+
+
+@pytest.fixture(autouse=True)
+def _level_of_the_library() -> Iterator[None]:
+    """Leave the logging of other tests as it was."""
+    level = logging.getLogger("opentelemetry").level
+    yield
+    logging.getLogger("opentelemetry").setLevel(level)
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """A collector of traces."""
+    with collecting() as collector:
+        yield collector
+
+
+def server_span(collector: Collector) -> Span:
+    """Return the one span of a request."""
+    (span,) = [span for span in collector.spans if span.kind == Span.SPAN_KIND_SERVER]
+    return span
+
+
+async def test_a_request_is_a_span_by_the_conventions_of_http(
+    database: Path, clock: ManualClock, collector: Collector
+) -> None:
+    async with observed_service(database, clock, collector.endpoint) as service:
+        headers = await service.issue() | {"X-Request-Id": "wanted"}
+        await service.client.get("/v1/pets/77?api_key=hidden", headers=headers)
+    span = server_span(collector)
+    assert span.name == "GET /v1/pets/{petId}"
+    assert attributes(span) == {
+        "http.request.method": "GET",
+        "http.route": "/v1/pets/{petId}",
+        "http.response.status_code": 404,
+        "url.scheme": "http",
+        "petstore.request_id": "wanted",
+    }
+    assert span.status.code == Status.STATUS_CODE_UNSET
+    assert span.parent_span_id == b""
+    ((resource,),) = (
+        [each.resource for each in request.resource_spans] for request in collector.requests
+    )
+    named = {pair.key: pair.value.string_value for pair in resource.attributes}
+    assert (named["service.name"], named["service.version"]) == ("petstore", "1.0.0")
+
+
+async def test_no_token_and_no_query_is_in_a_trace(
+    database: Path, clock: ManualClock, collector: Collector
+) -> None:
+    async with observed_service(database, clock, collector.endpoint) as service:
+        headers = await service.issue()
+        pet = {"name": "Bella", "categoryId": 1}
+        await service.client.post("/v1/pets?a=hidden", headers=headers, json=pet)
+        await service.client.get(f"/v1/{headers['Authorization'][7:]}?a=hidden", headers=headers)
+    sent = b"".join(request.SerializeToString() for request in collector.requests)
+    assert b"createPet" not in sent  # it is the route that is told
+    assert b"/v1/pets" in sent
+    for secret in (headers["Authorization"][7:].encode(), b"hidden", b"Bella"):
+        assert secret not in sent
+
+
+async def test_the_trace_of_the_caller_goes_on(
+    database: Path, clock: ManualClock, collector: Collector
+) -> None:
+    async with observed_service(database, clock, collector.endpoint) as service:
+        headers = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "shop=1"}
+        await service.client.get("/healthz", headers=headers)
+    span = server_span(collector)
+    assert span.name == "GET /healthz"
+    assert (span.trace_id.hex(), span.parent_span_id.hex()) == (TRACE, PARENT)
+    assert span.trace_state == "shop=1"
+
+
+@pytest.mark.parametrize(
+    "parents",
+    [["nonsense"], [f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-01"], ["\xff"]],
+)
+async def test_a_traceparent_that_is_none_begins_a_trace(
+    database: Path, clock: ManualClock, collector: Collector, parents: list[str]
+) -> None:
+    async with observed_service(database, clock, collector.endpoint) as service:
+        headers = [(b"traceparent", parent.encode("latin-1")) for parent in parents]
+        await service.client.get("/healthz", headers=headers)
+    assert server_span(collector).trace_id.hex() != TRACE
+
+
+async def test_a_caller_who_does_not_want_a_trace_makes_none(
+    database: Path, clock: ManualClock, collector: Collector
+) -> None:
+    async with observed_service(database, clock, collector.endpoint) as service:
+        headers = await service.issue() | {"traceparent": f"00-{TRACE}-{PARENT}-00"}
+        answer = await service.client.get("/v1/pets", headers=headers)
+        assert answer.status_code == 200
+    assert collector.spans == []
+
+
+async def test_reads_and_writes_are_parts_of_their_request(
+    database: Path, clock: ManualClock, collector: Collector
+) -> None:
+    async with observed_service(database, clock, collector.endpoint) as service:
+        headers = await service.issue()
+        pet = {"name": "Bella", "categoryId": 1}
+        added = await service.client.post("/v1/pets", headers=headers, json=pet)
+        assert added.status_code == 201
+    span = server_span(collector)
+    parts = [part for part in collector.spans if part.parent_span_id == span.span_id]
+    assert {part.name for part in parts} == {"store read", "store write"}
+    assert all(attributes(part) == {"db.system.name": "sqlite"} for part in parts)
+    # What the service does in the background belongs to nobody's trace.
+    assert len(collector.spans) == len(parts) + 1
+
+
+async def test_a_failing_database_is_an_error_of_both_spans(
+    database: Path, clock: ManualClock, collector: Collector
+) -> None:
+    async with observed_service(database, clock, collector.endpoint) as service:
+        headers = await service.issue()
+        await service.client.get("/v1/usage", headers=headers)
+        database.rename(database.with_suffix(".away"))
+        pet = {"name": "Bella", "categoryId": 1}
+        failed = await service.client.post("/v1/pets", headers=headers, json=pet)
+        assert failed.status_code == 503
+        database.with_suffix(".away").rename(database)
+    (span,) = [span for span in collector.spans if span.name == "POST /v1/pets"]
+    (part,) = [part for part in collector.spans if part.name == "store write"]
+    assert attributes(span)["error.type"] == "503"
+    assert attributes(part) == {
+        "db.system.name": "sqlite",
+        "error.type": "service_unavailable",
+    }
+    assert span.status.code == part.status.code == Status.STATUS_CODE_ERROR
+
+
+async def test_a_method_of_the_callers_making_is_not_told(
+    database: Path, clock: ManualClock, collector: Collector
+) -> None:
+    async with observed_service(database, clock, collector.endpoint) as service:
+        await service.client.request("FETCH", "/v1/nothing")
+    span = server_span(collector)
+    assert span.name == "HTTP"
+    assert attributes(span)["http.request.method"] == "_OTHER"
+    assert "http.route" not in attributes(span)
+
+
+async def test_trips_of_the_limiter_to_redis_are_parts_of_their_request(
+    database: Path, clock: ManualClock, collector: Collector
+) -> None:
+    tracing = Tracing(collector.endpoint, "1.0.0")
+    scope = {"type": "http", "method": "GET", "headers": []}
+    with redis_server() as redis:
+        async with open_store(database) as store:
+            limiter = create_limiter(Settings(redis=redis.url), store, clock)
+            traced = tracing.of_limiter(limiter)
+            key = await issue_stored(store, clock)
+            with tracing.of_request(scope, None):
+                assert (await traced.take(key)).verdict == "admitted"
+                assert (await traced.take_address("192.0.2.1")).verdict == "admitted"
+            await limiter.close()
+    await tracing.close()
+    parts = [span for span in collector.spans if span.kind == Span.SPAN_KIND_CLIENT]
+    assert [(part.name, attributes(part)) for part in parts] == [
+        ("limiter take", {"db.system.name": "redis"})
+    ] * 2
+
+
+async def test_without_a_collector_requests_go_on_and_the_log_says_so_once(
+    database: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    port = free_port()
+    gone = f"http://127.0.0.1:{port}/v1/traces"
+    async with observed_service(database, clock, gone) as service:
+
+        async def is_said(what: str) -> bool:
+            assert (await service.client.get("/healthz")).status_code == 200
+            return f"the collector of traces is {what}" in caplog.text
+
+        await eventually(lambda: is_said("out of reach"))
+        with collecting(port) as collector:
+            await eventually(lambda: is_said("back"))
+            assert collector.spans != []
+    assert caplog.text.count("collector") == 2
+
+
+def test_traces_come_from_a_running_service_until_its_stop(
+    tmp_path: Path, collector: Collector
+) -> None:
+    postgres = PostgresServer()
+    try:
+        url = postgres.new_database()
+        with redis_server() as redis:
+            server = ServerProcess(
+                *(tmp_path, "--database", url, "--read-database", url, "--redis", redis.url),
+                *("--trace-endpoint", collector.endpoint),
+            )
+            try:
+                server.wait_until_ready()
+                server.database = url
+                headers = {"Authorization": f"Bearer {server.issue()}"}
+                answer = httpx.get(f"{server.url}/v1/categories", headers=headers)
+                assert answer.status_code == 200
+            finally:
+                assert server.stop() == 0
+    finally:
+        postgres.remove()
+    (span,) = [span for span in collector.spans if span.name == "GET /v1/categories"]
+    parts = [part for part in collector.spans if part.parent_span_id == span.span_id]
+    assert {(part.name, attributes(part)["db.system.name"]) for part in parts} == {
+        ("store read", "postgresql"),
+        ("limiter take", "redis"),
+    }
+
+
+def test_the_setting_has_a_service_traced(
+    database: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))
+    monkeypatch.setattr(root, "level", root.level)
+    url = f"sqlite:///{database}"
+    traced = serve_settings(Settings(database=url, trace_endpoint=collector.endpoint))
+    assert type(traced) is not type(serve_settings(Settings(database=url)))
+
+
+@pytest.mark.parametrize("endpoint", ["collector:4318", "ftp://x", "http://"])
+def test_an_endpoint_of_another_kind_is_refused(endpoint: str) -> None:
+    with pytest.raises(SettingError, match="trace-endpoint: expected an address such as http"):
+        Settings(trace_endpoint=endpoint).check()
+
+
+@pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.exporter.otlp.proto.http"])
+def test_traces_without_their_extra_are_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    for name in list(sys.modules):
+        if name.startswith("opentelemetry"):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(SettingError, match=r"the extra \[tracing\] is not installed"):
+        Settings(trace_endpoint="http://127.0.0.1:4318/v1/traces").check()
