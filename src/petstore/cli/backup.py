@@ -1,0 +1,71 @@
+"""``petstore backup`` and ``petstore restore``: a store in a file, to keep and to come back to."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from petstore.cli.failures import plain_failures
+from petstore.cli.in_store import require_store
+from petstore.cli.progress import progress
+from petstore.cli.settings_options import database_option
+from petstore.settings import check_database, is_postgres, sqlite_path
+
+
+def _force_option(command: Any) -> Any:
+    return click.option("--force", is_flag=True, help="Replace what is there.")(command)
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_force_option
+@database_option
+def backup(*, file: Path, force: bool, database: str) -> None:
+    """Write the whole store to FILE, while a service uses it.
+
+    FILE holds the store as it was at one moment after this began. It is checked, and on disk,
+    before it gets its name. Give it to petstore restore, or start a service with it.
+    """
+    from petstore.storage.backups import back_up
+
+    path = _sqlite_file(database)
+    require_store(database)
+    _refuse_present(file, force=force)
+    with plain_failures(), progress("Backing up") as on_progress:
+        back_up(path, file, on_progress)
+    click.echo(f"{path} is backed up in {file}.")
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_force_option
+@database_option
+def restore(*, file: Path, force: bool, database: str) -> None:
+    """Put the store that petstore backup wrote to FILE in the place of the database.
+
+    FILE is checked first, and the schema brought up to date. Stop the service before: a database in
+    use is left alone.
+    """
+    from petstore.storage.backups import restore as restore_backup
+
+    path = _sqlite_file(database)
+    _refuse_present(path, force=force)
+    with plain_failures(), progress("Restoring") as on_progress:
+        restore_backup(file, path, on_progress)
+    click.echo(f"{path} is restored from {file}.")
+
+
+def _sqlite_file(database: str) -> Path:
+    """Return the file of a database that is one."""
+    with plain_failures():
+        check_database(database)
+    if is_postgres(database):
+        msg = "PostgreSQL has programs of its own for this: pg_dump, pg_restore and pg_basebackup"
+        raise click.UsageError(msg)
+    return sqlite_path(database)
+
+
+def _refuse_present(path: Path, *, force: bool) -> None:
+    if path.exists() and not force:
+        msg = f"{path} is there already; --force replaces it"
+        raise click.ClickException(msg)

@@ -1,0 +1,93 @@
+"""``petstore copy``: move a store to another database."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from petstore.cli.failures import plain_failures
+from petstore.cli.in_store import migrate, require_store
+from petstore.cli.progress import progress
+from petstore.cli.tables import print_table
+from petstore.settings import SettingError, check_database, is_postgres, sqlite_path
+
+if TYPE_CHECKING:
+    from petstore.storage.copies.contract import Side
+
+
+class Address(click.ParamType[str]):
+    """The address of a database."""
+
+    name = "url"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return ``value`` if it is one."""
+        try:
+            check_database(value)
+        except SettingError as error:
+            self.fail(str(error).removeprefix("database: "), param, ctx)
+        return str(value)
+
+
+@click.command()
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    type=Address(),
+    envvar="PETSTORE_FROM",
+    show_envvar=True,
+    help="The store to copy: sqlite:///petstore.db or postgresql://user@host/name.",
+)
+@click.option(
+    "--to",
+    "target",
+    required=True,
+    type=Address(),
+    envvar="PETSTORE_TO",
+    show_envvar=True,
+    help="An empty database, which then holds the same: an address like the other.",
+)
+def copy(*, source: str, target: str) -> None:
+    """Copy a whole store to an empty database of either kind.
+
+    Ids, keys, usage and orders stay as they are. All of it arrives or nothing: each table is read
+    again from the target and compared before anybody sees it. A store in use is copied as it is at
+    one moment; what changes after that is not in it, so stop its service first to move for good.
+    """
+    import asyncio
+
+    from petstore.operations.store_copies import Contents, copy_store
+
+    async def run() -> dict[str, Contents]:
+        async with (
+            _open(source, to_fill=False) as sending,
+            _open(target, to_fill=True) as receiving,
+        ):
+            return await copy_store(sending, receiving, on_progress)
+
+    require_store(source)
+    migrate(source)
+    migrate(target)
+    with plain_failures(), progress("Copying") as on_progress:
+        copied = asyncio.run(run())
+    print_table(
+        [
+            {"table": name, "rows": f"{contents.rows:,}", "digest": str(contents)}
+            for name, contents in copied.items()
+        ],
+        (),
+        "",
+    )
+    rows = sum(contents.rows for contents in copied.values())
+    click.echo(f"{rows:,} rows copied; every table has the same count and digest on both sides.")
+
+
+def _open(database: str, *, to_fill: bool) -> "AbstractAsyncContextManager[Side]":
+    if is_postgres(database):
+        from petstore.storage.copies.postgres import open_postgres
+
+        return open_postgres(database, to_fill=to_fill)
+    from petstore.storage.copies.sqlite import open_sqlite
+
+    return open_sqlite(sqlite_path(database), to_fill=to_fill)

@@ -1,0 +1,291 @@
+"""``petstore backup`` and ``petstore restore``: a store in a file, and back again."""
+
+import signal
+import sqlite3
+from pathlib import Path
+
+import apsw
+import pytest
+
+from petstore.storage.migrations import scripts
+from support.command import Command
+from support.full_disk import full_disk
+from support.full_stores import assert_of_one_moment, contents, make_full_store, query
+from support.patience import within
+from support.process import petstore
+from support.servers import StartServer
+from support.steady_buyers import Buyers
+from support.terminal import Terminal
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The path of a backup that is not there yet."""
+    return tmp_path / "kept" / "backup.db"
+
+
+@pytest.fixture
+def stocked(command: Command, file: Path) -> Command:
+    """The command, on a store with something in every table."""
+    make_full_store(command.database)
+    file.parent.mkdir()
+    return command
+
+
+def of(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+@pytest.mark.parametrize("name", ["backup", "restore"])
+def test_postgresql_is_left_to_its_own_programs(stocked: Command, file: Path, name: str) -> None:
+    file.touch()
+    address = "postgresql://me:geheim@127.0.0.1/shop"
+    words = stocked.fail(name, str(file), "--database", address, status=2)
+    assert words == (
+        "PostgreSQL has programs of its own for this: pg_dump, pg_restore and pg_basebackup"
+    )
+
+
+def test_a_mistyped_store_is_refused(command: Command, tmp_path: Path) -> None:
+    words = command.fail("backup", str(tmp_path / "backup.db"), status=1)
+    assert words.startswith(f"there is no store at {command.database}")
+    words = command.fail("backup", str(tmp_path / "b.db"), "--database", "shop.db", status=2)
+    assert words.startswith("--database: expected sqlite:///")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_that_is_there_is_replaced_only_with_force(stocked: Command, file: Path) -> None:
+    file.write_text("of yesterday")
+    words = stocked.fail("backup", str(file), status=1)
+    assert words == f"{file} is there already; --force replaces it"
+    assert file.read_text() == "of yesterday"
+    stocked.succeed("backup", str(file), "--force")
+    assert contents(of(file)) == contents(of(stocked.database))
+
+
+@pytest.mark.parametrize("name", ["backup", "restore"])
+def test_the_database_itself_is_refused(stocked: Command, tmp_path: Path, name: str) -> None:
+    link = tmp_path / "link.db"
+    link.symlink_to(stocked.database)
+    before = contents(of(stocked.database))
+    words = stocked.fail(name, str(link), "--force", status=1)
+    assert words.endswith(" is the database itself; expected another file")
+    assert contents(of(stocked.database)) == before
+
+
+def test_a_full_disk_leaves_the_file_before(stocked: Command, file: Path) -> None:
+    file.write_text("of yesterday")
+    with full_disk():
+        words = stocked.fail("backup", str(file), "--force", status=1)
+    copying = f"{stocked.database} cannot be copied to {file}.part"
+    assert words == f"{copying}: a disk is full or failing"
+    assert file.read_text() == "of yesterday"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_folder_that_is_not_there_is_named(stocked: Command, tmp_path: Path) -> None:
+    words = stocked.fail("backup", str(tmp_path / "none" / "backup.db"), status=1)
+    assert words == f"{tmp_path / 'none' / 'backup.db.part'}: No such file or directory"
+
+
+def test_what_is_backed_up_comes_back(stocked: Command, file: Path, tmp_path: Path) -> None:
+    said = stocked.succeed("backup", str(file))
+    assert said == f"{stocked.database} is backed up in {file}.\n"
+    before = contents(of(stocked.database))
+    elsewhere = tmp_path / "elsewhere.db"
+    said = stocked.succeed("restore", str(file), "--database", of(elsewhere))
+    assert said == f"{elsewhere} is restored from {file}.\n"
+    assert contents(of(elsewhere)) == before
+
+
+def test_a_backup_is_one_file_as_private_as_the_database(stocked: Command, file: Path) -> None:
+    stocked.database.chmod(0o640)
+    stocked.succeed("backup", str(file))
+    assert [path.name for path in file.parent.iterdir()] == ["backup.db"]
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert query(of(file), "PRAGMA journal_mode") == [("delete",)]
+
+
+def test_a_backup_has_what_is_only_in_the_log_yet(stocked: Command, file: Path) -> None:
+    other = apsw.Connection(str(stocked.database))
+    other.execute("INSERT INTO usage VALUES (1, 7, 7)")
+    stocked.succeed("backup", str(file))
+    other.close()
+    assert (1, 7, 7) in contents(of(file))["usage"]
+
+
+def test_a_damaged_database_is_not_backed_up(stocked: Command, file: Path) -> None:
+    page = query(
+        of(stocked.database), "SELECT rootpage FROM sqlite_schema WHERE name = 'pets_by_status'"
+    )[0][0]
+    with stocked.database.open("r+b") as damaged:
+        damaged.seek((page - 1) * 4096 + 4000)
+        damaged.write(b"\7" * 90)
+    words = stocked.fail("backup", str(file), status=1)
+    assert words.startswith(f"{stocked.database}: it is damaged: ")
+    assert list(file.parent.iterdir()) == []
+
+
+def test_the_database_of_another_program_is_not_backed_up(command: Command, file: Path) -> None:
+    with sqlite3.connect(command.database) as other:
+        other.execute("CREATE TABLE notes (text)")
+    other.close()
+    file.parent.mkdir()
+    words = command.fail("backup", str(file), status=1)
+    assert words == f"{command.database}: there is no store of petstore in it"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "there is no store of petstore in it"),
+        (b"name,categoryId\nRex,1\n" * 100, "file is not a database"),
+    ],
+)
+def test_a_file_that_is_no_backup_is_refused(
+    stocked: Command, file: Path, content: bytes, words: str
+) -> None:
+    file.write_bytes(content)
+    before = contents(of(stocked.database))
+    said = stocked.fail("restore", str(file), "--force", status=1)
+    assert said.startswith(f"{file}: ")
+    assert words in said
+    assert contents(of(stocked.database)) == before
+
+
+def test_a_backup_of_a_newer_version_is_refused(stocked: Command, file: Path) -> None:
+    stocked.succeed("backup", str(file))
+    query(of(file), "PRAGMA user_version = 1000")
+    words = stocked.fail("restore", str(file), "--force", status=1)
+    assert words.startswith(f"{file}: the database has schema version 1000, made by a newer")
+
+
+def test_a_backup_of_an_older_version_is_brought_up_to_date(command: Command, file: Path) -> None:
+    file.parent.mkdir()
+    older = apsw.Connection(str(file))
+    older.execute(scripts("sqlite")[0])
+    older.pragma("application_id", 0x50455453)
+    older.pragma("user_version", 1)
+    older.execute("INSERT INTO pets (name, category_id, status) VALUES ('Rex', 1, 'sold')")
+    older.close()
+    command.succeed("restore", str(file))
+    command.make_store()
+    assert contents(of(command.database))["inventory"] == [("sold", 1)]
+    assert query(of(file), "PRAGMA user_version") == [(1,)]
+
+
+def test_a_store_that_is_there_is_replaced_only_with_force(stocked: Command, file: Path) -> None:
+    stocked.succeed("backup", str(file))
+    kept = contents(of(stocked.database))
+    query(of(stocked.database), "DELETE FROM orders")
+    words = stocked.fail("restore", str(file), status=1)
+    assert words == f"{stocked.database} is there already; --force replaces it"
+    stocked.succeed("restore", str(file), "--force")
+    assert contents(of(stocked.database)) == kept
+
+
+def test_the_log_of_the_store_before_does_not_come_into_the_new_one(
+    stocked: Command, file: Path, tmp_path: Path
+) -> None:
+    """As after a power cut: there are changes in the log that are not in the database yet."""
+    stocked.succeed("backup", str(file))
+    kept = contents(of(stocked.database))
+    living = apsw.Connection(str(stocked.database))
+    living.execute("DELETE FROM orders")
+    crashed = tmp_path / "crashed.db"
+    for ending in ("", "-wal"):
+        copied = stocked.database.with_name(stocked.database.name + ending).read_bytes()
+        crashed.with_name(crashed.name + ending).write_bytes(copied)
+    living.close()
+    stocked.succeed("restore", str(file), "--force", "--database", of(crashed))
+    assert contents(of(crashed)) == kept
+
+
+def test_a_database_beyond_repair_can_be_replaced(stocked: Command, file: Path) -> None:
+    stocked.succeed("backup", str(file))
+    kept = contents(of(stocked.database))
+    stocked.database.write_bytes(b"nothing of use" * 1000)
+    stocked.succeed("restore", str(file), "--force")
+    assert contents(of(stocked.database)) == kept
+
+
+def test_a_link_stays_a_link(stocked: Command, file: Path, tmp_path: Path) -> None:
+    stocked.succeed("backup", str(file))
+    link = tmp_path / "link.db"
+    link.symlink_to(stocked.database)
+    stocked.succeed("restore", str(file), "--force", "--database", of(link))
+    assert link.is_symlink()
+
+
+def test_a_backup_and_its_restoring_are_shown_on_a_terminal(stocked: Command, file: Path) -> None:
+    for arguments, words in ((("backup",), "Backing up"), (("restore", "--force"), "Restoring")):
+        command = (*arguments, str(file), "--database", of(stocked.database))
+        with Terminal(*command, cwd=file.parent) as terminal:
+            assert terminal.wait() == 0
+        assert words in terminal.text
+        assert "100%" in terminal.text
+
+
+def test_a_service_in_use_is_not_replaced(start: StartServer, tmp_path: Path) -> None:
+    server = start()
+    file = tmp_path / "backup.db"
+    assert (
+        petstore("backup", str(file), "--database", server.database, cwd=tmp_path).returncode == 0
+    )
+    arguments = ("restore", str(file), "--force", "--database", server.database)
+    refused = petstore(*arguments, cwd=tmp_path)
+    path = tmp_path / "petstore.db"
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == f"Error: {path} is in use: stop what uses it first\n"
+    server.stop()
+    assert petstore(*arguments, cwd=tmp_path).returncode == 0
+
+
+def test_a_backup_under_load_has_all_that_was_acknowledged_before(
+    start: StartServer, tmp_path: Path
+) -> None:
+    server = start()
+    token = server.issue()
+    file, elsewhere = tmp_path / "backup.db", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with Buyers(server, token) as buyers:
+        assert within(20, lambda: len(buyers.orders) > 100)
+        pets_before, orders_before = list(buyers.pets), list(buyers.orders)
+        made = petstore("backup", str(file), "--database", server.database, cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        assert len(buyers.orders) > len(orders_before)
+    assert 503 not in buyers.statuses
+    restored = of(elsewhere / "petstore.db")
+    made = petstore("restore", str(file), "--database", restored, cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert query(restored, "PRAGMA integrity_check") == [("ok",)]
+    assert_of_one_moment(contents(restored), pets_before, orders_before)
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [("backup", signal.SIGKILL), ("backup", signal.SIGINT), ("restore", signal.SIGKILL)],
+)
+def test_what_is_interrupted_leaves_the_file_before_or_a_whole_one(
+    stocked: Command, file: Path, name: str, end: signal.Signals
+) -> None:
+    stocked.succeed("backup", str(file))
+    source, target = (stocked.database, file) if name == "backup" else (file, stocked.database)
+    query(
+        of(source),
+        "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+        " INSERT INTO pets (name, category_id) SELECT 'animal ' || i, i FROM n",
+    )
+    kept = target.read_bytes()
+    beside = {path.name for path in target.parent.iterdir()}
+    arguments = (name, "--force", str(file), "--database", of(stocked.database))
+    with Terminal(*arguments, cwd=file.parent) as terminal:
+        part = target.with_name(f"{target.name}.part")
+        assert within(20, lambda: part.exists() and part.stat().st_size)
+        terminal.process.send_signal(end)
+        terminal.wait()
+    assert target.read_bytes() == kept or len(contents(of(target))["pets"]) == 100_007
+    assert part.exists() <= (end == signal.SIGKILL)
+    assert petstore(*arguments, cwd=file.parent).returncode == 0
+    assert len(contents(of(target))["pets"]) == 100_007
+    assert {path.name for path in target.parent.iterdir()} == beside

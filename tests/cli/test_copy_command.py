@@ -1,0 +1,436 @@
+"""``petstore copy``: a whole store in another database, or nothing of it."""
+
+import asyncio
+import re
+import signal
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from petstore.app import store_at
+from petstore.cli.main import main
+from petstore.domain.pets import NewPet
+from petstore.errors import InternalError, Unavailable
+from petstore.operations.api_keys import unconditional
+from petstore.operations.key_ring import KeyRing
+from petstore.operations.orders import cancel_order
+from petstore.operations.pets import create_pet, get_inventory
+from petstore.operations.store_copies import copy_store
+from petstore.settings import is_postgres
+from petstore.storage.contract import Row, Store
+from petstore.storage.copies.contract import TABLES, Table
+from petstore.storage.copies.postgres import open_postgres
+from petstore.storage.copies.sqlite import SqliteSide, open_sqlite
+from petstore.storage.sqlite import SqliteStore
+from support.full_disk import full_disk
+from support.full_stores import (
+    ANIMALS,
+    NOW,
+    assert_of_one_moment,
+    contents,
+    make_full_store,
+    query,
+)
+from support.patience import within
+from support.postgres import PostgresServer
+from support.process import petstore
+from support.servers import StartServer
+from support.steady_buyers import Buyers
+from support.terminal import Terminal
+
+LAST_ANIMAL = len(ANIMALS) + 2  # one was deleted, one imported
+EVERY_DIRECTION = pytest.mark.parametrize(
+    ("source_kind", "target_kind"),
+    [(a, b) for a in ("sqlite", "postgresql") for b in ("sqlite", "postgresql", "pooled")],
+)
+
+
+def copy(source: str, target: str) -> Result:
+    return CliRunner().invoke(main, ("copy", "--from", source, "--to", target))
+
+
+def refused(source: str, target: str, status: int = 1) -> str:
+    """Copy in vain, and return the one line that says why."""
+    result = copy(source, target)
+    assert result.exit_code == status, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    return result.stderr.rpartition("Error: ")[2].rstrip("\n")
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> str:
+    """The address of a SQLite store with something in every table."""
+    path = tmp_path / "full.db"
+    make_full_store(path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest, database: Path) -> Callable[[str], str]:
+    """Give the address of an empty database of a kind."""
+
+    def of(kind: str) -> str:
+        if kind == "sqlite":
+            return f"sqlite:///{database}"
+        url: str = request.getfixturevalue("postgres_url")
+        return url if kind == "postgresql" else f"{url}?pgbouncer=true"
+
+    return of
+
+
+@pytest.mark.parametrize("option", ["--from", "--to"])
+def test_what_names_no_database_is_refused(full: str, option: str) -> None:
+    addresses = {"--from": full, "--to": full, option: "mysql://root:secret@host/x"}
+    words = refused(addresses["--from"], addresses["--to"], status=2)
+    assert words.startswith(f"Invalid value for '{option}'")
+    assert "expected sqlite:///relative.db" in words
+    assert "secret" not in words
+
+
+def test_a_source_that_is_not_there_is_refused(tmp_path: Path, database: Path) -> None:
+    words = refused(f"sqlite:///{tmp_path / 'none.db'}", f"sqlite:///{database}")
+    assert words.startswith(f"there is no store at {tmp_path / 'none.db'}")
+    assert not database.exists()
+
+
+def test_a_source_that_is_no_store_is_refused_and_left_alone(
+    postgres: PostgresServer, database: Path
+) -> None:
+    source = postgres.new_database()
+    words = refused(source, f"sqlite:///{database}")
+    assert words.startswith("there is no store in that database; petstore serve or ")
+    assert query(source, "SELECT * FROM pg_tables WHERE schemaname = 'public'") == []
+    assert not database.exists()
+
+
+def test_a_target_of_another_program_is_refused(full: str, database: Path) -> None:
+    with sqlite3.connect(database) as other:
+        other.execute("CREATE TABLE notes (text)")
+    other.close()
+    assert "made by another program" in refused(full, f"sqlite:///{database}")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_target_with_anything_in_it_is_refused(
+    full: str, address: Callable[[str], str], kind: str
+) -> None:
+    target = address(kind)
+    store_at(target, 10_000).migrate()
+
+    async def add(store: Store) -> None:
+        await store.write(create_pet(NewPet("Mine", 1), strict_categories=False))
+
+    in_store(target, add)
+    before = contents(target)
+    assert refused(full, target) == "the target is not empty: there are rows in pets"
+    assert contents(target) == before
+
+
+def test_a_database_that_is_not_on_the_server_is_refused(
+    full: str, postgres: PostgresServer
+) -> None:
+    assert 'database "nowhere" does not exist' in refused(full, postgres.url("nowhere"))
+
+
+def test_a_password_is_never_shown(full: str, postgres: PostgresServer) -> None:
+    target = postgres.url("nowhere").replace("petstore@", "petstore:geheim@")
+    for result in (copy(full, target), copy(target, full), copy(full, target.replace("@", "/x@"))):
+        assert result.exit_code == 1
+        assert "geheim" not in result.output
+
+
+@EVERY_DIRECTION
+def test_everything_arrives(
+    full: str,
+    postgres: PostgresServer,
+    address: Callable[[str], str],
+    source_kind: str,
+    target_kind: str,
+) -> None:
+    source = full
+    if source_kind == "postgresql":
+        source = postgres.new_database()
+        assert copy(full, source).exit_code == 0
+    target = address(target_kind)
+    result = copy(source, target)
+    assert result.exit_code == 0, result.output
+    reached = target.partition("?")[0]
+    there = contents(reached)
+    assert there == contents(full)
+    assert all(there.values())
+    rows = sum(len(there[table.name]) for table in TABLES)
+    *table, said = result.stdout.splitlines()
+    assert said == f"{rows} rows copied; every table has the same count and digest on both sides."
+    assert re.fullmatch(r"pets +7 +[0-9a-f]{32} *", table[1])
+
+
+@EVERY_DIRECTION
+def test_the_copy_goes_on_where_the_source_was(
+    full: str,
+    postgres: PostgresServer,
+    address: Callable[[str], str],
+    source_kind: str,
+    target_kind: str,
+) -> None:
+    source = full
+    if source_kind == "postgresql":
+        source = postgres.new_database()
+        assert copy(full, source).exit_code == 0
+    target = address(target_kind)
+    assert copy(source, target).exit_code == 0
+
+    async def go_on(store: Store) -> None:
+        pet = await store.write(create_pet(NewPet("New", 1, "sold"), strict_categories=False))
+        assert pet.id == LAST_ANIMAL + 1
+        await store.write(cancel_order(1, 0, unconditional))
+        inventory = await get_inventory(store)
+        assert (inventory.available, inventory.pending, inventory.sold) == (2, 1, 3)
+
+    in_store(target, go_on)
+
+
+def test_tokens_are_as_good_as_before(tmp_path: Path, postgres_url: str) -> None:
+    token = make_full_store(tmp_path / "petstore.db")
+    assert copy(f"sqlite:///{tmp_path / 'petstore.db'}", postgres_url).exit_code == 0
+
+    async def find(store: Store) -> None:
+        key = await KeyRing(store, lambda: NOW, "production").find(token.encode())
+        assert key is not None
+        assert (key.id, key.plan) == (1, "pro")
+
+    in_store(postgres_url, find)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_target_that_gave_ids_before_gives_none_of_them_again(
+    tmp_path: Path, address: Callable[[str], str], kind: str
+) -> None:
+    SqliteStore(tmp_path / "new.db").migrate()
+    target = address(kind)
+    store_at(target, 10_000).migrate()
+
+    async def add(store: Store) -> None:
+        pet = await store.write(create_pet(NewPet("Mine", 1), strict_categories=False))
+        assert pet.id == next(ids)
+
+    ids = iter((1, 2))
+    in_store(target, add)
+    query(target, "DELETE FROM pets")
+    assert copy(f"sqlite:///{tmp_path / 'new.db'}", target).exit_code == 0
+    in_store(target, add)
+
+
+def test_a_copy_has_the_indexes_and_triggers_of_a_new_store(full: str, database: Path) -> None:
+    assert copy(full, f"sqlite:///{database}").exit_code == 0
+    schema = "SELECT type, name, sql FROM sqlite_schema ORDER BY name"
+    assert query(f"sqlite:///{database}", schema) == query(full, schema)
+
+
+def test_postgresql_knows_at_once_how_much_there_is(full: str, postgres_url: str) -> None:
+    assert copy(full, postgres_url).exit_code == 0
+    counted = "SELECT reltuples::int FROM pg_class WHERE relname = 'pets'"
+    assert query(postgres_url, counted) == [(7,)]
+
+
+def test_no_table_or_column_is_forgotten(full: str, postgres_url: str) -> None:
+    apart = {"inventory", "petstore_schema", "sqlite_sequence"}
+    expected = {(table.name, column) for table in TABLES for column in table.columns}
+    in_sqlite = query(
+        full,
+        "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c"
+        " WHERE t.type = 'table'",
+    )
+    in_postgres = query(
+        postgres_url,
+        "SELECT table_name::text, column_name::text FROM information_schema.columns"
+        " WHERE table_schema = 'public'",
+    )
+    for found in (in_sqlite, in_postgres):
+        assert {(table, column) for table, column in found if table not in apart} == expected
+
+
+def test_a_row_that_the_target_cannot_hold_leaves_it_empty(full: str, postgres_url: str) -> None:
+    query(full, "INSERT INTO usage VALUES (1, 1, 1)")
+    query(full, "UPDATE api_key_events SET actor = 'a' || char(0) || 'b'")
+    words = refused(full, postgres_url)
+    assert words == 'PostgreSQL: invalid byte sequence for encoding "UTF8": 0x00'
+    assert only_the_revision(contents(postgres_url))
+
+
+def test_a_broken_reference_leaves_the_target_empty(full: str, database: Path) -> None:
+    query(full, "PRAGMA foreign_keys = off; INSERT INTO usage VALUES (99, 1, 1)")
+    words = refused(full, f"sqlite:///{database}")
+    assert words == f"{database}: FOREIGN KEY constraint failed"
+    assert only_the_revision(contents(f"sqlite:///{database}"))
+
+
+def test_a_full_disk_leaves_the_target_empty(full: str, database: Path) -> None:
+    SqliteStore(database).migrate()
+    with full_disk():
+        assert refused(full, f"sqlite:///{database}") == f"{database}: disk I/O error"
+    assert only_the_revision(contents(f"sqlite:///{database}"))
+    assert copy(full, f"sqlite:///{database}").exit_code == 0
+
+
+@pytest.mark.parametrize("lost", ["source", "target"])
+def test_a_lost_connection_leaves_the_target_empty(
+    full: str, postgres: PostgresServer, postgres_url: str, lost: str
+) -> None:
+    source = postgres.new_database()
+    assert copy(full, source).exit_code == 0
+    database = {"source": source, "target": postgres_url}[lost].rpartition("/")[2]
+
+    def cut(_: int, __: int) -> None:
+        postgres.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"  # noqa: S608 - a name
+            f" WHERE datname = '{database}'"
+        )
+
+    async def run() -> None:
+        async with (
+            open_postgres(source, to_fill=False) as sending,
+            open_postgres(postgres_url, to_fill=True) as receiving,
+        ):
+            await copy_store(sending, receiving, cut)
+
+    with pytest.raises(Unavailable, match="PostgreSQL: "):
+        asyncio.run(run())
+    assert only_the_revision(contents(postgres_url))
+    assert copy(source, postgres_url).exit_code == 0
+
+
+class Losing(SqliteSide):
+    """A target that loses an animal."""
+
+    async def add(self, table: Table, rows: Sequence[Row]) -> None:
+        """Add all but the last animal."""
+        await super().add(table, rows[:-1] if table.name == "pets" else rows)
+
+
+def test_a_copy_that_differs_is_undone(full: str, database: Path) -> None:
+    SqliteStore(database).migrate()
+
+    async def run() -> None:
+        async with (
+            open_sqlite(Path(full.removeprefix("sqlite:///")), to_fill=False) as source,
+            open_sqlite(database, to_fill=True) as target,
+        ):
+            target.__class__ = Losing
+            await copy_store(source, target, lambda *_: None)
+
+    words = r"pets did not arrive as it was sent: 7 rows .* were sent, 6 with .* nothing was copied"
+    with pytest.raises(InternalError, match=words):
+        asyncio.run(run())
+    assert only_the_revision(contents(f"sqlite:///{database}"))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_what_changes_in_the_source_meanwhile_is_not_copied(
+    full: str, tmp_path: Path, postgres: PostgresServer, kind: str
+) -> None:
+    source = full
+    if kind == "postgresql":
+        source = postgres.new_database()
+        assert copy(full, source).exit_code == 0
+    before = contents(source)
+    target = tmp_path / "target.db"
+    SqliteStore(target).migrate()
+    changes = iter(("DELETE FROM orders", "UPDATE pets SET name = 'changed'"))
+
+    def change(_: int, __: int) -> None:
+        if sql := next(changes, None):
+            if is_postgres(source):
+                postgres.sql(sql, source.rpartition("/")[2])
+            else:
+                query(source, sql)
+
+    async def run() -> None:
+        opened = (
+            open_postgres(source, to_fill=False)
+            if is_postgres(source)
+            else open_sqlite(Path(full.removeprefix("sqlite:///")), to_fill=False)
+        )
+        async with opened as sending, open_sqlite(target, to_fill=True) as receiving:
+            await copy_store(sending, receiving, change)
+
+    asyncio.run(run())
+    assert contents(f"sqlite:///{target}") == before
+    assert contents(source)["orders"] == []
+
+
+def test_a_store_in_use_is_copied_as_it_was_at_one_moment(
+    start: StartServer, tmp_path: Path, postgres_url: str
+) -> None:
+    server = start()
+    with Buyers(server, server.issue()) as buyers:
+        assert within(20, lambda: len(buyers.orders) > 50)
+        pets_before, orders_before = list(buyers.pets), list(buyers.orders)
+        made = petstore("copy", "--from", server.database, "--to", postgres_url, cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        assert len(buyers.orders) > len(orders_before)
+    assert 503 not in buyers.statuses
+    assert_of_one_moment(contents(postgres_url), pets_before, orders_before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "end"),
+    [("postgresql", signal.SIGKILL), ("sqlite", signal.SIGKILL), ("sqlite", signal.SIGINT)],
+)
+def test_a_copy_that_is_interrupted_leaves_nothing_and_can_be_run_again(
+    full: str, tmp_path: Path, address: Callable[[str], str], kind: str, end: signal.Signals
+) -> None:
+    query(
+        full,
+        "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)"
+        " INSERT INTO pets (name, category_id) SELECT 'animal ' || i, i FROM n",
+    )
+    target = address(kind)
+    with Terminal("copy", "--from", full, "--to", target, cwd=tmp_path) as terminal:
+        assert within(20, lambda: re.search(r" [1-9][0-9]?% ", terminal.text)), terminal.text
+        terminal.process.send_signal(end)
+        assert terminal.wait() == (1 if end == signal.SIGINT else -end)
+    assert ("Aborted!" in terminal.text) == (end == signal.SIGINT)
+    assert only_the_revision(contents(target))
+    with Terminal("copy", "--from", full, "--to", target, cwd=tmp_path) as terminal:
+        assert terminal.wait(60) == 0
+    assert "Copying" in terminal.text
+    assert "100%" in terminal.text
+    assert "rows copied; every table" in terminal.text
+    assert query(target, "SELECT count(*) FROM pets") == [(200_007,)]
+
+
+def test_addresses_can_come_from_the_environment(full: str, tmp_path: Path, database: Path) -> None:
+    addresses = {"PETSTORE_FROM": full, "PETSTORE_TO": f"sqlite:///{database}"}
+    copied = petstore("copy", cwd=tmp_path, env=addresses)
+    assert (copied.returncode, copied.stderr) == (0, "")
+    assert contents(f"sqlite:///{database}") == contents(full)
+
+
+def test_a_new_store_can_be_copied_too(tmp_path: Path, database: Path) -> None:
+    SqliteStore(tmp_path / "new.db").migrate()
+    result = copy(f"sqlite:///{tmp_path / 'new.db'}", f"sqlite:///{database}")
+    assert result.exit_code == 0
+    assert only_the_revision(contents(f"sqlite:///{database}"))
+
+
+def only_the_revision(there: dict[str, list[Row]]) -> bool:
+    """Tell whether a store is as it was made."""
+    return [name for name, rows in there.items() if rows] == ["api_key_revision"]
+
+
+def in_store(database: str, action: Callable[[Store], Awaitable[None]]) -> None:
+    """Do something in a store."""
+
+    async def run() -> None:
+        store = store_at(database, 10_000)
+        await store.open()
+        try:
+            await action(store)
+        finally:
+            await store.close()
+
+    asyncio.run(run())

@@ -1,0 +1,133 @@
+"""A store with something in every table, and what is in the tables of a store."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import apsw
+import asyncpg  # type: ignore[import-untyped]
+
+from petstore.clock import DAY
+from petstore.domain.api_keys import DEFAULT_SCOPES, NewApiKey
+from petstore.domain.categories import NewCategory
+from petstore.domain.orders import NewOrder, OrderPatch
+from petstore.domain.pets import NewPet
+from petstore.operations.api_keys import Actor, create_key, revoke_key, rotate_key, unconditional
+from petstore.operations.categories import create_category
+from petstore.operations.orders import place_order, update_order
+from petstore.operations.pets import create_pet, delete_pet
+from petstore.rate_limits.contract import State
+from petstore.settings import is_postgres, sqlite_path
+from petstore.storage.copies.contract import TABLES, Table
+from petstore.storage.pet_imports import begin_import, import_batch
+from petstore.storage.rate_limits import StoredRateLimits
+from petstore.storage.sqlite import SqliteStore
+from support.stores import do, open_store
+
+NOW = 1_800_000_000_000
+ANIMALS = (
+    NewPet("Rex", 1, "available"),
+    NewPet("日本語 \U0001f407 \"'\\\t\n", -(2**63), "sold"),
+    NewPet("Ada", 2**63 - 1),
+    NewPet("Bella", 1, "available"),
+    NewPet("Oskar", 1, "available"),
+    NewPet("Oskar", 1, "pending"),
+)
+
+
+async def fill(store: SqliteStore) -> str:
+    """Put something into every table of an empty store; return the token of a key that is valid.
+
+    The last animal was deleted, so the highest id ever given is that of none.
+    """
+    for pet in ANIMALS:
+        await store.write(create_pet(pet, strict_categories=False))
+    gone = await store.write(create_pet(NewPet("Gone", 1, "available"), strict_categories=False))
+    await store.write(delete_pet(gone.id, NOW, unconditional))
+    await store.write(create_category(NewCategory("Dogs", "Loyal")))
+    await store.write(create_category(NewCategory("Élans")))
+    await store.write(place_order(NewOrder(1), NOW, 1440))
+    await store.write(place_order(NewOrder(4), NOW, 0))
+    for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
+        await store.write(update_order(2, patch, 0, unconditional))
+    await store.write(begin_import(b"digest of a file", again=False))
+    await store.write(import_batch(b"digest of a file", range(1), [NewPet("Imported", 3)], NOW))
+    token = await _keys(store)
+    await StoredRateLimits(store).save(
+        [(1, State(day=20_000, day_used=5, banned_until=NOW)), (2, State())]
+    )
+    await store.write(
+        do("INSERT INTO kept_answers VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
+    )
+    return token
+
+
+async def _keys(store: SqliteStore) -> str:
+    me = Actor("me")
+    new = NewApiKey("app", "pro", None, None, frozenset(DEFAULT_SCOPES), "production", None)
+    await store.write(create_key(new, me, NOW))
+    rotated = await store.write(rotate_key(1, DAY, me, NOW))
+    await store.write(create_key(new, me, NOW))
+    await store.write(revoke_key(2, me, NOW, unconditional))
+    return rotated.token
+
+
+def make_full_store(path: Path) -> str:
+    """Make a store with something in every table in the file ``path``; return a token."""
+
+    async def run() -> str:
+        async with open_store(path) as store:
+            return await fill(store)
+
+    return asyncio.run(run())
+
+
+def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of every table, and the animals of each status."""
+    selects = {table.name: _select(table) for table in TABLES}
+    selects["inventory"] = (
+        "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory"
+        " GROUP BY status HAVING sum(pets) <> 0"
+    )
+    return {name: sorted(query(database, sql), key=repr) for name, sql in selects.items()}
+
+
+def assert_of_one_moment(
+    there: dict[str, list[tuple[Any, ...]]], pets: list[int], orders: list[int]
+) -> None:
+    """Check contents that were taken under the load of ``Buyers``.
+
+    The ``pets`` and ``orders`` that were acknowledged before are in them, and every animal agrees
+    with its order and with the inventory.
+    """
+    statuses = {number: status for number, _, _, status in there["pets"]}
+    ordered = {number: pet_id for number, pet_id, *_ in there["orders"]}
+    assert set(pets) <= set(statuses)
+    assert set(orders) <= set(ordered)
+    held = [pet_id for pet_id, status in statuses.items() if status == "pending"]
+    assert sorted(ordered.values()) == sorted(held)
+    assert dict(there["inventory"]) == Counter(statuses.values())
+
+
+def query(database: str, sql: str) -> list[tuple[Any, ...]]:
+    """Run one statement on a database of either kind, and return its rows."""
+    if not is_postgres(database):
+        connection = apsw.Connection(str(sqlite_path(database)))
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+
+    async def fetch() -> list[tuple[Any, ...]]:
+        connection = await asyncpg.connect(database)
+        try:
+            return [tuple(row) for row in await connection.fetch(sql)]
+        finally:
+            await connection.close()
+
+    return asyncio.run(fetch())
+
+
+def _select(table: Table) -> str:
+    return f"SELECT {', '.join(table.columns)} FROM {table.name}"  # noqa: S608
