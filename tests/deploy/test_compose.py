@@ -1,0 +1,119 @@
+"""``deploy/compose.yaml`` and ``deploy/haproxy.cfg``: they fit each other and the service."""
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.settings import Settings
+from support.deploy_files import (
+    DEPLOY,
+    POSTGRES_CONNECTIONS,
+    image_settings,
+    image_stages,
+    read_yaml,
+    seconds,
+    settings_among,
+    settings_of,
+    words_of,
+)
+from support.process import ServerProcess
+
+COMPOSE = read_yaml("compose.yaml")
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+INSTANCES = {name: SERVICES[name] for name in ("petstore-1", "petstore-2")}
+BALANCER = (DEPLOY / "haproxy.cfg").read_text()
+
+
+def settings(name: str) -> Settings:
+    """Return the settings of an instance."""
+    return settings_of(image_settings() | settings_among(INSTANCES[name]["environment"]))
+
+
+def test_it_is_of_the_schema_of_compose_files() -> None:
+    check = ("-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec")
+    ran = subprocess.run(
+        [sys.executable, *check, DEPLOY / "compose.yaml"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_an_instance_has_settings_that_are_valid(name: str) -> None:
+    found = settings(name)
+    assert (found.host, found.port) == ("0.0.0.0", Settings.port)  # noqa: S104 - in its container
+    for address, kind in ((found.database, "postgres"), (found.redis, "valkey")):
+        assert re.search(rf"[@/]{kind}:", address)
+        assert SERVICES[kind]["image"]
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_an_instance_may_write_nothing_but_its_temporary_files(name: str) -> None:
+    instance = INSTANCES[name]
+    assert instance["read_only"]
+    assert instance["tmpfs"] == ["/tmp"]  # noqa: S108 - of the container
+    assert instance["cap_drop"] == ["ALL"]
+    assert "user" not in instance
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_a_stop_is_over_before_it_is_cut_short(name: str) -> None:
+    found = settings(name)
+    between_checks = float(re.findall(r"\binter ([0-9]+)s", BALANCER)[0])
+    assert 2 * between_checks < found.lame_seconds
+    assert found.lame_seconds < found.stop_seconds - 1
+    assert found.stop_seconds < seconds(INSTANCES[name]["stop_grace_period"])
+
+
+def test_the_balancer_sends_to_every_instance_that_is_ready(server: ServerProcess) -> None:
+    targets = re.findall(r"^    server (\S+) (\S+):([0-9]+)$", BALANCER, re.MULTILINE)
+    assert targets == [(name, name, str(settings(name).port)) for name in INSTANCES]
+    (path,) = re.findall(r"^    http-check send meth GET uri (\S+) ", BALANCER, re.MULTILINE)
+    assert path == "/readyz"
+    assert httpx.get(f"{server.url}{path}").status_code == 200
+
+
+def test_the_balancer_listens_where_the_machine_sends_to() -> None:
+    (published,) = SERVICES["balancer"]["ports"]
+    assert re.findall(r"^    bind :([0-9]+)$", BALANCER, re.MULTILINE) == [published.split(":")[-1]]
+    (mounted,) = SERVICES["balancer"]["volumes"]
+    assert (DEPLOY / mounted.split(":")[0]).exists()
+
+
+def test_the_address_that_the_balancer_tells_is_believed() -> None:
+    (network,) = COMPOSE["networks"]["default"]["ipam"]["config"]
+    for name in INSTANCES:
+        assert settings(name).trusted_proxy == (network["subnet"],)
+    assert "    option forwardfor\n" in BALANCER
+
+
+def test_the_connections_of_all_processes_fit_the_server() -> None:
+    each = [settings(name) for name in INSTANCES]
+    needed = sum(found.workers * found.database_connections for found in each)
+    assert needed <= POSTGRES_CONNECTIONS
+
+
+def test_whoever_is_waited_for_tells_whether_it_is_healthy() -> None:
+    image_tells = bool(words_of(image_stages()[-1], "HEALTHCHECK"))
+    for service in SERVICES.values():
+        for other, wait in service.get("depends_on", {}).items():
+            assert wait == {"condition": "service_healthy"}
+            assert "healthcheck" in SERVICES[other] or (other in INSTANCES and image_tells)
+
+
+def test_the_database_is_waited_for_until_others_reach_it() -> None:
+    # While it is being made, a server answers on the socket of its own container alone.
+    assert "--host=127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]
+
+
+def test_no_password_is_written_down() -> None:
+    text = (DEPLOY / "compose.yaml").read_text()
+    for value in re.findall(r"^ +(?:PGPASSWORD|POSTGRES_PASSWORD): (.+)$", text, re.MULTILINE):
+        assert value.startswith("${POSTGRES_PASSWORD:?")
+    assert not re.search(r"://[^/\s]+:[^/\s]+@", text)

@@ -1,0 +1,117 @@
+"""``deploy/Dockerfile``: small, without root, and watched."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from support.deploy_files import (
+    DEPLOY,
+    ROOT,
+    Instruction,
+    image_settings,
+    image_stages,
+    settings_of,
+    words_of,
+)
+from support.odd_service import odd_service
+from support.process import free_port
+
+BUILD, FINAL = image_stages()
+
+
+def exec_form(name: str) -> list[str]:
+    """Return the command that an instruction names in the form of JSON."""
+    (text,) = [instruction.text for instruction in FINAL if instruction.name == name]
+    command: list[str] = json.loads(text[text.index("[") :])
+    return command
+
+
+def test_the_linter_finds_nothing() -> None:
+    linter = Path(sys.executable).with_name("hadolint")
+    ran = subprocess.run(
+        [linter, "--no-color", DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (0, "")
+
+
+def test_it_does_not_run_as_root() -> None:
+    assert words_of(FINAL, "USER") == ["10001"]
+    assert FINAL.index(Instruction("USER", "10001")) > max(
+        number for number, instruction in enumerate(FINAL) if instruction.name in {"RUN", "COPY"}
+    )
+
+
+def test_the_last_stage_has_what_was_made_and_builds_nothing() -> None:
+    assert words_of(FINAL, "COPY") == ["--from=build", "/opt/petstore", "/opt/petstore"]
+    assert set(words_of(FINAL, "RUN")) & {"pip", "python", "apt-get", "apt"} == set()
+    assert words_of(BUILD, "FROM")[0] == words_of(FINAL, "FROM")[0]
+    assert words_of(BUILD, "FROM")[0].endswith("-slim")
+
+
+def test_nothing_is_installed_that_the_lock_file_has_no_hash_of() -> None:
+    commands = " ".join(words_of(BUILD, "RUN")).split("pip ")
+    fetching = [command for command in commands if command.startswith(("download", "install"))]
+    for command in fetching:
+        assert "--require-hashes" in command or "--no-index" in command
+    assert any(command.startswith("download --require-hashes") for command in fetching)
+
+
+def test_it_can_trace() -> None:
+    assert "petstore[tracing]" in words_of(BUILD, "RUN")
+    (lock,) = {word for word in words_of(BUILD, "RUN") if word.endswith(".lock")}
+    assert "\nopentelemetry-sdk==" in (ROOT / lock).read_text()
+
+
+def test_what_is_copied_is_there_and_not_ignored() -> None:
+    ignore = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    kept = [line[1:] for line in ignore if line.startswith("!")]
+    copied = [
+        source
+        for instruction in BUILD
+        if instruction.name == "COPY"
+        for source in instruction.words[:-1]
+    ]
+    assert sorted(copied) == sorted(kept)
+    for source in copied:
+        assert (ROOT / source).exists()
+    assert any(fnmatch("src", line) for line in ignore)
+
+
+def test_it_starts_the_service_with_settings_that_are_valid() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert exec_form("ENTRYPOINT")[0] in scripts
+    assert exec_form("CMD") == ["serve"]
+    settings = settings_of(image_settings())
+    assert settings.host == "0.0.0.0"  # noqa: S104 - within its container
+    assert words_of(FINAL, "EXPOSE") == [str(settings.port)]
+    assert words_of(FINAL, "VOLUME") == [str(settings.sqlite_path.parent)]
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_healthy"),
+    [((b"HTTP/1.1 200 OK",), True), ((b"HTTP/1.1 503 Service Unavailable",), False), ((), False)],
+    ids=["ready", "not ready", "gone"],
+)
+def test_it_is_healthy_while_the_service_is_ready(
+    answers: tuple[bytes, ...], *, is_healthy: bool
+) -> None:
+    program, *arguments = exec_form("HEALTHCHECK")
+    assert program == "python"
+    with odd_service(*(answer + b"\r\nContent-Length: 0\r\n\r\n" for answer in answers)) as service:
+        port = service.url.rpartition(":")[2]
+        # A proxy of the machine is not for the container itself.
+        settings = {"PETSTORE_PORT": port, "http_proxy": f"http://127.0.0.1:{free_port()}"}
+        ran = subprocess.run(
+            [sys.executable, *arguments],
+            env={**os.environ, **settings},
+            capture_output=True,
+            check=False,
+        )
+    assert [asked.target for asked in service.asked] == ["/readyz"] * len(answers)
+    assert (ran.returncode == 0) == is_healthy

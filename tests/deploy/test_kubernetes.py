@@ -1,0 +1,177 @@
+"""``deploy/kubernetes/``: what is applied is valid, and its parts fit each other."""
+
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from lightkube import codecs
+
+from petstore import __version__
+from petstore.settings import Settings
+from support.deploy_files import (
+    DEPLOY,
+    POSTGRES_CONNECTIONS,
+    image_settings,
+    image_stages,
+    read_yaml,
+    settings_of,
+    words_of,
+)
+from support.process import ServerProcess
+
+FILES = [
+    path.name
+    for path in sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+    if path.name != "kustomization.yaml"
+]
+SECRETS = {"database": "postgresql://petstore@db/petstore", "redis": "redis://valkey:6379"}
+
+
+def resource(name: str) -> dict[str, Any]:
+    """Return what a file describes."""
+    found: dict[str, Any] = read_yaml(f"kubernetes/{name}.yaml")
+    return found
+
+
+DEPLOYMENT = resource("deployment")["spec"]
+LABELS = DEPLOYMENT["template"]["metadata"]["labels"]
+POD = DEPLOYMENT["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+PORTS = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
+PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+
+
+def settings() -> Settings:
+    """Return the settings of a pod, as if the secrets were there."""
+    variables = {}
+    for variable in CONTAINER["env"]:
+        reference = variable.get("valueFrom", {}).get("secretKeyRef")
+        variables[variable["name"]] = SECRETS[reference["key"]] if reference else variable["value"]
+    return settings_of(image_settings() | variables)
+
+
+def check(described: dict[str, Any]) -> None:
+    """Refuse what Kubernetes would: a wrong type, and a field that is missing or unknown."""
+    assert msgspec.to_builtins(codecs.from_dict(described)) == described
+    metadata = described["metadata"]
+    msgspec.convert([metadata["labels"], metadata.get("annotations", {})], list[dict[str, str]])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_file_is_of_its_type(name: str) -> None:
+    check(resource(name.removesuffix(".yaml")))
+
+
+def test_the_pods_are_of_their_type() -> None:
+    check({"apiVersion": "v1", "kind": "Pod", **DEPLOYMENT["template"]})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"replicaz": 2},
+        {"paused": "yes"},
+        {"template": None},
+        {"strategy": {"rollingUpdate": {"maxSurge": [1]}}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_mistake_would_be_found(change: dict[str, Any]) -> None:
+    described = resource("deployment")
+    described["spec"] |= change
+    with pytest.raises((msgspec.ValidationError, AssertionError)):
+        check(described)
+
+
+def test_every_file_is_applied() -> None:
+    assert sorted(resource("kustomization")["resources"]) == FILES
+
+
+def test_it_is_the_version_of_this_source() -> None:
+    (image,) = resource("kustomization")["images"]
+    assert image == {"name": CONTAINER["image"], "newTag": __version__}
+
+
+def test_everything_is_about_the_same_pods() -> None:
+    selectors = [
+        DEPLOYMENT["selector"]["matchLabels"],
+        resource("service")["spec"]["selector"],
+        resource("disruption-budget")["spec"]["selector"]["matchLabels"],
+        resource("network-policy")["spec"]["podSelector"]["matchLabels"],
+        POD["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"],
+    ]
+    assert all(selector == LABELS for selector in selectors)
+    scaled = resource("autoscaler")["spec"]["scaleTargetRef"]
+    assert (scaled["kind"], scaled["name"]) == (
+        "Deployment",
+        resource("deployment")["metadata"]["name"],
+    )
+
+
+def test_the_settings_are_valid_and_the_addresses_secret() -> None:
+    found = settings()
+    assert {"http": found.port, "metrics": found.metrics_port} == PORTS
+    secret = {variable["name"] for variable in CONTAINER["env"] if "valueFrom" in variable}
+    assert secret == {"PETSTORE_DATABASE", "PETSTORE_REDIS"}
+    annotations = DEPLOYMENT["template"]["metadata"]["annotations"]
+    assert annotations["prometheus.io/port"] == str(found.metrics_port)
+
+
+def test_the_ports_that_others_name_are_there() -> None:
+    named = [port["targetPort"] for port in resource("service")["spec"]["ports"]]
+    named += [CONTAINER[probe]["httpGet"]["port"] for probe in PROBES]
+    rules = resource("network-policy")["spec"]["ingress"]
+    named += [port["port"] for rule in rules for port in rule["ports"]]
+    assert set(named) == set(PORTS)
+
+
+def test_the_probes_ask_what_the_service_answers(server: ServerProcess) -> None:
+    paths = [CONTAINER[probe]["httpGet"]["path"] for probe in PROBES]
+    assert paths == ["/readyz", "/healthz", "/readyz"]
+    for path in paths:
+        assert httpx.get(f"{server.url}{path}").status_code == 200
+
+
+def test_a_stop_is_over_before_it_is_cut_short() -> None:
+    found = settings()
+    probe = CONTAINER["readinessProbe"]
+    noticed = probe["periodSeconds"] * probe["failureThreshold"] + probe["timeoutSeconds"]
+    assert noticed < found.lame_seconds < found.stop_seconds - 1
+    assert found.stop_seconds < POD["terminationGracePeriodSeconds"]
+
+
+def test_there_are_always_some_left_that_serve() -> None:
+    least = resource("autoscaler")["spec"]["minReplicas"]
+    assert least > resource("disruption-budget")["spec"]["maxUnavailable"]
+    assert DEPLOYMENT["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    assert "replicas" not in DEPLOYMENT
+
+
+def test_a_node_can_be_drained_while_the_database_is_away() -> None:
+    assert resource("disruption-budget")["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
+def test_the_connections_of_all_pods_fit_the_server() -> None:
+    found = settings()
+    # While an update is rolled out, there is one more.
+    pods = resource("autoscaler")["spec"]["maxReplicas"] + 1
+    assert pods * found.workers * found.database_connections <= POSTGRES_CONNECTIONS
+
+
+def test_a_pod_has_no_more_rights_than_it_needs() -> None:
+    (user,) = words_of(image_stages()[-1], "USER")
+    assert POD["securityContext"]["runAsNonRoot"]
+    assert POD["securityContext"]["runAsUser"] == int(user)
+    assert CONTAINER["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not POD["automountServiceAccountToken"]
+    assert [mount["mountPath"] for mount in CONTAINER["volumeMounts"]] == ["/tmp"]  # noqa: S108
+
+
+def test_the_autoscaler_knows_what_to_measure_against() -> None:
+    (metric,) = resource("autoscaler")["spec"]["metrics"]
+    assert metric["resource"]["name"] in CONTAINER["resources"]["requests"]

@@ -1,0 +1,65 @@
+"""``deploy/petstore.service``: the service under systemd, with no more rights than it needs."""
+
+from pathlib import Path
+
+from support.deploy_files import DEPLOY, settings_of
+from support.process import free_port, petstore
+
+LINES = [
+    line.partition("=")
+    for line in (DEPLOY / "petstore.service").read_text().splitlines()
+    if "=" in line and not line.startswith("#")
+]
+
+
+def values(name: str) -> list[str]:
+    """Return every value that is given for a name."""
+    return [value for found, _, value in LINES if found == name]
+
+
+def value(name: str) -> str:
+    """Return the only value that is given for a name."""
+    (only,) = values(name)
+    return only
+
+
+def test_its_settings_are_valid_and_its_database_where_it_may_write() -> None:
+    pairs = [variable.partition("=") for variable in values("Environment")]
+    settings = settings_of({name: value for name, _, value in pairs})
+    state = Path("/var/lib") / value("StateDirectory")
+    assert settings.sqlite_path.parent == state
+    assert value("WorkingDirectory") == str(state)
+
+
+def test_a_stop_is_over_before_it_is_cut_short() -> None:
+    pairs = [variable.partition("=") for variable in values("Environment")]
+    settings = settings_of({name: value for name, _, value in pairs})
+    assert settings.stop_seconds < int(value("TimeoutStopSec"))
+    assert value("KillMode") == "mixed"
+
+
+def test_it_is_started_and_reloaded() -> None:
+    assert value("ExecStart").endswith("/bin/petstore serve")
+    assert value("ExecReload") == "/bin/kill -HUP $MAINPID"
+
+
+def test_it_is_started_again_unless_that_is_of_no_use(tmp_path: Path) -> None:
+    assert value("Restart") == "on-failure"
+    assert value("StartLimitIntervalSec") == "0"
+    of_no_use = int(value("RestartPreventExitStatus"))
+    assert petstore("serve", "--workers", "2", cwd=tmp_path).returncode == of_no_use
+    gone = f"postgresql://petstore@127.0.0.1:{free_port()}/petstore"
+    assert petstore("serve", "--database", gone, cwd=tmp_path).returncode not in {0, of_no_use}
+
+
+def test_there_are_files_for_all_its_connections() -> None:
+    assert int(value("LimitNOFILE")) > settings_of({}).connections
+
+
+def test_it_has_no_more_rights_than_it_needs() -> None:
+    assert value("User") not in {"", "root"}
+    assert value("ProtectSystem") == "strict"
+    assert value("CapabilityBoundingSet") == ""
+    for name in ("NoNewPrivileges", "PrivateTmp", "PrivateDevices", "ProtectHome"):
+        assert value(name) == "yes"
+    assert values("ReadWritePaths") == []

@@ -1,0 +1,88 @@
+"""The files of ``deploy/``, and what they make of the settings."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml  # type: ignore[import-untyped]
+
+from petstore.cli.serve import serve
+from petstore.settings import Settings
+
+ROOT = Path(__file__).parent.parent.parent
+DEPLOY = ROOT / "deploy"
+POSTGRES_CONNECTIONS = 97
+"""What a PostgreSQL server has for others than its administrator, unless told otherwise."""
+
+
+class Instruction(NamedTuple):
+    """One instruction of a Dockerfile."""
+
+    name: str
+    text: str
+
+    @property
+    def words(self) -> list[str]:
+        """The words of it."""
+        return shlex.split(self.text)
+
+
+def image_stages() -> list[list[Instruction]]:
+    """Return the instructions of each stage of the Dockerfile."""
+    text = (DEPLOY / "Dockerfile").read_text()
+    lines = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ").splitlines()
+    stages: list[list[Instruction]] = []
+    for line in filter(str.strip, lines):
+        name, _, text = line.partition(" ")
+        if name == "FROM":
+            stages.append([])
+        stages[-1].append(Instruction(name, text))
+    return stages
+
+
+def words_of(stage: Iterable[Instruction], name: str) -> list[str]:
+    """Return the words of every instruction of a stage that has a name."""
+    return [word for instruction in stage if instruction.name == name for word in instruction.words]
+
+
+def image_settings() -> dict[str, str]:
+    """Return the settings that the image has."""
+    pairs = [word.partition("=") for word in words_of(image_stages()[-1], "ENV")]
+    return settings_among({name: value for name, _, value in pairs})
+
+
+def read_yaml(name: str) -> Any:
+    """Return what a file holds."""
+    return yaml.safe_load((DEPLOY / name).read_text())
+
+
+def settings_among(variables: Mapping[str, Any]) -> dict[str, str]:
+    """Return those variables that are meant as settings."""
+    return {name: value for name, value in variables.items() if name.startswith("PETSTORE_")}
+
+
+def settings_of(variables: Mapping[str, str]) -> Settings:
+    """Return what ``petstore serve`` makes of environment variables; fail where it would."""
+    known = {f"PETSTORE_{field.name.upper()}" for field in fields(Settings)}
+    assert set(variables) <= known
+    before = dict(os.environ)
+    try:
+        os.environ.update(variables)
+        options = serve.make_context("serve", []).params
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    del options["demo"]
+    settings = Settings(**options)
+    settings.check()
+    return settings
+
+
+def seconds(text: str) -> int:
+    """Return the seconds in a text such as 30s."""
+    assert text.endswith("s")
+    return int(text[:-1])
