@@ -1,0 +1,284 @@
+"""Measure the service on PostgreSQL and Redis: the CPU that each spends on a request, and bytes.
+
+One service process, one PostgreSQL and one Redis share the machine with the load, so compare the
+microseconds of CPU, not the rates. Of several rounds the median counts. PostgreSQL's files are in
+memory where there is room: what a commit waits for a disk is measured by itself. With ``--save``
+the figures become those that ``scale.py`` reckons with.
+"""
+
+import argparse
+import asyncio
+import json
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import cycle, repeat
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from load import put_load
+from machine import fsync_times, machine
+from petstore.rate_limits.contract import State
+from petstore.storage.contract import Statement
+from petstore.storage.postgres import PostgresStore
+from petstore.storage.rate_limits import StoredRateLimits
+from run import CONNECTIONS
+from scale import FILE, Measured, Saving, WorkFigures, print_measured
+from servers import (
+    Server,
+    cpu_seconds,
+    free_port,
+    memory_megabytes,
+    only_child,
+    running,
+    tree_cpu_seconds,
+)
+from stage import postgres_server
+from stock import fill, issue_key
+from support.postgres import PostgresServer
+from support.redis_server import RedisServer, redis_server
+from tables import Span, span
+from works import get, orders, request, updates
+
+ANIMALS = 100_000
+_LIST = "/v1/pets?status=available&limit=20"
+_SAVES = 30
+_FIRST_PAGES, _PAGES = 20, 2000
+_PAGE = (
+    "SELECT id, name, category_id, status FROM divided WHERE status = ?1 AND id > ?2"
+    " ORDER BY id LIMIT 21"
+)
+_PARTITION = "CREATE TABLE part_{0} PARTITION OF divided FOR VALUES"
+_RANGE = f"{_PARTITION} FROM ({{0}}000) TO ({{1}}000);"
+_HASH = f"{_PARTITION} WITH (MODULUS 100, REMAINDER {{0}});"
+_RANGES = " ".join(_RANGE.format(number, number + 1) for number in range(101))
+_HASHES = " ".join(_HASH.format(number) for number in range(100))
+_DIVISIONS = {
+    "one table": "",
+    "100 partitions by range of ids": f"PARTITION BY RANGE (id); {_RANGES}",
+    "100 partitions by hash of ids": f"PARTITION BY HASH (id); {_HASHES}",
+}
+
+
+class Site(NamedTuple):
+    """The servers under load, and the tokens of two keys: one that writes and one that does not."""
+
+    service: Server
+    beside_replica: Server
+    postgres: PostgresServer
+    redis: RedisServer
+    writer: str
+    reader: str
+
+    @property
+    def postmaster(self) -> int:
+        """The process that every process of PostgreSQL is a child of."""
+        return int((self.postgres.data / "postmaster.pid").read_text().split()[0])
+
+    def number(self, sql: str) -> int:
+        """Return the one number that a SELECT gives."""
+        return int(self.postgres.sql(sql))
+
+
+class Work(NamedTuple):
+    """One thing that is measured."""
+
+    name: str
+    requests: Iterator[bytes]
+    status: int
+    server: Server
+    connections: int = CONNECTIONS
+
+
+class Round(NamedTuple):
+    """What one round of one work came to: rate, CPU in µs, and bytes, of a request."""
+
+    rate: float
+    p99: float
+    service: float
+    database: float
+    redis: float
+    answer: float
+    log: float
+
+
+def main() -> None:
+    """Measure, print the table, and save the figures if that is wanted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=1.5)
+    parser.add_argument("--save", action="store_true", help=f"as {FILE.name}")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, _site(Path(name)) as site:
+        measured = _measure_all(site, options.rounds, options.seconds)
+    print_measured(measured)
+    if options.save:
+        FILE.write_bytes(msgspec.json.format(msgspec.json.encode(measured)) + b"\n")
+
+
+@contextmanager
+def _site(folder: Path) -> Iterator[Site]:
+    with postgres_server() as postgres, redis_server() as redis:
+        url = postgres.url()
+        fill(folder, url, ANIMALS)
+        back_ends = ("--database", url, "--redis", redis.url)
+        with (
+            _service(folder, *back_ends) as service,
+            # PostgreSQL stands in for its own replica: the work is the same.
+            _service(folder, *back_ends, "--read-database", url) as beside_replica,
+        ):
+            keys = issue_key(url), issue_key(url)
+            yield Site(service, beside_replica, postgres, redis, *keys)
+
+
+@contextmanager
+def _service(folder: Path, *arguments: str) -> Iterator[Server]:
+    port = free_port()
+    place = ("-m", "petstore", "serve", "--workers", "1", "--port", str(port))
+    command = (sys.executable, *place, *arguments)
+    with running(command, port, folder / f"log-{port}", "/readyz") as server:
+        yield server
+
+
+def _measure_all(site: Site, rounds: int, seconds: float) -> Measured:
+    pet_bytes = site.number(f"SELECT pg_total_relation_size('pets') / {ANIMALS}")
+    works = _works(site)
+    results: dict[str, list[Round]] = {work.name: [] for work in works}
+    for _ in range(rounds):
+        for work in works:
+            results[work.name].append(_measure(site, work, seconds))
+    pages = {name: _measure_pages(site, division) for name, division in _DIVISIONS.items()}
+    return Measured(
+        machine=machine(),
+        python=platform.python_version(),
+        rounds=rounds,
+        works={name: _summary(result) for name, result in results.items()},
+        pet_bytes=pet_bytes,
+        orders=site.number("SELECT count(*) FROM orders"),
+        order_bytes=site.number("SELECT pg_total_relation_size('orders') / count(*) FROM orders"),
+        limit_bytes=site.redis.call("MEMORY", "USAGE", "petstore:key:{1}"),
+        saving=_measure_saving(site),
+        pages=pages,
+        fsync=_measure_fsync(),
+        process_megabytes=round(memory_megabytes(only_child(site.service.pid))),
+    )
+
+
+def _works(site: Site) -> list[Work]:
+    service, writer = site.service, site.writer
+    body = json.dumps({"name": "Bella", "categoryId": 1, "status": "available"})
+    one_after_the_other = (get(f"/v1/pets/{pet_id}", writer) for pet_id in cycle(range(1, ANIMALS)))
+    return [
+        Work("list", repeat(get(_LIST, writer)), 200, service),
+        Work("list, one connection", repeat(get(_LIST, writer)), 200, service, 1),
+        Work("list, from a replica", repeat(get(_LIST, site.reader)), 200, site.beside_replica),
+        Work("get", one_after_the_other, 200, service),
+        Work("inventory", repeat(get("/v1/store/inventory", writer)), 200, service),
+        Work("create", repeat(request("POST", "/v1/pets", writer, body)), 201, service),
+        Work("update", updates(writer), 200, service),
+        Work("place order", orders(writer), 201, service),
+    ]
+
+
+def _measure(site: Site, work: Work, seconds: float) -> Round:
+    meters: tuple[Callable[[], float], ...] = (
+        lambda: cpu_seconds(only_child(work.server.pid)) * 1e6,
+        lambda: tree_cpu_seconds(site.postmaster) * 1e6,
+        lambda: cpu_seconds(site.redis.process.pid) * 1e6,
+    )
+    log = _log_position(site)
+    before = [meter() for meter in meters]
+    load = put_load(work.server.port, work.requests, work.status, work.connections, seconds)
+    service, database, redis = (
+        (meter() - start) / load.answers for meter, start in zip(meters, before, strict=True)
+    )
+    written = (_log_position(site) - log) / load.answers
+    p99 = load.percentile(0.99) * 1e3
+    return Round(load.rate, p99, service, database, redis, load.received / load.answers, written)
+
+
+def _summary(rounds: list[Round]) -> WorkFigures:
+    def whole(figures: Iterator[float]) -> Span:
+        return Span(*map(round, span(figures)))
+
+    return WorkFigures(
+        rate=whole(one.rate for one in rounds),
+        service=whole(one.service for one in rounds),
+        database=whole(one.database for one in rounds),
+        redis=whole(one.redis for one in rounds),
+        p99=round(statistics.median(one.p99 for one in rounds), 1),
+        answer=round(rounds[0].answer),
+        log=round(statistics.median(one.log for one in rounds)),
+    )
+
+
+def _measure_saving(site: Site) -> Saving:
+    """Return what it costs to save how much a key has used."""
+    ids = site.postgres.sql(
+        "INSERT INTO api_keys (name, plan, scopes, environment, created_at)"
+        " SELECT 'bench', 'pro', '', 'production', 0 FROM generate_series(1, 1000) RETURNING id"
+    ).split()
+    states = [(int(key_id), State(day=1, day_used=1)) for key_id in ids]
+    log, database, own = _log_position(site), tree_cpu_seconds(site.postmaster), time.process_time()
+    asyncio.run(_save(site.postgres.url(), states))
+    own, database = time.process_time() - own, tree_cpu_seconds(site.postmaster) - database
+    saved = len(ids) * _SAVES
+    return Saving(
+        service=round(own / saved * 1e6),
+        database=round(database / saved * 1e6),
+        log=round((_log_position(site) - log) / saved),
+    )
+
+
+async def _save(url: str, states: list[tuple[int, State]]) -> None:
+    store = PostgresStore(url)
+    await store.open()
+    for _ in range(_SAVES):
+        await StoredRateLimits(store).save(states)
+    await store.close()
+
+
+def _measure_pages(site: Site, division: str) -> int:
+    """Return PostgreSQL's CPU in µs for a page of animals in a table that is so divided."""
+    site.postgres.sql(
+        "DROP TABLE IF EXISTS divided;"
+        f" CREATE TABLE divided (LIKE pets INCLUDING IDENTITY INCLUDING INDEXES) {division};"
+    )
+    site.postgres.sql(
+        "INSERT INTO divided OVERRIDING SYSTEM VALUE SELECT * FROM pets ORDER BY id LIMIT 100000;"
+        " ANALYZE divided"
+    )
+    return round(asyncio.run(_read_pages(site)) / _PAGES * 1e6)
+
+
+async def _read_pages(site: Site) -> float:
+    """Return the seconds of CPU for many pages, once PostgreSQL has settled on a plan."""
+    store = PostgresStore(site.postgres.url())
+    await store.open()
+    for number in range(-_FIRST_PAGES, _PAGES):
+        if number == 0:
+            before = tree_cpu_seconds(site.postmaster)
+        await store.read(Statement(_PAGE, ("available", abs(number) * 37 % ANIMALS)))
+    spent = tree_cpu_seconds(site.postmaster) - before
+    await store.close()
+    return spent
+
+
+def _log_position(site: Site) -> int:
+    return site.number("SELECT pg_current_wal_insert_lsn() - '0/0'")
+
+
+def _measure_fsync() -> Span:
+    """Return the time in µs until 8 kB are on the disk of this folder: median, 10 % and 90 %."""
+    tenths = statistics.quantiles(fsync_times(Path(__file__).parent), n=10)
+    return Span(*(round(tenths[n]) for n in (4, 0, 8)))
+
+
+if __name__ == "__main__":
+    main()
