@@ -23,16 +23,22 @@ lint: .venv/installed-dev
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
+# What the peers are built with comes from Debian, when one may install it.
 bench: .venv/installed-dev
-	$(BIN)/python bench/run.py
+	@missing="$$($(BIN)/python bench/compare.py --missing)"; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
+	fi
+	$(BIN)/python bench/compare.py --save
 
 # Resolves the newest versions that pyproject.toml admits; needs uv.
+COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+  --no-header pyproject.toml --group build
+
 lock:
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --no-header pyproject.toml --group build -o requirements.lock
-	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-	  --no-header pyproject.toml --group build --group dev -c requirements.lock \
-	  -o requirements-dev.lock
+	$(COMPILE) -o requirements.lock
+	$(COMPILE) --extra tracing -c requirements.lock -o requirements-tracing.lock
+	$(COMPILE) --all-extras --group dev -c requirements-tracing.lock -o requirements-dev.lock
 
 clean:
 	rm -rf .venv .coverage .mypy_cache .pytest_cache .ruff_cache

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 
 class Load(NamedTuple):
-    """What came of a load: answers, seconds, and the latency of each answer in seconds."""
+    """What came of a load: answers, seconds, the latency of each answer in seconds, and bytes."""
 
     answers: int
     seconds: float
     latencies: list[float]
+    received: int
 
     @property
     def rate(self) -> float:
@@ -30,6 +31,7 @@ class _Connection:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.received = b""
+        self.received_before = 0
         self.sent_at = 0.0
 
     def send(self, request: bytes) -> None:
@@ -47,6 +49,7 @@ class _Connection:
         length = int(head[start:].partition(b"\r")[0])
         if len(body) < length:
             return False
+        self.received_before += len(self.received)
         self.received = b""
         return True
 
@@ -72,6 +75,8 @@ def put_load(
                 now = time.perf_counter()
                 latencies.append(now - connection.sent_at)
                 connection.send(next(requests))
+    received = 0
     for key in list(selector.get_map().values()):
+        received += key.data.received_before
         key.data.socket.close()
-    return Load(len(latencies), now - started, latencies)
+    return Load(len(latencies), now - started, latencies, received)

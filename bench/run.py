@@ -5,16 +5,10 @@ spends on a request. The machine is shared by the load, so compare the ratios, n
 """
 
 import argparse
-import csv
 import json
-import os
-import signal
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,20 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from load import put_load
+from servers import Server, free_port, running
+from stock import ANIMALS, fill, issue_key
+from works import get, orders, request, updates
 
-ANIMALS = 200_000
-# The first ones are of every status, those after them available, to be ordered.
-MIXED = 60_000
 CONNECTIONS = 32
-_TICK = os.sysconf("SC_CLK_TCK")
-
-
-class Server(NamedTuple):
-    """A serving process, the port it is on, and how long it took to its first answer."""
-
-    pid: int
-    port: int
-    seconds_to_ready: float
 
 
 class Work(NamedTuple):
@@ -74,20 +59,20 @@ def main() -> None:
                 rounds[work.name].append(_measure(work, options.seconds))
         _report(rounds)
         print(f"ready after {service.seconds_to_ready:.2f} s")
-        print(f"memory, parent and worker: {_memory(service.pid):.0f} MB, {ANIMALS:,} animals")
+        print(f"memory: {service.megabytes:.0f} MB, {ANIMALS:,} animals")
 
 
 def _works(service: Server, bare: Server, token: str) -> list[Work]:
     body = json.dumps({"name": "Bella", "categoryId": 1, "status": "available"})
     return [
-        Work("bare ASGI", bare, repeat(_get("/v1/pets", token)), 200),
-        Work("list", service, repeat(_get("/v1/pets?status=available&limit=20", token)), 200),
+        Work("bare ASGI", bare, repeat(get("/v1/pets", token)), 200),
+        Work("list", service, repeat(get("/v1/pets?status=available&limit=20", token)), 200),
         Work("list, another page each time", service, _pages(token), 200),
-        Work("get", service, repeat(_get(f"/v1/pets/{ANIMALS // 2}", token)), 200),
-        Work("inventory", service, repeat(_get("/v1/store/inventory", token)), 200),
-        Work("create", service, repeat(_request("POST", "/v1/pets", token, body)), 201),
-        Work("update", service, _updates(token), 200),
-        Work("place order", service, _orders(token), 201),
+        Work("get", service, repeat(get(f"/v1/pets/{ANIMALS // 2}", token)), 200),
+        Work("inventory", service, repeat(get("/v1/store/inventory", token)), 200),
+        Work("create", service, repeat(request("POST", "/v1/pets", token, body)), 201),
+        Work("update", service, updates(token), 200),
+        Work("place order", service, orders(token), 201),
     ]
 
 
@@ -95,38 +80,13 @@ def _pages(token: str) -> Iterator[bytes]:
     """Yield requests for pages so far apart that none comes from memory."""
     for last_id in cycle(range(1, ANIMALS, 7)):
         cursor = urlsafe_b64encode(last_id.to_bytes(8)).decode().rstrip("=")
-        yield _get(f"/v1/pets?status=available&limit=20&cursor={cursor}", token)
-
-
-def _updates(token: str) -> Iterator[bytes]:
-    """Yield changes of status, each of another animal."""
-    for status in cycle(("available", "sold")):
-        body = json.dumps({"status": status})
-        for pet_id in range(3, MIXED, 3):
-            yield _request("PATCH", f"/v1/pets/{pet_id}", token, body)
-
-
-def _orders(token: str) -> Iterator[bytes]:
-    """Yield orders, each of another animal."""
-    for pet_id in range(MIXED + 1, ANIMALS + 1):
-        yield _request("POST", "/v1/store/orders", token, json.dumps({"petId": pet_id}))
-
-
-def _get(path: str, token: str) -> bytes:
-    return _request("GET", path, token)
-
-
-def _request(method: str, path: str, token: str, body: str = "") -> bytes:
-    head = f"{method} {path} HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer {token}\r\n"
-    if body:
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-    return f"{head}\r\n{body}".encode()
+        yield get(f"/v1/pets?status=available&limit=20&cursor={cursor}", token)
 
 
 def _measure(work: Work, seconds: float) -> Figures:
-    before = _cpu_seconds(work.server.pid)
+    before = work.server.cpu_seconds
     load = put_load(work.server.port, work.requests, work.status, CONNECTIONS, seconds)
-    spent = _cpu_seconds(work.server.pid) - before
+    spent = work.server.cpu_seconds - before
     return Figures(load.rate, spent / load.answers * 1e6, load.percentile(0.99) * 1e3)
 
 
@@ -148,100 +108,22 @@ def _report(rounds: dict[str, list[Figures]]) -> None:
 @contextmanager
 def _service(folder: Path) -> Iterator[tuple[Server, str]]:
     database = f"sqlite:///{folder / 'bench.db'}"
-    _fill(folder / "animals.csv", database)
-    issued = subprocess.run(
-        [
-            *(sys.executable, "-m", "petstore", "keys", "create", "--name", "bench"),
-            *("--plan", "enterprise", "--database", database),
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    port = _free_port()
-    arguments = ("-m", "petstore", "serve", "--database", database, "--port", str(port))
-    with _running(folder, port, "/readyz", *arguments) as server:
-        yield server, issued.stdout.strip()
+    fill(folder, database)
+    token = issue_key(database)
+    port = free_port()
+    place = ("-m", "petstore", "serve", "--database", database, "--port", str(port))
+    with running([sys.executable, *place], port, folder / "service.log") as server:
+        yield server, token
 
 
 @contextmanager
 def _bare(folder: Path) -> Iterator[Server]:
-    port = _free_port()
+    port = free_port()
     arguments = ("-m", "granian", "--interface", "asgi", "--http", "1", "--no-ws", "--workers", "1")
     place = ("--port", str(port), "--working-dir", str(Path(__file__).parent), "bare:app")
-    with _running(folder, port, "/", *arguments, *place) as server:
+    command = (sys.executable, *arguments, *place)
+    with running(command, port, folder / "bare.log") as server:
         yield server
-
-
-@contextmanager
-def _running(folder: Path, port: int, path: str, *arguments: str) -> Iterator[Server]:
-    started = time.perf_counter()
-    with (folder / f"log-{port}").open("wb") as log:
-        process = subprocess.Popen([sys.executable, *arguments], stdout=log, stderr=log)
-    try:
-        _wait_for(port, path)
-        ready = time.perf_counter() - started
-        yield Server(_worker_of(process.pid), port, ready)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(15)
-
-
-def _fill(file: Path, database: str) -> None:
-    states = ("available", "pending", "sold")
-    with file.open("w", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow(("name", "categoryId", "status"))
-        writer.writerows(
-            (f"Animal {n}", n % 12 + 1, states[n % 3] if n < MIXED else "available")
-            for n in range(ANIMALS)
-        )
-    subprocess.run(
-        [sys.executable, "-m", "petstore", "pets", "import", str(file), "--database", database],
-        check=True,
-    )
-
-
-def _wait_for(port: int, path: str) -> None:
-    deadline = time.perf_counter() + 20
-    while time.perf_counter() < deadline:
-        try:
-            with socket.create_connection(("127.0.0.1", port)) as probe:
-                probe.sendall(f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode())
-                if b" 200 " in probe.recv(65536):
-                    return
-        except OSError:
-            time.sleep(0.005)
-    msg = f"nothing answered on port {port}"
-    raise TimeoutError(msg)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def _worker_of(pid: int) -> int:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(children[0])
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
-
-
-def _memory(worker: int) -> float:
-    """Return the proportional set size of a worker and its parent, in megabytes."""
-    parent = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
-    total = 0
-    for pid in (worker, parent):
-        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        line = next(line for line in rollup.splitlines() if line.startswith("Pss:"))
-        total += int(line.split()[1])
-    return total / 1024
 
 
 if __name__ == "__main__":

@@ -1,0 +1,224 @@
+"""Measure how the cost of a request grows: with animals, pages before it, keys and connections.
+
+One service process on SQLite, with a core to itself where there are two.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import count, cycle, islice, repeat
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import apsw
+
+import machine
+import wrk
+from growth_report import Cell, Growth, report, save
+from peers.contract import peer
+from petstore.domain.api_keys import digest, new_token
+from petstore.domain.paging import encode_cursor
+from rounds import measure
+from servers import Server, allow_many_files, leave_one_core
+from stage import SqliteStage
+from stock import STATES, issue_key
+from works import create, get, page_path
+
+_CONNECTIONS = 32
+_PAGE = 20
+_INVENTORY = "/v1/store/inventory"
+_AT_MOST = 20_000  # requests a second
+_PASS = 10  # s, in which so many keys ask for the first time
+_LONGER = 5  # times, so that each of many connections asks more than once
+_INSERT_ANIMALS = """
+INSERT INTO pets (name, category_id, status)
+WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {0})
+SELECT 'Animal ' || n, n % 12 + 1,
+  CASE n % 3 WHEN 0 THEN 'available' WHEN 1 THEN 'pending' ELSE 'sold' END
+FROM numbers
+"""
+_INSERT_KEY = """
+INSERT INTO api_keys (name, plan, scopes, environment, created_at)
+VALUES ('bench', 'enterprise', 'pets:read', 'production', 0)
+RETURNING id
+"""
+_SEED = 5
+_INSERT_TOKEN = "INSERT INTO api_key_tokens (digest, key_id) VALUES (?, ?)"  # noqa: S105
+
+
+class Sizes(NamedTuple):
+    """What grows, from the smallest on."""
+
+    animals: tuple[int, ...] = (10_000, 1_000_000, 10_000_000)
+    pages: tuple[int, ...] = (1, 100_000)
+    keys: tuple[int, ...] = (1_000, 1_000_000)
+    connections: tuple[int, ...] = (1, 32, 1_000, 10_000)
+
+
+_QUICK = Sizes((1_000, 100_000), (1, 1_000), (100, 10_000), (1, 1_000))
+
+
+class Trial(NamedTuple):
+    """One work at one size of what grows; its requests have no end."""
+
+    grows: str
+    work: str
+    size: int
+    server: Server
+    requests: Iterator[bytes]
+    connections: int = _CONNECTIONS
+
+    def cell(self) -> Cell:
+        """Return its place in the results, and the memory that the server has needed so far."""
+        return Cell(
+            grows=self.grows,
+            work=self.work,
+            size=self.size,
+            megabytes=round(self.server.peak_megabytes, 1),
+            rounds=[],
+        )
+
+
+class Bench:
+    """Where it is measured: a folder, a core of the server's own or none; and for how long."""
+
+    def __init__(self, folder: Path, core: str | None, rounds: int, seconds: int) -> None:
+        self._folder = folder
+        self._core = core
+        self._rounds = rounds
+        self.seconds = seconds
+
+    @contextmanager
+    def service(self, name: str, animals: int, keys: int = 0) -> Iterator[tuple[Server, list[str]]]:
+        """Run the service with so many animals; give the tokens of a key and ``keys`` more."""
+        stage = SqliteStage(self._folder / name)
+        tokens = [issue_key(stage.url)]
+        with stage.copy("served") as place:
+            place.run_sql(_INSERT_ANIMALS.format(animals))
+            tokens += _issue_keys(place.database, keys)
+            with peer("petstore").started(place, self._core) as server:
+                yield server, tokens
+
+    def run(self, trials: list[Trial], seconds: int | None = None) -> list[Cell]:
+        """Measure each trial once a round, the sizes of a work in turn."""
+        seconds = seconds or self.seconds
+        cells: dict[Trial, Cell] = {}
+        for number in range(self._rounds):
+            for trial in sorted(trials, key=lambda trial: trial.work):
+                what = f"{trial.work}, {trial.size:,} {trial.grows}"
+                print(f"round {number + 1}: {what}", file=sys.stderr)
+                requests = list(islice(trial.requests, _AT_MOST * seconds))
+                one = measure(trial.server, requests, trial.connections, seconds)
+                if number == 0:
+                    cells[trial] = trial.cell()
+                cells[trial].rounds.append(one)
+        return list(cells.values())
+
+
+def main() -> None:
+    """Measure, print the tables, and save them if that is wanted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="one round of 1 s, of small sizes")
+    parser.add_argument("--save", action="store_true", help="into results/")
+    options = parser.parse_args()
+    rounds, seconds, sizes = options.rounds, options.seconds, Sizes()
+    if options.quick:
+        rounds, seconds, sizes = 1, 1, _QUICK
+    allow_many_files()
+    core, load = leave_one_core(), machine.load_average()
+    with tempfile.TemporaryDirectory(prefix=".stage-", dir=Path(__file__).parent) as folder:
+        bench = Bench(Path(folder), core, rounds, seconds)
+        growth = Growth(
+            machine=machine.machine(),
+            system=machine.system(),
+            load_average=load,
+            rounds=rounds,
+            seconds=seconds,
+            cells=[
+                *_grow_animals(bench, sizes),
+                *_grow_keys(bench, sizes.keys),
+                *_grow_connections(bench, sizes.connections),
+            ],
+        )
+    print(report(growth))
+    if options.save:
+        save(growth)
+
+
+def _grow_animals(bench: Bench, sizes: Sizes) -> list[Cell]:
+    """Measure stores of different sizes, and pages of the largest."""
+    with ExitStack() as stack:
+        trials = []
+        for size in sizes.animals:
+            server, (token,) = stack.enter_context(bench.service(f"{size}-animals", size))
+            trials += [
+                Trial("animals", "list", size, server, _lists(token, range(size))),
+                Trial("animals", "get", size, server, _gets(token, size)),
+                Trial("animals", "inventory", size, server, repeat(get(_INVENTORY, token))),
+                Trial("animals", "create", size, server, repeat(create(token, "Bella"))),
+            ]
+        pages = []
+        for page in sizes.pages:
+            first = len(STATES) * _PAGE * (page - 1)
+            lists = _lists(token, range(first, first + 1))
+            pages.append(Trial("pages", "list", page, server, lists))
+        return bench.run(trials) + bench.run(pages)
+
+
+def _grow_keys(bench: Bench, sizes: tuple[int, ...]) -> list[Cell]:
+    """Measure with so many keys, each of which has asked before."""
+    with ExitStack() as stack:
+        trials = []
+        for size in sizes:
+            server, tokens = stack.enter_context(bench.service(f"{size}-keys", 1, size))
+            requests = [get("/v1/pets/1", token) for token in tokens]
+            asked = 0
+            while asked < size:
+                some = requests[asked : asked + _AT_MOST * _PASS]
+                asked += wrk.put_load(server.url, some, _CONNECTIONS, _PASS).answers
+            trials.append(Trial("keys", "get", size, server, cycle(requests)))
+        return bench.run(trials)
+
+
+def _grow_connections(bench: Bench, sizes: tuple[int, ...]) -> list[Cell]:
+    """Measure on so many connections, all of which ask."""
+    with bench.service("connections", 10_000) as (server, (token,)):
+        requests = _gets(token, 10_000)
+        trials = [Trial("connections", "get", size, server, requests, size) for size in sizes]
+        return bench.run(trials, bench.seconds * _LONGER)
+
+
+def _lists(token: str, after: Sequence[int]) -> Iterator[bytes]:
+    """Yield requests for a page behind some animal, no two the same."""
+    random = Random(_SEED)  # noqa: S311 - requests, not secrets
+    for number in count():
+        cursor = encode_cursor(random.choice(after))
+        yield get(f"{page_path('available', cursor=cursor)}&number={number}", token)
+
+
+def _gets(token: str, animals: int) -> Iterator[bytes]:
+    """Yield requests for any animal."""
+    random = Random(_SEED)  # noqa: S311 - requests, not secrets
+    while True:
+        yield get(f"/v1/pets/{random.randint(1, animals)}", token)
+
+
+def _issue_keys(database: str, keys: int) -> list[str]:
+    """Issue keys without limits into a store that nobody serves, and return their tokens."""
+    tokens = [new_token("production") for _ in range(keys)]
+    connection = apsw.Connection(database)
+    with connection:
+        for token in tokens:
+            ((key_id,),) = connection.execute(_INSERT_KEY)
+            connection.execute(_INSERT_TOKEN, (digest(token.encode()), key_id))
+    connection.close()
+    return tokens
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""One round of load on a server, and several of them."""
+
+import msgspec
+
+import wrk
+from servers import Server
+from tables import Span, span
+
+
+class Round(msgspec.Struct, frozen=True):
+    """What a round came to: requests a second, latencies in ms, CPU of the server in µs."""
+
+    rate: float
+    p50: float
+    p99: float
+    p999: float
+    cpu: float
+    errors: int
+
+    @property
+    def microseconds(self) -> float:
+        """The time of a request, if they are one behind the other; where there are any."""
+        return 1e6 / self.rate
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """All rounds of one work."""
+
+    work: str
+    rounds: list[Round]
+
+    @property
+    def errors(self) -> int:
+        """How many answers failed; where any did, the figures do not count."""
+        return sum(one.errors for one in self.rounds)
+
+    def span(self, figure: str) -> Span:
+        """Return the span of one of the figures of ``Round``."""
+        return span(getattr(one, figure) for one in self.rounds)
+
+
+def measure(server: Server, requests: list[bytes], connections: int, seconds: int) -> Round:
+    """Put load on a server."""
+    before = server.cpu_seconds
+    load = wrk.put_load(server.url, requests, connections, seconds)
+    spent = server.cpu_seconds - before
+    return Round(
+        rate=round(load.rate, 1),
+        p50=load.p50 / 1e3,
+        p99=load.p99 / 1e3,
+        p999=load.p999 / 1e3,
+        cpu=round(spent / max(1, load.answers) * 1e6, 1),
+        errors=load.errors,
+    )

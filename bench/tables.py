@@ -1,0 +1,25 @@
+"""Figures of several rounds, and tables in Markdown."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """The median of several rounds, the least and the most."""
+
+    median: float
+    least: float
+    most: float
+
+
+def span(figures: Iterable[float]) -> Span:
+    """Return the span of some figures."""
+    ordered = sorted(figures)
+    return Span(statistics.median(ordered), ordered[0], ordered[-1])
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = (head, ("---",) * len(head), *rows)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

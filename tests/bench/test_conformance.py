@@ -1,0 +1,32 @@
+"""The check finds nothing in this service, and plenty in one that answers everybody the same."""
+
+import sys
+from pathlib import Path
+
+from check import check
+from peers.conformance import Keys, differences
+from peers.contract import peer
+from servers import free_port, running
+from stage import SqliteStage
+
+BENCH = Path(__file__).parent.parent.parent / "bench"
+WORKS = ("list", "get", "create", "inventory", "order")
+
+
+def test_this_service_does_as_the_interface_says(tmp_path: Path) -> None:
+    ours = peer("petstore")._replace(does=WORKS)
+    assert check(SqliteStage(tmp_path), [ours]) == {"petstore": []}
+
+
+def test_a_service_that_answers_everybody_the_same_differs_in_each_check(tmp_path: Path) -> None:
+    port = free_port()
+    place = ("--port", str(port), "--working-dir", str(BENCH), "bare:app")
+    command = (sys.executable, "-m", "granian", "--interface", "asgi", *place)
+    with running(command, port, tmp_path / "log") as server:
+        found = differences(server.url, "", Keys(*[""] * 7), ("list", "order"))
+    assert [sentence.partition(":")[0] for sentence in found] == [
+        "a page has the first animals of a status",
+        "an order reserves its animal",
+        "an order that is not as it must be is refused",
+        "of many buyers one gets the animal",
+    ]
