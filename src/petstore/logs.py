@@ -22,7 +22,7 @@ _LEVEL_COLORS = {"WARNING": "33", "ERROR": "31", "CRITICAL": "31"}
 _encode = msgspec.json.Encoder().encode
 
 
-class RequestLine(msgspec.Struct, frozen=True):
+class RequestLine(msgspec.Struct, frozen=True, gc=False):
     """What is logged of a request. ``key`` is the id of its API key, never the token."""
 
     time: str

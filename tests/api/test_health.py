@@ -1,8 +1,10 @@
 """Liveness and readiness."""
 
+from pathlib import Path
+
 import pytest
 
-from support.service import Service
+from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
 
@@ -24,3 +26,9 @@ async def test_health_costs_nothing(service: Service) -> None:
         await service.request("GET", "/healthz", key.token)
     response = await service.request("GET", "/v1/pets", key.token)
     assert response.headers["X-RateLimit-Remaining"] == "4"
+
+
+async def test_a_service_whose_redis_is_out_of_reach_is_ready_all_the_same(database: Path) -> None:
+    async with running_service(database, redis="redis://127.0.0.1:1") as service:
+        response = await service.request("GET", "/readyz")
+    assert (response.status_code, response.json()) == (200, {"status": "ready"})

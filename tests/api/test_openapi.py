@@ -494,6 +494,21 @@ def test_an_animal_is_named_in_the_path_by_an_int64() -> None:
     assert (pet_id["schema"]["type"], pet_id["schema"]["format"]) == ("integer", "int64")
 
 
+def test_parameters_and_fields_have_the_words_of_the_interface() -> None:
+    query = parameters("listPets", "query")
+    assert query["limit"]["description"] == "Maximum number of animals returned."
+    assert query["status"]["description"] == "Filters by availability status."
+    pet_id = parameters("getPet", "path")["petId"]
+    assert pet_id["description"] == "Identifier of the animal to retrieve."
+    fields = SCHEMAS["Pet"]["properties"]
+    assert {name: field["description"] for name, field in fields.items()} == {
+        "id": "Unique identifier, assigned by the service on creation.",
+        "name": "The animal's name.",
+        "categoryId": "Identifier of the category the animal belongs to.",
+        "status": "Availability status.",
+    }
+
+
 def test_adding_an_animal_takes_a_new_pet_and_returns_a_pet() -> None:
     body = DESCRIBED["createPet"]["requestBody"]
     assert body["required"] is True

@@ -1,6 +1,5 @@
 """What holds for a request whatever becomes of it on the way."""
 
-import asyncio
 import json
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -65,21 +64,3 @@ async def test_asking_for_the_usage_is_a_use_of_the_key(service: Service) -> Non
     await service.limiter.save()
     seen = await get_key(service.store, key.key.id, None, service.clock)
     assert seen.lastUsedAt == utc_second(service.clock())
-
-
-async def test_a_stop_can_end_the_lifespan_though_requests_are_under_way(database: Path) -> None:
-    app = bare_app(database).app
-    said: list[str] = []
-
-    async def receive() -> MutableMapping[str, Any]:
-        if said:  # the server says no more while it waits for its connections
-            await asyncio.Future()
-        return {"type": "lifespan.startup"}
-
-    async def send(message: MutableMapping[str, Any]) -> None:
-        said.append(message["type"])
-        app.end()
-
-    await app({"type": "lifespan"}, receive, send)
-    assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
-    assert not list(database.parent.glob("*-wal"))

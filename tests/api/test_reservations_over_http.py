@@ -197,7 +197,9 @@ async def test_what_lapses_while_nobody_serves_is_free_at_the_first_request(
 async def test_many_lapse_at_once_before_the_first_answer(
     database: Path, clock: ManualClock
 ) -> None:
-    async with running_service(database, clock, reservation_minutes=1) as service:
+    async with running_service(
+        database, clock, reservation_minutes=1, database_seconds=30
+    ) as service:
         client = await with_key(service, MANY)
         await asyncio.gather(*(place(client, pet_id) for pet_id in range(1, MANY + 1)))
         clock.advance(60)
@@ -264,6 +266,21 @@ async def test_reads_go_on_while_the_database_is_locked_and_the_animal_is_free_l
         assert_error(order, 503, "service_unavailable")
     await eventually(freed(client))
     assert (await place(client))["id"] == 2
+
+
+async def test_what_could_not_be_settled_hinders_no_change_to_the_animal(
+    impatient: Service, database: Path, clock: ManualClock
+) -> None:
+    client = await with_key(impatient, 3)
+    for pet_id in (1, 2, 3):
+        await place(client, pet_id)
+    clock.advance(86_400)
+    with locked(database):
+        assert await is_held(client, VIEWS[0])
+    assert (await place(client, 1))["id"] == 4
+    changed = await client.patch("/v1/pets/2", json={"status": "sold"})
+    assert changed.json()["status"] == "sold"
+    assert (await client.delete("/v1/pets/3")).status_code == 204
 
 
 @contextmanager

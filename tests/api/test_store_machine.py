@@ -206,7 +206,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     def start(self, minutes: int, *, strict: bool) -> None:
         self.app: BareApp = bare_app(
-            self.database, self.clock, reservation_minutes=minutes, strict_categories=strict
+            self.database,
+            self.clock,
+            database_seconds=60,  # a busy disk is not what is tested
+            reservation_minutes=minutes,
+            strict_categories=strict,
         )
         self.model.reservation_minutes, self.model.strict_categories = minutes, strict
         self.runner.run(self.running.enter_async_context(self.app.app.lifespan()))

@@ -1,5 +1,6 @@
 """Answers that are good until the database changes."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from petstore.api.messages import Answer
@@ -21,6 +22,7 @@ class AnswerCache:
         self._version = -1
         self._answers: dict[bytes, Answer] = {}
         self._room = _LARGEST
+        self._is_checked = False
 
     async def of(self, target: bytes, read: Callable[[], Awaitable[Answer]]) -> Answer:
         """Return the answer to a GET of ``target``, which ``read`` makes if there is none yet.
@@ -29,9 +31,8 @@ class AnswerCache:
             Unavailable: the database is out of reach.
             PetstoreError: what ``read`` raises.
         """
-        version = await self._store.version()
-        if version != self._version:
-            self._version, self._answers, self._room = version, {}, _LARGEST
+        if not self._is_checked and not await self._check():
+            return await read()
         answers = self._answers
         answer = answers.get(target)
         if answer is None:
@@ -41,3 +42,21 @@ class AnswerCache:
                 self._room -= size
                 answers[target] = answer
         return answer
+
+    async def _check(self) -> bool:
+        """Forget the answers of another version; return whether the database tells its version.
+
+        One check serves all requests that wait in the loop already. Callbacks run in the order in
+        which they came: whoever could know of a later change comes after ``_expire``.
+        """
+        version = await self._store.version()
+        if version is None:
+            return False
+        if version != self._version:
+            self._version, self._answers, self._room = version, {}, _LARGEST
+        self._is_checked = True
+        asyncio.get_running_loop().call_soon(self._expire)
+        return True
+
+    def _expire(self) -> None:
+        self._is_checked = False

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
@@ -129,7 +129,7 @@ async def answer_create_key(call: Call) -> Answer:
 
     def created(issued: IssuedKey) -> Answer:
         answer = created_answer(_with_token(issued), f"{call.request.path}/{issued.key.id}")
-        return answer._replace(headers=[*answer.headers, _NO_STORE])
+        return replace(answer, headers=[*answer.headers, _NO_STORE])
 
     return await answer_once(call, create_key(new, _actor(call), now), created, sealed=True)
 

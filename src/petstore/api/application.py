@@ -1,15 +1,14 @@
 """The way of a request, outermost layer first. Only the outermost shapes responses."""
 
-import asyncio
 import logging
 import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import count
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from petstore.api.authentication import authenticate, require_scope
 from petstore.api.bodies import BodyReader
@@ -42,7 +41,6 @@ from petstore.errors import (
     PetstoreError,
     Unavailable,
 )
-from petstore.logs import RequestLog
 from petstore.rate_limits.contract import Decision
 
 Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
@@ -56,6 +54,7 @@ _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY = Query(None, "")
 _EMPTY_BODY = b"{}"
 _WITHOUT_CONTENT = (204, 304)
+_WHOLE = ("none", "read")
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,44 @@ class Exchange:
     decision: Decision | None = None
 
 
+class RequestRecord(Protocol):
+    """Takes down each request once it is answered."""
+
+    def add(
+        self,
+        request_id: str,
+        key_id: int | None,
+        method: str,
+        operation: str | None,
+        status: int,
+        seconds: float,
+    ) -> None:
+        """Take down a request that took ``seconds``."""
+        ...
+
+
+class Servable(Protocol):
+    """An ASGI application of HTTP alone, as a server holds it."""
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """Open what it needs, keep that at work until the block ends, and close it.
+
+        Raises:
+            Exception: something cannot be opened.
+        """
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, within the ``lifespan``."""
+        ...
+
+    def retire(self) -> None:
+        """Ask every caller to come back on another connection, for this process is to stop."""
+        ...
+
+
 class Application:
-    """The ASGI application. ``pages`` are what takes no key, by exact path."""
+    """The application. ``pages`` are what takes no key, by exact path."""
 
     def __init__(
         self,
@@ -90,8 +125,9 @@ class Application:
         pages: Mapping[str, Page],
         bodies: BodyReader,
         rules: HttpRules,
-        log: RequestLog,
+        log: RequestRecord,
         lifespan: Callable[[], AbstractAsyncContextManager[None]],
+        on_retire: Callable[[], None],
     ) -> None:
         self._services = services
         self._routes = routes
@@ -100,38 +136,25 @@ class Application:
         self._rules = rules
         self._log = log
         self.lifespan = lifespan
-        self._end = asyncio.Event()
+        self._on_retire = on_retire
+        self._retiring = False
         self._id_prefix = os.urandom(6).hex()
         self._id_count = count(1)
 
+    def route_of(self, method: str, path: str) -> str | None:
+        """Return where a request goes, with no value of its caller; ``None`` for nowhere."""
+        if path in self._pages:
+            return path
+        operation = self._routes.find(path).operation(method)
+        return None if operation is None else self._routes.base + operation.path
+
+    def retire(self) -> None:
+        """Ask every caller to come back on another connection, for this process is to stop."""
+        self._retiring = True
+        self._on_retire()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection scope."""
-        if scope["type"] == "http":
-            await self._serve(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._live(receive, send)
-
-    async def _live(self, receive: Receive, send: Send) -> None:
-        await receive()
-        async with AsyncExitStack() as stack:
-            try:
-                await stack.enter_async_context(self.lifespan())
-            except Exception:
-                # The server would go on without it, and every request fail.
-                await send({"type": "lifespan.startup.failed"})
-                raise
-            await send({"type": "lifespan.startup.complete"})
-            waiting = (asyncio.ensure_future(receive()), asyncio.ensure_future(self._end.wait()))
-            _, unfinished = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for task in unfinished:
-                task.cancel()
-        await send({"type": "lifespan.shutdown.complete"})
-
-    def end(self) -> None:
-        """End the lifespan now, though requests may still be under way."""
-        self._end.set()
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, within the ``lifespan``."""
         exchange = self._begin(Request(scope))
         try:
             answer = await self._answer(exchange, receive)
@@ -142,10 +165,16 @@ class Application:
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
             _LOG.exception("request %s failed", exchange.request_id)
             answer = error_answer(InternalError("the service failed; its log tells why"))
-        headers = await self._headers(exchange, answer)
-        if not await self._bodies.discard(exchange.request, receive):
+        request = exchange.request
+        decision = exchange.decision
+        if decision is None and exchange.is_api:
+            decision = await self._look(exchange, answer)
+        headers = self._headers(exchange, answer, decision)
+        if request.body != "none":
+            await self._bodies.discard(request, receive)
+        if self._retiring or request.body not in _WHOLE:
             headers.append(_CLOSE)
-        body = b"" if exchange.request.method == "HEAD" else answer.body
+        body = b"" if request.method == "HEAD" else answer.body
         try:
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             await send({"type": "http.response.body", "body": body})
@@ -194,6 +223,8 @@ class Application:
         if operation.shows_orders and self._services.reservations.are_due():
             await self._services.reservations.settle()
         answer = await operation.handler(call)
+        if operation.method != "GET":
+            await self._services.readers.note_change(key.id)
         return tagged(request, answer) if operation.tagged else answer
 
     async def _admit(self, exchange: Exchange) -> ApiKey:
@@ -203,7 +234,7 @@ class Application:
             _check_host(request)
             key = exchange.key = await authenticate(request, self._services.keys)
         except (InvalidRequest, MissingKey, InvalidKey):
-            exchange.decision = limiter.take_address(self._client(request))
+            exchange.decision = await limiter.take_address(self._client(request))
             self._refuse_unadmitted(exchange.decision, "this address without a valid key")
             raise
         if exchange.operation is not None and not exchange.operation.charged:
@@ -233,7 +264,7 @@ class Application:
         retry_of = idempotency_key(request) if operation.method == "POST" else None
         return Call(self._services, request, key, path_id, query, body, retry_of)
 
-    async def _headers(self, exchange: Exchange, answer: Answer) -> Headers:
+    def _headers(self, exchange: Exchange, answer: Answer, decision: Decision | None) -> Headers:
         headers = [
             *answer.headers,
             (b"x-request-id", exchange.request_id.encode("ascii")),
@@ -241,25 +272,27 @@ class Application:
         ]
         if answer.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
             headers.append((b"content-length", b"%d" % len(answer.body)))
-        if exchange.is_api:
-            decision = exchange.decision or await self._look(exchange)
+        if decision is not None:
             headers += rate_limit_headers(decision, self._services.clock())
         if exchange.operation is not None and exchange.operation.deprecation is not None:
             headers += deprecation_headers(exchange.operation.deprecation)
         headers += cross_origin_headers(exchange.request, self._rules.allowed_origins)
         return headers
 
-    async def _look(self, exchange: Exchange) -> Decision:
+    async def _look(self, exchange: Exchange, answer: Answer) -> Decision:
         """Describe the caller's limits where the request cost nothing."""
         limiter = self._services.limiter
         try:
+            if answer.status == Unavailable.status:
+                # The key or its limits could not be looked up; to wait once more takes too long.
+                return await limiter.look_address(self._client(exchange.request))
             key = exchange.key or await authenticate(exchange.request, self._services.keys)
             return await limiter.look(key)
         except (MissingKey, InvalidKey, Unavailable):
             pass
         except Exception:  # noqa: BLE001 - a fault here must not cost the caller the answer
             _LOG.exception("request %s: its limits cannot be told", exchange.request_id)
-        return limiter.look_address(self._client(exchange.request))
+        return await limiter.look_address(self._client(exchange.request))
 
     def _client(self, request: Request) -> str:
         return client_address(request, self._rules.trusted_proxies)

@@ -18,7 +18,7 @@ async def answer_list_categories(call: Call) -> Answer:
     """Answer with a page of categories."""
     query: PageQuery = call.query.values
     return await answer_from_memory(
-        call, lambda: list_categories(call.services.store, query.after, query.limit)
+        call, lambda reader: list_categories(reader, query.after, query.limit)
     )
 
 

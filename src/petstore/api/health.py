@@ -9,16 +9,23 @@ class Health:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._is_retiring = False
+
+    def retire(self) -> None:
+        """Be ready no more: the process is to stop."""
+        self._is_retiring = True
 
     async def live(self, _: Request) -> Answer:
         """Answer 200 while the process runs."""
         return json_answer(200, {"status": "alive"})
 
     async def ready(self, _: Request) -> Answer:
-        """Answer 200 while the database answers.
+        """Answer 200 while the database answers, and 503 once the process is to stop.
 
         Raises:
             Unavailable: it does not.
         """
+        if self._is_retiring:
+            return json_answer(503, {"status": "stopping"})
         await self._store.check()
         return json_answer(200, {"status": "ready"})

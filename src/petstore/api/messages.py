@@ -1,7 +1,7 @@
 """A request as it came, and the answer to it."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -49,7 +49,7 @@ class Request:
         self.body: BodyState = "none" if is_empty else "waiting"
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True):
     """Status, body and the headers of this answer alone."""
 
     status: int

@@ -3,7 +3,9 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from petstore.api.answer_cache import AnswerCache
 from petstore.api.messages import Answer, Request
@@ -16,6 +18,7 @@ from petstore.operations.reservations import Reservations
 from petstore.operations.safe_retries import SafeRetries
 from petstore.rate_limits.contract import RateLimiter
 from petstore.storage.contract import Store
+from petstore.storage.replicas import Readers
 
 Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 
@@ -25,6 +28,7 @@ class Services:
     """What operations work with, and the rules of this store."""
 
     store: Store
+    readers: Readers
     limiter: RateLimiter
     clock: Clock
     keys: KeyRing
@@ -35,7 +39,7 @@ class Services:
     strict_categories: bool
 
 
-class Call(NamedTuple):
+class Call(Struct, frozen=True):
     """One use of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
 
     ``idempotency_key`` is ``None`` where none was sent, and where the method is not POST.

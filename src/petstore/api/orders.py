@@ -39,7 +39,7 @@ async def answer_list_orders(call: Call) -> Answer:
         pet_id=None if query.petId is UNSET else query.petId,
     )
     return await answer_from_memory(
-        call, lambda: list_orders(call.services.store, wanted, query.after, query.limit)
+        call, lambda reader: list_orders(reader, wanted, query.after, query.limit)
     )
 
 

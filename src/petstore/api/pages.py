@@ -9,20 +9,23 @@ from petstore.api.messages import Answer, json_answer
 from petstore.api.operation import Call
 from petstore.domain.paging import CURSOR_PATTERN, decode_cursor, encode_cursor
 from petstore.operations.pages import Page
+from petstore.storage.contract import Reader
+
+
+def limit_of(records: str) -> Meta:
+    """Say what ``limit`` is where a list holds such ``records``."""
+    return Meta(
+        ge=1,
+        le=100,
+        description=f"Maximum number of {records} returned.",
+        extra={"expected": "an integer from 1 to 100, in plain digits"},
+    )
 
 
 class PageQuery(Struct, frozen=True):
     """The query parameters of every list."""
 
-    limit: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=100,
-            description="Maximum number of items returned.",
-            extra={"expected": "an integer from 1 to 100, in plain digits"},
-        ),
-    ] = 20
+    limit: Annotated[int, limit_of("records")] = 20
     cursor: (
         Annotated[
             str,
@@ -42,12 +45,16 @@ class PageQuery(Struct, frozen=True):
         return None if self.cursor is UNSET else decode_cursor(self.cursor)
 
 
-async def answer_from_memory(call: Call, read: Callable[[], Awaitable[Page[Any]]]) -> Answer:
-    """Answer with a page, from memory if the same was asked since the last change."""
+async def answer_from_memory(call: Call, read: Callable[[Reader], Awaitable[Page[Any]]]) -> Answer:
+    """Answer with a page, from memory if the same was asked since the last change.
+
+    It is read from wherever every change of the caller is known.
+    """
     target = b"%s?%s" % (call.request.path.encode("latin-1"), call.request.query)
 
     async def answer() -> Answer:
-        return page_answer(call, await read())
+        reader = await call.services.readers.of(call.key.id)
+        return page_answer(call, await read(reader))
 
     return await call.services.answers.of(target, answer)
 

@@ -8,7 +8,7 @@ from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
 from petstore.api.messages import Answer, created_answer, empty_answer, json_answer
 from petstore.api.operation import Call
-from petstore.api.pages import PageQuery, answer_from_memory
+from petstore.api.pages import PageQuery, answer_from_memory, limit_of
 from petstore.domain.fields import Int64
 from petstore.domain.pets import PetFilter, Status
 from petstore.operations.pets import create_pet, delete_pet, get_pet, list_pets, update_pet
@@ -17,6 +17,7 @@ from petstore.operations.pets import create_pet, delete_pet, get_pet, list_pets,
 class ListPetsQuery(PageQuery, frozen=True):
     """The query parameters of ``listPets``."""
 
+    limit: Annotated[int, limit_of("animals")] = 20
     status: Annotated[Status, Meta(description="Filters by availability status.")] | UnsetType = (
         UNSET
     )
@@ -45,7 +46,7 @@ async def answer_list_pets(call: Call) -> Answer:
         ids=None if query.id is UNSET else tuple(query.id),
     )
     return await answer_from_memory(
-        call, lambda: list_pets(call.services.store, wanted, query.after, query.limit)
+        call, lambda reader: list_pets(reader, wanted, query.after, query.limit)
     )
 
 
@@ -66,6 +67,7 @@ async def answer_update_pet(call: Call) -> Answer:
     unit = update_pet(
         call.path_id,
         call.body,
+        call.services.clock(),
         precondition(call.request),
         strict_categories=call.services.strict_categories,
     )
@@ -74,5 +76,6 @@ async def answer_update_pet(call: Call) -> Answer:
 
 async def answer_delete_pet(call: Call) -> Answer:
     """Delete an animal."""
-    await call.services.store.write(delete_pet(call.path_id, precondition(call.request)))
+    unit = delete_pet(call.path_id, call.services.clock(), precondition(call.request))
+    await call.services.store.write(unit)
     return empty_answer()

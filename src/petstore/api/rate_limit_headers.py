@@ -13,14 +13,13 @@ def rate_limit_headers(decision: Decision, now: Milliseconds) -> Headers:
 
     ``RateLimit-Policy`` and ``RateLimit`` follow draft-ietf-httpapi-ratelimit-headers.
     """
-    limit, remaining, reset = decision.described
+    described = decision.described
     minute, day = decision.minute, decision.day
     seconds = seconds_up(now)
     return [
-        (b"x-ratelimit-limit", b"%d" % limit),
-        (b"x-ratelimit-remaining", b"%d" % remaining),
-        (b"x-ratelimit-reset", b"%d" % reset),
-        (b"ratelimit-policy", _policy(minute.limit, day.limit)),
+        *_limits(described.limit, minute.limit, day.limit),
+        (b"x-ratelimit-remaining", b"%d" % described.remaining),
+        (b"x-ratelimit-reset", b"%d" % described.reset),
         (
             b"ratelimit",
             b'"minute";r=%d;t=%d, "day";r=%d;t=%d'
@@ -49,5 +48,6 @@ def refusal(decision: Decision, now: Milliseconds, holder: str) -> PetstoreError
 
 
 @lru_cache
-def _policy(per_minute: int, per_day: int) -> bytes:
-    return b'"minute";q=%d;w=60, "day";q=%d;w=86400' % (per_minute, per_day)
+def _limits(described: int, per_minute: int, per_day: int) -> Headers:
+    policy = b'"minute";q=%d;w=60, "day";q=%d;w=86400' % (per_minute, per_day)
+    return [(b"x-ratelimit-limit", b"%d" % described), (b"ratelimit-policy", policy)]

@@ -1,13 +1,14 @@
 """Which operation a method and path mean. Paths are matched as sent: there are no aliases."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from petstore.api.operation import Operation
 from petstore.errors import MethodNotAllowed, NotFound
 
 
-class Route(NamedTuple):
+class Route(Struct, frozen=True):
     """The operations at a path by method, and the text of the path's parameter, if it has one."""
 
     path: str
@@ -48,6 +49,7 @@ class Routes:
     """The table of operations, by path. A path has one parameter at most, a whole segment of it."""
 
     def __init__(self, base: str, operations: Iterable[Operation]) -> None:
+        self.base = base
         self._fixed: dict[str, dict[str, Operation]] = {}
         self._with_parameter: dict[tuple[str, str], dict[str, Operation]] = {}
         for operation in operations:

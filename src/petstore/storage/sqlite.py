@@ -7,7 +7,7 @@ and each caller is answered after the fsync. Only waiting for the lock and COMMI
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,7 +20,7 @@ from petstore.errors import Unavailable
 from petstore.storage.contract import Row, Statement, T, Unit
 from petstore.storage.migrations import UnusableDatabase, migrate
 
-_DATA_VERSION = Statement("PRAGMA data_version")
+_DATA_VERSION = "PRAGMA data_version"
 _LARGEST_GROUP = 256
 _WATCH_SECONDS = 0.05
 _MIGRATION_WAIT = 10_000
@@ -58,6 +58,8 @@ class SqliteStore:
         self._patience = patience
         self._waiting: deque[_Waiting] = deque()
         self._group: asyncio.Task[None] | None = None
+        self.committed: Counter[int] = Counter()
+        """How many groups were committed, by the number of their units of work."""
 
     def migrate(self) -> None:
         """Create the file if there is none, and bring its schema up to date.
@@ -131,8 +133,11 @@ class SqliteStore:
         Raises:
             Unavailable: the file is out of reach or failing.
         """
-        ((version,),) = await self.read(_DATA_VERSION)
-        return int(version)
+        try:
+            version: int = self._read(_DATA_VERSION).get
+        except _FAULTS as error:
+            raise _unavailable(error) from error
+        return version
 
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT on what has been committed.
@@ -181,6 +186,7 @@ class SqliteStore:
                     if not done.done():
                         outcomes.append((done, self._run(unit)))
                 await loop.run_in_executor(self._thread, self._write, "COMMIT")
+                self.committed[len(outcomes)] += 1
         except BaseException as error:
             outcomes = [(waiting.done, error) for waiting in group]
             with suppress(apsw.Error):  # if it does not help, the next BEGIN fails
