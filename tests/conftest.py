@@ -7,6 +7,8 @@ import pytest
 
 from petstore.storage.sqlite import SqliteStore
 from support.manual_clock import ManualClock
+from support.pooler import pooler
+from support.postgres import PostgresServer
 from support.process import ServerProcess
 from support.servers import StartServer, servers_in
 from support.service import Service, running_service
@@ -71,3 +73,25 @@ async def service(database: Path, clock: ManualClock) -> AsyncIterator[Service]:
     """The service in this process, on a fresh SQLite file, by ``clock``."""
     async with running_service(database, clock) as service:
         yield service
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for the whole session; it stays up, and each test has a database."""
+    # Nothing here outlives the machine: it need not wait for the disk.
+    server = PostgresServer(fsync="off", deadlock_timeout="100ms")
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> str:
+    """The address of an empty store on a PostgreSQL server."""
+    return postgres.new_store()
+
+
+@pytest.fixture
+def pooled_url(postgres_url: str) -> Iterator[str]:
+    """The address of an empty store behind a pooler in transaction mode."""
+    with pooler(postgres_url) as url:
+        yield f"{url}?pgbouncer=true"

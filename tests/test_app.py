@@ -4,7 +4,6 @@ import io
 import logging
 import re
 import sys
-from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import apsw
 import pytest
 
 from petstore.api.application import Application
-from petstore.app import is_for_person, serve_settings, sqlite_store
+from petstore.app import database_of, is_for_person, serve_settings
 from petstore.errors import Unavailable
 from petstore.settings import SettingError, Settings
 from support.bare_app import bare_app
@@ -23,40 +22,11 @@ from support.service import running_service
 pytestmark = pytest.mark.anyio
 
 
-async def live(app: Application) -> list[str]:
-    """Start and stop ``app`` as a server does, and return what it said."""
-    said: list[str] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "lifespan.startup" if not said else "lifespan.shutdown"}
-
-    async def send(message: MutableMapping[str, Any]) -> None:
-        said.append(message["type"])
-
-    await app({"type": "lifespan"}, receive, send)
-    return said
-
-
 async def test_a_database_that_is_not_there_stops_the_start(database: Path) -> None:
     bare = bare_app(database)
     database.unlink()
     with pytest.raises(Unavailable):
-        await live(bare.app)
-
-
-async def test_the_service_starts_and_stops(database: Path) -> None:
-    assert await live(bare_app(database).app) == [
-        "lifespan.startup.complete",
-        "lifespan.shutdown.complete",
-    ]
-
-
-async def test_a_connection_of_another_kind_is_left_alone(database: Path) -> None:
-
-    async def unexpected(*_: object) -> Any:
-        raise AssertionError
-
-    await bare_app(database).app({"type": "websocket"}, unexpected, unexpected)
+        await bare.app.lifespan().__aenter__()
 
 
 async def test_counts_are_saved_at_the_stop(database: Path) -> None:
@@ -154,7 +124,7 @@ def test_settings_alone_make_a_service(database: Path, monkeypatch: pytest.Monke
 
 def test_a_database_of_another_kind_is_refused() -> None:
     with pytest.raises(SettingError, match="database: expected sqlite:///"):
-        sqlite_store(Settings(database="mysql:///x"))
+        database_of(Settings(database="mysql:///x"))
 
 
 @pytest.mark.parametrize(("log_format", "for_person"), [("text", True), ("json", False)])

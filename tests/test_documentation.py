@@ -42,7 +42,7 @@ def test_the_readme_lists_every_setting_with_its_variable_and_default() -> None:
         (
             field.name.replace("_", "-"),
             f"PETSTORE_{field.name.upper()}",
-            "" if field.default in ((), False) else str(field.default),
+            "" if field.default in ((), "") or field.default is False else str(field.default),
         )
         for field in fields(Settings)
     ]

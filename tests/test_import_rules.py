@@ -9,7 +9,15 @@ import pytest
 import petstore
 
 ROOT = Path(petstore.__file__).parent
-OPENERS = ("petstore.storage.sqlite", "petstore.storage.migrations")
+OPENERS = (
+    "petstore.storage.sqlite",
+    "petstore.storage.postgres",
+    "petstore.storage.postgres_pool",
+    "petstore.storage.migrations",
+    "petstore.storage.backups",
+    "petstore.storage.copies",
+    "petstore.storage.positions",
+)
 
 
 def module_name(path: Path) -> str:
@@ -62,7 +70,14 @@ KNOWN = {
     "rate_limits": (*BASICS, "domain"),
     "storage": (*BASICS, "domain", "rate_limits.contract"),
     "operations": (*BASICS, "domain", "storage.contract", *SQL, "rate_limits.contract"),
-    "api": (*BASICS, "domain", "operations", "storage.contract", "rate_limits.contract", "logs"),
+    "api": (
+        *(*BASICS, "domain", "operations", "logs"),
+        *("storage.contract", "storage.replicas", "rate_limits.contract"),
+    ),
+    "observability": (
+        *(*BASICS, "domain", "api", "chores", "storage.contract"),
+        *("rate_limits.contract", "rate_limits.trips"),
+    ),
 }
 """The table of docs/architecture.md: what a package may import besides itself."""
 
@@ -87,6 +102,10 @@ def test_every_package_has_its_rule() -> None:
     ("library", "packages"),
     [
         ("apsw", OPENERS),
+        ("asyncpg", OPENERS),
+        ("redis", ("petstore.rate_limits",)),
+        ("prometheus_client", ("petstore.observability",)),
+        ("opentelemetry", ("petstore.observability",)),
         *((library, ("petstore.cli",)) for library in ("granian", "click", "rich", "urllib3")),
     ],
 )

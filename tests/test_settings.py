@@ -21,11 +21,12 @@ from petstore.settings import SettingError, Settings, sqlite_path
         "sqlite:///:memory:",
         "sqlite:///pet\0store.db",
         "SQLITE:///petstore.db",
-        "postgresql:///petstore",
+        "mysql://petstore",
+        "postgresql:petstore",
     ],
 )
-def test_a_database_that_is_no_file_is_refused(database: str) -> None:
-    with pytest.raises(SettingError, match=r"^database: expected sqlite:///relative.db or "):
+def test_a_database_that_is_neither_a_file_nor_on_a_server_is_refused(database: str) -> None:
+    with pytest.raises(SettingError, match=r"^database: expected sqlite:///relative.db, "):
         sqlite_path(database)
     with pytest.raises(SettingError, match=r"^database: "):
         replace(Settings(), database=database).check()
@@ -39,9 +40,38 @@ def test_a_trusted_proxy_that_is_no_network_is_refused(network: str) -> None:
         replace(Settings(), trusted_proxy=("127.0.0.0/8", network)).check()
 
 
-def test_more_than_one_process_is_refused() -> None:
-    with pytest.raises(SettingError, match=r"^workers: more than one process needs Redis"):
+@pytest.mark.parametrize("database", ["postgresql://me@host/store", "postgres:///store"])
+def test_a_database_on_a_postgresql_server_is_taken(database: str) -> None:
+    replace(Settings(), database=database).check()
+
+
+def test_more_than_one_process_is_refused_without_redis() -> None:
+    with pytest.raises(SettingError, match=r"^workers: more than one process needs --redis"):
         replace(Settings(), workers=2).check()
+    replace(Settings(), workers=2, redis="redis://localhost").check()
+
+
+def test_a_redis_that_is_none_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"^redis: expected redis://"):
+        replace(Settings(), redis="localhost:6379").check()
+
+
+@pytest.mark.parametrize(
+    "databases",
+    [
+        {"read_database": "postgresql://replica/store"},
+        {"database": "postgresql://primary/store", "read_database": "sqlite:///store.db"},
+    ],
+)
+def test_only_postgresql_has_a_replica(databases: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match=r"^read-database: expected postgresql://"):
+        replace(Settings(), **databases).check()
+
+
+def test_it_cannot_be_lame_for_longer_than_a_stop_takes() -> None:
+    with pytest.raises(SettingError, match=r"^lame-seconds: expected at most --stop-seconds less"):
+        replace(Settings(), stop_seconds=5, lame_seconds=3.5).check()
+    replace(Settings(), stop_seconds=5, lame_seconds=3).check()
 
 
 def test_the_defaults_fit_together() -> None:

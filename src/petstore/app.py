@@ -1,13 +1,13 @@
 """All the wiring: the whole service is put together here, and nowhere else."""
 
-import logging
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
+from petstore import __version__
 from petstore.api import reference
 from petstore.api.answer_cache import AnswerCache
-from petstore.api.application import Application, HttpRules, Page
+from petstore.api.application import Application, HttpRules, Page, Servable
 from petstore.api.bodies import BodyReader
 from petstore.api.health import Health
 from petstore.api.openapi import OpenApiPage
@@ -15,30 +15,57 @@ from petstore.api.operation import Services
 from petstore.api.routes import Routes
 from petstore.api.table import BASE, OPERATIONS
 from petstore.chores import Chore, attempt, background
-from petstore.clock import SECOND, Clock, system_clock
+from petstore.clock import SECOND, Clock, Milliseconds, system_clock
 from petstore.logs import RequestLog, configure_logging, standard_error
+from petstore.observability.figures import (
+    BANS,
+    COMMITS,
+    LAPSED,
+    POOL_IN_USE,
+    POOL_SIZE,
+    REPLAYS,
+)
+from petstore.observability.metrics import NO_METRICS, Metrics, NoMetrics
+from petstore.observability.no_tracing import NO_TRACING, NoTracing
+from petstore.observability.place import Place
 from petstore.operations.key_ring import KeyRing
 from petstore.operations.reservations import Reservations
 from petstore.operations.safe_retries import SafeRetries
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
-from petstore.settings import Settings
+from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.storage.contract import Store
+from petstore.storage.positions import MemoryPositions, RedisPositions
 from petstore.storage.rate_limits import StoredRateLimits
+from petstore.storage.replicas import PrimaryOnly, Readers, ReplicaReaders
 from petstore.storage.sqlite import SqliteStore
 
 _LATE_BODIES_SECONDS = 0.1
 _LAPSES_SECONDS = 1
+_BEAT_SECONDS = 1
+_REDIS_SECONDS = 0.1
 _FORGET_SECONDS = 60
-_LOG = logging.getLogger(__name__)
 
 
-def serve_settings(settings: Settings) -> Application:
-    """Return the service that ``settings`` describe, logging to standard error."""
+def serve_settings(settings: Settings, place: Place | None = None) -> Servable:
+    """Return the service that ``settings`` describe, logging to standard error.
+
+    Its metrics are told at ``place``.
+    """
     log = open_log(settings)
-    store = sqlite_store(settings)
-    return create_app(settings, store, create_limiter(settings, store, system_clock), log)
+    metrics = NO_METRICS if place is None else Metrics(place, __version__)
+    tracing = tracing_of(settings)
+    system = "postgresql" if is_postgres(settings.database) else "sqlite"
+    store = tracing.of_store(database_of(settings, metrics), system)
+    replica = replica_of(settings, metrics)
+    if replica is not None:
+        replica = tracing.of_store(replica, system)
+    limiter = create_limiter(settings, store, system_clock, metrics)
+    if settings.redis:
+        limiter = tracing.of_limiter(limiter)
+    app = create_app(settings, store, limiter, log, replica=replica, metrics=metrics)
+    return tracing.of_application(app)
 
 
 def create_app(
@@ -47,11 +74,14 @@ def create_app(
     limiter: RateLimiter,
     log: RequestLog,
     clock: Clock = system_clock,
+    replica: Store | None = None,
+    metrics: NoMetrics = NO_METRICS,
 ) -> Application:
     """Put the service together of its parts."""
     services = Services(
         store=store,
-        limiter=limiter,
+        readers=create_readers(settings, store, replica, clock),
+        limiter=metrics.of_limiter(limiter),
         clock=clock,
         keys=KeyRing(store, clock, settings.environment),
         answers=AnswerCache(store),
@@ -60,55 +90,77 @@ def create_app(
         reservation_minutes=settings.reservation_minutes,
         strict_categories=settings.strict_categories,
     )
+    metrics.counter(LAPSED, lambda: services.reservations.lapsed)
+    metrics.counter(REPLAYS, lambda: services.retries.replays)
+    health = Health(store)
     bodies = BodyReader(settings.body_bytes, settings.body_seconds)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
-        try:
+        async with AsyncExitStack() as opened:
+            opened.callback(log.close)
             await store.open()
-        except Exception:
-            _LOG.exception("the service cannot start")
-            log.close()
-            raise
-        save = Chore(limiter.save, settings.limits_save_seconds, "counts not saved")
-        lapse = Chore(
-            services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed"
-        )
-        chores = (
+            opened.push_async_callback(store.close)
+            await services.readers.open()
+            opened.push_async_callback(services.readers.close)
+            opened.push_async_callback(limiter.close)
+            async with at_work(settings, services, bodies), metrics.running():
+                yield
+
+    return Application(
+        services=services,
+        routes=Routes(BASE, OPERATIONS),
+        pages=_pages(health),
+        bodies=bodies,
+        rules=HttpRules(
+            trusted_proxies=settings.trusted_networks,
+            allowed_origins=settings.allowed_origin,
+        ),
+        log=metrics.of_requests(log),
+        lifespan=lifespan,
+        on_retire=health.retire,
+    )
+
+
+@asynccontextmanager
+async def at_work(
+    settings: Settings, services: Services, bodies: BodyReader
+) -> AsyncIterator[None]:
+    """Do what is to be done beside answering requests, until the block ends."""
+    limiter, reservations = services.limiter, services.reservations
+    save = Chore(limiter.save, settings.limits_save_seconds, "counts not saved")
+    lapse = Chore(reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed")
+    try:
+        # What lapsed while nobody served is free before the first request.
+        await attempt(lapse)
+        await limiter.beat()
+        async with background(
             save,
+            Chore(limiter.beat, _BEAT_SECONDS, "the other processes are not known"),
             lapse,
             Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen"),
             Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended"),
             Chore(services.retries.forget, _FORGET_SECONDS, "kept answers not forgotten"),
-        )
-        try:
-            # What lapsed while nobody served is free before the first request.
-            await attempt(lapse)
-            async with background(*chores):
-                yield
-        finally:
-            await attempt(save)
-            await store.close()
-            log.close()
-
-    rules = HttpRules(
-        trusted_proxies=settings.trusted_networks,
-        allowed_origins=settings.allowed_origin,
-    )
-    return Application(
-        services=services,
-        routes=Routes(BASE, OPERATIONS),
-        pages=_pages(store),
-        bodies=bodies,
-        rules=rules,
-        log=log,
-        lifespan=lifespan,
-    )
+        ):
+            yield
+    finally:
+        await attempt(save)
 
 
-def create_limiter(settings: Settings, store: Store, clock: Clock) -> RateLimiter:
-    """Return the limiter of one process."""
-    addresses = AddressLimiter(clock, settings.anonymous_per_minute, settings.address_table)
+def tracing_of(settings: Settings) -> NoTracing:
+    """Return what makes traces, if ``settings`` say where they go."""
+    if not settings.trace_endpoint:
+        return NO_TRACING
+    # Imported where it is used: it takes its time, and need not be installed.
+    from petstore.observability.tracing import Tracing
+
+    return Tracing(settings.trace_endpoint, __version__)
+
+
+def create_limiter(
+    settings: Settings, store: Store, clock: Clock, metrics: NoMetrics = NO_METRICS
+) -> RateLimiter:
+    """Return the limiter of one process, or with ``settings.redis`` of many."""
     rules = BanRules(
         least_strikes=settings.ban_strikes,
         strikes_divisor=settings.ban_strikes_divisor,
@@ -118,12 +170,78 @@ def create_limiter(settings: Settings, store: Store, clock: Clock) -> RateLimite
         longest=int(settings.ban_longest_seconds * SECOND),
         forgiven_after=int(settings.ban_forgiven_seconds * SECOND),
     )
-    return MemoryLimiter(StoredRateLimits(store), clock, rules, addresses)
+    states = StoredRateLimits(store)
+    per_minute, table = settings.anonymous_per_minute, settings.address_table
+    if not settings.redis:
+        limiter = MemoryLimiter(states, clock, rules, AddressLimiter(clock, per_minute, table))
+        metrics.counter(BANS, lambda: limiter.bans)
+        return limiter
+    # Imported where it is used: it takes its time.
+    from petstore.rate_limits.redis import RedisLimiter
+    from petstore.rate_limits.trips import Trips, connect
+
+    client = connect(settings.redis, None)
+    trips = Trips(client, _REDIS_SECONDS)
+    if isinstance(metrics, Metrics):
+        from petstore.observability.counted_trips import CountedTrips
+
+        trips = CountedTrips(client, _REDIS_SECONDS, metrics)
+    return RedisLimiter(trips, states, clock, rules, per_minute, table, settings.workers)
 
 
-def sqlite_store(settings: Settings) -> SqliteStore:
-    """Return the store in the file that ``settings`` name."""
-    return SqliteStore(settings.sqlite_path, int(settings.database_seconds * SECOND))
+def create_readers(
+    settings: Settings, store: Store, replica: Store | None, clock: Clock
+) -> Readers:
+    """Return what chooses between the database and its replica, if there is one."""
+    if replica is None:
+        return PrimaryOnly(store)
+    patience = int(settings.database_seconds * SECOND)
+    if not settings.redis:
+        return ReplicaReaders(store, replica, MemoryPositions(clock), clock, patience)
+    from petstore.rate_limits.trips import FAULTS, connect
+
+    client = connect(settings.redis, _REDIS_SECONDS)
+    return ReplicaReaders(store, replica, RedisPositions(client, FAULTS), clock, patience)
+
+
+def replica_of(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Store | None:
+    """Return the store that lists are read from, if ``settings`` name one."""
+    if not settings.read_database:
+        return None
+    patience = int(settings.database_seconds * SECOND) // 3  # the primary is asked after it
+    connections = settings.database_connections
+    return store_at(settings.read_database, patience, connections, "replica", metrics)
+
+
+def database_of(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Store:
+    """Return the store that ``settings`` name."""
+    patience = int(settings.database_seconds * SECOND)
+    connections = settings.database_connections
+    return store_at(settings.database, patience, connections, "primary", metrics)
+
+
+def store_at(
+    database: str,
+    patience: Milliseconds,
+    connections: int = 1,
+    name: str = "primary",
+    metrics: NoMetrics = NO_METRICS,
+) -> Store:
+    """Return the store at an address that was checked; it is not open yet.
+
+    ``metrics`` tell of it as the one with this ``name``.
+    """
+    if not is_postgres(database):
+        file = SqliteStore(sqlite_path(database), patience)
+        metrics.histogram(COMMITS, file.committed)
+        return file
+    # Imported where it is used: it takes its time.
+    from petstore.storage.postgres import PostgresStore
+
+    server = PostgresStore(database, patience, connections)
+    metrics.gauge(POOL_IN_USE, lambda: server.connections_in_use, name)
+    metrics.gauge(POOL_SIZE, lambda: server.connections, name)
+    return server
 
 
 def open_log(settings: Settings) -> RequestLog:
@@ -140,8 +258,7 @@ def is_for_person(settings: Settings) -> bool:
     return settings.log_format == "text"
 
 
-def _pages(store: Store) -> dict[str, Page]:
-    health = Health(store)
+def _pages(health: Health) -> dict[str, Page]:
     return {
         "/": reference.home,
         "/healthz": health.live,

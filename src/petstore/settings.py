@@ -6,6 +6,7 @@ A setting is an option of ``petstore serve`` (``--body-bytes``) and an environme
 
 import re
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -16,6 +17,9 @@ LogFormat: TypeAlias = Literal["auto", "text", "json"]
 
 T = TypeVar("T")
 
+_POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+_REDIS_SCHEMES = ("redis://", "rediss://", "redis+sentinel://")
+_HTTP = re.compile(r"https?://[^/?#\s]")
 _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 
 
@@ -39,14 +43,26 @@ class Settings:
     host: str = _setting("127.0.0.1", "The address to listen on.")
     port: int = _setting(8000, "The port to listen on.", least=1, most=65535)
     database: str = _setting(
-        "sqlite:///petstore.db", "sqlite:///relative.db or sqlite:////absolute.db."
+        "sqlite:///petstore.db",
+        "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
+    )
+    read_database: str = _setting(
+        "", "A streaming replica of the PostgreSQL database, from which lists are read."
+    )
+    redis: str = _setting(
+        "",
+        "Where processes share limits: redis://host:6379, rediss://, redis://…?cluster=true or"
+        " redis+sentinel://host:26379/name.",
+    )
+    database_connections: int = _setting(
+        10, "Connections of each process to PostgreSQL.", least=1, most=1000
     )
     environment: Environment = _setting(
         "production", "Which keys are valid: production (ps_live_…) or staging (ps_test_…)."
     )
     workers: int = _setting(
         1,
-        "Processes that serve. More than one needs Redis, which comes in a later version.",
+        "Processes that serve. More than one needs --redis.",
         least=1,
         most=256,
     )
@@ -101,8 +117,22 @@ class Settings:
         least=2,
         most=3600,
     )
+    lame_seconds: float = _setting(
+        0,
+        "After a stop signal, how long it still serves, while /readyz says 503 and each answer"
+        " closes its connection, so that a balancer sends callers elsewhere.",
+        least=0,
+        most=3600,
+    )
     connections: int = _setting(
         20_000, "How many connections each process serves at a time.", least=1, most=1_000_000
+    )
+    metrics_port: int = _setting(
+        0, "The port on which Prometheus reads /metrics; 0 is none.", least=0, most=65535
+    )
+    trace_endpoint: str = _setting(
+        "",
+        "Where traces are sent by OTLP over HTTP, such as http://collector:4318/v1/traces.",
     )
     database_seconds: float = _setting(
         1.5, "A change the database has not confirmed by then gets 503.", least=0.1, most=3600
@@ -132,7 +162,7 @@ class Settings:
         """The file of the database.
 
         Raises:
-            SettingError: the address is not of the form ``sqlite:///path``.
+            SettingError: the database is none of SQLite.
         """
         return sqlite_path(self.database)
 
@@ -142,17 +172,62 @@ class Settings:
         Raises:
             SettingError: naming the setting and what it takes.
         """
-        _ = self.sqlite_path, self.trusted_networks
+        check_database(self.database)
+        if self.read_database and not (
+            is_postgres(self.database) and is_postgres(self.read_database)
+        ):
+            msg = "read-database: expected postgresql://…, a replica of a PostgreSQL --database"
+            raise SettingError(msg)
+        if self.redis and not self.redis.startswith(_REDIS_SCHEMES):
+            msg = "redis: expected redis://host:6379, rediss://… or redis+sentinel://…"
+            raise SettingError(msg)
+        _ = self.trusted_networks
         for origin in self.allowed_origin:
             if not _ORIGIN.match(origin):
                 msg = f"allowed-origin: expected scheme://host or scheme://host:port or *: {origin}"
                 raise SettingError(msg)
+        if self.metrics_port == self.port:
+            msg = "metrics-port: expected another port than --port"
+            raise SettingError(msg)
+        self._check_tracing()
         if self.ban_seconds > self.ban_longest_seconds:
             msg = "ban-seconds: expected at most --ban-longest-seconds"
             raise SettingError(msg)
-        if self.workers > 1:
-            msg = "workers: more than one process needs Redis to share limits; expected 1"
+        if self.lame_seconds > self.stop_seconds - 2:
+            msg = "lame-seconds: expected at most --stop-seconds less 2"
             raise SettingError(msg)
+        if self.workers > 1 and not self.redis:
+            msg = "workers: more than one process needs --redis to share limits; expected 1"
+            raise SettingError(msg)
+
+    def _check_tracing(self) -> None:
+        if not self.trace_endpoint:
+            return
+        if not _HTTP.match(self.trace_endpoint):
+            msg = "trace-endpoint: expected an address such as http://collector:4318/v1/traces"
+            raise SettingError(msg)
+        try:
+            installed = find_spec("opentelemetry.exporter.otlp.proto.http")
+        except ModuleNotFoundError:
+            installed = None
+        if installed is None:
+            msg = "trace-endpoint: the extra [tracing] is not installed; see docs/monitoring.md"
+            raise SettingError(msg)
+
+
+def is_postgres(database: str) -> bool:
+    """Tell whether ``database`` names one on a PostgreSQL server."""
+    return database.startswith(_POSTGRES_SCHEMES)
+
+
+def check_database(database: str) -> None:
+    """Refuse what names no database.
+
+    Raises:
+        SettingError: it is of neither form.
+    """
+    if not is_postgres(database):
+        sqlite_path(database)
 
 
 def sqlite_path(database: str) -> Path:
@@ -164,6 +239,9 @@ def sqlite_path(database: str) -> Path:
     scheme, separator, path = database.partition(":///")
     # SQLite would take :memory: for a database that nobody else sees.
     if scheme != "sqlite" or not separator or path in ("", ":memory:") or "\0" in path:
-        msg = "database: expected sqlite:///relative.db or sqlite:////absolute.db"
+        msg = (
+            "database: expected sqlite:///relative.db, sqlite:////absolute.db"
+            " or postgresql://user@host/name"
+        )
         raise SettingError(msg)
     return Path(path)

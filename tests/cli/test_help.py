@@ -17,6 +17,7 @@ COMMANDS = [
     ("keys",),
     *(("keys", name) for name in ("create", "list", "show", "history")),
     *(("keys", name) for name in ("change", "rotate", "revoke", "unban")),
+    *(("copy",), ("backup",), ("restore",)),
     ("pets",),
     *(("pets", name) for name in ("list", "add", "show", "set-status", "import", "export")),
     ("orders",),
@@ -24,7 +25,7 @@ COMMANDS = [
     ("categories",),
     *(("categories", name) for name in ("list", "add", "show", "change", "remove")),
 ]
-SLOW = {"asyncio", "apsw", "granian", "rich", "urllib3", "petstore.app"}
+SLOW = {"asyncio", "apsw", "asyncpg", "redis", "granian", "rich", "urllib3", "petstore.app"}
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)

@@ -123,11 +123,17 @@ def test_a_change_of_nothing_is_refused(command: Command) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["petstore.db", "sqlite://petstore.db", "sqlite:///", "sqlite:///:memory:", "mysql:///x", ""],
+    [
+        *("petstore.db", "sqlite://petstore.db", "sqlite:///", "sqlite:///:memory:", ""),
+        "mysql://petstore:s3cret@host/name",
+    ],
 )
-def test_a_database_that_is_no_url_of_a_file_is_refused(command: Command, url: str) -> None:
+def test_a_database_of_no_known_kind_is_refused(command: Command, url: str) -> None:
     words = command.fail("keys", "list", "--database", url, status=2)
-    assert words == "--database: expected sqlite:///relative.db or sqlite:////absolute.db"
+    assert words == (
+        "--database: expected sqlite:///relative.db, sqlite:////absolute.db"
+        " or postgresql://user@host/name"
+    )
 
 
 def test_a_database_that_cannot_be_opened_is_named(command: Command, tmp_path: Path) -> None:

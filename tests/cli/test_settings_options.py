@@ -20,6 +20,11 @@ RANGES = [
 OTHERS: dict[str, Any] = {
     "host": "::1",
     "database": "sqlite:///other.db",
+    "read_database": "postgresql://replica/store",
+    "redis": "redis://localhost:6379",
+    "trace_endpoint": "http://collector:4318/v1/traces",
+    "metrics_port": 9000,
+    "lame_seconds": 1.5,
     "environment": "staging",
     "log_format": "text",
     "trusted_proxy": ("10.0.0.0/8",),
@@ -99,7 +104,7 @@ def test_a_trusted_proxy_that_is_no_network_is_refused(command: Command, network
 
 def test_several_processes_are_refused_until_they_can_share_limits(command: Command) -> None:
     words = command.fail("serve", "--workers", "2", status=2)
-    assert words == "--workers: more than one process needs Redis to share limits; expected 1"
+    assert words == "--workers: more than one process needs --redis to share limits; expected 1"
 
 
 def test_an_option_that_does_not_exist_is_refused(command: Command) -> None:

@@ -2,12 +2,48 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import httpx
 import pytest
 
 from support.client import Client, IssueKey
+from support.forms import Serve, alone, as_two
 from support.process import ServerProcess
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def form(request: pytest.FixtureRequest) -> str:
+    """How the service runs: alone on SQLite, or as two processes on PostgreSQL and Redis."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="session")
+def serve(form: str, request: pytest.FixtureRequest) -> Serve:
+    """Run the service in this form."""
+    if form == "sqlite":
+        return alone
+    return partial(as_two, request.getfixturevalue("postgres"))
+
+
+@pytest.fixture(scope="session")
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A running service in each form."""
+    with serve(tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def in_every_form(server: ServerProcess) -> None:
+    """Run every test here against each form of the service."""
+    del server
+
+
+@pytest.fixture(scope="session")
+def token(server: ServerProcess) -> str:
+    """The token of a key without limits, of each form of the service."""
+    return server.issue()
 
 
 @pytest.fixture(scope="session")

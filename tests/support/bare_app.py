@@ -8,7 +8,7 @@ from typing import Any
 
 from petstore.api.application import Application
 from petstore.api.messages import Headers
-from petstore.app import create_app, create_limiter, sqlite_store
+from petstore.app import create_app, create_limiter, database_of
 from petstore.clock import SECOND
 from petstore.domain.plans import PlanName
 from petstore.logs import RequestLog
@@ -73,7 +73,8 @@ def bare_app(database: Path, clock: ManualClock | None = None, **settings: Any) 
     """Put an application together on the SQLite file ``database``."""
     chosen = Settings(database=f"sqlite:///{database}", **settings)
     clock = clock or ManualClock()
-    store = sqlite_store(chosen)
+    store = database_of(chosen)
+    assert isinstance(store, SqliteStore)
     store.migrate()
     limiter = create_limiter(chosen, store, clock)
     log = io.BytesIO()

@@ -6,7 +6,9 @@ from typing import Any
 import click
 
 from petstore import __version__
+from petstore.cli.backup import backup, restore
 from petstore.cli.categories import categories
+from petstore.cli.copy import copy
 from petstore.cli.keys import keys
 from petstore.cli.orders import orders
 from petstore.cli.pets import pets
@@ -34,8 +36,8 @@ class Petstore(click.Group):
 def main() -> None:
     """Run a pet store and work in it.
 
-    serve runs the service. keys, pets import and pets export work on its store. The other commands
-    ask a running service, with the key in PETSTORE_KEY.
+    serve runs the service. keys, pets import, pets export, copy, backup and restore work on its
+    store. The other commands ask a running service, with the key in PETSTORE_KEY.
 
     Every setting is also an environment variable, as each command's help shows.
     """
@@ -43,6 +45,9 @@ def main() -> None:
 
 main.add_command(serve)
 main.add_command(keys)
+main.add_command(copy)
+main.add_command(backup)
+main.add_command(restore)
 main.add_command(pets)
 main.add_command(orders)
 main.add_command(categories)

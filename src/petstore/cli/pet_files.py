@@ -18,7 +18,7 @@ from petstore.operations.pet_files import (
     export_pets,
     import_pets,
 )
-from petstore.settings import sqlite_path
+from petstore.settings import check_database
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
@@ -103,7 +103,8 @@ def export_file(*, file: Path, file_format: FileFormat | None, database: str) ->
     to_stdout = str(file) == "-"
     chosen = file_format or "csv" if to_stdout else _format(file, file_format)
     with plain_failures():
-        require_store(sqlite_path(database))
+        check_database(database)
+        require_store(database)
     with (
         plain_failures(),
         nullcontext(sys.stdout) if to_stdout else _replacing(file) as out,

@@ -20,7 +20,7 @@ database_option = click.option(
     default=Settings.database,
     show_default=True,
     metavar="URL",
-    help="The store: sqlite:///relative.db or sqlite:////absolute.db.",
+    help="The store: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
 )
 
 

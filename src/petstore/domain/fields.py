@@ -18,7 +18,7 @@ Int64 = Annotated[
     ),
 ]
 
-Id = Annotated[Int64, Meta(description="Unique identifier, assigned by the service.")]
+Id = Annotated[Int64, Meta(description="Unique identifier, assigned by the service on creation.")]
 
 # What \s is to Python. To JSON Schema it is another set, so the document must not say \s.
 _WHITE_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"

@@ -14,6 +14,10 @@ class Limits(NamedTuple):
     per_minute: int
     per_day: int
 
+    def share(self, processes: int) -> "Limits":
+        """Return what each of ``processes`` may admit if they cannot ask one another."""
+        return Limits(_share(self.per_minute, processes), _share(self.per_day, processes))
+
 
 PLANS: dict[PlanName, Limits] = {
     "free": Limits(60, 1_000),
@@ -30,3 +34,7 @@ def limits_of(plan: PlanName, per_minute: int | None, per_day: int | None) -> Li
         granted.per_minute if per_minute is None else per_minute,
         granted.per_day if per_day is None else per_day,
     )
+
+
+def _share(limit: int, processes: int) -> int:
+    return limit if limit == UNLIMITED else max(1, limit // processes)

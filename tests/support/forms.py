@@ -1,0 +1,37 @@
+"""Every form the service runs in: alone, and as two processes that share their state."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from support.postgres import PostgresServer
+from support.process import ServerProcess
+from support.redis_server import redis_server
+from support.shared_service import shared_service
+
+Serve: TypeAlias = Callable[..., AbstractContextManager[ServerProcess]]
+"""Takes a folder and options; runs a service with a store of its own until the block ends."""
+
+
+@contextmanager
+def alone(folder: Path, *arguments: str) -> Iterator[ServerProcess]:
+    """Run one process on a SQLite file."""
+    server = ServerProcess(folder, *arguments)
+    try:
+        server.wait_until_ready()
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def as_two(postgres: PostgresServer, folder: Path, *arguments: str) -> Iterator[ServerProcess]:
+    """Run two processes on PostgreSQL and Redis."""
+    with (
+        redis_server() as redis,
+        shared_service(
+            *(folder, postgres.new_store(), "--redis", redis.url, "--workers", "2"), *arguments
+        ) as server,
+    ):
+        yield server

@@ -1,0 +1,18 @@
+"""A disk without room, as far as this process can tell."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from resource import RLIMIT_FSIZE, getrlimit, setrlimit
+
+_ROOM = 64 * 1024
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Let no file of this process grow beyond 64 kB until the block ends."""
+    soft, hard = getrlimit(RLIMIT_FSIZE)
+    setrlimit(RLIMIT_FSIZE, (_ROOM, hard))
+    try:
+        yield
+    finally:
+        setrlimit(RLIMIT_FSIZE, (soft, hard))

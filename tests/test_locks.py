@@ -1,0 +1,62 @@
+"""The lock files: from anywhere the same packages, and each with its reason."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROJECT = (ROOT / "pyproject.toml").read_text()
+NAMES = ("requirements.lock", "requirements-tracing.lock", "requirements-dev.lock")
+
+
+def versions(name: str) -> dict[str, str]:
+    """Return the version of each package in a lock file, with where it is needed."""
+    pinned = re.findall(
+        r"^([a-z0-9-]+)(?:\[\S+\])?==(.+?) \\$", (ROOT / name).read_text(), re.MULTILINE
+    )
+    return dict(pinned)
+
+
+def named(requirements: list[str]) -> set[str]:
+    """Return the names of the packages that are required."""
+    return {re.split(r"[^a-z0-9-]", requirement)[0] for requirement in requirements}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lock_names_no_registry(name: str) -> None:
+    assert "://" not in (ROOT / name).read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_package_has_hashes(name: str) -> None:
+    blocks = re.split(r"\n(?=[a-z0-9])", (ROOT / name).read_text().strip())
+    assert len(blocks) == len(versions(name))
+    assert all("--hash=sha256:" in block for block in blocks)
+
+
+def test_the_larger_locks_have_what_the_smaller_ones_have() -> None:
+    small, middle, large = map(versions, NAMES)
+    assert small.items() <= middle.items()
+    assert {(name, pin.partition(" ")[0]) for name, pin in middle.items()} <= {
+        (name, pin.partition(" ")[0]) for name, pin in large.items()
+    }
+
+
+def test_each_lock_has_what_is_asked_for_and_not_what_others_ask_for() -> None:
+    project = tomllib.loads(PROJECT)
+    needed = named(project["project"]["dependencies"])
+    tracing = named(project["project"]["optional-dependencies"]["tracing"])
+    build, dev = (named(project["dependency-groups"][group]) for group in ("build", "dev"))
+    small, middle, large = (set(versions(name)) for name in NAMES)
+    assert needed | build <= small
+    assert not small & (tracing | dev - {"pyyaml"})
+    assert tracing <= middle
+    assert dev <= large
+
+
+def test_every_requirement_has_its_reason() -> None:
+    required = re.findall(r'^  "[a-z0-9-]+(?:\[\w+\])?[>=]=.*$', PROJECT, re.MULTILINE)
+    assert len(required) > 20
+    assert [line for line in required if not re.search(r'", +# \w', line)] == []
