@@ -63,7 +63,7 @@ async def test_time_in_which_the_machine_had_too_few_processors_does_not_count(
     pressure: Path,
 ) -> None:
     async with too_few_processors(pressure), patience(0.05, pressure):
-        await asyncio.sleep(0.12)
+        await asyncio.sleep(0.1)
 
 
 async def test_in_the_end_silence_is_silence_though_the_machine_is_busy(pressure: Path) -> None:

@@ -11,7 +11,7 @@ PRESSURE = Path("/proc/pressure/cpu")
 """Where Linux says for how long tasks have waited for a processor."""
 
 _SLICES = 5
-_MOST_SLICES = 25
+_MOST_SLICES = 15
 
 
 @asynccontextmanager
@@ -20,7 +20,7 @@ async def patience(seconds: float, pressure: Path) -> AsyncIterator[None]:
 
     They pass in slices. One does not count if this process was busy at its end, or if somebody on
     the machine waited for a processor for half of it: Redis may be the one that waits. On a machine
-    so busy it may take five times as long.
+    so busy it may take three times as long.
     """
     async with asyncio.timeout(None) as timeout:
         wait = _Wait(timeout, seconds / _SLICES, pressure)
