@@ -2,6 +2,8 @@
 
 import pytest
 
+from petstore.api.parameters import decode_query
+from petstore.api.pets import ListPetsQuery
 from support.error_body import assert_error
 from support.service import Service
 
@@ -108,12 +110,36 @@ async def test_a_broken_cursor_is_refused(service: Service, cursor: str) -> None
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "limit=5&cursor=AAAAAAAAABQ",
+        "limit=5&&cursor=AAAAAAAAABQ",
+        "cursor=AAAAAAAAABQ&limit=5",
+        "limit=5&cursor=AAAAAAAAAB%51",
+        "x=cursor&limit=5&cursor=AAAAAAAAABQ",
+        "limit=5&cursor=AAAAAAAAABQ&x=" + "y" * 512,
+    ],
+    ids=lambda query: query[:40],
+)
+def test_a_cursor_means_the_same_wherever_it_stands(query: str) -> None:
+    wanted = ListPetsQuery(limit=5, cursor="AAAAAAAAABQ")
+    assert decode_query(query.encode(), ListPetsQuery).values == wanted
+
+
+def test_what_is_known_of_a_query_is_told_without_its_cursor() -> None:
+    query = b"status=sold&x=1&id=2&id=3&cursor=AAAAAAAAABQ"
+    assert decode_query(query, ListPetsQuery).without_cursor == "status=sold&id=2&id=3"
+
+
+@pytest.mark.parametrize(
     ("query", "name"),
     [
         ("limit=5&limit=5", "limit"),
         ("status=sold&limit=5&status=sold", "status"),
         ("categoryId=1&categoryId=2", "categoryId"),
         ("cursor=AAAAAAAAABQ&cursor=AAAAAAAAABQ", "cursor"),
+        ("cursor=x&cursor=AAAAAAAAABQ", "cursor"),
+        ("curs%6Fr=x&cursor=AAAAAAAAABQ", "cursor"),
         ("limit=5&%6cimit=5", "limit"),
     ],
 )
@@ -160,7 +186,9 @@ async def test_unknown_parameters_are_ignored(service: Service, query: str) -> N
     assert response.status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/v1/pets/1?limit=0", "/v1/usage?status=lost"])
+@pytest.mark.parametrize(
+    "path", ["/v1/pets/1?limit=0", "/v1/usage?status=lost", "/v1/usage?cursor=AAAAAAAAABQ"]
+)
 async def test_a_parameter_of_another_operation_is_unknown(service: Service, path: str) -> None:
     key = await service.issue()
     await service.request("POST", "/v1/pets", key.token, json={"name": "Bella", "categoryId": 1})

@@ -3,10 +3,11 @@
 import asyncio
 from pathlib import Path
 
+import apsw
 import pytest
 
-from petstore.domain.pets import NewPet
-from petstore.storage.pets import add_pet
+from petstore.domain.pets import NewPet, PetFilter
+from petstore.storage.pets import add_pet, select_pets
 from petstore.storage.sqlite import SqliteStore
 from support.stores import do
 
@@ -49,3 +50,20 @@ async def test_every_commit_is_synced(store: SqliteStore) -> None:
 
 async def test_foreign_keys_hold(store: SqliteStore) -> None:
     assert await store.write(do("PRAGMA foreign_keys")) == [(1,)]
+
+
+async def test_the_statement_of_a_page_is_compiled_once(
+    connections: list[apsw.Connection], store: SqliteStore
+) -> None:
+    compiled: list[str | None] = []
+
+    def note(_action: int, _table: str | None, column: str | None, *_: str | None) -> int:
+        compiled.append(column)
+        return apsw.SQLITE_OK
+
+    connections[-1].set_authorizer(note)
+    await store.read(select_pets(PetFilter(), 1, 21))
+    first = len(compiled)
+    assert first > 0
+    await store.read(select_pets(PetFilter(), 2, 51))
+    assert len(compiled) == first

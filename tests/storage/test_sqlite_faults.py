@@ -3,7 +3,6 @@
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -22,15 +21,6 @@ pytestmark = pytest.mark.anyio
 BELLA = NewPet("Bella", 1)
 LONG = NewPet("x" * 255, 1)
 PAGE_BYTES = 4096
-
-
-@pytest.fixture
-def connections() -> Iterator[list[apsw.Connection]]:
-    """Every connection opened from here on; the writer of a store is the last but one."""
-    opened: list[apsw.Connection] = []
-    apsw.connection_hooks.append(opened.append)
-    yield opened
-    apsw.connection_hooks.remove(opened.append)
 
 
 async def count_pets(store: SqliteStore) -> int:

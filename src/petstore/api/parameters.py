@@ -7,14 +7,18 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from msgspec import inspect
+from msgspec.structs import replace
 
 from petstore.domain.decoding import expectation, field_types, number_or_text
 from petstore.domain.fields import INT64_MAX
+from petstore.domain.paging import CURSOR_PATTERN
 from petstore.errors import InvalidParameter, NotFound
 
 _ID = re.compile(r"[0-9]{1,19}\Z", re.ASCII)
 _LONGEST = 16384
 _LONGEST_REMEMBERED = 512
+# As our links write it: the cursor last, and nothing escaped that could be another one.
+_NEXT_PAGE = re.compile(rf"(?:([^%]*)&)?cursor=({CURSOR_PATTERN.strip('^$')})".encode("ascii"))
 
 
 class Query(NamedTuple):
@@ -45,10 +49,16 @@ def decode_query(query: bytes, into: type) -> Query:
     if len(query) > _LONGEST:
         msg = f"the query: expected at most {_LONGEST} bytes"
         raise InvalidParameter(msg)
-    # The same few queries come again and again; a long one is not worth its memory.
-    if len(query) <= _LONGEST_REMEMBERED:
+    # The same few queries come again and again, but for the cursor; a long one is not worth its
+    # memory.
+    if len(query) > _LONGEST_REMEMBERED:
+        return _decode(query, into)
+    page = _NEXT_PAGE.fullmatch(query)
+    if page is None or query.count(b"cursor") > 1 or "cursor" not in field_types(into):
         return _decode_remembered(query, into)
-    return _decode(query, into)
+    filters, cursor = page.groups(b"")
+    first, rest = _decode_remembered(filters, into)
+    return Query(replace(first, cursor=cursor.decode("ascii")), rest)
 
 
 def _decode(query: bytes, into: type) -> Query:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import apsw
 
@@ -48,6 +48,10 @@ class _Waiting(NamedTuple):
     unit: Unit[Any]
     done: asyncio.Future[Any]
     deadline: float
+
+
+_Outcome: TypeAlias = tuple[asyncio.Future[Any], Any]
+"""What a caller waits for, and what comes of it."""
 
 
 class SqliteStore:
@@ -114,6 +118,8 @@ class SqliteStore:
     def _connect(self, opened: ExitStack) -> apsw.Connection:
         connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
         opened.callback(connection.close)
+        # Else SQLite compiles a statement with LIMIT ?1 anew each time it runs, for what is bound.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         # Another process that has just closed the file may hold it for a moment.
         connection.set_busy_timeout(self._patience)
         return connection
@@ -167,16 +173,15 @@ class SqliteStore:
     async def _commit_groups(self) -> None:
         try:
             while self._waiting:
-                # Requests that are ready to write join the group: larger groups, fewer fsyncs.
-                await asyncio.sleep(0)
                 size = min(len(self._waiting), _LARGEST_GROUP)
                 await self._commit([self._waiting.popleft() for _ in range(size)])
+                # Requests that are ready to write join the group: larger groups, fewer fsyncs.
+                await asyncio.sleep(0)
         finally:
             self._group = None
 
     async def _commit(self, group: list[_Waiting]) -> None:
-        loop = asyncio.get_running_loop()
-        outcomes: list[tuple[asyncio.Future[Any], Any]] = []
+        outcomes: list[_Outcome] = []
         self._watch(group)
         try:
             with _faults():
@@ -185,7 +190,7 @@ class SqliteStore:
                     # A caller who was told 503 meanwhile must not find the change made.
                     if not done.done():
                         outcomes.append((done, self._run(unit)))
-                await loop.run_in_executor(self._thread, self._write, "COMMIT")
+                await self._commit_durably(outcomes)
                 self.committed[len(outcomes)] += 1
         except BaseException as error:
             outcomes = [(waiting.done, error) for waiting in group]
@@ -198,6 +203,30 @@ class SqliteStore:
             self._watching.cancel()
             for done, outcome in outcomes:
                 _settle(done, outcome)
+
+    async def _commit_durably(self, outcomes: list[_Outcome]) -> None:
+        """Commit in the thread, and tell whoever waits in the very next turn of the loop."""
+        loop = asyncio.get_running_loop()
+        committed: asyncio.Future[None] = loop.create_future()
+
+        def tell(error: BaseException | None) -> None:
+            if error is not None:
+                committed.set_exception(error)
+                return
+            for done, outcome in outcomes:
+                _settle(done, outcome)
+            committed.set_result(None)
+
+        def commit() -> None:
+            try:
+                self._write("COMMIT")
+            except BaseException as error:  # noqa: BLE001 - it is raised in the loop
+                loop.call_soon_threadsafe(tell, error)
+            else:
+                loop.call_soon_threadsafe(tell, None)
+
+        self._thread.submit(commit)
+        await committed
 
     def _watch(self, group: list[_Waiting]) -> None:
         """Look after ``group`` and those behind it again and again, until it is done."""
