@@ -158,6 +158,22 @@ def test_other_records_are_json_too(root: logging.Logger) -> None:
     assert root.level == logging.INFO
 
 
+@pytest.mark.parametrize("person", [False, True])
+def test_records_and_requests_are_in_the_order_they_came(
+    root: logging.Logger, *, person: bool
+) -> None:
+    stream = io.BytesIO()
+    log = RequestLog(stream, ManualClock(), for_person=person)
+    configure_logging(log)
+    log.add("first", *REQUEST[1:])
+    root.warning("second")
+    log.add("third", *REQUEST[1:])
+    log.close()
+    lines = stream.getvalue().decode().splitlines()
+    words = ("first", "second", "third")
+    assert all(word in line for word, line in zip(words, lines, strict=True))
+
+
 def test_a_traceback_stays_on_the_line_of_its_json_object(root: logging.Logger) -> None:
     text = records(person=False, emit=lambda: fail(root))
     assert text.count("\n") == 1

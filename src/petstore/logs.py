@@ -1,14 +1,16 @@
 """Logs: for a person on a terminal, one JSON object a line otherwise. Never a token or a body.
 
 The line of a request is made without ``logging``, at a fraction of the cost. All lines are written
-by one thread, so a reader of the log that stalls does not stall the service.
+by one thread, so a reader of the log that stalls does not stall the service; it encodes many at
+once, which costs less than half of encoding each.
 """
 
 import logging
 import threading
 from collections import deque
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import msgspec
 
@@ -19,7 +21,7 @@ _FLUSH_SECONDS = 0.1
 _STANDARD_ERROR = 2
 _LEVEL_COLORS = {"WARNING": "33", "ERROR": "31", "CRITICAL": "31"}
 
-_encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
 
 
 class RequestLine(msgspec.Struct, frozen=True, gc=False):
@@ -34,6 +36,10 @@ class RequestLine(msgspec.Struct, frozen=True, gc=False):
     milliseconds: float
     level: str = "info"
     event: str = "request"
+
+
+Line: TypeAlias = RequestLine | msgspec.Raw
+"""A line to be: of a request, or of a record that is formatted already."""
 
 
 class RequestLog:
@@ -52,9 +58,9 @@ class RequestLog:
     ) -> None:
         self._stream = stream
         self._clock = clock
-        self._format = _for_person if for_person else _encode
+        self._encode = _for_person if for_person else _encoder.encode_lines
         self._formatter = _formatter(for_person=for_person)
-        self._lines: deque[bytes] = deque()
+        self._lines: deque[Line] = deque()
         self._longest_backlog = longest_backlog
         self._dropped = 0
         self._second = (0, "")
@@ -72,14 +78,14 @@ class RequestLog:
         seconds: float,
     ) -> None:
         """Log a request that took ``seconds``."""
-        line = RequestLine(
-            self._now(), request_id, key_id, method, operation, status, round(seconds * 1e3, 3)
+        milliseconds = round(seconds * 1e6) / 1e3  # a third of what rounding to three digits costs
+        self._append(
+            RequestLine(self._now(), request_id, key_id, method, operation, status, milliseconds)
         )
-        self._append(self._format(line))
 
     def add_record(self, record: logging.LogRecord) -> None:
         """Log a record of ``logging``."""
-        self._append(self._formatter.format(record).encode())
+        self._append(self._formatted(record))
 
     def close(self) -> None:
         """Write what is left."""
@@ -87,7 +93,7 @@ class RequestLog:
         if self._thread is not None:
             self._thread.join(_FLUSH_SECONDS * 10)
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, line: Line) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._write, name="request-log", daemon=True)
             self._thread.start()
@@ -112,12 +118,12 @@ class RequestLog:
             report = [self._tell_of(dropped)] if dropped else []
             if lines or report:
                 try:
-                    self._stream.write(b"\n".join([*lines, *report, b""]))
+                    self._stream.write(self._encode([*lines, *report]))
                     self._stream.flush()
                 except OSError:  # a full disk, say, may have room again later
                     self._dropped += dropped + len(lines)
 
-    def _tell_of(self, dropped: int) -> bytes:
+    def _tell_of(self, dropped: int) -> msgspec.Raw:
         record = {
             "name": __name__,
             "levelno": logging.WARNING,
@@ -125,7 +131,10 @@ class RequestLog:
             "msg": "%d lines dropped",
             "args": (dropped,),
         }
-        return self._formatter.format(logging.makeLogRecord(record)).encode()
+        return self._formatted(logging.makeLogRecord(record))
+
+    def _formatted(self, record: logging.LogRecord) -> msgspec.Raw:
+        return msgspec.Raw(self._formatter.format(record).encode())
 
 
 def standard_error() -> BinaryIO:
@@ -163,7 +172,7 @@ class _JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return _encode(line).decode()
+        return _encoder.encode(line).decode()
 
 
 class _PersonFormatter(logging.Formatter):
@@ -176,11 +185,17 @@ class _PersonFormatter(logging.Formatter):
         return line
 
 
-def _for_person(line: RequestLine) -> bytes:
+def _for_person(lines: Iterable[Line]) -> bytes:
+    return b"".join(
+        _colored(line) if isinstance(line, RequestLine) else bytes(line) + b"\n" for line in lines
+    )
+
+
+def _colored(line: RequestLine) -> bytes:
     color = {2: "32", 3: "36", 4: "33"}.get(line.status // 100, "31")
     key = "-" if line.key is None else line.key
     operation = line.operation or "-"
     return (
         f"{line.time[11:19]} \x1b[{color}m{line.status}\x1b[0m {line.method:6} {operation:12}"
-        f" key={key} {line.milliseconds:.2f} ms {line.request}"
+        f" key={key} {line.milliseconds:.2f} ms {line.request}\n"
     ).encode()

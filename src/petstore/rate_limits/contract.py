@@ -5,9 +5,9 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds, seconds_up
 from petstore.domain.api_keys import ApiKey
-from petstore.domain.plans import UNLIMITED
+from petstore.domain.plans import UNLIMITED, Limits
 
 Verdict: TypeAlias = Literal["admitted", "limited", "banned"]
 
@@ -73,17 +73,52 @@ class Window(Struct, frozen=True, gc=False):
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """The verdict on a request, and the windows after it.
+    """The verdict on a request, and what was used of its ``limits`` after it.
 
-    ``described`` is the window that ``X-RateLimit-*`` report; ``day_used`` the requests admitted
-    in the day's window.
+    Made for every request, so it has what was counted; what that means is worked out when asked.
     """
 
     verdict: Verdict
-    described: Window
-    minute: Window
-    day: Window
+    limits: Limits
+    minute_started: Milliseconds
+    minute_used: int
+    day_number: int
     day_used: int
+    banned_until: Milliseconds
+
+    @property
+    def minute(self) -> Window:
+        """The minute's window."""
+        left, _, _ = self.left()
+        return Window(self.limits.per_minute, left, seconds_up(self.minute_started + MINUTE))
+
+    @property
+    def day(self) -> Window:
+        """The day's window."""
+        _, left, _ = self.left()
+        return Window(self.limits.per_day, left, seconds_up((self.day_number + 1) * DAY))
+
+    @property
+    def described(self) -> Window:
+        """The window that ``X-RateLimit-*`` report; during a ban, what ends it is the ban."""
+        _, _, of_day = self.left()
+        window = self.day if of_day else self.minute
+        if self.verdict == "banned":
+            return Window(window.limit, 0, seconds_up(self.banned_until))
+        return window
+
+    def left(self) -> tuple[int, int, bool]:
+        """Return how many requests the minute and the day have left, and if the day is described.
+
+        That is the window with fewer left, on a tie the one that resets later, to the second: on a
+        429 it is an exhausted one, and of two exhausted ones the later.
+        """
+        minute = _left(self.limits.per_minute, self.minute_used)
+        day = _left(self.limits.per_day, self.day_used)
+        if day != minute:
+            return minute, day, day < minute
+        minute_ends, day_ends = self.minute_started + MINUTE, (self.day_number + 1) * DAY
+        return minute, day, minute_ends <= day_ends - SECOND
 
 
 class RateLimiter(Protocol):
@@ -154,3 +189,9 @@ class PardonStore(RateLimitStore, Protocol):
             Unavailable: the database is out of reach.
         """
         ...
+
+
+def _left(limit: int, used: int) -> int:
+    if limit == UNLIMITED:
+        return limit
+    return limit - used if used < limit else 0

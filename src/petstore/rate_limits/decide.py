@@ -5,9 +5,9 @@ Times are whole milliseconds since the epoch, so any back end computes the same.
 
 from msgspec.structs import replace
 
-from petstore.clock import DAY, MINUTE, Milliseconds, seconds_up
-from petstore.domain.plans import UNLIMITED, Limits
-from petstore.rate_limits.contract import NEVER, BanRules, Decision, State, Verdict, Window
+from petstore.clock import DAY, MINUTE, Milliseconds
+from petstore.domain.plans import Limits
+from petstore.rate_limits.contract import NEVER, BanRules, Decision, State, Verdict
 
 
 def decide(
@@ -19,10 +19,9 @@ def decide(
     one costs nothing in either. The pardon given at ``pardoned_at`` lifts the ban it finds.
     """
     state = _in_reach(_pardoned(state, pardoned_at), now)
-    windows = _windows(state, now)
     if now < state.banned_until:
-        return _describe(windows, limits, "banned", state.banned_until), touched(state, now)
-    started, used, day, day_used = windows
+        return decision(state, limits, now, "banned"), touched(state, now)
+    started, used, day, day_used = _windows(state, now)
     if used < limits.per_minute and day_used < limits.per_day:
         state = State(
             started,
@@ -39,10 +38,11 @@ def decide(
             now,
             state.pardoned_at,
         )
-        return _describe((started, used + 1, day, day_used + 1), limits, "admitted", NEVER), state
+        admitted = Decision("admitted", limits, started, used + 1, day, day_used + 1, NEVER)
+        return admitted, state
     state = _refused(state, limits, rules, now)
     verdict: Verdict = "banned" if now < state.banned_until else "limited"
-    return _describe(windows, limits, verdict, state.banned_until), state
+    return decision(state, limits, now, verdict), state
 
 
 def describe(
@@ -55,7 +55,8 @@ def describe(
 
 def decision(state: State, limits: Limits, now: Milliseconds, verdict: Verdict) -> Decision:
     """Return ``verdict`` with the windows as they stand after it."""
-    return _describe(_windows(state, now), limits, verdict, state.banned_until)
+    banned_until = state.banned_until if verdict == "banned" else NEVER
+    return Decision(verdict, limits, *_windows(state, now), banned_until)
 
 
 def touched(state: State, now: Milliseconds) -> State:
@@ -69,13 +70,12 @@ def _in_reach(state: State, now: Milliseconds) -> State:
     A clock that was far ahead for a moment would else have callers wait as long. What was used
     stays used.
     """
-    today = now // DAY
-    if state.minute_started <= now + MINUTE and state.day <= today + 1:
+    if state.minute_started <= now + MINUTE and (state.day - 1) * DAY <= now:
         return state
     return replace(
         state,
         minute_started=min(state.minute_started, now),
-        day=min(state.day, today),
+        day=min(state.day, now // DAY),
     )
 
 
@@ -87,34 +87,9 @@ def _windows(state: State, now: Milliseconds) -> tuple[Milliseconds, int, int, i
     started, used = state.minute_started, state.minute_used
     if now >= started + MINUTE:
         started, used = now, 0
-    today = now // DAY
-    if today > state.day:
-        return started, used, today, 0
+    if now >= (state.day + 1) * DAY:
+        return started, used, now // DAY, 0
     return started, used, state.day, state.day_used
-
-
-def _describe(
-    windows: tuple[Milliseconds, int, int, int],
-    limits: Limits,
-    verdict: Verdict,
-    banned_until: Milliseconds,
-) -> Decision:
-    started, used, day, day_used = windows
-    minute = _window(limits.per_minute, used, started + MINUTE)
-    whole_day = _window(limits.per_day, day_used, (day + 1) * DAY)
-    # The window with fewer requests left, on a tie the one that resets later: on a 429 that is
-    # an exhausted one, and of two exhausted ones the later.
-    described = minute
-    if (whole_day.remaining, -whole_day.reset) < (minute.remaining, -minute.reset):
-        described = whole_day
-    if verdict == "banned":
-        described = Window(described.limit, 0, seconds_up(banned_until))
-    return Decision(verdict, described, minute, whole_day, day_used)
-
-
-def _window(limit: int, used: int, reset: Milliseconds) -> Window:
-    remaining = UNLIMITED if limit == UNLIMITED else max(0, limit - used)
-    return Window(limit, remaining, seconds_up(reset))
 
 
 def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -> State:
