@@ -224,6 +224,16 @@ async def test_unbanning_pardons_what_was_until_now(store: SqliteStore, clock: M
     assert (await stored_key(store, issued.key.id)).pardoned_at == clock()
 
 
+async def test_each_pardon_is_later_than_the_one_before(
+    store: SqliteStore, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    await unban(store, clock, issued.key.id)
+    clock.advance(-60)
+    await unban(store, clock, issued.key.id)
+    assert (await stored_key(store, issued.key.id)).pardoned_at == clock() + 60_001
+
+
 async def test_every_change_is_noticed(store: SqliteStore, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     key_id = issued.key.id

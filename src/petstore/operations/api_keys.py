@@ -147,7 +147,8 @@ def unban_key(key_id: int, actor: Actor, now: Milliseconds) -> Unit[Key]:
     """
 
     def pardon(key: ApiKey) -> ApiKey:
-        return replace(key, pardoned_at=now)
+        # Later than the one before, whatever the clocks say: a pardon is heeded once.
+        return replace(key, pardoned_at=max(now, (key.pardoned_at or 0) + 1))
 
     return (yield from _change(key_id, "unbanned", pardon, actor, now, unconditional))
 
