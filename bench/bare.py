@@ -1,33 +1,44 @@
-"""The least an ASGI application can do: the measure of what the service adds to its server."""
+"""The least an application can do: what the service adds to its HTTP server is the rest."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-_BODY = (
+import uvloop
+
+from petstore.api.messages import JSON, Answer, Receive, Request
+from petstore.cli.serve import listen
+from petstore.http.server import HttpServer
+
+BODY = (
     b"[" + b",".join([b'{"id":1,"name":"Bella","categoryId":1,"status":"available"}'] * 20) + b"]"
 )
-_START = {
-    "type": "http.response.start",
-    "status": 200,
-    "headers": [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(_BODY)).encode()),
-    ],
-}
-_REST = {"type": "http.response.body", "body": _BODY}
+_CONNECTIONS, _SECONDS = 1_000, 10
 
 
-async def app(
-    scope: dict[str, Any],
-    receive: Callable[[], Awaitable[dict[str, Any]]],
-    send: Callable[[dict[str, Any]], Awaitable[None]],
-) -> None:
-    """Answer every request with the same 20 animals."""
-    if scope["type"] == "lifespan":
-        await receive()
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        await send({"type": "lifespan.shutdown.complete"})
-        return
-    await send(_START)
-    await send(_REST)
+class BareApplication:
+    """Answers every request with the same 20 animals."""
+
+    async def __call__(self, request: Request, receive: Receive) -> Answer:  # noqa: ARG002
+        """Answer."""
+        length = b"content-length: %d" % len(BODY)
+        return Answer(200, BODY, [JSON, length])
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open nothing."""
+        yield
+
+    def retire(self) -> None:
+        """Do nothing: nobody is asked to come back."""
+
+
+async def main(port: int) -> None:
+    """Serve at a port."""
+    await HttpServer(BareApplication(), listen("127.0.0.1", port), _CONNECTIONS, _SECONDS).serve()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main(int(sys.argv[1])))

@@ -28,7 +28,6 @@ from petstore.rate_limits.contract import State
 from petstore.storage.contract import Statement
 from petstore.storage.postgres import PostgresStore
 from petstore.storage.rate_limits import StoredRateLimits
-from run import CONNECTIONS
 from scale import FILE, Measured, Saving, WorkFigures, print_measured
 from servers import (
     Server,
@@ -47,6 +46,7 @@ from tables import Span, span
 from works import get, orders, request, updates
 
 ANIMALS = 100_000
+CONNECTIONS = 32
 _LIST = "/v1/pets?status=available&limit=20"
 _SAVES = 30
 _FIRST_PAGES, _PAGES = 20, 2000

@@ -74,6 +74,7 @@ KNOWN = {
         *(*BASICS, "domain", "operations", "logs"),
         *("storage.contract", "storage.replicas", "rate_limits.contract"),
     ),
+    "http": (*BASICS, "api"),
     "observability": (
         *(*BASICS, "domain", "api", "chores", "storage.contract"),
         *("rate_limits.contract", "rate_limits.trips"),
@@ -106,7 +107,8 @@ def test_every_package_has_its_rule() -> None:
         ("redis", ("petstore.rate_limits",)),
         ("prometheus_client", ("petstore.observability",)),
         ("opentelemetry", ("petstore.observability",)),
-        *((library, ("petstore.cli",)) for library in ("granian", "click", "rich", "urllib3")),
+        ("httptools", ("petstore.http",)),
+        *((library, ("petstore.cli",)) for library in ("uvloop", "click", "rich", "urllib3")),
     ],
 )
 def test_a_library_stays_behind_its_adapter(library: str, packages: tuple[str, ...]) -> None:

@@ -12,6 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from petstore.app import create_limiter, serve_settings
 from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
+from support.bare_app import http_request
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import Collector, attributes, collecting, observed_service
@@ -174,13 +175,12 @@ async def test_trips_of_the_limiter_to_redis_are_parts_of_their_request(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     tracing = Tracing(collector.endpoint, "1.0.0")
-    scope = {"type": "http", "method": "GET", "headers": []}
     with redis_server() as redis:
         async with open_store(database) as store:
             limiter = create_limiter(Settings(redis=redis.url), store, clock)
             traced = tracing.of_limiter(limiter)
             key = await issue_stored(store, clock)
-            with tracing.of_request(scope, None):
+            with tracing.of_request(http_request("GET", b"/", []), None):
                 assert (await traced.take(key)).verdict == "admitted"
                 assert (await traced.take_address("192.0.2.1")).verdict == "admitted"
             await limiter.close()

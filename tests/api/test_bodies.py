@@ -4,12 +4,11 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from petstore.api.bodies import BodyReader
-from petstore.api.messages import Request
+from support.bare_app import http_request
 from support.error_body import assert_error
 from support.service import Service, running_service
 
@@ -17,7 +16,6 @@ pytestmark = pytest.mark.anyio
 
 BELLA = b'{"name":"Bella","categoryId":1}'
 LARGEST = 65536
-BARE = {"method": "POST", "raw_path": b"/v1/pets", "query_string": b"", "client": ("::1", 1)}
 
 
 def padded(size: int) -> bytes:
@@ -134,11 +132,11 @@ async def test_a_body_that_drips_does_not_outlast_its_time(database: Path) -> No
 
 
 async def test_a_body_still_in_time_is_waited_for_until_its_caller_gives_up() -> None:
-    async def nothing() -> dict[str, Any]:
+    async def nothing() -> bytes:
         return await asyncio.Future()
 
     reader = BodyReader(LARGEST, 60)
-    request = Request({**BARE, "headers": []})
+    request = http_request("POST", b"/v1/pets", [])
     reading = asyncio.create_task(reader.read(request, nothing))
     await asyncio.sleep(0)
     await reader.end_late()

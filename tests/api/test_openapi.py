@@ -15,13 +15,12 @@ from schemathesis.specs.openapi import definitions
 
 from petstore.api.api_keys import NewKey
 from petstore.api.idempotency import idempotency_key
-from petstore.api.messages import Request
 from petstore.api.openapi import document
 from petstore.api.table import BASE, OPERATIONS
 from petstore.domain.api_keys import SCOPES
 from petstore.domain.pets import NewPet
 from petstore.errors import InvalidParameter
-from support.bare_app import http_scope
+from support.bare_app import fields, http_request
 from support.service import Service, running_service
 from support.stores import locked
 
@@ -220,7 +219,7 @@ async def with_fewer_rights(service: Service, ask: Ask) -> httpx.Response:
 
 async def with_a_body_that_breaks_off(service: Service, ask: Ask) -> httpx.Response:
     token = await furnish(service)
-    start, body = await service.call(
+    answer = await service.call(
         ask.method,
         ask.path.encode(),
         [
@@ -228,10 +227,10 @@ async def with_a_body_that_breaks_off(service: Service, ask: Ask) -> httpx.Respo
             (b"authorization", f"Bearer {token}".encode()),
             (b"content-length", b"9"),
         ],
-        {"type": "http.request", "body": b"{", "more_body": True},
-        {"type": "http.disconnect"},
+        b"{",
+        is_cut_off=True,
     )
-    return httpx.Response(start["status"], headers=start["headers"], content=body["body"])
+    return httpx.Response(answer.status, headers=fields(answer), content=answer.body)
 
 
 def with_options(**options: Any) -> Way:
@@ -611,7 +610,7 @@ def test_the_headers_that_an_operation_looks_at_are_documented(name: str) -> Non
 )
 def test_the_document_and_the_service_agree_on_what_an_idempotency_key_is(field: str) -> None:
     schema = parameters("createPet", "header")["Idempotency-Key"]["schema"]
-    request = Request(http_scope("POST", b"/", [(b"idempotency-key", field.encode("latin-1"))]))
+    request = http_request("POST", b"/", [(b"idempotency-key", field.encode("latin-1"))])
     try:
         is_taken = bool(idempotency_key(request))
     except InvalidParameter:

@@ -228,14 +228,9 @@ class StoreMachine(RuleBasedStateMachine):
         headers = [*self.headers, (b"content-length", str(len(body)).encode())]
         if ask.idempotency_key is not None:
             headers.append((b"idempotency-key", ask.idempotency_key.encode()))
-        head, answer = await self.app.call(
-            ask.method,
-            f"/v1{ask.target}".encode(),
-            headers,
-            {"type": "http.request", "body": body, "more_body": False},
-        )
-        content: Any = json.loads(answer["body"]) if answer["body"] else None
-        return Reply(head["status"], content["code"] if head["status"] >= 400 else content)
+        answer = await self.app.call(ask.method, f"/v1{ask.target}".encode(), headers, body)
+        content: Any = json.loads(answer.body) if answer.body else None
+        return Reply(answer.status, content["code"] if answer.status >= 400 else content)
 
 
 @pytest.fixture

@@ -20,8 +20,7 @@ def test_this_service_does_as_the_interface_says(tmp_path: Path) -> None:
 
 def test_a_service_that_answers_everybody_the_same_differs_in_each_check(tmp_path: Path) -> None:
     port = free_port()
-    place = ("--port", str(port), "--working-dir", str(BENCH), "bare:app")
-    command = (sys.executable, "-m", "granian", "--interface", "asgi", *place)
+    command = (sys.executable, str(BENCH / "bare.py"), str(port))
     with running(command, port, tmp_path / "log") as server:
         found = differences(server.url, "", Keys(*[""] * 7), ("list", "order"))
     assert [sentence.partition(":")[0] for sentence in found] == [

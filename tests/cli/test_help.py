@@ -25,7 +25,7 @@ COMMANDS = [
     ("categories",),
     *(("categories", name) for name in ("list", "add", "show", "change", "remove")),
 ]
-SLOW = {"asyncio", "apsw", "asyncpg", "redis", "granian", "rich", "urllib3", "petstore.app"}
+SLOW = {"asyncio", "apsw", "asyncpg", "redis", "httptools", "rich", "urllib3", "petstore.app"}
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)

@@ -9,10 +9,9 @@ from anyio.from_thread import start_blocking_portal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from petstore.api.messages import Headers
-from support.bare_app import bare_app
+from support.bare_app import Fields, bare_app, fields
 
-Ask: TypeAlias = Callable[[str, bytes, Headers, bytes], int]
+Ask: TypeAlias = Callable[[str, bytes, Fields, bytes], int]
 
 METHODS = st.sampled_from(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 PATHS = st.one_of(
@@ -71,14 +70,13 @@ def statuses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(bare.app.lifespan()):
         authorization = (b"authorization", b"Bearer " + portal.call(bare.issue).token.encode())
 
-        def ask(method: str, target: bytes, headers: Headers, body: bytes) -> int:
-            message = {"type": "http.request", "body": body}
+        def ask(method: str, target: bytes, headers: Fields, body: bytes) -> int:
             headers = [(b"host", b"petstore"), authorization, *headers]
-            start, rest = portal.call(bare.call, method, target, headers, message)
-            for name, value in start["headers"]:
+            answer = portal.call(bare.call, method, target, headers, body)
+            for name, value in fields(answer):
                 assert not set(b"\r\n\0") & set(name + value)
-            assert b"Traceback" not in rest["body"]
-            return int(start["status"])
+            assert b"Traceback" not in answer.body
+            return answer.status
 
         yield ask
 
@@ -86,7 +84,7 @@ def statuses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
 @given(METHODS, PATHS, QUERIES, HEADERS, st.binary(max_size=200))
 @settings(max_examples=150, deadline=None)
 def test_no_request_makes_the_service_fail(
-    statuses: Ask, method: str, path: bytes, query: bytes, headers: Headers, body: bytes
+    statuses: Ask, method: str, path: bytes, query: bytes, headers: Fields, body: bytes
 ) -> None:
     assert statuses(method, path + b"?" + query, headers, body) < 500
 

@@ -79,8 +79,13 @@ def statuses(hasty: ServerProcess, data: bytes) -> list[int]:
         b" GET /v1/pets HTTP/1.1",
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"{}",
+        b"get /v1/pets HTTP/1.1",
+        b"FETCH /v1/pets HTTP/1.1",
+        b"PRI /v1/pets HTTP/1.1",
+        b"X" * 50_000 + b" /v1/pets HTTP/1.1",
+        b"GET /v1/pets#top HTTP/1.1",
     ],
-    ids=repr,
+    ids=lambda line: repr(line)[:30],
 )
 def test_a_request_line_that_is_none_is_refused(
     hasty: ServerProcess, head: Head, line: bytes
@@ -150,9 +155,7 @@ def test_an_absolute_target_means_its_path(hasty: ServerProcess, head: Head) -> 
         (b"CONNECT /v1/pets HTTP/1.1", 405),
         (b"OPTIONS * HTTP/1.1", 404),
         (b"TRACE /v1/pets HTTP/1.1", 405),
-        (b"PRI /v1/pets HTTP/1.1", 405),
-        (b"get /v1/pets HTTP/1.1", 405),
-        (b"X" * 50_000 + b" /v1/pets HTTP/1.1", 405),
+        (b"QUERY /v1/pets HTTP/1.1", 405),
     ],
     ids=lambda value: repr(value)[:30],
 )
@@ -179,6 +182,10 @@ def test_two_keys_are_refused(hasty: ServerProcess, head: Head, hasty_token: str
     "fields",
     [
         b"Content-Length: 31\r\nContent-Length: 5\r\n",
+        b"Content-Length: 31\r\nContent-Length: 31\r\n",
+        b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+        b"Transfer-Encoding: gzip, chunked\r\n",
         b"Content-Length: 31, 31\r\n",
         b"Content-Length: 31, 5\r\n",
         b"Content-Length: -1\r\n",
@@ -200,21 +207,6 @@ def test_a_body_without_one_clear_end_is_refused(
     hasty: ServerProcess, post: Head, head: Head, fields: bytes
 ) -> None:
     assert statuses(hasty, post(fields) + head()) == [400]
-
-
-def test_a_repeated_length_that_agrees_is_one_length(hasty: ServerProcess, post: Head) -> None:
-    assert statuses(hasty, post(b"Content-Length: 31\r\n" * 2)) == [201]
-
-
-@pytest.mark.parametrize("first", ["length", "chunked"])
-def test_after_a_body_with_length_and_chunks_the_connection_ends(
-    hasty: ServerProcess, post: Head, head: Head, first: str
-) -> None:
-    fields = [b"Content-Length: 5\r\n", CHUNKED]
-    if first == "chunked":
-        fields.reverse()
-    data = post(*fields, body=chunk(BELLA) + b"0\r\n\r\n")
-    assert statuses(hasty, data + head()) == [201]
 
 
 def test_chunks_in_http_1_0_are_refused(hasty: ServerProcess, head: Head) -> None:
@@ -239,7 +231,7 @@ def test_a_chunk_size_that_is_none_is_refused(
         b"1f\r\n" + BELLA + b"\n0\r\n\r\n",
         b"1f\n" + BELLA + b"\n0\n\n",
         b"1e\r\n" + BELLA + b"\r\n0\r\n\r\n",
-        b"1f;" + b"x" * 100_000 + b"\r\n" + BELLA + b"\r\n0\r\n\r\n",
+        b"1f;" + b"x" * 200_000 + b"\r\n" + BELLA + b"\r\n0\r\n\r\n",
     ],
     ids=["no end", "bare LF end", "bare LF", "too long", "long extension"],
 )

@@ -50,7 +50,7 @@ def test_files_are_allowed_as_connections_need_and_connections_as_files_may_be(
     connections: int, room: int, files: int
 ) -> None:
     code = (
-        "from petstore.cli.server import room_for; from resource import *;"
+        "from petstore.http.server import room_for; from resource import *;"
         "setrlimit(RLIMIT_NOFILE, (512, 4096));"
         f"print(room_for({connections}), *getrlimit(RLIMIT_NOFILE))"
     )

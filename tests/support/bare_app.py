@@ -1,13 +1,14 @@
-"""The application as a server holds it: not yet started, called with ASGI messages."""
+"""The application as a server holds it: not yet started, called with requests."""
 
 import io
-from collections.abc import MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from petstore.api.application import Application
-from petstore.api.messages import Headers
+import httpx
+
+from petstore.api.application import Application, Servable
+from petstore.api.messages import Answer, Request
 from petstore.app import create_app, create_limiter, database_of
 from petstore.clock import SECOND
 from petstore.domain.plans import PlanName
@@ -18,6 +19,8 @@ from petstore.settings import Settings
 from petstore.storage.sqlite import SqliteStore
 from support.keys import issue
 from support.manual_clock import ManualClock
+
+Fields: TypeAlias = list[tuple[bytes, bytes]]
 
 
 @dataclass
@@ -40,33 +43,52 @@ class BareApp:
         return await issue(self.store, self.clock, plan=plan, **wanted)
 
     async def call(
-        self, method: str, target: bytes, headers: Headers, *messages: dict[str, Any]
-    ) -> list[MutableMapping[str, Any]]:
-        """Make one request that arrives as ``messages``, and return what was sent back."""
-        arriving = iter(messages)
-        sent = []
+        self, method: str, target: bytes, headers: Fields, *body: bytes, is_cut_off: bool = False
+    ) -> Answer:
+        """Make one request whose body arrives in pieces, the last of them empty or never there."""
+        arriving = iter(body)
 
-        async def receive() -> dict[str, Any]:
-            return next(arriving)
+        async def receive() -> bytes:
+            piece = next(arriving, None)
+            if piece is None and is_cut_off:
+                raise ConnectionError
+            return piece or b""
 
-        async def send(message: MutableMapping[str, Any]) -> None:
-            sent.append(message)
-
-        await self.app(http_scope(method, target, headers), receive, send)
-        return sent
+        return await self.app(http_request(method, target, headers), receive)
 
 
-def http_scope(method: str, target: bytes, headers: Headers) -> dict[str, Any]:
+def http_request(method: str, target: bytes, headers: Fields, client: str = "127.0.0.1") -> Request:
     """Return what a server tells an application of a request."""
     path, _, query = target.partition(b"?")
-    return {
-        "type": "http",
-        "method": method,
-        "raw_path": path,
-        "query_string": query,
-        "headers": headers,
-        "client": ("192.0.2.1", 1),
-    }
+    joined: dict[bytes, bytes] = {}
+    for name, value in headers:
+        joined[name] = joined[name] + b", " + value if name in joined else value
+    names = [name for name, _ in headers]
+    repeated = {name for name in names if names.count(name) > 1}
+    return Request(method, path.decode("latin-1"), query, client, joined, repeated)
+
+
+def fields(answer: Answer) -> list[tuple[bytes, bytes]]:
+    """Return the names and values of an answer's headers."""
+    lines = b"\r\n".join(answer.headers).split(b"\r\n")
+    return [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
+
+
+class InProcess(httpx.AsyncBaseTransport):
+    """Hands the requests of httpx to an application, without a server."""
+
+    def __init__(self, app: Servable) -> None:
+        self._app = app
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Return the answer of the application."""
+        assert isinstance(request.stream, httpx.AsyncByteStream)
+        pieces = aiter(request.stream)
+        headers = [(name.lower(), value.strip(b" \t")) for name, value in request.headers.raw]
+        asked = http_request(request.method, request.url.raw_path, headers)
+        answer = await self._app(asked, lambda: anext(pieces, b""))
+        headers = [*fields(answer), *([(b"connection", b"close")] if answer.is_last else [])]
+        return httpx.Response(answer.status, headers=headers, content=answer.body)
 
 
 def bare_app(database: Path, clock: ManualClock | None = None, **settings: Any) -> BareApp:

@@ -22,6 +22,7 @@ from petstore.observability.metrics import Metrics
 from petstore.observability.place import open_place
 from petstore.settings import Settings
 from petstore.storage.contract import Store
+from support.bare_app import InProcess
 from support.keys import issue
 from support.manual_clock import ManualClock
 
@@ -85,7 +86,7 @@ async def observed_service(
         )
         port = listener.getsockname()[1]
         async with app.lifespan():
-            transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+            transport = InProcess(app)
             url = "http://petstore.test"
             async with httpx.AsyncClient(transport=transport, base_url=url) as client:
                 yield ObservedService(client, store, clock, port, log)

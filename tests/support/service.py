@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from support.bare_app import BareApp, bare_app
+from support.bare_app import BareApp, InProcess, bare_app
 from support.manual_clock import ManualClock
 from support.patience import eventually
 
@@ -48,7 +48,7 @@ async def running_service(
     often = {"key_refresh_seconds": 0.01, "limits_save_seconds": 0.01}
     bare = bare_app(path, clock, **(often | settings))
     async with bare.app.lifespan():
-        transport = httpx.ASGITransport(app=bare.app, raise_app_exceptions=False)
+        transport = InProcess(bare.app)
         async with httpx.AsyncClient(
             transport=transport, base_url="http://petstore.test"
         ) as client:

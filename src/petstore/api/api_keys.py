@@ -30,7 +30,7 @@ from petstore.operations.api_keys import (
 from petstore.operations.key_history import list_history
 from petstore.operations.key_status import Key, get_key, list_keys
 
-_NO_STORE = (b"cache-control", b"no-store")
+_NO_STORE = b"cache-control: no-store"
 
 _Plan = Annotated[
     PlanName,

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol, TypeAlias
 
-from petstore.api.authentication import authenticate, require_scope
+from msgspec import Struct
+
+from petstore.api.authentication import authenticate, bearer_token, require_scope
 from petstore.api.bodies import BodyReader
 from petstore.api.client_address import Network, client_address
 from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_answer
@@ -22,8 +24,6 @@ from petstore.api.messages import (
     Headers,
     Receive,
     Request,
-    Scope,
-    Send,
     error_answer,
 )
 from petstore.api.operation import Call, Operation, Services
@@ -47,8 +47,7 @@ Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
-_CLOSE = (b"connection", b"close")
-_NO_SNIFF = (b"x-content-type-options", b"nosniff")
+_ALWAYS = b"x-request-id: %b\r\nx-content-type-options: nosniff"
 _LONGEST_METHOD = 16
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY = Query(None, "")
@@ -65,15 +64,28 @@ class HttpRules:
     allowed_origins: Sequence[str] = ()
 
 
-@dataclass(slots=True)
-class Exchange:
+class Meaning(Struct):
+    """What follows from the head of a request alone.
+
+    ``token`` and ``given``, the id in the path and the query, are there once found valid.
+    """
+
+    is_api: bool
+    is_preflight: bool
+    page: Page | None
+    route: Route
+    operation: Operation | None
+    token: bytes | None = None
+    given: tuple[int, Query] | None = None
+
+
+class Exchange(Struct):
     """What is known of a request under way."""
 
     request: Request
+    meaning: Meaning
     request_id: str
     started: float
-    is_api: bool
-    operation: Operation | None = None
     key: ApiKey | None = None
     decision: Decision | None = None
 
@@ -95,7 +107,7 @@ class RequestRecord(Protocol):
 
 
 class Servable(Protocol):
-    """An ASGI application of HTTP alone, as a server holds it."""
+    """An application as a server holds it."""
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:
         """Open what it needs, keep that at work until the block ends, and close it.
@@ -105,8 +117,8 @@ class Servable(Protocol):
         """
         ...
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, within the ``lifespan``."""
+    async def __call__(self, request: Request, receive: Receive) -> Answer:
+        """Answer one request, within the ``lifespan``, whatever happens."""
         ...
 
     def retire(self) -> None:
@@ -153,9 +165,9 @@ class Application:
         self._retiring = True
         self._on_retire()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, within the ``lifespan``."""
-        exchange = self._begin(Request(scope))
+    async def __call__(self, request: Request, receive: Receive) -> Answer:
+        """Answer one request, within the ``lifespan``, whatever happens."""
+        exchange = self._begin(request)
         try:
             answer = await self._answer(exchange, receive)
         except PetstoreError as error:
@@ -165,28 +177,23 @@ class Application:
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
             _LOG.exception("request %s failed", exchange.request_id)
             answer = error_answer(InternalError("the service failed; its log tells why"))
-        request = exchange.request
-        decision = exchange.decision
-        if decision is None and exchange.is_api:
+        decision, operation = exchange.decision, exchange.meaning.operation
+        if decision is None and exchange.meaning.is_api:
             decision = await self._look(exchange, answer)
         headers = self._headers(exchange, answer, decision)
         if request.body != "none":
             await self._bodies.discard(request, receive)
-        if self._retiring or request.body not in _WHOLE:
-            headers.append(_CLOSE)
+        is_last = self._retiring or request.body not in _WHOLE
+        self._log.add(
+            exchange.request_id,
+            exchange.key.id if exchange.key else None,
+            request.method[:_LONGEST_METHOD],
+            operation.id if operation else None,
+            answer.status,
+            time.perf_counter() - exchange.started,
+        )
         body = b"" if request.method == "HEAD" else answer.body
-        try:
-            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
-        finally:
-            self._log.add(
-                exchange.request_id,
-                exchange.key.id if exchange.key else None,
-                exchange.request.method[:_LONGEST_METHOD],
-                exchange.operation.id if exchange.operation else None,
-                answer.status,
-                time.perf_counter() - exchange.started,
-            )
+        return Answer(answer.status, body, headers, is_last)
 
     def _begin(self, request: Request) -> Exchange:
         given = request.fields.get(b"x-request-id")
@@ -194,32 +201,39 @@ class Application:
             request_id = given.decode("ascii")
         else:
             request_id = f"{self._id_prefix}{next(self._id_count):08x}"
-        is_api = request.path.startswith(("/v1/", "/v1%")) or request.path == "/v1"
-        return Exchange(request, request_id, time.perf_counter(), is_api)
+        meaning = request.meaning
+        if not isinstance(meaning, Meaning):
+            meaning = request.meaning = self._meaning(request)
+        return Exchange(request, meaning, request_id, time.perf_counter())
+
+    def _meaning(self, request: Request) -> Meaning:
+        path, route = request.path, self._routes.find(request.path)
+        return Meaning(
+            is_api=path.startswith(("/v1/", "/v1%")) or path == "/v1",
+            is_preflight=is_preflight(request, self._rules.allowed_origins),
+            page=self._pages.get(path),
+            route=route,
+            operation=route.operation(request.method),
+        )
 
     async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
-        request = exchange.request
-        preflight = is_preflight(request, self._rules.allowed_origins)
-        page = self._pages.get(request.path)
-        if exchange.is_api and (preflight or page is not None):
-            _check_host(request)
-        if page is not None and not preflight:
-            if request.method not in _PAGE_METHODS:
-                raise not_allowed(request.method, _PAGE_METHODS)
-            return await page(request)
-        if not exchange.is_api:
-            msg = "there is nothing here; the interface is under /v1, its reference at /docs"
-            raise NotFound(msg)
-        route = self._routes.find(request.path)
-        if preflight:
-            return preflight_answer(route.methods())
-        exchange.operation = route.operation(request.method)
+        request, meaning = exchange.request, exchange.meaning
+        if meaning.is_preflight or meaning.page is not None or not meaning.is_api:
+            return await self._answer_without_key(request, meaning)
         key = await self._admit(exchange)
-        operation = route.require(request.method)
+        operation = meaning.operation
+        if operation is None:
+            raise meaning.route.refusal(request.method)
         if operation.deprecation is not None:
             check_sunset(operation.deprecation, self._services.clock())
         require_scope(key, operation.scope)
-        call = await self._decode(operation, route, key, request, receive)
+        body = None
+        if operation.body is not None:
+            text = await self._bodies.read(request, receive)
+            if not text and not operation.body_required:
+                text = _EMPTY_BODY
+            body = decode_json(text, operation.body)
+        call = self._call(exchange, operation, key, body)
         if operation.shows_orders and self._services.reservations.are_due():
             await self._services.reservations.settle()
         answer = await operation.handler(call)
@@ -227,56 +241,71 @@ class Application:
             await self._services.readers.note_change(key.id)
         return tagged(request, answer) if operation.tagged else answer
 
+    async def _answer_without_key(self, request: Request, meaning: Meaning) -> Answer:
+        if meaning.is_api:
+            _check_host(request)
+        if meaning.page is not None and not meaning.is_preflight:
+            if request.method not in _PAGE_METHODS:
+                raise not_allowed(request.method, _PAGE_METHODS)
+            return await meaning.page(request)
+        if not meaning.is_api:
+            msg = "there is nothing here; the interface is under /v1, its reference at /docs"
+            raise NotFound(msg)
+        return preflight_answer(meaning.route.methods())
+
     async def _admit(self, exchange: Exchange) -> ApiKey:
         """Check the key, then its ban and limits; without a valid key, the address's limit."""
         request, limiter = exchange.request, self._services.limiter
         try:
-            _check_host(request)
-            key = exchange.key = await authenticate(request, self._services.keys)
+            key = exchange.key = await self._key(exchange)
         except (InvalidRequest, MissingKey, InvalidKey):
             exchange.decision = await limiter.take_address(self._client(request))
             self._refuse_unadmitted(exchange.decision, "this address without a valid key")
             raise
-        if exchange.operation is not None and not exchange.operation.charged:
+        operation = exchange.meaning.operation
+        if operation is not None and not operation.charged:
             exchange.decision = await limiter.look(key)
         else:
             exchange.decision = await limiter.take(key)
             self._refuse_unadmitted(exchange.decision, "this key")
         return key
 
+    async def _key(self, exchange: Exchange) -> ApiKey:
+        meaning = exchange.meaning
+        if meaning.token is None:
+            _check_host(exchange.request)
+            meaning.token = bearer_token(exchange.request)
+        return await authenticate(meaning.token, self._services.keys)
+
     def _refuse_unadmitted(self, decision: Decision, holder: str) -> None:
         if decision.verdict != "admitted":
             raise refusal(decision, self._services.clock(), holder)
 
-    async def _decode(
-        self, operation: Operation, route: Route, key: ApiKey, request: Request, receive: Receive
-    ) -> Call:
-        body = None
-        if operation.body is not None:
-            text = await self._bodies.read(request, receive)
-            if not text and not operation.body_required:
-                text = _EMPTY_BODY
-            body = decode_json(text, operation.body)
-        query = _NO_QUERY
-        if operation.query is not None:
-            query = decode_query(request.query, operation.query)
-        path_id = decode_path_id(route.parameter) if operation.parameter is not None else 0
+    def _call(self, exchange: Exchange, operation: Operation, key: ApiKey, body: object) -> Call:
+        request, meaning = exchange.request, exchange.meaning
+        if meaning.given is None:
+            query = _NO_QUERY
+            if operation.query is not None:
+                query = decode_query(request.query, operation.query)
+            path_id = 0
+            if operation.parameter is not None:
+                path_id = decode_path_id(meaning.route.parameter)
+            meaning.given = path_id, query
+        path_id, query = meaning.given
         retry_of = idempotency_key(request) if operation.method == "POST" else None
         return Call(self._services, request, key, path_id, query, body, retry_of)
 
     def _headers(self, exchange: Exchange, answer: Answer, decision: Decision | None) -> Headers:
-        headers = [
-            *answer.headers,
-            (b"x-request-id", exchange.request_id.encode("ascii")),
-            _NO_SNIFF,
-        ]
+        headers = [*answer.headers, _ALWAYS % exchange.request_id.encode("ascii")]
         if answer.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
-            headers.append((b"content-length", b"%d" % len(answer.body)))
+            headers.append(b"content-length: %d" % len(answer.body))
         if decision is not None:
-            headers += rate_limit_headers(decision, self._services.clock())
-        if exchange.operation is not None and exchange.operation.deprecation is not None:
-            headers += deprecation_headers(exchange.operation.deprecation)
-        headers += cross_origin_headers(exchange.request, self._rules.allowed_origins)
+            headers.append(rate_limit_headers(decision, self._services.clock()))
+        operation, allowed = exchange.meaning.operation, self._rules.allowed_origins
+        if operation is not None and operation.deprecation is not None:
+            headers += deprecation_headers(operation.deprecation)
+        if allowed:
+            headers += cross_origin_headers(exchange.request, allowed)
         return headers
 
     async def _look(self, exchange: Exchange, answer: Answer) -> Decision:
@@ -286,7 +315,8 @@ class Application:
             if answer.status == Unavailable.status:
                 # The key or its limits could not be looked up; to wait once more takes too long.
                 return await limiter.look_address(self._client(exchange.request))
-            key = exchange.key or await authenticate(exchange.request, self._services.keys)
+            token = bearer_token(exchange.request)
+            key = exchange.key or await authenticate(token, self._services.keys)
             return await limiter.look(key)
         except (MissingKey, InvalidKey, Unavailable):
             pass

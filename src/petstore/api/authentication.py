@@ -10,15 +10,14 @@ _MISSING = {"WWW-Authenticate": _CHALLENGE}
 _INVALID = {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'}
 
 
-async def authenticate(request: Request, keys: KeyRing) -> ApiKey:
-    """Return the key of the request.
+async def authenticate(token: bytes, keys: KeyRing) -> ApiKey:
+    """Return the key of a token.
 
     Raises:
-        MissingKey: there is no bearer token.
-        InvalidKey: the token is not that of a key which can be used here and now.
+        InvalidKey: it is not that of a key which can be used here and now.
         Unavailable: the database is out of reach and the key is not in memory.
     """
-    key = await keys.find(bearer_token(request))
+    key = await keys.find(token)
     if key is None:
         msg = "Authorization: the API key is not valid here, or not any more"
         raise InvalidKey(msg, _INVALID)

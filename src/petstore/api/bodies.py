@@ -96,16 +96,15 @@ class BodyReader:
 
     async def _receive(self, receive: Receive) -> bytes:
         body = bytearray()
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                msg = "the body: expected whole; it ended early, or its framing is broken"
-                raise IncompleteBody(msg)
-            body += message.get("body", b"")
-            if len(body) > self._largest:
-                raise self._too_large()
-            if not message.get("more_body", False):
-                return bytes(body)
+        try:
+            while piece := await receive():
+                body += piece
+                if len(body) > self._largest:
+                    raise self._too_large()
+        except ConnectionError as error:
+            msg = f"the body: expected whole; {error}"
+            raise IncompleteBody(msg) from error
+        return bytes(body)
 
     def _too_large(self) -> ContentTooLarge:
         return ContentTooLarge(f"the body: expected at most {self._largest} bytes")

@@ -6,20 +6,17 @@ from petstore.api.messages import Answer, Headers, Request
 
 _PREFLIGHT = [
     (
-        b"access-control-allow-headers",
-        b"Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, X-Request-Id",
+        b"access-control-allow-headers: Authorization, Content-Type, Idempotency-Key, If-Match,"
+        b" If-None-Match, X-Request-Id"
     ),
-    (b"access-control-max-age", b"600"),
+    b"access-control-max-age: 600",
 ]
 _EXPOSED = (
-    b"access-control-expose-headers",
-    (
-        b"ETag, Idempotent-Replayed, Link, Location, Retry-After, X-RateLimit-Limit,"
-        b" X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, X-Request-Id,"
-        b" Deprecation, Sunset, WWW-Authenticate"
-    ),
+    b"access-control-expose-headers: ETag, Idempotent-Replayed, Link, Location, Retry-After,"
+    b" X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy,"
+    b" X-Request-Id, Deprecation, Sunset, WWW-Authenticate"
 )
-_VARY = (b"vary", b"Origin")
+_VARY = b"vary: Origin"
 
 
 def is_preflight(request: Request, allowed: Collection[str]) -> bool:
@@ -33,7 +30,7 @@ def is_preflight(request: Request, allowed: Collection[str]) -> bool:
 
 def preflight_answer(methods: list[str]) -> Answer:
     """Answer what a browser may send to a path that takes ``methods``."""
-    allow = (b"access-control-allow-methods", ", ".join(methods).encode("ascii"))
+    allow = f"access-control-allow-methods: {', '.join(methods)}".encode("ascii")
     return Answer(204, b"", [allow, *_PREFLIGHT])
 
 
@@ -42,7 +39,7 @@ def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:
     origin = _allowed_origin(request, allowed)
     if origin is None:
         return [_VARY] if allowed else []
-    return [(b"access-control-allow-origin", origin), _EXPOSED, _VARY]
+    return [b"access-control-allow-origin: " + origin, _EXPOSED, _VARY]
 
 
 def _allowed_origin(request: Request, allowed: Collection[str]) -> bytes | None:

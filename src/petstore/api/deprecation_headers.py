@@ -5,7 +5,7 @@ from functools import cache
 
 from petstore.api.messages import Headers
 from petstore.api.operation import Deprecation
-from petstore.clock import SECOND, Milliseconds
+from petstore.clock import Milliseconds, milliseconds
 from petstore.errors import Gone
 
 
@@ -19,9 +19,9 @@ def deprecation_headers(deprecation: Deprecation) -> Headers:
         f' <{deprecation.successor}>; rel="successor-version"'
     )
     return [
-        (b"deprecation", b"@%d" % since),
-        (b"sunset", sunset.encode("ascii")),
-        (b"link", link.encode("ascii")),
+        b"deprecation: @%d" % since,
+        f"sunset: {sunset}".encode("ascii"),
+        f"link: {link}".encode("ascii"),
     ]
 
 
@@ -31,7 +31,12 @@ def check_sunset(deprecation: Deprecation, now: Milliseconds) -> None:
     Raises:
         Gone: its sunset has come.
     """
-    if now >= deprecation.sunset.timestamp() * SECOND:
+    if now >= _end(deprecation):
         ended = format_datetime(deprecation.sunset, usegmt=True)
         msg = f"this operation ended on {ended}; use {deprecation.successor} with a filter instead"
         raise Gone(msg)
+
+
+@cache
+def _end(deprecation: Deprecation) -> Milliseconds:
+    return milliseconds(deprecation.sunset)

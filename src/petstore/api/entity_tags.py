@@ -22,7 +22,7 @@ def tagged(request: Request, answer: Answer) -> Answer:
     if answer.status not in _SUCCESSES:
         return answer
     tag = entity_tag(answer.body)
-    header = (b"etag", tag)
+    header = b"etag: " + tag
     known = request.fields.get(b"if-none-match")
     if known is not None and request.method in ("GET", "HEAD") and _matches(known, tag, weak=True):
         return Answer(304, b"", [header])

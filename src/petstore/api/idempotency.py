@@ -23,7 +23,7 @@ KEY_PATTERN = (
 )
 _KEY = re.compile(KEY_PATTERN.removesuffix("$") + r"\Z")
 _ESCAPED = re.compile(r"\\(.)")
-_REPLAYED = (b"idempotent-replayed", b"true")
+_REPLAYED = b"idempotent-replayed: true"
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Answer).decode

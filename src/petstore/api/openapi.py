@@ -332,7 +332,7 @@ def _deprecation_headers(deprecation: Deprecation | None) -> list[ResponseHeader
     }
     return [
         ResponseHeader(*texts[name], value.decode("ascii"))
-        for name, value in deprecation_headers(deprecation)
+        for name, _, value in (line.partition(b": ") for line in deprecation_headers(deprecation))
     ]
 
 

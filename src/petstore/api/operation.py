@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -86,7 +87,7 @@ class Success:
     links: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Deprecation:
     """Since when an operation is deprecated, when it ends, and what replaces it."""
 
@@ -122,7 +123,7 @@ class Operation:
     deprecation: Deprecation | None = None
     charged: bool = True
 
-    @property
+    @cached_property
     def shows_orders(self) -> bool:
         """Whether what lapses shows in its answer."""
         return self.tag in ("Pets", "Store")

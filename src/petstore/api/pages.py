@@ -64,5 +64,5 @@ def page_answer(call: Call, page: Page[Any]) -> Answer:
     if page.next_after is None:
         return json_answer(200, page.items)
     rest = f"{call.query.without_cursor}&" if call.query.without_cursor else ""
-    link = f'<{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}>; rel="next"'
-    return json_answer(200, page.items, [(b"link", link.encode("ascii"))])
+    link = f'link: <{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}>; rel="next"'
+    return json_answer(200, page.items, [link.encode("ascii")])

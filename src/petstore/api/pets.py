@@ -36,17 +36,21 @@ class ListPetsQuery(PageQuery, frozen=True):
         | UnsetType
     ) = UNSET
 
+    @property
+    def wanted(self) -> PetFilter:
+        """Which animals are asked for."""
+        return PetFilter(
+            status=None if self.status is UNSET else self.status,
+            category_id=None if self.categoryId is UNSET else self.categoryId,
+            ids=None if self.id is UNSET else tuple(self.id),
+        )
+
 
 async def answer_list_pets(call: Call) -> Answer:
     """Answer with a page of animals."""
     query: ListPetsQuery = call.query.values
-    wanted = PetFilter(
-        status=None if query.status is UNSET else query.status,
-        category_id=None if query.categoryId is UNSET else query.categoryId,
-        ids=None if query.id is UNSET else tuple(query.id),
-    )
     return await answer_from_memory(
-        call, lambda reader: list_pets(reader, wanted, query.after, query.limit)
+        call, lambda reader: list_pets(reader, query.wanted, query.after, query.limit)
     )
 
 

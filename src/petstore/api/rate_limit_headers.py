@@ -1,36 +1,37 @@
 """The headers that tell a caller its limits (interface.md, section "Rate limit headers")."""
 
 from functools import lru_cache
+from typing import TypeAlias
 
-from petstore.api.messages import Headers
-from petstore.clock import SECOND, Milliseconds, seconds_up
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds, seconds_up
+from petstore.domain.plans import Limits
 from petstore.errors import KeyBanned, PetstoreError, RateLimitExceeded
 from petstore.rate_limits.contract import Decision
 
+_Window: TypeAlias = tuple[int, bytes]
+"""When a window resets, in seconds; and what tells that and its limit."""
 
-def rate_limit_headers(decision: Decision, now: Milliseconds) -> Headers:
+
+def rate_limit_headers(decision: Decision, now: Milliseconds) -> bytes:
     """Return the three ``X-RateLimit`` headers, and beside them both windows as the IETF drafts.
 
     ``RateLimit-Policy`` and ``RateLimit`` follow draft-ietf-httpapi-ratelimit-headers.
     """
-    described = decision.described
-    minute, day = decision.minute, decision.day
-    seconds = seconds_up(now)
-    return [
-        *_limits(described.limit, minute.limit, day.limit),
-        (b"x-ratelimit-remaining", b"%d" % described.remaining),
-        (b"x-ratelimit-reset", b"%d" % described.reset),
-        (
-            b"ratelimit",
-            b'"minute";r=%d;t=%d, "day";r=%d;t=%d'
-            % (
-                minute.remaining,
-                max(0, minute.reset - seconds),
-                day.remaining,
-                max(0, day.reset - seconds),
-            ),
-        ),
-    ]
+    policy, minute, day = _lasting(decision.limits, decision.minute_started, decision.day_number)
+    minute_left, day_left, of_day = decision.left()
+    described, left = (day[1], day_left) if of_day else (minute[1], minute_left)
+    if decision.verdict == "banned":
+        limit = decision.limits.per_day if of_day else decision.limits.per_minute
+        described, left = _described(limit, seconds_up(decision.banned_until)), 0
+    second, minute_end, day_end = seconds_up(now), minute[0], day[0]
+    # A window may have ended while the request was served.
+    minute_rest = minute_end - second if second < minute_end else 0
+    day_rest = day_end - second if second < day_end else 0
+    return (
+        b"%b\r\n%b\r\nx-ratelimit-remaining: %d\r\n"
+        b'ratelimit: "minute";r=%d;t=%d, "day";r=%d;t=%d'
+        % (described, policy, left, minute_left, minute_rest, day_left, day_rest)
+    )
 
 
 def refusal(decision: Decision, now: Milliseconds, holder: str) -> PetstoreError:
@@ -47,7 +48,22 @@ def refusal(decision: Decision, now: Milliseconds, holder: str) -> PetstoreError
     return RateLimitExceeded(msg, headers)
 
 
-@lru_cache
-def _limits(described: int, per_minute: int, per_day: int) -> Headers:
-    policy = b'"minute";q=%d;w=60, "day";q=%d;w=86400' % (per_minute, per_day)
-    return [(b"x-ratelimit-limit", b"%d" % described), (b"ratelimit-policy", policy)]
+@lru_cache(maxsize=4096)
+def _lasting(
+    limits: Limits, minute_started: Milliseconds, day_number: int
+) -> tuple[bytes, _Window, _Window]:
+    """Return what many answers have in common: the policy, and what tells of either window."""
+    return (
+        b'ratelimit-policy: "minute";q=%d;w=60, "day";q=%d;w=86400' % limits,
+        _window(limits.per_minute, minute_started + MINUTE),
+        _window(limits.per_day, (day_number + 1) * DAY),
+    )
+
+
+def _window(limit: int, end: Milliseconds) -> _Window:
+    seconds = seconds_up(end)
+    return seconds, _described(limit, seconds)
+
+
+def _described(limit: int, reset: int) -> bytes:
+    return b"x-ratelimit-limit: %d\r\nx-ratelimit-reset: %d" % (limit, reset)

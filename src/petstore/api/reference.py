@@ -34,14 +34,12 @@ _SCRIPT = """SwaggerUIBundle({
 """
 
 _POLICY = (
-    b"content-security-policy",
-    (
-        b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline';"
-        b" img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'"
-    ),
+    b"content-security-policy: default-src 'none'; script-src 'self';"
+    b" style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self';"
+    b" frame-ancestors 'none'; base-uri 'none'"
 )
 _TYPES = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=utf-8"}
-_CACHED = (b"cache-control", b"public, max-age=3600")
+_CACHED = b"cache-control: public, max-age=3600"
 
 
 async def page(_: Request) -> Answer:
@@ -62,7 +60,7 @@ async def asset(request: Request) -> Answer:
 
 async def home(_: Request) -> Answer:
     """Send whoever opens the bare address to the reference."""
-    return Answer(307, b"", [(b"location", b"/docs")])
+    return Answer(307, b"", [b"location: /docs"])
 
 
 @lru_cache
@@ -73,5 +71,5 @@ def _asset(name: str) -> bytes:
     return (Path(folder) / "static" / name).read_bytes()
 
 
-def _type(value: bytes) -> tuple[bytes, bytes]:
-    return (b"content-type", value)
+def _type(value: bytes) -> bytes:
+    return b"content-type: " + value

@@ -19,20 +19,12 @@ class Route(Struct, frozen=True):
         """Return the operation of ``method``; HEAD is answered wherever GET is."""
         return self.operations.get("GET" if method == "HEAD" else method)
 
-    def require(self, method: str) -> Operation:
-        """Return the operation of ``method``.
-
-        Raises:
-            NotFound: there is nothing at this path.
-            MethodNotAllowed: there is, and it does not take this method.
-        """
+    def refusal(self, method: str) -> NotFound | MethodNotAllowed:
+        """Return what is wrong with a ``method`` that has no operation here."""
         if not self.operations:
             msg = f"there is nothing at {self.path[:200]}; what there is, is listed at /docs"
-            raise NotFound(msg)
-        operation = self.operation(method)
-        if operation is None:
-            raise not_allowed(method, self.methods())
-        return operation
+            return NotFound(msg)
+        return not_allowed(method, self.methods())
 
     def methods(self) -> list[str]:
         """Return the methods this path takes."""

@@ -15,6 +15,8 @@ from petstore.cli.settings_options import settings_options
 from petstore.observability.place import Place, open_place
 from petstore.settings import SettingError, Settings
 
+_BACKLOG = 4096  # the system may allow fewer
+
 
 @click.command()
 @click.option(
@@ -50,7 +52,9 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         takes_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        listener = socket.create_server(address, family=family, dualstack_ipv6=takes_both)
+        listener = socket.create_server(
+            address, family=family, backlog=_BACKLOG, dualstack_ipv6=takes_both
+        )
     except OSError as error:
         is_of_name = isinstance(error, socket.gaierror)
         reason = error.strerror if is_of_name else os.strerror(error.errno or 0)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import uvloop
 
 from petstore.app import open_log, serve_settings
-from petstore.cli.server import HttpServer
+from petstore.http.server import HttpServer
 from petstore.observability.place import Place
 from petstore.settings import Settings
 
@@ -42,7 +42,7 @@ async def _serve(
 ) -> None:
     stop = _stop_signal()
     app = serve_settings(settings, place)
-    server = HttpServer(app, listener, settings)
+    server = HttpServer(app, listener, settings.connections, settings.head_seconds)
     async with app.lifespan():
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(lambda _: stop.set())

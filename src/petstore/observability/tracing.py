@@ -7,9 +7,8 @@ nobody waits. They hold no tokens, queries, bodies or paths beyond the route.
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterator, MutableMapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -19,7 +18,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from petstore.api.application import Application, Servable
-from petstore.api.messages import Receive, Scope, Send
+from petstore.api.messages import Answer, Receive, Request
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
 from petstore.observability.figures import METHODS
@@ -64,14 +63,12 @@ class Tracing(NoTracing):
         return _TracedLimiter(limiter, self)
 
     @contextmanager
-    def of_request(self, scope: Scope, route: str | None) -> Iterator[Span]:
+    def of_request(self, request: Request, route: str | None) -> Iterator[Span]:
         """Measure a request, as a part of the trace that its caller began if there is one."""
-        method = scope["method"] if scope["method"] in METHODS else None
+        method = request.method if request.method in METHODS else None
         # Several of one name make an invalid one, as they should.
         carried = {
-            name.decode("ascii"): b",".join(
-                value for other, value in scope["headers"] if other == name
-            ).decode("latin-1")
+            name.decode("ascii"): request.fields.get(name, b"").decode("latin-1")
             for name in _CARRIED
         }
         with self._tracer.start_as_current_span(
@@ -80,7 +77,7 @@ class Tracing(NoTracing):
             kind=SpanKind.SERVER,
             attributes={
                 "http.request.method": method or "_OTHER",
-                "url.scheme": scope.get("scheme", "http"),
+                "url.scheme": "http",
                 **({} if route is None else {"http.route": route}),
             },
             record_exception=False,
@@ -129,16 +126,13 @@ class _TracedApplication:
         finally:
             await self._tracing.close()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = self._app.route_of(scope["method"], scope["raw_path"].decode("latin-1"))
-        with self._tracing.of_request(scope, route) as span:
-
-            async def send_and_describe(message: MutableMapping[str, Any]) -> None:
-                if message["type"] == "http.response.start" and span.is_recording():
-                    _describe(span, message)
-                await send(message)
-
-            await self._app(scope, receive, send_and_describe)
+    async def __call__(self, request: Request, receive: Receive) -> Answer:
+        route = self._app.route_of(request.method, request.path)
+        with self._tracing.of_request(request, route) as span:
+            answer = await self._app(request, receive)
+            if span.is_recording():
+                _describe(span, answer)
+        return answer
 
 
 class _TracedStore:
@@ -195,14 +189,14 @@ class _Exporter(SpanExporter):
         self._exporter.shutdown()
 
 
-def _describe(span: Span, start: MutableMapping[str, Any]) -> None:
+def _describe(span: Span, answer: Answer) -> None:
     """Note the outcome, by the conventions of OpenTelemetry for HTTP servers."""
-    status = start["status"]
-    span.set_attribute("http.response.status_code", status)
-    request_id = dict(start["headers"])[b"x-request-id"]
+    span.set_attribute("http.response.status_code", answer.status)
+    head = b"\r\n".join((b"", *answer.headers, b""))
+    request_id = head.partition(b"\r\nx-request-id: ")[2].partition(b"\r\n")[0]
     span.set_attribute("petstore.request_id", request_id.decode("ascii"))
-    if status >= _SERVER_ERROR:
-        _fail(span, str(status))
+    if answer.status >= _SERVER_ERROR:
+        _fail(span, str(answer.status))
 
 
 def _fail(span: Span, kind: str) -> None:

@@ -1,0 +1,1 @@
+"""HTTP/1.1 over TCP: messages in, the application asked, messages out."""

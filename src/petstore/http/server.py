@@ -1,0 +1,161 @@
+"""The HTTP server: who is connected, how many may be, and for how long they may say nothing."""
+
+import asyncio
+import resource
+import socket
+from contextlib import suppress
+from email.utils import formatdate
+
+from petstore.api.application import Servable
+from petstore.http.connection import Connection
+from petstore.http.known_requests import KnownRequests
+
+_OTHER_FILES = 100
+_ACCEPTED_AT_ONCE = 16
+_LONGEST_TICK = 1.0  # s
+_PAUSE = 1.0  # s
+
+
+class HttpServer:
+    """Has ``app`` answer the callers of ``listener``, from ``serve`` to ``stop``.
+
+    At most ``connections`` are open; others wait at the socket. Who is to send a head, or to read
+    answers, and takes ``seconds``, is hung up on.
+    """
+
+    def __init__(
+        self, app: Servable, listener: socket.socket, connections: int, seconds: float
+    ) -> None:
+        self._app = app
+        self._listener = listener
+        self._room = room_for(connections)
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self.known = KnownRequests()
+        self._connections: set[Connection] = set()
+        self._connecting: set[asyncio.Task[None]] = set()
+        # A timer for each would cost more; these are in the order in which they pass.
+        self._deadlines: dict[Connection, float] = {}
+        self._is_accepting = False
+        self._is_stopped = False
+        self._all_gone = asyncio.Event()
+        self._accept_only_with_request(within=0)
+        self._tick()
+
+    async def serve(self) -> None:
+        """Serve who comes until ``stop``, and return when the last is gone."""
+        self._accept_if_room()
+        try:
+            await self._all_gone.wait()
+        finally:
+            self._ticking.cancel()
+
+    def retire(self) -> None:
+        """Leave to others who have connected and not sent anything: ``stop`` hangs up on them."""
+        self._accept_only_with_request(within=1)
+
+    def stop(self) -> None:
+        """Accept nobody any more, and finish what is under way."""
+        self._is_stopped = True
+        self._stop_accepting()
+        self._listener.close()
+        for connection in self._connections:
+            connection.finish()
+        self._note_end()
+
+    # What connections tell
+
+    def came(self, connection: Connection) -> None:
+        """Note a new connection."""
+        self._connections.add(connection)
+
+    def went(self, connection: Connection) -> None:
+        """Note the end of a connection."""
+        self._connections.discard(connection)
+        self._accept_if_room()
+        self._note_end()
+
+    def await_(self, connection: Connection) -> None:
+        """Hang up on a connection if ``is_served`` is not called in time."""
+        self._deadlines.pop(connection, None)
+        self._deadlines[connection] = self._loop.time() + self._seconds
+
+    def is_served(self, connection: Connection) -> None:
+        """Note that the caller does not keep us waiting now."""
+        self._deadlines.pop(connection, None)
+
+    def _tick(self) -> None:
+        now = self._loop.time()
+        self.date = b"date: " + formatdate(usegmt=True).encode("ascii")
+        while self._deadlines:
+            connection, deadline = next(iter(self._deadlines.items()))
+            if deadline > now:
+                break
+            del self._deadlines[connection]
+            connection.give_up()
+        self._ticking = self._loop.call_later(min(_LONGEST_TICK, self._seconds / 4), self._tick)
+
+    def _accept(self) -> None:
+        """Accept a few, and leave the rest to processes with less to do."""
+        for _ in range(_ACCEPTED_AT_ONCE):
+            if not self._has_room():
+                self._stop_accepting()
+                return
+            try:
+                caller, address = self._listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError:  # out of files or memory: there may be some later
+                self._stop_accepting()
+                self._loop.call_later(_PAUSE, self._accept_if_room)
+                return
+            task = self._loop.create_task(self._connect(caller, address[0]))
+            self._connecting.add(task)
+            task.add_done_callback(self._note_connected)
+
+    async def _connect(self, caller: socket.socket, address: str) -> None:
+        _, connection = await self._loop.connect_accepted_socket(
+            lambda: Connection(self._app, self, address), caller
+        )
+        if self._is_stopped:
+            connection.finish()
+
+    def _note_connected(self, task: asyncio.Task[None]) -> None:
+        self._connecting.discard(task)
+        self._accept_if_room()
+        self._note_end()
+
+    def _accept_if_room(self) -> None:
+        if not (self._is_accepting or self._is_stopped) and self._has_room():
+            self._is_accepting = True
+            self._loop.add_reader(self._listener, self._accept)
+
+    def _has_room(self) -> bool:
+        return len(self._connections) + len(self._connecting) < self._room
+
+    def _stop_accepting(self) -> None:
+        if self._is_accepting:
+            self._is_accepting = False
+            self._loop.remove_reader(self._listener)
+
+    def _note_end(self) -> None:
+        if self._is_stopped and not self._connections and not self._connecting:
+            self._all_gone.set()
+
+    def _accept_only_with_request(self, *, within: int) -> None:
+        """Give nobody before the first bytes come, or so many seconds are over; 0 for at once."""
+        with suppress(AttributeError):  # only Linux can
+            self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, within)
+
+
+def room_for(connections: int) -> int:
+    """Raise the limit of open files to what ``connections`` need; return how many it has room for.
+
+    At the limit new callers wait; so a few that never read their answers could keep all out.
+    """
+    needed = connections + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return min(connections, soft - _OTHER_FILES)

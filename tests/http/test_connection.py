@@ -1,0 +1,380 @@
+"""One connection: what comes of the bytes that arrive on it, and when it ends."""
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from support.patience import within
+from support.raw_socket import ConnectionEnded, RawSocket
+from support.served import Echo, Served, served
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+HIDDEN = GET.replace(b"/", b"/hidden", 1)
+UPGRADE = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
+
+
+@pytest.fixture
+def app() -> Echo:
+    """An application that tells what it was asked."""
+    return Echo()
+
+
+@pytest.fixture
+def server(app: Echo) -> Iterator[Served]:
+    """A server at work."""
+    with served(app) as server:
+        yield server
+
+
+def post(body: bytes, *fields: bytes) -> bytes:
+    length = b"Content-Length: %d\r\n" % len(body)
+    return b"POST /x HTTP/1.1\r\nHost: a\r\n" + length + b"".join(fields) + b"\r\n" + body
+
+
+def ask(server: Served, *data: bytes) -> bytes:
+    """Send ``data`` piece by piece, and return the body of the answer."""
+    with RawSocket(server.port) as connection:
+        for piece in data:
+            connection.send(piece)
+            time.sleep(0.01)
+        return connection.answer().body
+
+
+def test_a_request_is_the_same_wherever_it_was_cut(server: Served) -> None:
+    data = post(b"hello", b"X-Long: value\r\n")
+    for at in range(1, len(data), 7):
+        assert ask(server, data[:at], data[at:]) == b"POST /x? hello"
+
+
+def test_the_same_bytes_are_the_same_request(server: Served, app: Echo) -> None:
+    with RawSocket(server.port) as connection, RawSocket(server.port) as other:
+        for caller in (connection, connection, other, connection):
+            caller.send(GET)
+            assert caller.answer().body == b"GET /? "
+    assert app.seen[1] is app.seen[2] is app.seen[3]
+
+
+def test_the_same_bytes_within_another_request_are_not_that_request(server: Served) -> None:
+    assert ask(server, GET) == ask(server, GET) == b"GET /? "
+    assert ask(server, post(GET)[: -len(GET)], GET) == b"POST /x? " + GET
+    assert ask(server, b"GET /y HTTP/1.1\r\nHost: a\r\nX: ", GET).startswith(b"GET /y?")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(HIDDEN),
+        b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % len(HIDDEN),
+    ],
+)
+def test_a_read_before_a_body_does_not_make_it_a_request(
+    server: Served, app: Echo, head: bytes
+) -> None:
+    for _ in range(4):
+        with RawSocket(server.port) as connection:
+            connection.send(GET + head)
+            assert connection.answer().body == b"GET /? "
+            connection.send(HIDDEN)
+            connection.finish_sending()
+            connection.rest()
+    assert {request.path for request in app.seen} == {"/", "/x"}
+
+
+@pytest.mark.parametrize("data", [post(b""), GET.replace(b"GET", b"HEAD"), GET * 2])
+def test_only_single_reads_are_known_again(server: Served, app: Echo, data: bytes) -> None:
+    for _ in range(3):
+        with RawSocket(server.port) as connection:
+            connection.send(data)
+            connection.finish_sending()
+            connection.rest()
+    assert len({id(request) for request in app.seen}) == len(app.seen)
+
+
+def test_another_address_is_another_caller(server: Served, app: Echo) -> None:
+    ask(server, GET)
+    ask(server, GET)
+    with socket.create_connection(("127.0.0.1", server.port), 5, ("127.0.0.2", 0)) as caller:
+        caller.sendall(GET)
+        assert caller.recv(100)
+    assert [request.client for request in app.seen] == ["127.0.0.1"] * 2 + ["127.0.0.2"]
+
+
+def test_the_requests_that_are_known_do_not_grow_for_ever(server: Served, app: Echo) -> None:
+    with RawSocket(server.port) as connection:
+        for n in [n for number in range(1_100) for n in (number, number)] + [0, 0, 0]:
+            connection.send(GET.replace(b"/", b"/%d" % n, 1))
+            assert connection.answer().status == 200
+    assert app.seen[1] is not app.seen[-3]
+    assert app.seen[-2] is app.seen[-1]
+
+
+def test_field_names_are_in_lower_case_and_values_without_white_space(
+    server: Served, app: Echo
+) -> None:
+    ask(server, b"GET / HTTP/1.1\r\nHost: a\r\nX-MiXed:  \t a b \t \r\nx-mixed:c\r\n\r\n")
+    assert app.seen[0].fields == {b"host": b"a", b"x-mixed": b"a b, c"}
+    assert app.seen[0].repeated == {b"x-mixed"}
+    assert app.seen[0].client == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("target", "seen"),
+    [
+        (b"/a?b=c?d", b"/a?b=c?d"),
+        (b"/a", b"/a?"),
+        (b"http://other/a?b", b"/a?b"),
+        (b"http://other", b"/?"),
+        (b"http://other?b", b"/?b"),
+        (b"/a//b%2F..", b"/a//b%2F..?"),
+    ],
+)
+def test_a_target_is_a_path_and_a_query(server: Served, target: bytes, seen: bytes) -> None:
+    assert ask(server, b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target) == b"GET %s " % seen
+
+
+def test_an_offer_of_another_protocol_is_declined_and_the_body_read(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(post(b"hello", UPGRADE))
+        connection.send(post(b"", UPGRADE))
+        chunked = b"Transfer-Encoding: chunked\r\n"
+        connection.send(b"POST /y HTTP/1.1\r\nHost: a\r\n" + UPGRADE + chunked + b"\r\n")
+        connection.send(b"3\r\nabc\r\n0\r\n\r\n")
+        connection.send(GET)
+        bodies = [connection.answer().body for _ in range(4)]
+    assert bodies == [b"POST /x? hello", b"POST /x? ", b"POST /y? abc", b"GET /? "]
+
+
+def test_many_offers_at_once_are_declined_one_after_another(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(post(b"hello", UPGRADE) * 700)
+        assert [connection.answer().body for _ in range(700)] == [b"POST /x? hello"] * 700
+
+
+def test_a_caller_who_sends_no_more_still_gets_its_answer(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(GET)
+        connection.finish_sending()
+        assert connection.answer().status == 200
+        assert connection.rest() == b""
+
+
+def test_after_a_request_that_says_so_the_connection_ends(server: Served, app: Echo) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(GET.replace(b"Host", b"Connection: close\r\nHost") + GET)
+        assert connection.answer().fields["connection"] == "close"
+        assert connection.rest() == b""
+    assert len(app.seen) == 1
+
+
+def test_the_answer_is_not_lost_on_a_caller_who_goes_on_sending(server: Served, app: Echo) -> None:
+    rubbish = b"x" * 4_000_000
+    with RawSocket(server.port) as connection:
+        connection.send(GET + b"\0" + rubbish)
+        assert [connection.answer().status for _ in range(2)] == [200, 400]
+        connection.finish_sending()
+        assert connection.rest() == b""
+    assert len(app.seen) == 1
+
+
+def test_the_framing_of_a_body_has_an_end(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.send(b"1;" + b"x" * 1_000_000)
+        answer = connection.answer()
+    assert answer.status == 400
+    assert answer.fields["connection"] == "close"
+
+
+@pytest.mark.parametrize("size", [60_000, 70_000])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_a_head_has_a_size(server: Served, size: int, pieces: int) -> None:
+    line = b"X: " + b"y" * size + b"\r\n"
+    data = GET.replace(b"Host", line + b"Host")
+    with RawSocket(server.port) as connection:
+        for start in range(0, len(data), len(data) // pieces + 1):
+            connection.send(data[start : start + len(data) // pieces + 1])
+            time.sleep(0.02)
+        assert connection.answer().status == (200 if size == 60_000 else 431)
+
+
+@pytest.mark.parametrize(("count", "status"), [(99, 200), (100, 431)])
+def test_a_head_has_so_many_fields(server: Served, count: int, status: int) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(GET.replace(b"Host", b"X: y\r\n" * count + b"Host"))
+        assert connection.answer().status == status
+
+
+def test_what_waits_behind_a_request_is_not_begun_before_its_answer(
+    server: Served, app: Echo
+) -> None:
+    free: list[bool] = []
+    app.is_free = lambda: bool(free)
+    with RawSocket(server.port) as connection:
+        connection.send(GET * 3)
+        assert within(5, lambda: len(app.seen) == 1)
+        time.sleep(0.05)
+        assert len(app.seen) == 1
+        free.append(True)
+        assert [connection.answer().status for _ in range(3)] == [200] * 3
+
+
+def test_a_large_body_is_not_read_ahead_of_who_takes_it(server: Served) -> None:
+    body = b"x" * 3_000_000
+    assert ask(server, post(body)) == b"POST /x? " + body
+
+
+@pytest.mark.parametrize("data", [GET, post(b"hello", b"Expect: 100-continue\r\n")[:-5]])
+def test_a_caller_who_has_gone_is_not_answered(server: Served, app: Echo, data: bytes) -> None:
+    free: list[bool] = []
+    app.is_free, app.reads_at_once = (lambda: bool(free)), False
+    with socket.create_connection(("127.0.0.1", server.port)) as caller:
+        caller.sendall(data)
+        assert within(5, lambda: len(app.seen) == 1)
+        reset_when_closed = struct.pack("ii", 1, 0)
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset_when_closed)
+    time.sleep(0.05)
+    free.append(True)
+    assert ask(server, GET) == b"GET /? "
+
+
+def test_a_body_that_breaks_off_ends_its_request(server: Served, app: Echo) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(post(b"hello")[:-1])
+        assert within(5, lambda: len(app.seen) == 1)
+        connection.finish_sending()
+        assert connection.answer().status == 400
+
+
+def test_who_does_not_read_its_answers_is_hung_up_on(app: Echo) -> None:
+    app.size = 50_000
+    with served(app, seconds=0.2) as server, socket.socket() as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        caller.connect(("127.0.0.1", server.port))
+        caller.settimeout(5)
+        with pytest.raises(ConnectionError):
+            caller.sendall(GET * 1_000_000)
+
+
+def test_who_reads_slowly_gets_every_answer(server: Served, app: Echo) -> None:
+    app.size = 100_000
+    with RawSocket(server.port) as connection:
+        connection.send(GET * 100)
+        time.sleep(0.1)
+        assert {len(connection.answer().body) for _ in range(100)} == {len(b"GET /? ") + 100_000}
+
+
+def test_every_answer_tells_the_time(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(GET)
+        told = connection.answer().fields["date"]
+    moment = time.mktime(time.strptime(told, "%a, %d %b %Y %H:%M:%S GMT")) - time.timezone
+    assert abs(moment - time.time()) < 5
+
+
+def test_a_proxy_is_not_what_it_is(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(b"CONNECT example.org:80 HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert connection.answer().body == b"CONNECT example.org:80? "
+
+
+def test_at_a_stop_what_is_under_way_is_finished_and_nothing_else(app: Echo) -> None:
+    free: list[bool] = []
+    app.is_free = lambda: bool(free)
+    with served(app) as server, RawSocket(server.port) as idle, RawSocket(server.port) as busy:
+        idle.send(GET[:10])
+        busy.send(GET)
+        assert within(5, lambda: len(app.seen) == 1)
+        server.stop()
+        assert idle.rest() == b""
+        free.append(True)
+        assert busy.answer().status == 200
+        server.thread.join(5)
+        assert not server.thread.is_alive()
+        with pytest.raises((ConnectionEnded, ConnectionError)):
+            RawSocket(server.port).answer()
+
+
+def test_a_refusal_is_sent_once_however_slowly_it_is_read(app: Echo) -> None:
+    app.size = 300_000
+    with served(app) as server, socket.socket() as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        caller.connect(("127.0.0.1", server.port))
+        caller.settimeout(5)
+        caller.sendall(GET * 20 + b"\0bad")
+        time.sleep(0.3)
+        received = b"".join(iter(lambda: caller.recv(65536), b""))
+    assert received.count(b"HTTP/1.1 200") == 20
+    assert received.count(b"HTTP/1.1 400") == 1
+
+
+def test_who_reads_slowly_but_steadily_is_not_hung_up_on(app: Echo) -> None:
+    app.size = 2_000_000
+    with served(app, seconds=0.2) as server, socket.socket() as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        caller.connect(("127.0.0.1", server.port))
+        caller.settimeout(5)
+        caller.sendall(GET * 3)
+        count = 0
+        while count < 6_000_000:
+            count += len(caller.recv(200_000))
+            time.sleep(0.01)
+
+
+def test_who_sent_its_last_does_not_keep_its_place(app: Echo) -> None:
+    with served(app, connections=1, seconds=5) as server:
+        for _ in range(3):
+            with RawSocket(server.port, seconds=2) as connection:
+                connection.send(post(b"hello")[:-1])
+                connection.finish_sending()
+                assert connection.answer().status == 400
+
+
+def test_a_head_may_be_large_behind_others(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(GET * 1_000 + GET[:-2] + b"X: ")
+        for _ in range(3):
+            connection.send(b"y" * 12_000)
+            time.sleep(0.02)
+        connection.send(b"\r\n\r\n")
+        assert {connection.answer().status for _ in range(1_001)} == {200}
+
+
+def test_a_body_of_many_small_chunks_is_a_body(server: Served) -> None:
+    chunked = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert ask(server, chunked, b"1\r\nx\r\n" * 50_000 + b"0\r\n\r\n").count(b"x") == 50_001
+
+
+def test_a_trailer_may_end_the_connection(server: Served) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        connection.send(b"0\r\nConnection: close\r\n\r\n")
+        assert connection.answer().fields["connection"] == "close"
+        assert connection.rest() == b""
+
+
+def test_a_request_that_the_application_fails_ends_its_connection(
+    server: Served, app: Echo, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> bool:
+        raise RuntimeError
+
+    app.is_free = fail
+    with RawSocket(server.port) as connection:
+        connection.send(GET)
+        assert connection.rest() == b""
+    assert "a request has no answer" in caplog.text
+
+
+def test_the_last_answer_before_a_stop_is_not_cut_off(app: Echo) -> None:
+    free: list[bool] = []
+    app.is_free = lambda: bool(free)
+    app.size = 300_000
+    with served(app) as server, RawSocket(server.port) as connection:
+        connection.send(GET * 3_000)
+        assert within(5, lambda: len(app.seen) == 1)
+        server.stop()
+        free.append(True)
+        assert len(connection.answer().body) > 300_000

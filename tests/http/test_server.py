@@ -1,0 +1,116 @@
+"""Who may connect, and how long a connection may say nothing."""
+
+import resource
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from support.patience import within
+from support.raw_socket import RawSocket
+from support.served import Echo, served
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+@contextmanager
+def files_used_up() -> Iterator[None]:
+    """Leave this process no number for another file, until the block ends."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as opened:
+        numbers = [int(file.name) for file in Path("/proc/self/fd").iterdir()]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(numbers), limits[1]))
+        try:
+            with suppress(OSError):
+                while True:
+                    opened.enter_context(socket.socket())
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_whom_there_is_no_room_for_waits_until_another_leaves() -> None:
+    with served(Echo(), connections=2) as server, ExitStack() as stack:
+        first, second, third, fourth = (
+            stack.enter_context(RawSocket(server.port, seconds=0.3)) for _ in range(4)
+        )
+        for connection in (first, second, third, fourth):
+            connection.send(GET)
+        assert first.answer().status == second.answer().status == 200
+        with pytest.raises(TimeoutError):
+            third.answer()
+        first.close()
+        assert third.answer().status == 200
+        third.close()
+        assert fourth.answer().status == 200
+
+
+def test_there_is_room_for_all_who_come_together_again_and_again() -> None:
+    with served(Echo(), connections=5) as server:
+        for _ in range(5):
+            with ExitStack() as stack:
+                callers = [stack.enter_context(RawSocket(server.port, 2)) for _ in range(5)]
+                for caller in callers:
+                    caller.send(GET)
+                assert [caller.answer().status for caller in callers] == [200] * 5
+
+
+def test_many_who_wait_are_accepted_together() -> None:
+    app = Echo()
+
+    def hold_everything_up() -> bool:
+        time.sleep(0.3)
+        return True
+
+    with served(app) as server, ExitStack() as stack:
+        busy = stack.enter_context(RawSocket(server.port))
+        app.is_free = hold_everything_up
+        busy.send(GET)
+        callers = [stack.enter_context(RawSocket(server.port)) for _ in range(50)]
+        assert busy.answer().status == 200
+        app.is_free = lambda: True
+        for caller in callers:
+            caller.send(GET)
+        assert [caller.answer().status for caller in callers] == [200] * 50
+
+
+def test_who_sends_no_request_is_hung_up_on() -> None:
+    started = time.monotonic()
+    with served(Echo(), seconds=0.3) as server, ExitStack() as stack:
+        silent, begun, idle = (stack.enter_context(RawSocket(server.port)) for _ in range(3))
+        begun.send(GET[:-2])
+        idle.send(GET)
+        assert idle.answer().status == 200
+        assert silent.rest() == begun.rest() == idle.rest() == b""
+    assert 0.3 <= time.monotonic() - started < 5
+
+
+def test_who_is_served_may_wait_for_it() -> None:
+    app, free = Echo(), list[bool]()
+    app.is_free = lambda: bool(free)
+    with served(app, seconds=0.1) as server, RawSocket(server.port) as connection:
+        connection.send(GET)
+        time.sleep(0.4)
+        free.append(True)
+        assert connection.answer().status == 200
+
+
+def test_out_of_files_callers_wait_until_there_are_some_again() -> None:
+    with served(Echo()) as server, socket.socket() as caller:
+        caller.settimeout(10)
+        with files_used_up():
+            caller.connect(("127.0.0.1", server.port))
+            caller.sendall(GET)
+            time.sleep(0.1)
+        assert caller.recv(15) == b"HTTP/1.1 200 OK"
+
+
+def test_who_connects_as_the_server_stops_is_let_go() -> None:
+    with served(Echo()) as server, ExitStack() as stack:
+        for _ in range(50):
+            stack.enter_context(RawSocket(server.port))
+        server.stop()
+        assert within(5, lambda: not server.thread.is_alive())

@@ -1,0 +1,93 @@
+"""The HTTP server at work in a thread, with an application of a test's own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from threading import Thread
+
+import uvloop
+
+from petstore.api.messages import Answer, Receive, Request
+from petstore.cli.serve import listen
+from petstore.http.server import HttpServer
+
+
+class Echo:
+    """Answers with method, path, query and body, once ``is_free``; remembers who asked.
+
+    It reads before that, or after.
+    """
+
+    def __init__(self) -> None:
+        self.seen: list[Request] = []
+        self.size = 0
+        self.is_free: Callable[[], bool] = lambda: True
+        self.reads_at_once = True
+
+    async def __call__(self, request: Request, receive: Receive) -> Answer:
+        """Answer one request."""
+        self.seen.append(request)
+        if not self.reads_at_once:
+            await self._wait()
+        body = b""
+        try:
+            while piece := await receive():
+                body += piece
+        except ConnectionError:
+            return Answer(400, b"", [b"content-length: 0"])
+        await self._wait()
+        told = b"%s %s?%s " % (request.method.encode(), request.path.encode(), request.query)
+        told += body + b"." * self.size
+        return Answer(200, told, [b"content-length: %d" % len(told)])
+
+    async def _wait(self) -> None:
+        while not self.is_free():  # noqa: ASYNC110 - a thread of the test decides
+            await asyncio.sleep(0.001)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Open nothing."""
+        yield
+
+    def retire(self) -> None:
+        """Do nothing."""
+
+
+class Served:
+    """A server for ``app`` at ``port``, in a thread that ends with its last caller."""
+
+    def __init__(self, app: Echo, *, connections: int = 100, seconds: float = 10) -> None:
+        self._app = app
+        self._limits = connections, seconds
+        self._listener = listen("127.0.0.1", 0)
+        self.port: int = self._listener.getsockname()[1]
+        self._loop = uvloop.new_event_loop()
+        self.thread = Thread(target=self._run)
+
+    def stop(self) -> None:
+        """Stop accepting, and end once nobody is served."""
+        if self.thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop)
+
+    def _stop(self) -> None:
+        self._server.stop()
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(self._serve())
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        self._server = HttpServer(self._app, self._listener, *self._limits)
+        await self._server.serve()
+
+
+@contextmanager
+def served(app: Echo, *, connections: int = 100, seconds: float = 10) -> Iterator[Served]:
+    """Serve ``app`` until the block ends."""
+    server = Served(app, connections=connections, seconds=seconds)
+    server.thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        server.thread.join()
