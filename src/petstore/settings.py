@@ -109,7 +109,10 @@ class Settings:
     body_bytes: int = _setting(65536, "The largest body taken.", least=1024, most=2**30)
     body_seconds: float = _setting(10, "A body not here by then gets 408.", least=0.1, most=3600)
     head_seconds: float = _setting(
-        10, "A connection whose request head is not here by then is closed.", least=0.1, most=3600
+        10,
+        "A connection that brings no whole head, or takes no answers, for so long is closed.",
+        least=0.1,
+        most=3600,
     )
     stop_seconds: int = _setting(
         10,

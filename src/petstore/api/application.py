@@ -48,7 +48,6 @@ Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
 _LOG = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
 _ALWAYS = b"x-request-id: %b\r\nx-content-type-options: nosniff"
-_LONGEST_METHOD = 16
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY = Query(None, "")
 _EMPTY_BODY = b"{}"
@@ -187,7 +186,7 @@ class Application:
         self._log.add(
             exchange.request_id,
             exchange.key.id if exchange.key else None,
-            request.method[:_LONGEST_METHOD],
+            request.method,
             operation.id if operation else None,
             answer.status,
             time.perf_counter() - exchange.started,
@@ -330,7 +329,6 @@ class Application:
 
 def _check_host(request: Request) -> None:
     """Refuse a request without exactly one Host (RFC 9112 section 3.2)."""
-    # The server puts an empty one where none was sent.
     if not request.fields.get(b"host") or b"host" in request.repeated:
         msg = "Host: expected exactly once"
         raise InvalidRequest(msg)

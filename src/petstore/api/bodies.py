@@ -40,17 +40,13 @@ class BodyReader:
         self._check_length(request)
         return await self._read(request, receive)
 
-    async def discard(self, request: Request, receive: Receive) -> bool:
-        """Take in a body that nobody asked for; tell whether the connection can serve another.
-
-        If what is left of a body stays in the connection, the server must close it.
-        """
+    async def discard(self, request: Request, receive: Receive) -> None:
+        """Take in a body that nobody asked for, or the connection could serve no other request."""
         # Who expects 100 (Continue) has not sent the body yet, and shall not.
         if request.body == "waiting" and b"expect" not in request.fields:
             with suppress(PetstoreError):
                 self._check_length(request)
                 await self._read(request, receive)
-        return request.body in {"none", "read"}
 
     async def end_late(self) -> None:
         """End the reading of every body whose time is over."""

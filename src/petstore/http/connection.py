@@ -29,7 +29,7 @@ _LARGEST_FRAMING = LARGEST_HEAD + 64 * 1024  # its head may have come with it
 _FRAMING_OF_A_BYTE = 6  # in a chunk of its own: itself, its length, two ends of lines
 _LAST_SECONDS = 0.2  # in which a caller can take the last answer before a stop
 _BAD_REQUEST = HTTPStatus.BAD_REQUEST
-_FRAMING = (b"content-length", b"transfer-encoding")
+_FRAMING_FIELDS = (b"content-length", b"transfer-encoding")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _STATUS_LINES = {
     status.value: b"HTTP/1.1 %d %s" % (status, status.phrase.encode("ascii"))
@@ -302,7 +302,7 @@ class Connection(asyncio.Protocol):
             return
         self._parse(data)
         if self._is_in_head:
-            # What came before the head in the same data is none of it.
+            # In the data that has its beginning, the most may be other requests before it.
             self._head_size += 1 if self._is_new else len(data)
             self._is_new = False
             if self._head_size > LARGEST_HEAD:
@@ -331,7 +331,7 @@ class Connection(asyncio.Protocol):
         The parser would take it for the other protocol: it has to be told of the body once more.
         """
         self._parser = HttpRequestParser(self)
-        framing = (name for name in _FRAMING if name in self._fields)
+        framing = (name for name in _FRAMING_FIELDS if name in self._fields)
         lines = b"".join(b"%b: %b\r\n" % (name, self._fields[name]) for name in framing)
         return b"POST / HTTP/1.1\r\n%b\r\n%b" % (lines, rest)
 
@@ -416,14 +416,10 @@ class Connection(asyncio.Protocol):
         self.read_on()
 
     def _write(self, answer: Answer, *, is_last: bool) -> None:
-        lines = [
-            _STATUS_LINES[answer.status],
-            self._callers.date,
-            *answer.headers,
-            b"connection: close\r\n" if is_last else b"",
-            answer.body,
-        ]
-        self._transport.write(b"\r\n".join(lines))
+        lines = [_STATUS_LINES[answer.status], self._callers.date, *answer.headers]
+        if is_last:
+            lines.append(b"connection: close")
+        self._transport.write(b"\r\n".join((*lines, b"", answer.body)))
 
     def _end(self) -> None:
         """Send no more, and close once the caller does: what is unread would cut off the answer."""

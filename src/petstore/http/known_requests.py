@@ -11,8 +11,9 @@ _MOST = 1024
 class KnownRequests:
     """Requests that came twice, byte for byte and from one address.
 
-    Many callers ask for the same again and again, and the same bytes are the same request. Those
-    that came once leave only a hash: requests that are all different do not fill the memory.
+    Many callers ask for the same again and again, and the same bytes are the same request. What
+    came once leaves only a hash: requests that are all different do not fill the memory. Where
+    two addresses send the same bytes, the later one's are known.
     """
 
     def __init__(self) -> None:
@@ -26,13 +27,14 @@ class KnownRequests:
 
     def note(self, data: bytes, request: Request) -> None:
         """Take notice that ``data`` is ``request``, a GET without a body: it never changes."""
-        seen = hash(data)
-        if seen in self._seen:
-            _make_room(self._requests)
-            self._requests[data] = request
-        else:
+        seen = hash((request.client, data))
+        if seen not in self._seen:
             _make_room(self._seen)
             self._seen.add(seen)
+            return
+        if data not in self._requests:
+            _make_room(self._requests)
+        self._requests[data] = request
 
 
 def _make_room(kept: dict[bytes, Request] | set[int]) -> None:

@@ -193,16 +193,15 @@ class SqliteStore:
                 await self._commit_durably(outcomes)
                 self.committed[len(outcomes)] += 1
         except BaseException as error:
-            outcomes = [(waiting.done, error) for waiting in group]
             with suppress(apsw.Error):  # if it does not help, the next BEGIN fails
                 if self._writer.in_transaction:
                     self._write("ROLLBACK")
+            for waiting in group:
+                _settle(waiting.done, error)
             if not isinstance(error, Exception):
                 raise
         finally:
             self._watching.cancel()
-            for done, outcome in outcomes:
-                _settle(done, outcome)
 
     async def _commit_durably(self, outcomes: list[_Outcome]) -> None:
         """Commit in the thread, and tell whoever waits in the very next turn of the loop."""
@@ -210,12 +209,10 @@ class SqliteStore:
         committed: asyncio.Future[None] = loop.create_future()
 
         def tell(error: BaseException | None) -> None:
-            if error is not None:
-                committed.set_exception(error)
-                return
-            for done, outcome in outcomes:
-                _settle(done, outcome)
-            committed.set_result(None)
+            if error is None:
+                for done, outcome in outcomes:
+                    _settle(done, outcome)
+            _settle(committed, error)
 
         def commit() -> None:
             try:
