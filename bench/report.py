@@ -25,9 +25,10 @@ the most.
 - {cores}
 - Each service works on its own copy of a store of 200,000 animals, which is put back after each
   work that writes. It counts the requests of one key, whose two windows never fill.
-- *list* is the first 20 animals that are available, the same page each time: this service answers
-  it from memory while the database does not change. *deep page* is one of many pages of 11 to 29
-  animals behind the 50,000th. *mix* is 90 % lists of the three statuses, 8 % get, 2 % create.
+- *list* is the first 20 animals that are available, the same page each time: this service knows the
+  bytes of the request, and answers it from memory while the database does not change. *deep page*
+  is one of many pages of 11 to 29 animals behind the 50,000th. *mix* is 90 % lists of the three
+  statuses, 8 % get, 2 % create.
 - Percentiles are wrk's, which counts a stall for each request that it kept from being sent. What is
   unanswered at the end of a round is not in them, to the good of the slow. CPU is that of the
   server's processes, for one request. Memory is the largest resident set of each of its processes,
