@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -105,11 +105,12 @@ def test_a_new_key_has_no_more_than_its_giver(giver: ApiKey, key: ApiKey) -> Non
 
 
 @given(first=keys(), second=keys(), third=keys())
+@settings(max_examples=500)  # few are chains
 def test_no_chain_of_keys_gives_more_than_the_first_has(
     first: ApiKey, second: ApiKey, third: ApiKey
 ) -> None:
-    assume(may_give(first, second) and may_give(second, third))
-    assert may_give(first, third)
+    is_chain = may_give(first, second) and may_give(second, third)
+    assert may_give(first, third) or not is_chain
 
 
 @given(key=keys())
