@@ -314,15 +314,17 @@ def test_a_refusal_is_sent_once_however_slowly_it_is_read(app: Echo) -> None:
 
 def test_who_reads_slowly_but_steadily_is_not_hung_up_on(app: Echo) -> None:
     app.size = 20_000_000
-    with served(app, seconds=0.1) as server, socket.socket() as caller:
+    with served(app, seconds=0.6) as server, socket.socket() as caller:
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         caller.connect(("127.0.0.1", server.port))
         caller.settimeout(5)
         caller.sendall(GET)
         count = 0
         while count < 20_000_000:
-            count += len(caller.recv(200_000))
-            time.sleep(0.005)
+            piece = caller.recv(200_000)
+            assert piece
+            count += len(piece)
+            time.sleep(0.01)
 
 
 def test_who_sent_its_last_does_not_keep_its_place(app: Echo) -> None:
