@@ -4,6 +4,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -41,6 +42,16 @@ def ask(server: Served, *data: bytes) -> bytes:
             connection.send(piece)
             time.sleep(0.01)
         return connection.answer().body
+
+
+@contextmanager
+def slow_caller(server: Served, room: int) -> Iterator[socket.socket]:
+    """Connect with ``room`` for so many bytes that have come and not been read."""
+    with socket.socket() as caller:
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        caller.connect(("127.0.0.1", server.port))
+        caller.settimeout(5)
+        yield caller
 
 
 def test_a_request_is_the_same_wherever_it_was_cut(server: Served) -> None:
@@ -252,12 +263,12 @@ def test_a_body_that_breaks_off_ends_its_request(server: Served, app: Echo) -> N
 
 def test_who_does_not_read_its_answers_is_hung_up_on(app: Echo) -> None:
     app.size = 50_000
-    with served(app, seconds=0.2) as server, socket.socket() as caller:
-        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        caller.connect(("127.0.0.1", server.port))
-        caller.settimeout(5)
-        with pytest.raises(ConnectionError):
-            caller.sendall(GET * 1_000_000)
+    with (
+        served(app, seconds=0.2) as server,
+        slow_caller(server, 4096) as caller,
+        pytest.raises(ConnectionError),
+    ):
+        caller.sendall(GET * 1_000_000)
 
 
 def test_who_reads_slowly_gets_every_answer(server: Served, app: Echo) -> None:
@@ -301,10 +312,7 @@ def test_at_a_stop_what_is_under_way_is_finished_and_nothing_else(app: Echo) -> 
 
 def test_a_refusal_is_sent_once_however_slowly_it_is_read(app: Echo) -> None:
     app.size = 300_000
-    with served(app) as server, socket.socket() as caller:
-        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        caller.connect(("127.0.0.1", server.port))
-        caller.settimeout(5)
+    with served(app) as server, slow_caller(server, 2048) as caller:
         caller.sendall(GET * 20 + b"\0bad")
         time.sleep(0.3)
         received = b"".join(iter(lambda: caller.recv(65536), b""))
@@ -314,10 +322,7 @@ def test_a_refusal_is_sent_once_however_slowly_it_is_read(app: Echo) -> None:
 
 def test_who_reads_slowly_but_steadily_is_not_hung_up_on(app: Echo) -> None:
     app.size = 20_000_000
-    with served(app, seconds=0.6) as server, socket.socket() as caller:
-        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
-        caller.connect(("127.0.0.1", server.port))
-        caller.settimeout(5)
+    with served(app, seconds=0.6) as server, slow_caller(server, 65536) as caller:
         caller.sendall(GET)
         count = 0
         while count < 20_000_000:

@@ -314,9 +314,10 @@ class Application:
             if answer.status == Unavailable.status:
                 # The key or its limits could not be looked up; to wait once more takes too long.
                 return await limiter.look_address(self._client(exchange.request))
+            if exchange.key is not None:
+                return await limiter.look(exchange.key)
             token = bearer_token(exchange.request)
-            key = exchange.key or await authenticate(token, self._services.keys)
-            return await limiter.look(key)
+            return await limiter.look(await authenticate(token, self._services.keys))
         except (MissingKey, InvalidKey, Unavailable):
             pass
         except Exception:  # noqa: BLE001 - a fault here must not cost the caller the answer

@@ -35,10 +35,13 @@ def preflight_answer(methods: list[str]) -> Answer:
 
 
 def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:
-    """Return what lets a page of an allowed origin read the answer, and what keeps caches right."""
+    """Return what lets a page of an allowed origin read the answer, and what keeps caches right.
+
+    They are for a service that allows some.
+    """
     origin = _allowed_origin(request, allowed)
     if origin is None:
-        return [_VARY] if allowed else []
+        return [_VARY]
     return [b"access-control-allow-origin: " + origin, _EXPOSED, _VARY]
 
 

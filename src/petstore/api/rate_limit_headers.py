@@ -21,8 +21,8 @@ def rate_limit_headers(decision: Decision, now: Milliseconds) -> bytes:
     minute_left, day_left, of_day = decision.left()
     described, left = (day[1], day_left) if of_day else (minute[1], minute_left)
     if decision.verdict == "banned":
-        limit = decision.limits.per_day if of_day else decision.limits.per_minute
-        described, left = _described(limit, seconds_up(decision.banned_until)), 0
+        window = decision.described
+        described, left = _described(window.limit, window.reset), window.remaining
     second, minute_end, day_end = seconds_up(now), minute[0], day[0]
     # A window may have ended while the request was served.
     minute_rest = minute_end - second if second < minute_end else 0

@@ -90,7 +90,6 @@ class Connection(asyncio.Protocol):
         "_is_ending",
         "_is_in_head",
         "_is_leaving",
-        "_is_new",
         "_is_paused",
         "_is_stalled",
         "_known",
@@ -181,7 +180,7 @@ class Connection(asyncio.Protocol):
         self._repeated: set[bytes] = set()
         self._room_for_fields = _MOST_FIELDS
         self._head_size = self._framing_size = 0
-        self._is_in_head = self._is_new = True
+        self._is_in_head = True
 
     def on_url(self, piece: bytes) -> None:
         """Take in a piece of its target."""
@@ -303,8 +302,7 @@ class Connection(asyncio.Protocol):
         self._parse(data)
         if self._is_in_head:
             # In the data that has its beginning, the most may be other requests before it.
-            self._head_size += 1 if self._is_new else len(data)
-            self._is_new = False
+            self._head_size += len(data) if self._head_size else 1
             if self._head_size > LARGEST_HEAD:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif self._coming is not None:

@@ -214,15 +214,8 @@ class SqliteStore:
                     _settle(done, outcome)
             _settle(committed, error)
 
-        def commit() -> None:
-            try:
-                self._write("COMMIT")
-            except BaseException as error:  # noqa: BLE001 - it is raised in the loop
-                loop.call_soon_threadsafe(tell, error)
-            else:
-                loop.call_soon_threadsafe(tell, None)
-
-        self._thread.submit(commit)
+        ended = self._thread.submit(self._write, "COMMIT")
+        ended.add_done_callback(lambda _: loop.call_soon_threadsafe(tell, ended.exception()))
         await committed
 
     def _watch(self, group: list[_Waiting]) -> None:
