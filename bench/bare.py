@@ -2,8 +2,6 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import uvloop
 
@@ -17,26 +15,14 @@ BODY = (
 _CONNECTIONS, _SECONDS = 1_000, 10
 
 
-class BareApplication:
-    """Answers every request with the same 20 animals."""
-
-    async def __call__(self, request: Request, receive: Receive) -> Answer:  # noqa: ARG002
-        """Answer."""
-        length = b"content-length: %d" % len(BODY)
-        return Answer(200, BODY, [JSON, length])
-
-    @asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[None]:
-        """Open nothing."""
-        yield
-
-    def retire(self) -> None:
-        """Do nothing: nobody is asked to come back."""
+async def respond(_: Request, __: Receive) -> Answer:
+    """Answer every request with the same 20 animals."""
+    return Answer(200, BODY, [JSON, b"content-length: %d" % len(BODY)])
 
 
 async def main(port: int) -> None:
     """Serve at a port."""
-    await HttpServer(BareApplication(), listen("127.0.0.1", port), _CONNECTIONS, _SECONDS).serve()
+    await HttpServer(respond, listen("127.0.0.1", port), _CONNECTIONS, _SECONDS).serve()
 
 
 if __name__ == "__main__":

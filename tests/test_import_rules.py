@@ -64,6 +64,7 @@ KNOWN = {
     "clock": (),
     "errors": (),
     "chores": BASICS,
+    "deadlines": (),
     "logs": BASICS,
     "domain": BASICS,
     "settings": (*BASICS, "domain"),
@@ -71,10 +72,10 @@ KNOWN = {
     "storage": (*BASICS, "domain", "rate_limits.contract"),
     "operations": (*BASICS, "domain", "storage.contract", *SQL, "rate_limits.contract"),
     "api": (
-        *(*BASICS, "domain", "operations", "logs"),
+        *(*BASICS, "deadlines", "domain", "operations", "logs"),
         *("storage.contract", "storage.replicas", "rate_limits.contract"),
     ),
-    "http": (*BASICS, "api"),
+    "http": (*BASICS, "api", "deadlines"),
     "observability": (
         *(*BASICS, "domain", "api", "chores", "storage.contract"),
         *("rate_limits.contract", "rate_limits.trips"),

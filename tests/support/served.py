@@ -1,8 +1,8 @@
 """The HTTP server at work in a thread, with an application of a test's own."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Thread
 
 import uvloop
@@ -43,14 +43,6 @@ class Echo:
     async def _wait(self) -> None:
         while not self.is_free():  # noqa: ASYNC110 - a thread of the test decides
             await asyncio.sleep(0.001)
-
-    @asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[None]:
-        """Open nothing."""
-        yield
-
-    def retire(self) -> None:
-        """Do nothing."""
 
 
 class Served:

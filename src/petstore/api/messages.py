@@ -14,6 +14,9 @@ Receive: TypeAlias = Callable[[], Awaitable[bytes]]
 """Gives the next piece of a body, or nothing at its end; raises ``ConnectionError`` if it is cut
 off before."""
 
+Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Answer]]"
+"""Answers a request, whatever happens."""
+
 JSON = b"content-type: application/json"
 
 encode_json = msgspec.json.Encoder().encode

@@ -13,8 +13,8 @@ from httptools import (
     parse_url,
 )
 
-from petstore.api.application import Servable
-from petstore.api.messages import Answer, Request
+from petstore.api.messages import Answer, Request, Respond
+from petstore.deadlines import Deadlines
 from petstore.http.exchange import Exchange
 from petstore.http.known_requests import LONGEST, KnownRequests
 
@@ -45,20 +45,15 @@ class Callers(Protocol):
 
     known: KnownRequests
 
+    awaited: Deadlines["Connection"]
+    """Those who keep us waiting; of one who does so for too long ``give_up`` is called."""
+
     def came(self, connection: "Connection") -> None:
         """Note a new connection."""
         ...
 
     def went(self, connection: "Connection") -> None:
         """Note the end of a connection."""
-        ...
-
-    def await_(self, connection: "Connection") -> None:
-        """Call ``give_up`` of a connection if ``is_served`` is not called in time."""
-        ...
-
-    def is_served(self, connection: "Connection") -> None:
-        """Note that the caller does not keep us waiting now."""
         ...
 
 
@@ -78,7 +73,7 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_app",
+        "_awaited",
         "_callers",
         "_client",
         "_coming",
@@ -98,6 +93,7 @@ class Connection(asyncio.Protocol):
         "_parser",
         "_refusal",
         "_repeated",
+        "_respond",
         "_room_for_fields",
         "_target",
         "_transport",
@@ -105,12 +101,13 @@ class Connection(asyncio.Protocol):
         "_unsent",
     )
 
-    def __init__(self, app: Servable, callers: Callers, client: str) -> None:
-        self._app = app
+    def __init__(self, respond: Respond, callers: Callers, client: str) -> None:
+        self._respond = respond
         self._callers = callers
         self._client = client
         self._loop = asyncio.get_running_loop()
         self._known = callers.known
+        self._awaited = callers.awaited
         self._parser = HttpRequestParser(self)
         self._unanswered: deque[Exchange] = deque()
         self._coming: Exchange | None = None
@@ -132,7 +129,7 @@ class Connection(asyncio.Protocol):
         """Note who it is."""
         self._transport = cast("asyncio.Transport", transport)
         self._callers.came(self)
-        self._callers.await_(self)
+        self._awaited.start(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, unless it came before."""
@@ -156,7 +153,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         """Let go of what was under way: nobody is there to be answered."""
         self._end_requests()
-        self._callers.is_served(self)
+        self._awaited.stop(self)
         self._callers.went(self)
 
     def pause_writing(self) -> None:
@@ -281,7 +278,7 @@ class Connection(asyncio.Protocol):
 
     def _await_reader(self) -> None:
         self._unsent = self._transport.get_write_buffer_size()
-        self._callers.await_(self)
+        self._awaited.start(self)
 
     def _feed_and_note(self, data: bytes) -> None:
         """Parse ``data``, and if it is one whole GET without a body, have that known.
@@ -378,7 +375,7 @@ class Connection(asyncio.Protocol):
         if self._unanswered:
             exchange = self._unanswered[0]
             if not self._is_stalled:
-                self._callers.is_served(self)
+                self._awaited.stop(self)
                 if exchange.task is None:
                     exchange.task = self._loop.create_task(self._serve(exchange))
         elif self._refusal is not None:
@@ -391,11 +388,11 @@ class Connection(asyncio.Protocol):
         elif self._is_ending:
             self._end()
         else:
-            self._callers.await_(self)
+            self._awaited.start(self)
 
     async def _serve(self, exchange: Exchange) -> None:
         try:
-            answer = await self._app(exchange.request, exchange.receive)
+            answer = await self._respond(exchange.request, exchange.receive)
         except Exception:  # noqa: BLE001 - the application should have answered
             _LOG.exception("a request has no answer")
             self._transport.abort()

@@ -6,7 +6,8 @@ import socket
 from contextlib import suppress
 from email.utils import formatdate
 
-from petstore.api.application import Servable
+from petstore.api.messages import Respond
+from petstore.deadlines import Deadlines
 from petstore.http.connection import Connection
 from petstore.http.known_requests import KnownRequests
 
@@ -17,16 +18,16 @@ _PAUSE = 1.0  # s
 
 
 class HttpServer:
-    """Has ``app`` answer the callers of ``listener``, from ``serve`` to ``stop``.
+    """Has ``respond`` answer the callers of ``listener``, from ``serve`` to ``stop``.
 
     At most ``connections`` are open; others wait at the socket. Who is to send a head, or to read
     answers, and takes ``seconds``, is hung up on.
     """
 
     def __init__(
-        self, app: Servable, listener: socket.socket, connections: int, seconds: float
+        self, respond: Respond, listener: socket.socket, connections: int, seconds: float
     ) -> None:
-        self._app = app
+        self._respond = respond
         self._listener = listener
         self._room = room_for(connections)
         self._seconds = seconds
@@ -34,8 +35,7 @@ class HttpServer:
         self.known = KnownRequests()
         self._connections: set[Connection] = set()
         self._connecting: set[asyncio.Task[None]] = set()
-        # A timer for each would cost more; these are in the order in which they pass.
-        self._deadlines: dict[Connection, float] = {}
+        self.awaited: Deadlines[Connection] = Deadlines(seconds)
         self._is_accepting = False
         self._is_stopped = False
         self._all_gone = asyncio.Event()
@@ -75,23 +75,9 @@ class HttpServer:
         self._accept_if_room()
         self._note_end()
 
-    def await_(self, connection: Connection) -> None:
-        """Hang up on a connection if ``is_served`` is not called in time."""
-        self._deadlines.pop(connection, None)
-        self._deadlines[connection] = self._loop.time() + self._seconds
-
-    def is_served(self, connection: Connection) -> None:
-        """Note that the caller does not keep us waiting now."""
-        self._deadlines.pop(connection, None)
-
     def _tick(self) -> None:
-        now = self._loop.time()
         self.date = b"date: " + formatdate(usegmt=True).encode("ascii")
-        while self._deadlines:
-            connection, deadline = next(iter(self._deadlines.items()))
-            if deadline > now:
-                break
-            del self._deadlines[connection]
+        for connection in self.awaited.take_passed():
             connection.give_up()
         self._ticking = self._loop.call_later(min(_LONGEST_TICK, self._seconds / 4), self._tick)
 
@@ -115,7 +101,7 @@ class HttpServer:
 
     async def _connect(self, caller: socket.socket, address: str) -> None:
         _, connection = await self._loop.connect_accepted_socket(
-            lambda: Connection(self._app, self, address), caller
+            lambda: Connection(self._respond, self, address), caller
         )
         if self._is_stopped:
             connection.finish()
