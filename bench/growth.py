@@ -29,7 +29,9 @@ from works import create, get, page_path
 
 _CONNECTIONS = 32
 _PAGE = 20
+_FEW_ANIMALS = 10_000
 _INVENTORY = "/v1/store/inventory"
+_SAME = "/v1/pets/1"
 _AT_MOST = 20_000  # requests a second
 _PASS = 10  # s, in which so many keys ask for the first time
 _LONGER = 5  # times, so that each of many connections asks more than once
@@ -158,7 +160,7 @@ def _grow_animals(bench: Bench, sizes: Sizes) -> list[Cell]:
             server, (token,) = stack.enter_context(bench.service(f"{size}-animals", size))
             trials += [
                 Trial("animals", "list", size, server, _lists(token, range(size))),
-                Trial("animals", "get", size, server, _gets(token, size)),
+                Trial("animals", "get", size, server, _gets([token], size)),
                 Trial("animals", "inventory", size, server, repeat(get(_INVENTORY, token))),
                 Trial("animals", "create", size, server, repeat(create(token, "Bella"))),
             ]
@@ -175,20 +177,24 @@ def _grow_keys(bench: Bench, sizes: tuple[int, ...]) -> list[Cell]:
     with ExitStack() as stack:
         trials = []
         for size in sizes:
-            server, tokens = stack.enter_context(bench.service(f"{size}-keys", 1, size))
-            requests = [get("/v1/pets/1", token) for token in tokens]
+            place = bench.service(f"{size}-keys", _FEW_ANIMALS, size)
+            server, tokens = stack.enter_context(place)
+            requests = [get(_SAME, token) for token in tokens]
             asked = 0
             while asked < size:
                 some = requests[asked : asked + _AT_MOST * _PASS]
                 asked += wrk.put_load(server.url, some, _CONNECTIONS, _PASS).answers
-            trials.append(Trial("keys", "get", size, server, cycle(requests)))
+            trials += [
+                Trial("keys", "get", size, server, _gets(tokens, _FEW_ANIMALS)),
+                Trial("keys", "the same get", size, server, cycle(requests)),
+            ]
         return bench.run(trials)
 
 
 def _grow_connections(bench: Bench, sizes: tuple[int, ...]) -> list[Cell]:
     """Measure on so many connections, all of which ask."""
-    with bench.service("connections", 10_000) as (server, (token,)):
-        requests = _gets(token, 10_000)
+    with bench.service("connections", _FEW_ANIMALS) as (server, tokens):
+        requests = _gets(tokens, _FEW_ANIMALS)
         trials = [Trial("connections", "get", size, server, requests, size) for size in sizes]
         return bench.run(trials, bench.seconds * _LONGER)
 
@@ -201,10 +207,10 @@ def _lists(token: str, after: Sequence[int]) -> Iterator[bytes]:
         yield get(f"{page_path('available', cursor=cursor)}&number={number}", token)
 
 
-def _gets(token: str, animals: int) -> Iterator[bytes]:
-    """Yield requests for any animal."""
+def _gets(tokens: Sequence[str], animals: int) -> Iterator[bytes]:
+    """Yield requests for any animal, with one token after the other."""
     random = Random(_SEED)  # noqa: S311 - requests, not secrets
-    while True:
+    for token in cycle(tokens):
         yield get(f"/v1/pets/{random.randint(1, animals)}", token)
 
 

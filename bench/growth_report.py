@@ -21,7 +21,8 @@ smallest: a time is to stay within {limit} × of it.
 - One process on SQLite, asked on 32 connections where they are not what grows. Memory is the
   largest resident set of each of its processes, added up.
 - No list is answered from memory: each has a parameter that no other has, and that nobody knows.
-- Of the keys each has asked before."""
+- Of the keys each has asked before. A *get* is of another animal each time, *the same get* of one
+  for all: the service knows the bytes of a thousand such requests, not of a million."""
 
 
 class Cell(Series, frozen=True, kw_only=True):

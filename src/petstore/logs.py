@@ -63,7 +63,7 @@ class RequestLog:
         self._lines: deque[Line] = deque()
         self._longest_backlog = longest_backlog
         self._dropped = 0
-        self._second = (0, "")
+        self._moment = (0, "")
         self._stop = threading.Event()
         # Started with the first line: a process that is to fork may have a log, and no thread.
         self._thread: threading.Thread | None = None
@@ -104,10 +104,9 @@ class RequestLog:
 
     def _now(self) -> str:
         now = self._clock()
-        second, millisecond = divmod(now, SECOND)
-        if second != self._second[0]:
-            self._second = (second, rfc3339(second * SECOND)[:-1])
-        return f"{self._second[1]}.{millisecond:03d}Z"
+        if now != self._moment[0]:
+            self._moment = now, f"{rfc3339(now)[:-1]}.{now % SECOND:03d}Z"
+        return self._moment[1]
 
     def _write(self) -> None:
         stopping = False

@@ -28,8 +28,8 @@ class Reader:
 async def test_an_answer_is_not_kept_over_a_change(service: Service) -> None:
     cache, read = AnswerCache(service.store), Reader()
     for expected in (1, 2):
-        await cache.of(b"", read)
-        await cache.of(b"", read)
+        await cache.of("/v1/pets", b"", read)
+        await cache.of("/v1/pets", b"", read)
         assert read.reads == expected
         await service.store.write(add_pet(NewPet("Bella", 1)))
 
@@ -37,7 +37,7 @@ async def test_an_answer_is_not_kept_over_a_change(service: Service) -> None:
 async def test_an_answer_to_one_query_is_not_given_to_another(service: Service) -> None:
     cache, read = AnswerCache(service.store), Reader()
     for query in (b"limit=1", b"limit=2", b"limit=1&x", b""):
-        await cache.of(query, read)
+        await cache.of("/v1/pets", query, read)
     assert read.reads == 4
 
 
@@ -48,6 +48,6 @@ async def test_what_there_is_no_room_for_is_read_again(
     cache, read = AnswerCache(service.store), Reader(size * MEGABYTE)
     for _ in range(2):
         for n in range(queries):
-            await cache.of(b"%d" % n, read)
+            await cache.of("/v1/pets", b"%d" % n, read)
     kept = 2 * queries - read.reads
     assert kept * size <= 8

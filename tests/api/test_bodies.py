@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from petstore.api.bodies import BodyReader
+from petstore.api.messages import Request
+from petstore.errors import ContentTooLarge, UnsupportedMediaType
 from support.bare_app import http_request
 from support.error_body import assert_error
 from support.service import Service, running_service
@@ -21,6 +23,18 @@ LARGEST = 65536
 def padded(size: int) -> bytes:
     """Return a valid animal in exactly ``size`` bytes."""
     return BELLA + b" " * (size - len(BELLA))
+
+
+def whole_request(size: int, *headers: tuple[bytes, bytes]) -> Request:
+    """Return a request whose body came with its head."""
+    length = (b"content-length", b"%d" % size)
+    request = http_request("POST", b"/v1/pets", [length, *headers])
+    request.content, request.body = b" " * size, "read"
+    return request
+
+
+async def never() -> bytes:
+    raise AssertionError
 
 
 async def in_pieces(content: bytes, size: int = 1000) -> AsyncIterator[bytes]:
@@ -145,6 +159,23 @@ async def test_a_body_still_in_time_is_waited_for_until_its_caller_gives_up() ->
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
+
+
+@pytest.mark.parametrize("size", [0, LARGEST])
+async def test_a_body_that_came_whole_is_taken(size: int) -> None:
+    request = whole_request(size)
+    assert await BodyReader(LARGEST, 60).read(request, never) == b" " * size
+
+
+async def test_a_body_that_came_whole_and_is_too_large_is_refused() -> None:
+    with pytest.raises(ContentTooLarge, match=f"at most {LARGEST} bytes"):
+        await BodyReader(LARGEST, 60).read(whole_request(LARGEST + 1), never)
+
+
+async def test_a_body_that_came_whole_has_to_be_json() -> None:
+    request = whole_request(2, (b"content-type", b"text/plain"))
+    with pytest.raises(UnsupportedMediaType):
+        await BodyReader(LARGEST, 60).read(request, never)
 
 
 @pytest.mark.parametrize("size", [LARGEST - 1, LARGEST])

@@ -60,6 +60,24 @@ def test_a_request_is_the_same_wherever_it_was_cut(server: Served) -> None:
         assert ask(server, data[:at], data[at:]) == b"POST /x? hello"
 
 
+def test_a_body_that_came_whole_is_there_without_being_asked_for(server: Served, app: Echo) -> None:
+    chunked = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    ask(server, post(b"hello"))
+    ask(server, chunked + b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n")
+    assert [(one.content, one.body) for one in app.seen] == [(b"hello", "read")] * 2
+
+
+def test_a_body_that_is_asked_for_before_it_is_whole_is_given_in_pieces(
+    server: Served, app: Echo
+) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(post(b"hello")[:-3])
+        within(5, lambda: bool(app.seen))
+        connection.send(b"llo")
+        assert connection.answer().body == b"POST /x? hello"
+    assert app.seen[0].content is None
+
+
 def test_the_same_bytes_are_the_same_request(server: Served, app: Echo) -> None:
     with RawSocket(server.port) as connection, RawSocket(server.port) as other:
         for caller in (connection, connection, other, connection):

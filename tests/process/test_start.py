@@ -91,3 +91,11 @@ def test_a_process_starts_on_systems_that_cannot_tell_it_of_its_parents_death() 
         "supervisor._work(lambda seat, _: print('at seat', seat), 3, None)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "at seat 3\n"
+
+
+def test_collections_of_cycles_leave_the_program_itself_alone() -> None:
+    code = (
+        "import gc; from petstore.cli.worker import spare_collector; spare_collector();"
+        "print(len(gc.get_objects()) < 100, gc.get_freeze_count() > 10_000)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True True\n"

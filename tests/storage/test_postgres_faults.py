@@ -414,7 +414,7 @@ async def test_a_wrong_value_is_no_fault_of_the_server(
     with pytest.raises(asyncpg.DataError):
         await store.read(wrong)
     with pytest.raises(asyncpg.DataError):
-        await store.write(do(*wrong[:1], parameter))
+        await store.write(do(wrong.sql, parameter))
     await store.write(add_pet(BELLA))
 
 

@@ -29,9 +29,9 @@ class Echo:
         self.seen.append(request)
         if not self.reads_at_once:
             await self._wait()
-        body = b""
+        body = request.content or b""
         try:
-            while piece := await receive():
+            while request.content is None and (piece := await receive()):
                 body += piece
         except ConnectionError:
             return Answer(400, b"", [b"content-length: 0"])

@@ -20,12 +20,12 @@ class AnswerCache:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._version = -1
-        self._answers: dict[bytes, Answer] = {}
+        self._answers: dict[tuple[str, bytes], Answer] = {}
         self._room = _LARGEST
         self._is_checked = False
 
-    async def of(self, target: bytes, read: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Return the answer to a GET of ``target``, which ``read`` makes if there is none yet.
+    async def of(self, path: str, query: bytes, read: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return the answer to a GET, which ``read`` makes if there is none yet.
 
         Raises:
             Unavailable: the database is out of reach.
@@ -33,11 +33,11 @@ class AnswerCache:
         """
         if not self._is_checked and not await self._check():
             return await read()
-        answers = self._answers
+        answers, target = self._answers, (path, query)
         answer = answers.get(target)
         if answer is None:
             answer = await read()
-            size = len(target) + len(answer.body) + _OVERHEAD
+            size = len(path) + len(query) + len(answer.body) + _OVERHEAD
             if size <= self._room:
                 self._room -= size
                 answers[target] = answer

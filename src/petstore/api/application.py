@@ -51,7 +51,6 @@ _ALWAYS = b"x-request-id: %b\r\nx-content-type-options: nosniff"
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY = Query(None, "")
 _EMPTY_BODY = b"{}"
-_WITHOUT_CONTENT = (204, 304)
 _WHOLE = ("none", "read")
 
 
@@ -71,6 +70,7 @@ class Meaning(Struct):
 
     is_api: bool
     is_preflight: bool
+    takes_key: bool
     page: Page | None
     route: Route
     operation: Operation | None
@@ -207,17 +207,21 @@ class Application:
 
     def _meaning(self, request: Request) -> Meaning:
         path, route = request.path, self._routes.find(request.path)
+        is_api = path.startswith(("/v1/", "/v1%")) or path == "/v1"
+        preflight = is_preflight(request, self._rules.allowed_origins)
+        page = self._pages.get(path)
         return Meaning(
-            is_api=path.startswith(("/v1/", "/v1%")) or path == "/v1",
-            is_preflight=is_preflight(request, self._rules.allowed_origins),
-            page=self._pages.get(path),
+            is_api=is_api,
+            is_preflight=preflight,
+            takes_key=is_api and not preflight and page is None,
+            page=page,
             route=route,
             operation=route.operation(request.method),
         )
 
     async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
         request, meaning = exchange.request, exchange.meaning
-        if meaning.is_preflight or meaning.page is not None or not meaning.is_api:
+        if not meaning.takes_key:
             return await self._answer_without_key(request, meaning)
         key = await self._admit(exchange)
         operation = meaning.operation
@@ -254,14 +258,19 @@ class Application:
 
     async def _admit(self, exchange: Exchange) -> ApiKey:
         """Check the key, then its ban and limits; without a valid key, the address's limit."""
-        request, limiter = exchange.request, self._services.limiter
+        request, meaning = exchange.request, exchange.meaning
+        keys, limiter = self._services.keys, self._services.limiter
         try:
-            key = exchange.key = await self._key(exchange)
+            if meaning.token is None:
+                _check_host(request)
+                meaning.token = bearer_token(request)
+            key = keys.recall(meaning.token) or await authenticate(meaning.token, keys)
+            exchange.key = key
         except (InvalidRequest, MissingKey, InvalidKey):
             exchange.decision = await limiter.take_address(self._client(request))
             self._refuse_unadmitted(exchange.decision, "this address without a valid key")
             raise
-        operation = exchange.meaning.operation
+        operation = meaning.operation
         if operation is not None and not operation.charged:
             exchange.decision = await limiter.look(key)
         else:
@@ -269,35 +278,20 @@ class Application:
             self._refuse_unadmitted(exchange.decision, "this key")
         return key
 
-    async def _key(self, exchange: Exchange) -> ApiKey:
-        meaning = exchange.meaning
-        if meaning.token is None:
-            _check_host(exchange.request)
-            meaning.token = bearer_token(exchange.request)
-        return await authenticate(meaning.token, self._services.keys)
-
     def _refuse_unadmitted(self, decision: Decision, holder: str) -> None:
         if decision.verdict != "admitted":
             raise refusal(decision, self._services.clock(), holder)
 
     def _call(self, exchange: Exchange, operation: Operation, key: ApiKey, body: object) -> Call:
         request, meaning = exchange.request, exchange.meaning
-        if meaning.given is None:
-            query = _NO_QUERY
-            if operation.query is not None:
-                query = decode_query(request.query, operation.query)
-            path_id = 0
-            if operation.parameter is not None:
-                path_id = decode_path_id(meaning.route.parameter)
-            meaning.given = path_id, query
-        path_id, query = meaning.given
+        given = meaning.given
+        if given is None:
+            given = meaning.given = _given(request, meaning.route, operation)
         retry_of = idempotency_key(request) if operation.method == "POST" else None
-        return Call(self._services, request, key, path_id, query, body, retry_of)
+        return Call(self._services, request, key, *given, body, retry_of)
 
     def _headers(self, exchange: Exchange, answer: Answer, decision: Decision | None) -> Headers:
         headers = [*answer.headers, _ALWAYS % exchange.request_id.encode("ascii")]
-        if answer.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
-            headers.append(b"content-length: %d" % len(answer.body))
         if decision is not None:
             headers.append(rate_limit_headers(decision, self._services.clock()))
         operation, allowed = exchange.meaning.operation, self._rules.allowed_origins
@@ -326,6 +320,15 @@ class Application:
 
     def _client(self, request: Request) -> str:
         return client_address(request, self._rules.trusted_proxies)
+
+
+def _given(request: Request, route: Route, operation: Operation) -> tuple[int, Query]:
+    query, path_id = _NO_QUERY, 0
+    if operation.query is not None:
+        query = decode_query(request.query, operation.query)
+    if operation.parameter is not None:
+        path_id = decode_path_id(route.parameter)
+    return path_id, query
 
 
 def _check_host(request: Request) -> None:

@@ -36,8 +36,12 @@ class BodyReader:
             IncompleteBody: it ended early, or its framing is broken.
         """
         self._check_media_type(request)
-        self._check_length(request)
-        return await self._read(request, receive)
+        if request.content is None:
+            self._check_length(request)
+            return await self._read(request, receive)
+        if len(request.content) > self._largest:
+            raise self._too_large()
+        return request.content
 
     async def discard(self, request: Request, receive: Receive) -> None:
         """Take in a body that nobody asked for, or the connection could serve no other request."""

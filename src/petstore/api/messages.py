@@ -1,6 +1,6 @@
 """A request as it came, and the answer to it."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -11,8 +11,8 @@ Headers: TypeAlias = list[bytes]
 """Lines of a head, without their ends; an item may be several."""
 
 Receive: TypeAlias = Callable[[], Awaitable[bytes]]
-"""Gives the next piece of a body, or nothing at its end; raises ``ConnectionError`` if it is cut
-off before."""
+"""Gives the next piece of a body that is not yet ``content``, or nothing at its end; raises
+``ConnectionError`` if it is cut off before."""
 
 Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Answer]]"
 """Answers a request, whatever happens."""
@@ -29,11 +29,22 @@ class Request:
     """The head of a request, and what has become of its body.
 
     ``fields`` are by name in lower case. Values of the same name are joined (RFC 9110 section 5.3),
-    and the name is among those ``repeated``. Who sends the same GET again may come with the same
-    ``Request``: ``meaning`` is what was made of it already.
+    and the name is among those ``repeated``. A body that came whole with the head is ``content``.
+    Who sends the same GET again may come with the same ``Request``: ``meaning`` is what was made of
+    it already.
     """
 
-    __slots__ = ("body", "client", "fields", "meaning", "method", "path", "query", "repeated")
+    __slots__ = (
+        "body",
+        "client",
+        "content",
+        "fields",
+        "meaning",
+        "method",
+        "path",
+        "query",
+        "repeated",
+    )
 
     def __init__(
         self,
@@ -51,6 +62,7 @@ class Request:
         self.fields = fields
         self.repeated = repeated
         self.meaning: object = None
+        self.content: bytes | None = None
         length = fields.get(b"content-length", b"0")
         is_empty = length == b"0" and b"transfer-encoding" not in fields
         self.body: BodyState = "none" if is_empty else "waiting"
@@ -65,9 +77,14 @@ class Answer(msgspec.Struct, frozen=True):
     is_last: bool = False
 
 
-def json_answer(status: int, content: object, headers: Headers | None = None) -> Answer:
+def json_answer(status: int, content: object, headers: Sequence[bytes] = ()) -> Answer:
     """Return ``content`` encoded as JSON."""
-    return Answer(status, encode_json(content), [JSON, *(headers or ())])
+    return answer_with(status, JSON, encode_json(content), headers)
+
+
+def answer_with(status: int, kind: bytes, body: bytes, headers: Sequence[bytes] = ()) -> Answer:
+    """Return ``body``, which is of the ``kind`` that this line of the head tells."""
+    return Answer(status, body, [kind, b"content-length: %d" % len(body), *headers])
 
 
 def error_answer(error: PetstoreError) -> Answer:

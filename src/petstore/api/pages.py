@@ -50,13 +50,12 @@ async def answer_from_memory(call: Call, read: Callable[[Reader], Awaitable[Page
 
     It is read from wherever every change of the caller is known.
     """
-    target = b"%s?%s" % (call.request.path.encode("latin-1"), call.request.query)
 
     async def answer() -> Answer:
         reader = await call.services.readers.of(call.key.id)
         return page_answer(call, await read(reader))
 
-    return await call.services.answers.of(target, answer)
+    return await call.services.answers.of(call.request.path, call.request.query, answer)
 
 
 def page_answer(call: Call, page: Page[Any]) -> Answer:

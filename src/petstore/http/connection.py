@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from http import HTTPStatus
+from math import inf
 from typing import Protocol, cast
 
 from httptools import (
@@ -14,7 +15,6 @@ from httptools import (
 )
 
 from petstore.api.messages import Answer, Request, Respond
-from petstore.deadlines import Deadlines
 from petstore.http.exchange import Exchange
 from petstore.http.known_requests import LONGEST, KnownRequests
 
@@ -45,9 +45,6 @@ class Callers(Protocol):
 
     known: KnownRequests
 
-    awaited: Deadlines["Connection"]
-    """Those who keep us waiting; of one who does so for too long ``give_up`` is called."""
-
     def came(self, connection: "Connection") -> None:
         """Note a new connection."""
         ...
@@ -70,10 +67,11 @@ class Connection(asyncio.Protocol):
 
     llhttp parses what comes, and calls the methods ``on_…`` with it. The oldest request without an
     answer is under way; those that came right behind it wait, and nothing is read meanwhile.
+    ``waits_since``, by the clock of the loop, it waits for the caller to send a head or to read
+    answers; ``give_up`` is for whoever takes too long.
     """
 
     __slots__ = (
-        "_awaited",
         "_callers",
         "_client",
         "_coming",
@@ -99,6 +97,7 @@ class Connection(asyncio.Protocol):
         "_transport",
         "_unanswered",
         "_unsent",
+        "waits_since",
     )
 
     def __init__(self, respond: Respond, callers: Callers, client: str) -> None:
@@ -107,19 +106,19 @@ class Connection(asyncio.Protocol):
         self._client = client
         self._loop = asyncio.get_running_loop()
         self._known = callers.known
-        self._awaited = callers.awaited
         self._parser = HttpRequestParser(self)
         self._unanswered: deque[Exchange] = deque()
         self._coming: Exchange | None = None
         self._refusal: HTTPStatus | None = None
         self._count = 0  # of requests that are whole
-        self._latest: Request | None = None
+        self._latest: Request | None = None  # that is whole, if it is a GET without a body
         self._unsent = 0  # bytes of answers, when we last looked
         self._has_eof = False  # nothing more comes
         self._is_ending = False  # nothing of what still comes is a request
         self._is_stalled = False  # the caller does not read its answers
         self._is_paused = False  # we do not read what it sends
         self._is_leaving = False  # the whole service stops
+        self.waits_since = self._loop.time()
         self.on_message_begin()
         self._is_in_head = False
 
@@ -129,7 +128,6 @@ class Connection(asyncio.Protocol):
         """Note who it is."""
         self._transport = cast("asyncio.Transport", transport)
         self._callers.came(self)
-        self._awaited.start(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, unless it came before."""
@@ -142,7 +140,8 @@ class Connection(asyncio.Protocol):
                 self._queue(Exchange(self, known, is_whole=True))
             else:
                 self._feed_and_note(data)
-        self.read_on()
+        if len(self._unanswered) > 1 or self._coming:
+            self.read_on()
 
     def eof_received(self) -> bool:
         """Return whether there is an answer to come; if not, the connection is closed."""
@@ -153,7 +152,6 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         """Let go of what was under way: nobody is there to be answered."""
         self._end_requests()
-        self._awaited.stop(self)
         self._callers.went(self)
 
     def pause_writing(self) -> None:
@@ -191,15 +189,15 @@ class Connection(asyncio.Protocol):
         """
         if not self._is_in_head:
             return  # a field behind a body in chunks stands for nothing here
-        self._room_for_fields -= 1
-        if self._room_for_fields < 0:
-            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         name, value, fields = name.lower(), value.rstrip(b" \t"), self._fields
         if name in fields:
             self._repeated.add(name)
             fields[name] += b", " + value
+            self._room_for_fields -= 1
         else:
             fields[name] = value
+        if len(fields) > self._room_for_fields:
+            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
         """Have the request answered, or queued.
@@ -235,7 +233,8 @@ class Connection(asyncio.Protocol):
         self._count += 1
         # Also what stands behind the chunks of a body may say that this was the last request.
         self._coming.keeps_alive &= self._parser.should_keep_alive()
-        self._latest = self._coming.request
+        asked = self._coming.request
+        self._latest = asked if asked.method == "GET" and asked.body == "none" else None
         self._coming.complete()
         self._is_ending = not self._coming.keeps_alive
         self._coming = None
@@ -274,11 +273,12 @@ class Connection(asyncio.Protocol):
         if 0 < unsent < self._unsent:
             self._await_reader()
         else:
+            self.waits_since = inf
             self._transport.abort()
 
     def _await_reader(self) -> None:
         self._unsent = self._transport.get_write_buffer_size()
-        self._awaited.start(self)
+        self.waits_since = self._loop.time()
 
     def _feed_and_note(self, data: bytes) -> None:
         """Parse ``data``, and if it is one whole GET without a body, have that known.
@@ -287,11 +287,10 @@ class Connection(asyncio.Protocol):
         """
         before = self._count
         self._feed(data)
-        asked = self._latest
+        latest = self._latest
         is_open = self._is_in_head or self._is_ending or self._coming is not None
-        is_one = self._count == before + 1 and not is_open
-        if is_one and asked is not None and asked.method == "GET" and asked.body == "none":
-            self._known.note(data, asked)
+        if latest is not None and self._count == before + 1 and not is_open:
+            self._known.note(data, latest)
 
     def _feed(self, data: bytes) -> None:
         if self._is_ending:
@@ -336,11 +335,11 @@ class Connection(asyncio.Protocol):
         Raises:
             Refused: it is no request of HTTP/1.1 or HTTP/1.0, or too large.
         """
-        coding = self._fields.get(b"transfer-encoding", b"chunked").lower()
+        coding = self._fields.get(b"transfer-encoding")
+        is_newest = version == "1.1"
         if (
-            version not in {"1.1", "1.0"}
-            or coding != b"chunked"
-            or (version == "1.0" and b"transfer-encoding" in self._fields)
+            not (is_newest or version == "1.0")
+            or (coding is not None and not (is_newest and coding.lower() == b"chunked"))
             or b"#" in self._target
         ):
             raise Refused
@@ -375,9 +374,12 @@ class Connection(asyncio.Protocol):
         if self._unanswered:
             exchange = self._unanswered[0]
             if not self._is_stalled:
-                self._awaited.stop(self)
+                self.waits_since = inf
                 if exchange.task is None:
-                    exchange.task = self._loop.create_task(self._serve(exchange))
+                    # Named, or a name would be made for each: create_task cannot keep that off.
+                    exchange.task = asyncio.Task(
+                        self._serve(exchange), loop=self._loop, name="request"
+                    )
         elif self._refusal is not None:
             status, self._refusal = self._refusal, None
             self._transport.write(
@@ -388,7 +390,7 @@ class Connection(asyncio.Protocol):
         elif self._is_ending:
             self._end()
         else:
-            self._awaited.start(self)
+            self.waits_since = self._loop.time()
 
     async def _serve(self, exchange: Exchange) -> None:
         try:
@@ -408,7 +410,8 @@ class Connection(asyncio.Protocol):
             self._end()
         else:
             self._go_on()
-        self.read_on()
+        if self._is_paused:
+            self.read_on()
 
     def _write(self, answer: Answer, *, is_last: bool) -> None:
         lines = [_STATUS_LINES[answer.status], self._callers.date, *answer.headers]

@@ -21,12 +21,16 @@ class Line(Protocol):
 
 
 class Exchange(Struct, eq=False):
-    """A request whose head is there. ``unread`` bytes of its body have come and not been taken."""
+    """A request whose head is there. ``unread`` bytes of its body have come and not been taken.
+
+    A body of which nothing was asked for by the time it is whole becomes the request's ``content``.
+    """
 
     line: Line
     request: Request
     keeps_alive: bool = True
     awaits_invitation: bool = False
+    is_asked_for: bool = False
     is_whole: bool = False
     is_cut_off: bool = False
     unread: int = 0
@@ -43,6 +47,8 @@ class Exchange(Struct, eq=False):
     def complete(self) -> None:
         """Note that the whole body has come."""
         self.is_whole = True
+        if not self.is_asked_for and self.request.body == "waiting":
+            self.request.content, self.request.body = self._take(), "read"
         self._wake()
 
     def cut_off(self) -> None:
@@ -56,6 +62,7 @@ class Exchange(Struct, eq=False):
         Raises:
             ConnectionError: the rest will not come.
         """
+        self.is_asked_for = True
         if self.awaits_invitation:
             self.awaits_invitation = False
             if not self.pieces and not self.is_whole:
@@ -68,10 +75,13 @@ class Exchange(Struct, eq=False):
                 raise ConnectionError(msg)
             self.progress = asyncio.get_running_loop().create_future()
             await self.progress
-        piece = b"".join(self.pieces)
-        self.pieces, self.unread = [], 0
+        piece = self._take()
         self.line.read_on()
         return piece
+
+    def _take(self) -> bytes:
+        pieces, self.pieces, self.unread = self.pieces, [], 0
+        return b"".join(pieces)
 
     def _wake(self) -> None:
         if self.progress is not None and not self.progress.done():

@@ -7,7 +7,6 @@ from contextlib import suppress
 from email.utils import formatdate
 
 from petstore.api.messages import Respond
-from petstore.deadlines import Deadlines
 from petstore.http.connection import Connection
 from petstore.http.known_requests import KnownRequests
 
@@ -35,7 +34,6 @@ class HttpServer:
         self.known = KnownRequests()
         self._connections: set[Connection] = set()
         self._connecting: set[asyncio.Task[None]] = set()
-        self.awaited: Deadlines[Connection] = Deadlines(seconds)
         self._is_accepting = False
         self._is_stopped = False
         self._all_gone = asyncio.Event()
@@ -77,7 +75,8 @@ class HttpServer:
 
     def _tick(self) -> None:
         self.date = b"date: " + formatdate(usegmt=True).encode("ascii")
-        for connection in self.awaited.take_passed():
+        latest = self._loop.time() - self._seconds
+        for connection in [one for one in self._connections if one.waits_since <= latest]:
             connection.give_up()
         self._ticking = self._loop.call_later(min(_LONGEST_TICK, self._seconds / 4), self._tick)
 

@@ -22,6 +22,11 @@ class KeyRing:
         self._known: dict[bytes, ApiKey] = {}
         self._revision = -1
 
+    def recall(self, token: bytes) -> ApiKey | None:
+        """Return the key of ``token`` if it is in memory and can be used now."""
+        key = self._known.get(token)
+        return key if key is not None and key.state(self._clock()) == "active" else None
+
     async def find(self, token: bytes) -> ApiKey | None:
         """Return the key of ``token`` if it can be used now; it expires no later than the token.
 

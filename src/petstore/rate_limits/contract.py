@@ -1,7 +1,7 @@
 """What every limiter remembers, answers and does."""
 
 from collections.abc import Iterable
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -64,7 +64,7 @@ class State(Struct, frozen=True, array_like=True, gc=False):
     pardoned_at: Milliseconds = NEVER
 
 
-class Window(Struct, frozen=True, gc=False):
+class Window(NamedTuple):
     """One window as the caller sees it; ``reset`` in whole seconds since the epoch."""
 
     limit: int
@@ -113,8 +113,11 @@ class Decision(Struct, frozen=True, gc=False):
         That is the window with fewer left, on a tie the one that resets later, to the second: on a
         429 it is an exhausted one, and of two exhausted ones the later.
         """
-        minute = _left(self.limits.per_minute, self.minute_used)
-        day = _left(self.limits.per_day, self.day_used)
+        minute, day = self.limits
+        if minute != UNLIMITED:
+            minute = minute - self.minute_used if minute > self.minute_used else 0
+        if day != UNLIMITED:
+            day = day - self.day_used if day > self.day_used else 0
         if day != minute:
             return minute, day, day < minute
         minute_ends, day_ends = self.minute_started + MINUTE, (self.day_number + 1) * DAY
@@ -189,9 +192,3 @@ class PardonStore(RateLimitStore, Protocol):
             Unavailable: the database is out of reach.
         """
         ...
-
-
-def _left(limit: int, used: int) -> int:
-    if limit == UNLIMITED:
-        return limit
-    return limit - used if used < limit else 0

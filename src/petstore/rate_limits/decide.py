@@ -18,10 +18,19 @@ def decide(
     A request is admitted only if both windows have room, and then costs one in both; a rejected
     one costs nothing in either. The pardon given at ``pardoned_at`` lifts the ban it finds.
     """
-    state = _in_reach(_pardoned(state, pardoned_at), now)
+    if pardoned_at > state.pardoned_at:
+        state = _pardoned(state, pardoned_at)
+    started, used, day, day_used = (
+        state.minute_started,
+        state.minute_used,
+        state.day,
+        state.day_used,
+    )
+    if not (started <= now < started + MINUTE and now // DAY == day):
+        state = _in_reach(state, now)
+        started, used, day, day_used = _windows(state, now)
     if now < state.banned_until:
         return decision(state, limits, now, "banned"), touched(state, now)
-    started, used, day, day_used = _windows(state, now)
     if used < limits.per_minute and day_used < limits.per_day:
         state = State(
             started,
@@ -49,7 +58,9 @@ def describe(
     state: State, limits: Limits, now: Milliseconds, pardoned_at: Milliseconds
 ) -> Decision:
     """Return the windows as they stand, charging nothing."""
-    state = _in_reach(_pardoned(state, pardoned_at), now)
+    if pardoned_at > state.pardoned_at:
+        state = _pardoned(state, pardoned_at)
+    state = _in_reach(state, now)
     return decision(state, limits, now, "banned" if now < state.banned_until else "admitted")
 
 
@@ -125,12 +136,10 @@ def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -
 
 
 def _pardoned(state: State, pardoned_at: Milliseconds) -> State:
-    """Return ``state`` without ban, strikes and earlier bans, unless it has heeded this pardon.
+    """Return ``state`` without ban, strikes and earlier bans, as of a pardon not heeded yet.
 
     A pardon is not compared with the ban: they are given by clocks that may differ.
     """
-    if pardoned_at <= state.pardoned_at:
-        return state
     return State(
         minute_started=state.minute_started,
         minute_used=state.minute_used,

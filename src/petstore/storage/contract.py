@@ -12,18 +12,25 @@ categories.
 """
 
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 Value: TypeAlias = int | str | bytes | None
 Row: TypeAlias = tuple[Any, ...]
 T = TypeVar("T")
 
 
-class Statement(NamedTuple):
-    """One SQL statement and its parameters."""
+class Statement(Struct, frozen=True, gc=False):
+    """One SQL statement and its parameters.
+
+    With ``gives_id`` it inserts one row and gives the id: PostgreSQL is told so in ``sql``, SQLite
+    tells it in any case.
+    """
 
     sql: str
     parameters: Sequence[Value] = ()
+    gives_id: bool = False
 
 
 Unit: TypeAlias = Generator[Statement, list[Row], T]

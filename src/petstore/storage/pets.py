@@ -20,7 +20,8 @@ SELECT_INVENTORY = Statement(
 
 def add_pet(new: NewPet) -> Unit[Pet]:
     """Add an animal and return it with the id it was given."""
-    ((pet_id,),) = yield Statement(f"{_INSERT} (?1, ?2, ?3) RETURNING id", _values(new))
+    sql = f"{_INSERT} (?1, ?2, ?3) /*pg RETURNING id */"
+    ((pet_id,),) = yield Statement(sql, _values(new), gives_id=True)
     return Pet(pet_id, new.name, new.categoryId, new.status)
 
 
