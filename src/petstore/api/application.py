@@ -51,6 +51,7 @@ _ALWAYS = b"x-request-id: %b\r\nx-content-type-options: nosniff"
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY = Query(None, "")
 _EMPTY_BODY = b"{}"
+_WITHOUT_CONTENT = (204, 304)
 _WHOLE = ("none", "read")
 
 
@@ -292,6 +293,8 @@ class Application:
 
     def _headers(self, exchange: Exchange, answer: Answer, decision: Decision | None) -> Headers:
         headers = [*answer.headers, _ALWAYS % exchange.request_id.encode("ascii")]
+        if answer.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
+            headers.append(b"content-length: %d" % len(answer.body))
         if decision is not None:
             headers.append(rate_limit_headers(decision, self._services.clock()))
         operation, allowed = exchange.meaning.operation, self._rules.allowed_origins

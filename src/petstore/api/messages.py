@@ -1,6 +1,6 @@
 """A request as it came, and the answer to it."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -77,14 +77,9 @@ class Answer(msgspec.Struct, frozen=True):
     is_last: bool = False
 
 
-def json_answer(status: int, content: object, headers: Sequence[bytes] = ()) -> Answer:
+def json_answer(status: int, content: object, headers: Headers | None = None) -> Answer:
     """Return ``content`` encoded as JSON."""
-    return answer_with(status, JSON, encode_json(content), headers)
-
-
-def answer_with(status: int, kind: bytes, body: bytes, headers: Sequence[bytes] = ()) -> Answer:
-    """Return ``body``, which is of the ``kind`` that this line of the head tells."""
-    return Answer(status, body, [kind, b"content-length: %d" % len(body), *headers])
+    return Answer(status, encode_json(content), [JSON, *(headers or ())])
 
 
 def error_answer(error: PetstoreError) -> Answer:

@@ -30,9 +30,9 @@ def rate_limit_headers(decision: Decision, now: Milliseconds) -> bytes:
     minute_rest = minute_end - second if second < minute_end else 0
     day_rest = day_end - second if second < day_end else 0
     return (
-        b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d\r\n"
-        b'%b\r\nratelimit: "minute";r=%d;t=%d, "day";r=%d;t=%d'
-        % (limit, left, reset, _policy(limits), minute_left, minute_rest, day_left, day_rest)
+        b"x-ratelimit-limit: %d\r\nx-ratelimit-reset: %d\r\n%b\r\n"
+        b'x-ratelimit-remaining: %d\r\nratelimit: "minute";r=%d;t=%d, "day";r=%d;t=%d'
+        % (limit, reset, _policy(limits), left, minute_left, minute_rest, day_left, day_rest)
     )
 
 

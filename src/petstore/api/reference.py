@@ -4,7 +4,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from petstore.api.messages import Answer, Request, answer_with
+from petstore.api.messages import Answer, Request
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -44,23 +44,23 @@ _CACHED = b"cache-control: public, max-age=3600"
 
 async def page(_: Request) -> Answer:
     """Answer with the page itself."""
-    return answer_with(200, _type(b"text/html; charset=utf-8"), _PAGE.encode(), [_POLICY])
+    return Answer(200, _PAGE.encode(), [_type(b"text/html; charset=utf-8"), _POLICY])
 
 
 async def script(_: Request) -> Answer:
     """Answer with the script that starts Swagger UI."""
-    return answer_with(200, _type(_TYPES[".js"]), _SCRIPT.encode())
+    return Answer(200, _SCRIPT.encode(), [_type(_TYPES[".js"])])
 
 
 async def asset(request: Request) -> Answer:
     """Answer with a file of Swagger UI."""
     name = request.path.rpartition("/")[2]
-    return answer_with(200, _type(_TYPES[Path(name).suffix]), _asset(name), [_CACHED])
+    return Answer(200, _asset(name), [_type(_TYPES[Path(name).suffix]), _CACHED])
 
 
 async def home(_: Request) -> Answer:
     """Send whoever opens the bare address to the reference."""
-    return Answer(307, b"", [b"location: /docs", b"content-length: 0"])
+    return Answer(307, b"", [b"location: /docs"])
 
 
 @lru_cache
