@@ -72,10 +72,20 @@ def test_a_body_that_is_asked_for_before_it_is_whole_is_given_in_pieces(
 ) -> None:
     with RawSocket(server.port) as connection:
         connection.send(post(b"hello")[:-3])
-        within(5, lambda: bool(app.seen))
+        assert within(5, lambda: bool(app.seen))
         connection.send(b"llo")
         assert connection.answer().body == b"POST /x? hello"
     assert app.seen[0].content is None
+
+
+def test_who_has_begun_to_send_a_body_is_not_invited_to(server: Served, app: Echo) -> None:
+    data = post(b"hello", b"Expect: 100-continue\r\n")
+    with RawSocket(server.port) as connection:
+        connection.send(data[:-3])
+        assert within(5, lambda: bool(app.seen))
+        connection.send(data[-3:])
+        answer = connection.answer()
+    assert (answer.status, answer.body) == (200, b"POST /x? hello")
 
 
 def test_the_same_bytes_are_the_same_request(server: Served, app: Echo) -> None:
