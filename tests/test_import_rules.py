@@ -64,7 +64,6 @@ KNOWN = {
     "clock": (),
     "errors": (),
     "chores": BASICS,
-    "deadlines": (),
     "logs": BASICS,
     "domain": BASICS,
     "settings": (*BASICS, "domain"),
@@ -72,10 +71,10 @@ KNOWN = {
     "storage": (*BASICS, "domain", "rate_limits.contract"),
     "operations": (*BASICS, "domain", "storage.contract", *SQL, "rate_limits.contract"),
     "api": (
-        *(*BASICS, "deadlines", "domain", "operations", "logs"),
+        *(*BASICS, "domain", "operations", "logs"),
         *("storage.contract", "storage.replicas", "rate_limits.contract"),
     ),
-    "http": (*BASICS, "api", "deadlines"),
+    "http": (*BASICS, "api"),
     "observability": (
         *(*BASICS, "domain", "api", "chores", "storage.contract"),
         *("rate_limits.contract", "rate_limits.trips"),

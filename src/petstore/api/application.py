@@ -71,7 +71,6 @@ class Meaning(Struct):
 
     is_api: bool
     is_preflight: bool
-    takes_key: bool
     page: Page | None
     route: Route
     operation: Operation | None
@@ -208,21 +207,17 @@ class Application:
 
     def _meaning(self, request: Request) -> Meaning:
         path, route = request.path, self._routes.find(request.path)
-        is_api = path.startswith(("/v1/", "/v1%")) or path == "/v1"
-        preflight = is_preflight(request, self._rules.allowed_origins)
-        page = self._pages.get(path)
         return Meaning(
-            is_api=is_api,
-            is_preflight=preflight,
-            takes_key=is_api and not preflight and page is None,
-            page=page,
+            is_api=path.startswith(("/v1/", "/v1%")) or path == "/v1",
+            is_preflight=is_preflight(request, self._rules.allowed_origins),
+            page=self._pages.get(path),
             route=route,
             operation=route.operation(request.method),
         )
 
     async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
         request, meaning = exchange.request, exchange.meaning
-        if not meaning.takes_key:
+        if meaning.is_preflight or meaning.page is not None or not meaning.is_api:
             return await self._answer_without_key(request, meaning)
         key = await self._admit(exchange)
         operation = meaning.operation

@@ -1,11 +1,11 @@
 """Request bodies, received within their size and time."""
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import Any
 
 from petstore.api.messages import Receive, Request
-from petstore.deadlines import Deadlines
 from petstore.errors import (
     ContentTooLarge,
     IncompleteBody,
@@ -18,13 +18,14 @@ from petstore.errors import (
 class BodyReader:
     """Receives bodies of at most ``largest`` bytes within ``seconds``.
 
-    ``end_late`` ends the reading of those that take longer.
+    A timer for each body would cost more than all the rest of receiving it, so the deadlines are
+    kept in one place, in the order in which they pass, and ``end_late`` looks at the first.
     """
 
     def __init__(self, largest: int, seconds: float) -> None:
         self._largest = largest
         self._seconds = seconds
-        self._deadlines: Deadlines[asyncio.Task[Any]] = Deadlines(seconds)
+        self._deadlines: dict[asyncio.Task[Any], float] = {}
 
     async def read(self, request: Request, receive: Receive) -> bytes:
         """Return the whole body of ``request``.
@@ -53,14 +54,18 @@ class BodyReader:
 
     async def end_late(self) -> None:
         """End the reading of every body whose time is over."""
-        for task in self._deadlines.take_passed():
+        now = time.monotonic()
+        for task, deadline in list(self._deadlines.items()):
+            if deadline > now:
+                return
+            del self._deadlines[task]
             task.cancel()
 
     async def _read(self, request: Request, receive: Receive) -> bytes:
         request.body = "broken"
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - every coroutine runs in a task
-        self._deadlines.start(task)
+        self._deadlines[task] = time.monotonic() + self._seconds
         try:
             body = await self._receive(receive)
         except asyncio.CancelledError:
@@ -70,7 +75,7 @@ class BodyReader:
             msg = f"the body: expected whole within {self._seconds:g} seconds"
             raise RequestTimeout(msg) from None
         finally:
-            self._deadlines.stop(task)
+            self._deadlines.pop(task, None)
         request.body = "read"
         return body
 

@@ -376,10 +376,7 @@ class Connection(asyncio.Protocol):
             if not self._is_stalled:
                 self.waits_since = inf
                 if exchange.task is None:
-                    # Named, or a name would be made for each: create_task cannot keep that off.
-                    exchange.task = asyncio.Task(
-                        self._serve(exchange), loop=self._loop, name="request"
-                    )
+                    exchange.task = self._loop.create_task(self._serve(exchange))
         elif self._refusal is not None:
             status, self._refusal = self._refusal, None
             self._transport.write(

@@ -24,8 +24,7 @@ class KeyRing:
 
     def recall(self, token: bytes) -> ApiKey | None:
         """Return the key of ``token`` if it is in memory and can be used now."""
-        key = self._known.get(token)
-        return key if key is not None and key.state(self._clock()) == "active" else None
+        return self._usable(self._known.get(token))
 
     async def find(self, token: bytes) -> ApiKey | None:
         """Return the key of ``token`` if it can be used now; it expires no later than the token.
@@ -36,7 +35,7 @@ class KeyRing:
         key = self._known.get(token)
         if key is None:
             key = await self._look_up(token)
-        return key if key is not None and key.state(self._clock()) == "active" else None
+        return self._usable(key)
 
     async def refresh(self) -> None:
         """Forget every key if any has changed since the last time.
@@ -48,6 +47,9 @@ class KeyRing:
         if revision != self._revision:
             self._revision = revision
             self._known = {}
+
+    def _usable(self, key: ApiKey | None) -> ApiKey | None:
+        return key if key is not None and key.state(self._clock()) == "active" else None
 
     async def _look_up(self, token: bytes) -> ApiKey | None:
         if not is_token(token, self._environment):

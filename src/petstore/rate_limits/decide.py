@@ -18,8 +18,7 @@ def decide(
     A request is admitted only if both windows have room, and then costs one in both; a rejected
     one costs nothing in either. The pardon given at ``pardoned_at`` lifts the ban it finds.
     """
-    if pardoned_at > state.pardoned_at:
-        state = _pardoned(state, pardoned_at)
+    state = _pardoned(state, pardoned_at)
     started, used, day, day_used = (
         state.minute_started,
         state.minute_used,
@@ -58,9 +57,7 @@ def describe(
     state: State, limits: Limits, now: Milliseconds, pardoned_at: Milliseconds
 ) -> Decision:
     """Return the windows as they stand, charging nothing."""
-    if pardoned_at > state.pardoned_at:
-        state = _pardoned(state, pardoned_at)
-    state = _in_reach(state, now)
+    state = _in_reach(_pardoned(state, pardoned_at), now)
     return decision(state, limits, now, "banned" if now < state.banned_until else "admitted")
 
 
@@ -136,10 +133,12 @@ def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -
 
 
 def _pardoned(state: State, pardoned_at: Milliseconds) -> State:
-    """Return ``state`` without ban, strikes and earlier bans, as of a pardon not heeded yet.
+    """Return ``state`` without ban, strikes and earlier bans, unless it has heeded this pardon.
 
     A pardon is not compared with the ban: they are given by clocks that may differ.
     """
+    if pardoned_at <= state.pardoned_at:
+        return state
     return State(
         minute_started=state.minute_started,
         minute_used=state.minute_used,
