@@ -202,6 +202,13 @@ class ContentTooLarge(PetstoreError):
     code = "content_too_large"
 
 
+class UriTooLong(PetstoreError):
+    """The target of the request is longer than the service takes (RFC 9110 section 15.5.15)."""
+
+    status = 414
+    code = "uri_too_long"
+
+
 class UnsupportedMediaType(PetstoreError):
     """The body is not ``application/json``, or is encoded."""
 
@@ -228,6 +235,22 @@ class KeyBanned(PetstoreError):
 
     status = 429
     code = "api_key_banned"
+
+
+class HeaderFieldsTooLarge(PetstoreError):
+    """The head is larger than the service takes, or has more fields (RFC 6585 section 5)."""
+
+    status = 431
+    code = "header_fields_too_large"
+
+
+class Unimplemented(PetstoreError):
+    """No standard names the method (RFC 9110 section 15.6.2), or the body has a transfer coding
+    other than ``chunked`` (RFC 9112 section 6.1).
+    """
+
+    status = 501
+    code = "not_implemented"
 
 
 class Unavailable(PetstoreError):

@@ -130,6 +130,20 @@ class Settings:
     connections: int = _setting(
         20_000, "How many connections each process serves at a time.", least=1, most=1_000_000
     )
+    connections_per_address: int = _setting(
+        0,
+        "How many of them one client address may have; 0 is a quarter. Trusted proxies may have"
+        " any number.",
+        least=0,
+        most=1_000_000,
+    )
+    buffer_bytes: int = _setting(
+        32 * 1024 * 1024,
+        "Bytes of unfinished requests and unread answers in each process; beyond it the"
+        " connections that have been silent for longest are closed.",
+        least=1024 * 1024,
+        most=2**40,
+    )
     metrics_port: int = _setting(
         0, "The port on which Prometheus reads /metrics; 0 is none.", least=0, most=65535
     )

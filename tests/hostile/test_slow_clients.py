@@ -72,7 +72,8 @@ def test_a_body_that_does_not_come_in_time_gets_408(
 def test_more_than_there_is_room_for_who_say_nothing_keep_others_out_only_for_a_while(
     start: StartServer,
 ) -> None:
-    server = start("--connections", "50", "--head-seconds", "0.5")
+    limits = ("--connections", "50", "--connections-per-address", "50")
+    server = start(*limits, "--head-seconds", "0.5")
     started = time.monotonic()
     with ExitStack() as stack:
         for _ in range(60):

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from petstore.cli.serve import listen
-from petstore.http.server import HttpServer
+from petstore.http.server import ConnectionLimits, HttpServer
 from support.patience import within
-from support.raw_socket import RawSocket
+from support.raw_socket import ConnectionEnded, RawSocket
 from support.served import Echo, served
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -116,7 +116,7 @@ def test_out_of_files_callers_wait_until_there_are_some_again() -> None:
 @pytest.mark.anyio
 async def test_who_is_being_accepted_as_the_server_stops_is_let_go() -> None:
     listener = listen("127.0.0.1", 0)
-    server = HttpServer(Echo(), listener, connections=10, seconds=10)
+    server = HttpServer(Echo(), listener, ConnectionLimits())
     serving = asyncio.create_task(server.serve())
     await asyncio.sleep(0)
     before = len(asyncio.all_tasks())
@@ -134,3 +134,82 @@ def test_who_connects_as_the_server_stops_is_let_go() -> None:
             stack.enter_context(RawSocket(server.port))
         server.stop()
         assert within(5, lambda: not server.thread.is_alive())
+
+
+def test_one_address_has_so_many_connections(caplog: pytest.LogCaptureFixture) -> None:
+    with served(Echo(), per_address=2) as server, ExitStack() as stack:
+        for _ in range(2):
+            caller = stack.enter_context(RawSocket(server.port))
+            caller.send(GET)
+            assert caller.answer().status == 200
+        for _ in range(2):
+            assert stack.enter_context(RawSocket(server.port)).rest() == b""
+        source = ("127.0.0.2", 0)
+        other = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 5, source))
+        other.sendall(GET)
+        assert other.recv(15) == b"HTTP/1.1 200 OK"
+        caller.close()
+        assert within(5, lambda: answers(server.port))
+    assert caplog.text.count("127.0.0.1 has 2 connections, as many as it may") == 1
+
+
+def answers(port: int) -> bool:
+    with RawSocket(port) as caller:
+        caller.send(GET)
+        try:
+            return caller.answer().status == 200
+        except (ConnectionEnded, ConnectionError):
+            return False
+
+
+def test_one_address_has_a_quarter_of_the_connections() -> None:
+    with served(Echo(), connections=8, per_address=0) as server, ExitStack() as stack:
+        for _ in range(2):
+            caller = stack.enter_context(RawSocket(server.port))
+            caller.send(GET)
+            assert caller.answer().status == 200
+        assert stack.enter_context(RawSocket(server.port)).rest() == b""
+
+
+def test_beyond_the_budget_of_unfinished_heads_the_longest_silent_is_closed() -> None:
+    with served(Echo(), buffer_bytes=30_000) as server, ExitStack() as stack:
+        first, second, third = (stack.enter_context(RawSocket(server.port)) for _ in range(3))
+        for caller in (first, second):
+            caller.send(GET[:-2] + b"X: " + b"y" * 10_000)
+            time.sleep(0.05)
+        first.send(b"y")
+        time.sleep(0.05)
+        third.send(GET[:-2] + b"X: " + b"y" * 12_000)
+        with pytest.raises((ConnectionError, ConnectionEnded)):
+            second.answer()
+        for caller in (first, third):
+            caller.send(b"\r\n\r\n")
+            assert caller.answer().status == 200
+
+
+def test_beyond_the_budget_of_unread_answers_a_connection_is_closed() -> None:
+    app = Echo()
+    app.size = 5_000_000
+    with served(app, buffer_bytes=1_000_000) as server, RawSocket(server.port) as caller:
+        caller.send(GET)
+        with pytest.raises((ConnectionError, ConnectionEnded)):
+            caller.answer()
+
+
+def test_a_request_that_was_sent_before_a_stop_gets_its_answer() -> None:
+    with served(Echo()) as server, ExitStack() as stack:
+        callers = [stack.enter_context(RawSocket(server.port)) for _ in range(60)]
+        server.stop()
+        for caller in callers:
+            caller.send(GET)
+        assert [caller.answer().status for caller in callers] == [200] * 60
+
+
+def test_a_request_that_waits_its_turn_at_a_stop_gets_its_answer() -> None:
+    app = Echo()
+    with served(app) as server, RawSocket(server.port) as caller:
+        caller.send(GET * 40)
+        assert within(5, lambda: len(app.seen) > 0)
+        server.stop()
+        caller.finish_sending()
+        assert caller.answer().status == 200

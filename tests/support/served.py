@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
+from typing import Any
 
 import uvloop
 
 from petstore.api.messages import Answer, Receive, Request
 from petstore.cli.serve import listen
-from petstore.http.server import HttpServer
+from petstore.http.server import ConnectionLimits, HttpServer
 
 
 class Echo:
@@ -26,6 +27,9 @@ class Echo:
 
     async def __call__(self, request: Request, receive: Receive) -> Answer:
         """Answer one request."""
+        if request.refusal is not None:
+            status = request.refusal.status
+            return Answer(status, b"", [b"content-length: 0"], is_last=True)
         self.seen.append(request)
         if not self.reads_at_once:
             await self._wait()
@@ -48,9 +52,9 @@ class Echo:
 class Served:
     """A server for ``app`` at ``port``, in a thread that ends with its last caller."""
 
-    def __init__(self, app: Echo, *, connections: int = 100, seconds: float = 10) -> None:
+    def __init__(self, app: Echo, **limits: Any) -> None:
         self._app = app
-        self._limits = connections, seconds
+        self._limits = ConnectionLimits(**({"connections": 100, "per_address": 100} | limits))
         self._listener = listen("127.0.0.1", 0)
         self.port: int = self._listener.getsockname()[1]
         self._loop = uvloop.new_event_loop()
@@ -69,14 +73,14 @@ class Served:
         self._loop.close()
 
     async def _serve(self) -> None:
-        self._server = HttpServer(self._app, self._listener, *self._limits)
+        self._server = HttpServer(self._app, self._listener, self._limits)
         await self._server.serve()
 
 
 @contextmanager
-def served(app: Echo, *, connections: int = 100, seconds: float = 10) -> Iterator[Served]:
+def served(app: Echo, **limits: Any) -> Iterator[Served]:
     """Serve ``app`` until the block ends."""
-    server = Served(app, connections=connections, seconds=seconds)
+    server = Served(app, **limits)
     server.thread.start()
     try:
         yield server

@@ -182,7 +182,7 @@ class Application:
         headers = self._headers(exchange, answer, decision)
         if request.body != "none":
             await self._bodies.discard(request, receive)
-        is_last = self._retiring or request.body not in _WHOLE
+        is_last = self._retiring or request.refusal is not None or request.body not in _WHOLE
         self._log.add(
             exchange.request_id,
             exchange.key.id if exchange.key else None,
@@ -217,6 +217,9 @@ class Application:
 
     async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
         request, meaning = exchange.request, exchange.meaning
+        if request.refusal is not None:
+            exchange.decision = await self._services.limiter.look_address(request.client)
+            raise request.refusal
         if meaning.is_preflight or meaning.page is not None or not meaning.is_api:
             return await self._answer_without_key(request, meaning)
         key = await self._admit(exchange)

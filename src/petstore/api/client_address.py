@@ -6,6 +6,7 @@ from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TypeAlias
 
 from petstore.api.messages import Request
+from petstore.rate_limits.addresses import network_of
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
@@ -25,6 +26,11 @@ def client_address(request: Request, trusted: Sequence[Network]) -> str:
             return address
         address = found
     return address
+
+
+def counted_as(address: str, trusted: Sequence[Network]) -> str | None:
+    """Return what connections from ``address`` count as: a client, or ``None`` for a proxy."""
+    return None if _is_in(address, tuple(trusted)) else network_of(address)
 
 
 @lru_cache(maxsize=4096)

@@ -31,7 +31,7 @@ class Request:
     ``fields`` are by name in lower case. Values of the same name are joined (RFC 9110 section 5.3),
     and the name is among those ``repeated``. A body that came whole with the head is ``content``.
     Who sends the same GET again may come with the same ``Request``: ``meaning`` is what was made of
-    it already.
+    it already. What is no proper HTTP message has a ``refusal``, and nothing else.
     """
 
     __slots__ = (
@@ -43,7 +43,9 @@ class Request:
         "method",
         "path",
         "query",
+        "refusal",
         "repeated",
+        "version",
     )
 
     def __init__(
@@ -54,6 +56,7 @@ class Request:
         client: str,
         fields: dict[bytes, bytes],
         repeated: set[bytes],
+        version: str = "1.1",
     ) -> None:
         self.method = method
         self.path = path
@@ -61,7 +64,9 @@ class Request:
         self.client = client
         self.fields = fields
         self.repeated = repeated
+        self.version = version
         self.meaning: object = None
+        self.refusal: PetstoreError | None = None
         self.content: bytes | None = None
         length = fields.get(b"content-length", b"0")
         is_empty = length == b"0" and b"transfer-encoding" not in fields

@@ -7,11 +7,13 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import uvloop
 
+from petstore.api.client_address import counted_as
 from petstore.app import open_log, serve_settings
-from petstore.http.server import HttpServer
+from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.observability.place import Place
 from petstore.settings import Settings
 
@@ -44,7 +46,15 @@ async def _serve(
 ) -> None:
     stop = _stop_signal()
     app = serve_settings(settings, place)
-    server = HttpServer(app, listener, settings.connections, settings.head_seconds)
+    limits = ConnectionLimits(
+        settings.connections,
+        settings.connections_per_address,
+        settings.buffer_bytes,
+        settings.head_seconds,
+    )
+    server = HttpServer(
+        app, listener, limits, partial(counted_as, trusted=settings.trusted_networks)
+    )
     async with app.lifespan():
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(lambda _: stop.set())

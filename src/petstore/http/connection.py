@@ -1,191 +1,227 @@
-"""A caller's connection: requests in, answers out in the same order (RFC 9112)."""
+"""A client's connection: requests in, answers out in the same order (RFC 9112)."""
 
 import asyncio
+import fcntl
 import logging
-from collections import deque
+import re
+import struct
+import termios
 from http import HTTPStatus
 from math import inf
 from typing import Protocol, cast
 
 from httptools import (
     HttpParserError,
+    HttpParserInvalidMethodError,
     HttpParserUpgrade,
     HttpRequestParser,
     parse_url,
 )
 
 from petstore.api.messages import Answer, Request, Respond
+from petstore.errors import (
+    HeaderFieldsTooLarge,
+    InvalidRequest,
+    PetstoreError,
+    Unimplemented,
+    UriTooLong,
+)
 from petstore.http.exchange import Exchange
 from petstore.http.known_requests import LONGEST, KnownRequests
 
 _LOG = logging.getLogger(__name__)
 
-LARGEST_HEAD = 64 * 1024
-"""Bytes of a request's head that are read before it is refused."""
+MAX_HEAD = 16 * 1024
+"""Bytes of a request's head, its request line included."""
 
-_MOST_FIELDS = 100
-_LARGEST_UNREAD = 64 * 1024
-_LARGEST_FRAMING = LARGEST_HEAD + 64 * 1024  # its head may have come with it
-_FRAMING_OF_A_BYTE = 6  # in a chunk of its own: itself, its length, two ends of lines
-_LAST_SECONDS = 0.2  # in which a caller can take the last answer before a stop
-_BAD_REQUEST = HTTPStatus.BAD_REQUEST
+MAX_TARGET = 8 * 1024
+"""Bytes of a request's target."""
+
+_MAX_FIELDS = 100
+_MAX_UNREAD = 64 * 1024
+_MAX_FRAMING = 4096  # bytes of a body in chunks that are not the body
+_COST_OF_A_PIECE = 5  # as many as the smallest chunk has of them: it costs as much to parse
+_PIECE = 4096  # bytes of a body in chunks that are parsed in one turn
+_SMALL_BODY = 16 * 1024  # bytes that cost less to copy than to send on their own
+_LAST_SECONDS = 0.2  # in which a client can take the last answer before a stop
+_BLANK_LINE = b"\r\n\r\n"
+_BLANK = len(_BLANK_LINE)
+_REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([^ \r\n]+) HTTP/1\.([0-9])\r\n")
+_TOKEN_START = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]")
 _FRAMING_FIELDS = (b"content-length", b"transfer-encoding")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _STATUS_LINES = {
     status.value: b"HTTP/1.1 %d %s" % (status, status.phrase.encode("ascii"))
     for status in HTTPStatus
 }
+_NO_REQUEST_LINE = "the request line: expected a method, a target and HTTP/1.1"
+# Python 3.13 has these phrases of RFC 9110; 3.11 has those of RFC 7231.
+_STATUS_LINES[413] = b"HTTP/1.1 413 Content Too Large"
+_STATUS_LINES[414] = b"HTTP/1.1 414 URI Too Long"
+_STATUS_LINES[422] = b"HTTP/1.1 422 Unprocessable Content"
 
 
-class Callers(Protocol):
-    """All who are connected, as one of the connections sees them."""
+class Peers(Protocol):
+    """All connections of a server, as one of them sees them."""
 
     date: bytes
     """The field of an answer that tells the time (RFC 9110 section 6.6.1)."""
 
     known: KnownRequests
 
-    def came(self, connection: "Connection") -> None:
+    buffer: memoryview
+    """What was read last, of any connection."""
+
+    def connection_opened(self, connection: "Connection") -> None:
         """Note a new connection."""
         ...
 
-    def went(self, connection: "Connection") -> None:
+    def connection_closed(self, connection: "Connection") -> None:
         """Note the end of a connection."""
         ...
 
+    def await_turn(self, connection: "Connection") -> None:
+        """Call its ``take_turn`` soon, after those that wait already."""
+        ...
 
-class Refused(Exception):
-    """A message that is refused with a status, whoever sent it."""
-
-    def __init__(self, status: HTTPStatus = _BAD_REQUEST) -> None:
-        super().__init__(status)
-        self.status = status
+    def buffer_bytes(self, connection: "Connection", size: int) -> None:
+        """Note how many bytes the connection buffers; at this moment it is not silent."""
+        ...
 
 
-class Connection(asyncio.Protocol):
-    """One connection of a caller.
+class Connection(asyncio.BufferedProtocol):
+    """One connection of a client.
 
-    llhttp parses what comes, and calls the methods ``on_…`` with it. The oldest request without an
-    answer is under way; those that came right behind it wait, and nothing is read meanwhile.
-    ``waits_since``, by the clock of the loop, it waits for the caller to send a head or to read
-    answers; ``give_up`` is for whoever takes too long.
+    One request is under way at a time. What comes behind it stays ``_unparsed`` until it was
+    answered, and then waits for its turn: so a pipeline costs other clients no more than a client
+    that waits for each answer. A client that was refused waits for its turn, too.
+
+    llhttp parses a head once it is there, up to its blank line, and a body as it comes; it calls the
+    methods ``on_…``. ``waiting_since``, by the clock of the loop, the connection waits for the
+    client to send a head or to read answers.
     """
 
     __slots__ = (
-        "_callers",
-        "_client",
-        "_coming",
-        "_count",
+        "_buffered",
+        "_exchange",
+        "_field_count",
         "_fields",
-        "_framing_size",
+        "_framing",
         "_has_eof",
-        "_head_size",
         "_is_ending",
         "_is_in_head",
         "_is_leaving",
         "_is_paused",
-        "_is_stalled",
-        "_known",
-        "_latest",
+        "_is_refused",
+        "_is_whole",
+        "_keeps_alive",
+        "_length_left",
         "_loop",
         "_parser",
-        "_refusal",
+        "_peers",
         "_repeated",
         "_respond",
-        "_room_for_fields",
-        "_target",
+        "_searched",
         "_transport",
-        "_unanswered",
+        "_unparsed",
         "_unsent",
-        "waits_since",
+        "awaits_turn",
+        "client",
+        "is_stalled",
+        "waiting_since",
     )
 
-    def __init__(self, respond: Respond, callers: Callers, client: str) -> None:
+    def __init__(self, respond: Respond, peers: Peers, client: str) -> None:
         self._respond = respond
-        self._callers = callers
-        self._client = client
+        self._peers = peers
+        self.client = client
         self._loop = asyncio.get_running_loop()
-        self._known = callers.known
-        self._parser = HttpRequestParser(self)
-        self._unanswered: deque[Exchange] = deque()
-        self._coming: Exchange | None = None
-        self._refusal: HTTPStatus | None = None
-        self._count = 0  # of requests that are whole
-        self._latest: Request | None = None  # that is whole, if it is a GET without a body
+        self._renew_parser()
+        self._exchange: Exchange | None = None  # without an answer yet
+        self._unparsed = b""
+        self._searched = 0  # bytes of it that hold no end of a head
+        self._fields: dict[bytes, bytes] = {}
+        self._repeated: set[bytes] = set()
+        self._is_in_head = self._is_whole = self._keeps_alive = False
+        self._length_left: int | None = 0  # of a body; None if it comes in chunks
+        self._framing = self._field_count = 0
+        self._buffered = 0
         self._unsent = 0  # bytes of answers, when we last looked
         self._has_eof = False  # nothing more comes
         self._is_ending = False  # nothing of what still comes is a request
-        self._is_stalled = False  # the caller does not read its answers
-        self._is_paused = False  # we do not read what it sends
+        self._is_refused = False  # the last answer refused a request
+        self._is_paused = False  # we do not read what the client sends
         self._is_leaving = False  # the whole service stops
-        self.waits_since = self._loop.time()
-        self.on_message_begin()
-        self._is_in_head = False
+        self.is_stalled = False  # the client does not read its answers
+        self.awaits_turn = False
+        self.waiting_since = self._loop.time()
 
     # What the event loop tells
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note who it is."""
         self._transport = cast("asyncio.Transport", transport)
-        self._callers.came(self)
+        self._transport.set_write_buffer_limits(0)
+        self._peers.connection_opened(self)
 
-    def data_received(self, data: bytes) -> None:
-        """Parse what came, unless it came before."""
-        if len(data) > LONGEST or self._is_in_head or self._is_ending or self._coming:
-            for start in range(0, len(data), LARGEST_HEAD):
-                self._feed(data[start : start + LARGEST_HEAD])
-        else:
-            known = self._known.find(data, self._client)
+    def get_buffer(self, _: int) -> memoryview:
+        """Return where to put what is read next."""
+        return self._peers.buffer
+
+    def buffer_updated(self, count: int) -> None:
+        """Go on with what was read, unless it has to wait."""
+        if self._is_ending:
+            return
+        data = bytes(self._peers.buffer[:count])
+        is_next = self._exchange is None and not self._unparsed
+        if is_next and not self._is_refused and count <= LONGEST:
+            known = self._peers.known.find(data, self.client)
             if known is not None:
-                self._queue(Exchange(self, known, is_whole=True))
-            else:
-                self._feed_and_note(data)
-        if len(self._unanswered) > 1 or self._coming:
-            self.read_on()
+                self._begin(Exchange(self, known, keeps_alive=True, is_whole=True))
+                return
+        self._unparsed += data
+        if is_next and self._is_refused:
+            self._await_turn()
+        elif not self.awaits_turn:
+            self._advance()
+        exchange = self._exchange
+        if self._unparsed or self._buffered or exchange is None or not exchange.is_whole:
+            self._regulate()
 
     def eof_received(self) -> bool:
         """Return whether there is an answer to come; if not, the connection is closed."""
         self._has_eof = True
         self._end_requests()
-        return bool(self._unanswered)
+        return self._exchange is not None
 
     def connection_lost(self, _: Exception | None) -> None:
         """Let go of what was under way: nobody is there to be answered."""
         self._end_requests()
-        self._callers.went(self)
+        self._peers.connection_closed(self)
 
     def pause_writing(self) -> None:
-        """Do no more for a caller who does not read its answers."""
-        self._is_stalled = True
-        self._await_reader()
-        self.read_on()
+        """Do no more for a client that does not read its answers."""
+        self.is_stalled = True
+        self._unsent = self._measure_unsent()
+        self.waiting_since = self._loop.time()
+        self._regulate()
 
     def resume_writing(self) -> None:
-        """Go on, now that the caller reads."""
-        self._is_stalled = False
-        self._go_on()
-        self.read_on()
+        """Go on, now that the client reads."""
+        self.is_stalled = False
+        if self._exchange is not None:
+            self.waiting_since = inf
+        elif self._unparsed:
+            self._await_turn()
+        self._regulate()
 
     # What the parser tells
-
-    def on_message_begin(self) -> None:
-        """Begin a request."""
-        self._target = b""
-        self._fields: dict[bytes, bytes] = {}
-        self._repeated: set[bytes] = set()
-        self._room_for_fields = _MOST_FIELDS
-        self._head_size = self._framing_size = 0
-        self._is_in_head = True
-
-    def on_url(self, piece: bytes) -> None:
-        """Take in a piece of its target."""
-        self._target += piece
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take in a field.
 
         Raises:
-            Refused: there are too many.
+            HeaderFieldsTooLarge: there are too many.
         """
         if not self._is_in_head:
             return  # a field behind a body in chunks stands for nothing here
@@ -193,61 +229,80 @@ class Connection(asyncio.Protocol):
         if name in fields:
             self._repeated.add(name)
             fields[name] += b", " + value
-            self._room_for_fields -= 1
         else:
             fields[name] = value
-        if len(fields) > self._room_for_fields:
-            raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-
-    def on_headers_complete(self) -> None:
-        """Have the request answered, or queued.
-
-        Raises:
-            Refused: its head is none that is taken.
-        """
-        self._is_in_head = False
-        if self._coming is not None:
-            return  # an upgrade was declined
-        fields, version = self._fields, self._parser.get_http_version()
-        self._check_head(version)
-        is_newest = version == "1.1"
-        path, query = _path_and_query(self._target)
-        method = self._parser.get_method().decode("ascii")
-        request = Request(method, path, query, self._client, fields, self._repeated)
-        expects = is_newest and fields.get(b"expect", b"").lower() == b"100-continue"
-        stays = is_newest and self._parser.should_keep_alive()
-        self._coming = Exchange(self, request, keeps_alive=stays, awaits_invitation=expects)
-        self._queue(self._coming)
+        self._field_count += 1
+        if self._field_count > _MAX_FIELDS:
+            msg = f"the head: expected at most {_MAX_FIELDS} fields"
+            raise HeaderFieldsTooLarge(msg)
 
     def on_body(self, piece: bytes) -> None:
         """Take in a piece of a body."""
-        assert self._coming is not None  # noqa: S101 - the parser tells of heads first
-        self._framing_size -= len(piece) * _FRAMING_OF_A_BYTE
-        self._coming.add(piece)
+        assert self._exchange is not None  # noqa: S101 - we parse bodies of requests under way
+        self._framing -= len(piece)
+        self._exchange.add(piece)
 
     def on_message_complete(self) -> None:
-        """End a request."""
-        if self._parser.should_upgrade():
-            return  # its body is still to come
-        assert self._coming is not None  # noqa: S101 - the parser tells of heads first
-        self._count += 1
-        # Also what stands behind the chunks of a body may say that this was the last request.
-        self._coming.keeps_alive &= self._parser.should_keep_alive()
-        asked = self._coming.request
-        self._latest = asked if asked.method == "GET" and asked.body == "none" else None
-        self._coming.complete()
-        self._is_ending = not self._coming.keeps_alive
-        self._coming = None
+        """Note the end of a request."""
+        # What stands behind the chunks of a body may say, too, that this was the last request.
+        self._keeps_alive = self._keeps_alive and self._parser.should_keep_alive()
+        self._is_whole = True
 
     # What is done
 
+    def take_turn(self) -> None:
+        """Go on with what was read."""
+        self.awaits_turn = False
+        if self._transport.is_closing():
+            return
+        self._advance()
+        self._regulate()
+        if self._is_leaving:
+            self.finish()
+
     def read_on(self) -> None:
-        """Read more of the connection if there is room for it, and else not."""
-        coming = self._coming
-        is_full = (
-            self._is_stalled
-            or len(self._unanswered) > 1
-            or (coming is not None and coming.unread > _LARGEST_UNREAD)
+        """Go on with a body, of which a part was taken."""
+        if not self.awaits_turn:
+            self._advance()
+        self._regulate()
+
+    def invite_body(self) -> None:
+        """Tell the client to go on and send the body."""
+        if not self._transport.is_closing():
+            self._transport.write(_CONTINUE)
+
+    def finish(self) -> None:
+        """Close the connection now, or once what is under way was answered."""
+        self._is_leaving = True
+        if self._exchange is None and not self.awaits_turn:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self.waiting_since = inf
+        self._transport.abort()
+
+    def note_progress(self) -> None:
+        """See whether a client that is behind with its answers has read any since the last time."""
+        unsent = self._measure_unsent()
+        if unsent < self._unsent:
+            self.waiting_since = self._loop.time()
+            self._peers.buffer_bytes(self, self._buffered)
+        self._unsent = unsent
+
+    def _advance(self) -> None:
+        """Begin the next request, and take in its body as far as it is there."""
+        exchange = self._exchange
+        if exchange is None and self._unparsed and not (self._is_ending or self.is_stalled):
+            exchange = self._parse_head()
+        if exchange is not None and not exchange.is_whole:
+            self._parse_body(exchange)
+
+    def _regulate(self) -> None:
+        """Read more only if it can be parsed now, and tell how much is buffered."""
+        exchange, unparsed = self._exchange, len(self._unparsed)
+        is_full = self.is_stalled or (
+            unparsed >= _BLANK and (exchange is not None or self.awaits_turn)
         )
         if is_full is not self._is_paused and not self._transport.is_closing():
             self._is_paused = is_full
@@ -255,139 +310,237 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+        buffered = unparsed
+        if exchange is not None and not exchange.is_whole:
+            buffered += exchange.size
+        if self.is_stalled:
+            buffered += self._transport.get_write_buffer_size()
+        if buffered or self._buffered:
+            self._buffered = buffered
+            self._peers.buffer_bytes(self, buffered)
 
-    def invite_body(self) -> None:
-        """Tell the caller to go on and send the body."""
-        if not self._transport.is_closing():
-            self._transport.write(_CONTINUE)
+    def _await_turn(self) -> None:
+        if not self.awaits_turn:
+            self.awaits_turn = True
+            self.waiting_since = inf
+            self._peers.await_turn(self)
 
-    def finish(self) -> None:
-        """Close the connection now, or once what is under way was answered."""
-        self._is_leaving = True
-        if not self._unanswered:
-            self._transport.close()
+    def _measure_unsent(self) -> int:
+        """Return how many bytes of answers the client has not taken, the kernel's included.
 
-    def give_up(self) -> None:
-        """Close the connection at once, unless answers are being read."""
-        unsent = self._transport.get_write_buffer_size()
-        if 0 < unsent < self._unsent:
-            self._await_reader()
-        else:
-            self.waits_since = inf
-            self._transport.abort()
-
-    def _await_reader(self) -> None:
-        self._unsent = self._transport.get_write_buffer_size()
-        self.waits_since = self._loop.time()
-
-    def _feed_and_note(self, data: bytes) -> None:
-        """Parse ``data``, and if it is one whole GET without a body, have that known.
-
-        Between two requests the parser is in the same state each time.
+        Without the kernel's, a client that reads slowly would seem to read nothing for a while.
         """
-        before = self._count
-        self._feed(data)
-        latest = self._latest
-        is_open = self._is_in_head or self._is_ending or self._coming is not None
-        if latest is not None and self._count == before + 1 and not is_open:
-            self._known.note(data, latest)
+        number = self._transport.get_extra_info("socket").fileno()
+        (in_kernel,) = struct.unpack("i", fcntl.ioctl(number, termios.TIOCOUTQ, b"\0" * 4))
+        return int(in_kernel) + self._transport.get_write_buffer_size()
 
-    def _feed(self, data: bytes) -> None:
-        if self._is_ending:
-            return
-        self._parse(data)
-        if self._is_in_head:
-            # In the data that has its beginning, the most may be other requests before it.
-            self._head_size += len(data) if self._head_size else 1
-            if self._head_size > LARGEST_HEAD:
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        elif self._coming is not None:
-            self._framing_size += len(data)
-            if self._framing_size > _LARGEST_FRAMING:
-                self._refuse()
+    def _parse_head(self) -> Exchange | None:
+        """Begin the next request, if its head is there."""
+        data = self._unparsed
+        if data[0] in b"\r\n":  # RFC 9112 section 2.2
+            data = data.lstrip(b"\r\n")
+        end = data.find(_BLANK_LINE, self._searched) + _BLANK
+        try:
+            if end < _BLANK:
+                self._unparsed = data
+                self._check_beginning(data)
+                return None
+            self._unparsed, self._searched = data[end:], 0
+            request = self._read_head(data[:end])
+        except PetstoreError as error:
+            self._refuse(error)
+            return None
+        exchange = Exchange(self, request, self._keeps_alive, self._awaits_invitation(request))
+        self._begin(exchange)
+        if self._is_whole:
+            exchange.is_whole = True
+            self._is_ending = not self._keeps_alive
+            if end == len(data) <= LONGEST and request.method == "GET" and not self._is_ending:
+                self._peers.known.note(data, request)
+        return exchange
 
-    def _parse(self, data: bytes) -> None:
-        while True:
-            try:
-                self._parser.feed_data(data)
-            except HttpParserUpgrade as upgrade:
-                data = self._decline_upgrade(data[upgrade.args[0] :])
-            except HttpParserError as error:
-                refused = error.__context__
-                self._refuse(refused.status if isinstance(refused, Refused) else _BAD_REQUEST)
-                return
-            else:
-                return
+    def _awaits_invitation(self, request: Request) -> bool:
+        expected = request.fields.get(b"expect")
+        return (
+            expected is not None
+            and expected.lower() == b"100-continue"
+            and request.version == "1.1"
+        )
 
-    def _decline_upgrade(self, rest: bytes) -> bytes:
-        """Return what to parse instead of ``rest``, to go on with HTTP/1.1 (RFC 9110 section 7.8).
-
-        The parser would take it for the other protocol: it has to be told of the body once more.
-        """
-        self._parser = HttpRequestParser(self)
-        framing = (name for name in _FRAMING_FIELDS if name in self._fields)
-        lines = b"".join(b"%b: %b\r\n" % (name, self._fields[name]) for name in framing)
-        return b"POST / HTTP/1.1\r\n%b\r\n%b" % (lines, rest)
-
-    def _check_head(self, version: str) -> None:
-        """Refuse what the parser lets pass.
+    def _check_beginning(self, data: bytes) -> None:
+        """Refuse what cannot become a head any more, so that its sender need not wait.
 
         Raises:
-            Refused: it is no request of HTTP/1.1 or HTTP/1.0, or too large.
+            PetstoreError: it is too large, or no HTTP.
         """
-        coding = self._fields.get(b"transfer-encoding")
-        is_newest = version == "1.1"
-        if (
-            not (is_newest or version == "1.0")
-            or (coding is not None and not (is_newest and coding.lower() == b"chunked"))
-            or b"#" in self._target
-        ):
-            raise Refused
-        if self._head_size:  # it came in pieces, and may be as large as two of them
-            lines = sum(len(name) + len(value) + 4 for name, value in self._fields.items())
-            if len(self._target) + lines > LARGEST_HEAD:
-                raise Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if len(data) > MAX_HEAD:
+            raise _too_large(data)
+        if not self._searched:
+            self.waiting_since = self._loop.time()
+        if data and not _TOKEN_START.match(data):
+            raise InvalidRequest(_NO_REQUEST_LINE)
+        new = data[self._searched :]
+        if new.count(b"\n") > new.count(b"\r\n") + new.startswith(b"\n"):
+            msg = "the head: expected lines that end with CR LF"
+            raise InvalidRequest(msg)
+        self._searched = max(0, len(data) - _BLANK + 1)
 
-    def _refuse(self, status: HTTPStatus = _BAD_REQUEST) -> None:
-        """Take nothing more for a request: what came is none, or no body."""
-        if self._is_ending:
+    def _read_head(self, head: bytes) -> Request:
+        """Return the request that ``head`` begins.
+
+        Raises:
+            PetstoreError: it is refused.
+        """
+        if len(head) > MAX_HEAD:
+            raise _too_large(head)
+        line = _REQUEST_LINE.match(head)
+        if line is None:
+            raise InvalidRequest(_NO_REQUEST_LINE)
+        method, target, minor = line.groups()
+        if len(target) > MAX_TARGET:
+            raise _too_large(head)
+        if b"#" in target:
+            msg = "the target: expected no fragment"
+            raise InvalidRequest(msg)
+        version = "1.0" if minor == b"0" else "1.1"  # a later one is treated as 1.1
+        self._fields, self._repeated, self._field_count = {}, set(), 0
+        self._is_whole, self._keeps_alive = False, version == "1.1"
+        is_upgrade = self._feed_head(head)
+        fields = self._fields
+        has_body = not self._is_whole or (is_upgrade and any(f in fields for f in _FRAMING_FIELDS))
+        if has_body:
+            self._expect_body(version)
+            if is_upgrade:
+                self._decline_upgrade()
+        path, query = _path_and_query(target)
+        return Request(
+            method.decode("ascii"), path, query, self.client, fields, self._repeated, version
+        )
+
+    def _feed_head(self, head: bytes) -> bool:
+        """Have a head parsed; return whether it offers to go on with another protocol.
+
+        Raises:
+            PetstoreError: it is refused.
+        """
+        self._is_in_head = True
+        try:
+            self._parser.feed_data(head)
+        except HttpParserUpgrade:
+            self._renew_parser()
+            return True
+        except HttpParserInvalidMethodError:
+            msg = "the method: expected one that a standard names"
+            raise Unimplemented(msg) from None
+        except HttpParserError as error:
+            if isinstance(error.__context__, PetstoreError):
+                raise error.__context__ from None
+            msg = f"the head: expected that of an HTTP/1.1 request; {error}"
+            raise InvalidRequest(msg) from None
+        finally:
+            self._is_in_head = False
+        return False
+
+    def _expect_body(self, version: str) -> None:
+        """Prepare for a body (RFC 9112 section 6).
+
+        Raises:
+            InvalidRequest: where it ends cannot be told.
+            Unimplemented: it is coded in another way than in chunks.
+        """
+        coding, length = (self._fields.get(name) for name in reversed(_FRAMING_FIELDS))
+        if coding is None and length is not None and length.isdigit():
+            self._length_left = int(length)
             return
-        if self._coming is None:
-            self._refusal = status
-        self._end_requests()
-        self._go_on()
+        codings = [one.strip() for one in (coding or b"").lower().split(b",")]
+        if version != "1.1" or codings[-1] != b"chunked" or length is not None:
+            msg = "the body: expected a Content-Length, or chunks as the last transfer coding"
+            raise InvalidRequest(msg)
+        if len(codings) > 1:
+            msg = "Transfer-Encoding: expected chunked and nothing else"
+            raise Unimplemented(msg)
+        self._length_left = None
+        self._framing = 0
+
+    def _decline_upgrade(self) -> None:
+        """Go on with HTTP/1.1 (RFC 9110 section 7.8).
+
+        The parser would take the body for the other protocol: it has to be told of it once more.
+        """
+        self._is_whole = False
+        framing = (name for name in _FRAMING_FIELDS if name in self._fields)
+        lines = b"".join(b"%b: %b\r\n" % (name, self._fields[name]) for name in framing)
+        self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % lines)
+
+    def _parse_body(self, exchange: Exchange) -> None:
+        """Take in what was read of a body, of one in chunks as much as is parsed in a turn."""
+        parsed = 0
+        while parsed < _PIECE and not self._is_ending and exchange.unread <= _MAX_UNREAD:
+            piece = self._next_piece()
+            if not piece:
+                return
+            parsed += len(piece)
+            self._feed_body(exchange, piece)
+            if exchange.is_whole:
+                return
+        if len(self._unparsed) >= _BLANK and exchange.unread <= _MAX_UNREAD:
+            self._await_turn()
+
+    def _feed_body(self, exchange: Exchange, piece: bytes) -> None:
+        self._unparsed = self._unparsed[len(piece) :]
+        if self._length_left is None:
+            self._framing += len(piece) + _COST_OF_A_PIECE
+        else:
+            self._length_left -= len(piece)
+        try:
+            self._parser.feed_data(piece)
+        except HttpParserError:
+            self._end_requests()
+            return
+        if self._length_left is None and self._framing > _MAX_FRAMING:
+            self._end_requests()
+        elif self._is_whole:
+            exchange.keeps_alive = self._keeps_alive
+            self._is_ending = not self._keeps_alive
+            exchange.complete()
+
+    def _next_piece(self) -> bytes:
+        """Return what to parse next of a body, and nothing of what is behind it.
+
+        A body in chunks ends with a blank line, so a piece ends at each, and never within one.
+        """
+        data = self._unparsed
+        if self._length_left is not None:
+            return data[: self._length_left]
+        end = data.find(_BLANK_LINE, 0, _PIECE) + _BLANK
+        if end >= _BLANK:
+            return data[:end]
+        piece = data[:_PIECE]
+        may_begin_one = len(piece) - len(piece.rstrip(b"\r\n"))
+        return piece[: len(piece) - min(may_begin_one, _BLANK - 1)]
+
+    def _renew_parser(self) -> None:
+        self._parser = HttpRequestParser(self)
+        self._parser.set_dangerous_leniencies(lenient_version=True)  # the request line is ours
+
+    def _refuse(self, error: PetstoreError) -> None:
+        """Have what is no request answered, and take nothing more."""
+        self._is_ending = True
+        self._unparsed = b""
+        request = Request("-", "-", b"", self.client, {}, set())
+        request.refusal = error
+        self._begin(Exchange(self, request, keeps_alive=False, is_whole=True))
 
     def _end_requests(self) -> None:
         self._is_ending = True
-        self._is_in_head = False
-        if self._coming is not None:
-            self._coming.cut_off()
-            self._coming = None
+        self._unparsed = b""
+        if self._exchange is not None:
+            self._exchange.cut_off()
 
-    def _queue(self, exchange: Exchange) -> None:
-        self._unanswered.append(exchange)
-        if len(self._unanswered) == 1:
-            self._go_on()
-
-    def _go_on(self) -> None:
-        """Do what is next, if its time has come."""
-        if self._unanswered:
-            exchange = self._unanswered[0]
-            if not self._is_stalled:
-                self.waits_since = inf
-                if exchange.task is None:
-                    exchange.task = self._loop.create_task(self._serve(exchange))
-        elif self._refusal is not None:
-            status, self._refusal = self._refusal, None
-            self._transport.write(
-                b"%b\r\n%b\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-                % (_STATUS_LINES[status], self._callers.date)
-            )
-            self._end()
-        elif self._is_ending:
-            self._end()
-        else:
-            self.waits_since = self._loop.time()
+    def _begin(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self.waiting_since = inf
+        exchange.task = self._loop.create_task(self._serve(exchange))
 
     async def _serve(self, exchange: Exchange) -> None:
         try:
@@ -398,34 +551,48 @@ class Connection(asyncio.Protocol):
             return
         if self._transport.is_closing():
             return
-        self._unanswered.popleft()
-        can_stay = exchange.keeps_alive and exchange.is_whole and not self._is_leaving
-        is_last = answer.is_last or not can_stay
+        self._exchange = None
+        can_stay = exchange.keeps_alive and exchange.is_whole and not self._is_ending
+        is_last = answer.is_last or self._is_leaving or not can_stay
+        self._is_refused = answer.status >= HTTPStatus.BAD_REQUEST
         self._write(answer, is_last=is_last)
         if is_last:
-            self._unanswered.clear()
             self._end()
-        else:
-            self._go_on()
-        if self._is_paused:
-            self.read_on()
+        elif not self.is_stalled:
+            self.waiting_since = self._loop.time()
+            if self._unparsed:
+                self._await_turn()
+        if self._is_paused or self._buffered:
+            self._regulate()
 
     def _write(self, answer: Answer, *, is_last: bool) -> None:
-        lines = [_STATUS_LINES[answer.status], self._callers.date, *answer.headers]
+        lines = [_STATUS_LINES[answer.status], self._peers.date, *answer.headers]
         if is_last:
             lines.append(b"connection: close")
-        self._transport.write(b"\r\n".join((*lines, b"", answer.body)))
+        if len(answer.body) <= _SMALL_BODY:
+            self._transport.write(b"\r\n".join((*lines, b"", answer.body)))
+        else:
+            self._transport.writelines((b"\r\n".join((*lines, b"", b"")), answer.body))
 
     def _end(self) -> None:
-        """Send no more, and close once the caller does: what is unread would cut off the answer."""
+        """Send no more, and close once the client does: what is unread would cut off the answer."""
         self._end_requests()
-        self._await_reader()
+        self._unsent = self._measure_unsent()
+        self.waiting_since = self._loop.time()
         if self._has_eof:
             self._transport.close()
         else:
             self._transport.write_eof()
             if self._is_leaving:
                 self._loop.call_later(_LAST_SECONDS, self._transport.close)
+
+
+def _too_large(head: bytes) -> PetstoreError:
+    """Return what refuses a head that is too large as a whole, or has too large a target."""
+    line = head.partition(b"\r\n")[0]
+    if len(line) > MAX_TARGET:
+        return UriTooLong(f"the target: expected at most {MAX_TARGET} bytes")
+    return HeaderFieldsTooLarge(f"the head: expected at most {MAX_HEAD} bytes")
 
 
 def _path_and_query(target: bytes) -> tuple[str, bytes]:

@@ -21,7 +21,7 @@ class Line(Protocol):
 
 
 class Exchange(Struct, eq=False):
-    """A request whose head is there. ``unread`` bytes of its body have come and not been taken.
+    """A request whose head is there. Of its body ``size`` bytes have come, ``unread`` not taken yet.
 
     A body of which nothing was asked for by the time it is whole becomes the request's ``content``.
     """
@@ -33,6 +33,7 @@ class Exchange(Struct, eq=False):
     is_asked_for: bool = False
     is_whole: bool = False
     is_cut_off: bool = False
+    size: int = 0
     unread: int = 0
     pieces: list[bytes] = []
     progress: asyncio.Future[None] | None = None
@@ -41,6 +42,7 @@ class Exchange(Struct, eq=False):
     def add(self, piece: bytes) -> None:
         """Take in a piece of the body."""
         self.pieces.append(piece)
+        self.size += len(piece)
         self.unread += len(piece)
         self._wake()
 

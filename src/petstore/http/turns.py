@@ -1,0 +1,44 @@
+"""Connections that wait for their turn."""
+
+import asyncio
+from collections import deque
+from typing import Protocol
+
+_AT_ONCE = 16
+
+
+class Waiting(Protocol):
+    """What waits for its turn."""
+
+    def take_turn(self) -> None:
+        """Go on."""
+        ...
+
+
+class Turns:
+    """Lets a few of those that wait go on in each round of the event loop, first come, first served.
+
+    Between two rounds the loop reads what has come, so a client that does not wait is held up by a
+    few of those that do, however many they are.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[Waiting] = deque()
+        self._is_scheduled = False
+
+    def add(self, waiting: Waiting) -> None:
+        """Have ``waiting`` go on after all that wait already."""
+        self._waiting.append(waiting)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._waiting and not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._run)
+
+    def _run(self) -> None:
+        for _ in range(min(_AT_ONCE, len(self._waiting))):
+            self._waiting.popleft().take_turn()
+        self._is_scheduled = False
+        self._schedule()
