@@ -307,7 +307,10 @@ def pipeline(*lines: str) -> Kind:
 @again
 async def pipeline_and_read(caller: Caller) -> None:
     """Send requests without a key without a pause, and read the responses as fast as they come."""
-    one = _NO_KEY + b"\r\n"
+    await _pipeline_and_read(caller, _NO_KEY + b"\r\n")
+
+
+async def _pipeline_and_read(caller: Caller, one: bytes) -> None:
     requests = one * (_PIPELINE_BYTES // len(one))
     async with caller.connection() as wire, wire.sending(requests):
         while True:
@@ -370,6 +373,12 @@ async def limited(caller: Caller) -> None:
 
 
 @again
+async def limited_pipeline(caller: Caller) -> None:
+    """Ask with a key that is at its limit, without waiting for the responses."""
+    await _pipeline_and_read(caller, get("/v1/pets/7", caller.target.limited))
+
+
+@again
 async def make_up_tokens(caller: Caller) -> None:
     """Ask with tokens that nobody has issued, and that look as if somebody had."""
     await caller.ask(_gets(made_up_tokens()))
@@ -395,7 +404,7 @@ def made_up_tokens() -> list[str]:
 @again
 async def forward_hops(caller: Caller) -> None:
     """Say that a request came through thousands of trusted proxies."""
-    await caller.ask(cycle([_forwarded(b"127.0.0.1," * _HOPS + b"192.0.2.7")]))
+    await caller.ask(cycle([_forwarded(b"192.0.2.7" + b",127.0.0.1" * _HOPS)]))
 
 
 @again

@@ -98,6 +98,7 @@ ATTACKS = (
     Attack("heads", attackers.head, 4_000),
     Attack("idle", attackers.idle, 600, 1, _FEW_CONNECTIONS, seconds=10, keeps_alive=False),
     Attack("limited", attackers.limited, 64, 1, _NO_BANS),
+    Attack("limited, pipelined", attackers.limited_pipeline, 64, 1, _NO_BANS),
     Attack("restart", attackers.restart, 9, 1, seconds=20, after=10),
     Attack("read slowly", attackers.read_slowly, 1, 1, seconds=20),
     Attack("made-up tokens", attackers.make_up_tokens, 64, 1),
