@@ -37,7 +37,6 @@ _HERE = Path(__file__).resolve().parent.parent
 _ANIMALS = 2_000
 _WARM_UP = 1  # s
 _MANY = 100_000
-_ALONE = "alone"
 
 
 class Attack(NamedTuple):
@@ -86,7 +85,7 @@ _FLOATS = msgspec.json.encode({"unknown": [0.1] * 15_000}).decode()
 _MEMBERS = msgspec.json.encode({f"{number:04x}": 0 for number in range(6_500)}).decode()
 
 ATTACKS = (
-    Attack(_ALONE, _nothing, 0),
+    Attack("alone", _nothing, 0),
     Attack("pipeline, no Host", pipeline(*_GET_WITHOUT_HOST), 100),
     Attack("pipeline, no Host", pipeline(*_GET_WITHOUT_HOST), 300),
     Attack("pipeline, no Host", pipeline(*_GET_WITHOUT_HOST), 1_000),
