@@ -13,14 +13,14 @@ STATES = ("available", "pending", "sold")
 CATEGORIES = 12
 
 
-def fill(folder: Path, database: str, animals: int = ANIMALS) -> None:
+def fill(folder: Path, database: str, animals: int = ANIMALS, python: str = sys.executable) -> None:
     """Import so many animals into the store at the URL ``database``."""
     file = folder / f"{animals}-animals.csv"
     with file.open("w", newline="") as out:
         writer = csv.writer(out)
         writer.writerow(("name", "categoryId", "status"))
         writer.writerows(_rows(animals))
-    petstore("pets", "import", str(file), "--database", database)
+    petstore("pets", "import", str(file), "--database", database, python=python)
     file.unlink()
 
 
@@ -30,19 +30,21 @@ def _rows(animals: int) -> Iterator[tuple[str, int, str]]:
         yield f"Animal {number}", number % CATEGORIES + 1, status
 
 
-def issue_key(database: str, *options: str, plan: str = "enterprise") -> str:
+def issue_key(
+    database: str, *options: str, plan: str = "enterprise", python: str = sys.executable
+) -> str:
     """Issue a key, without limits unless ``options`` name some, and return its token."""
     command = ("keys", "create", "--name", "bench", "--plan", plan)
-    return petstore(*command, *options, "--database", database)
+    return petstore(*command, *options, "--database", database, python=python)
 
 
-def petstore(*arguments: str) -> str:
-    """Run a command of the service and return what it prints.
+def petstore(*arguments: str, python: str = sys.executable) -> str:
+    """Run a command of the service that ``python`` has and return what it prints.
 
     Raises:
         RuntimeError: it failed; the message is what it said.
     """
-    command = (sys.executable, "-m", "petstore", *arguments)
+    command = (python, "-m", "petstore", *arguments)
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
     if ended.returncode:
         raise RuntimeError(ended.stderr)
