@@ -7,12 +7,12 @@ import uvloop
 
 from petstore.api.messages import JSON, Answer, Receive, Request
 from petstore.cli.serve import listen
-from petstore.http.server import HttpServer
+from petstore.http.server import ConnectionLimits, HttpServer
 
 BODY = (
     b"[" + b",".join([b'{"id":1,"name":"Bella","categoryId":1,"status":"available"}'] * 20) + b"]"
 )
-_CONNECTIONS, _SECONDS = 1_000, 10
+_LIMITS = ConnectionLimits(per_address=20_000)
 
 
 async def respond(_: Request, __: Receive) -> Answer:
@@ -22,7 +22,7 @@ async def respond(_: Request, __: Receive) -> Answer:
 
 async def main(port: int) -> None:
     """Serve at a port."""
-    await HttpServer(respond, listen("127.0.0.1", port), _CONNECTIONS, _SECONDS).serve()
+    await HttpServer(respond, listen("127.0.0.1", port), _LIMITS).serve()
 
 
 if __name__ == "__main__":

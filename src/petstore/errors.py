@@ -245,9 +245,7 @@ class HeaderFieldsTooLarge(PetstoreError):
 
 
 class Unimplemented(PetstoreError):
-    """No standard names the method (RFC 9110 section 15.6.2), or the body has a transfer coding
-    other than ``chunked`` (RFC 9112 section 6.1).
-    """
+    """The method, or the body's transfer coding, is unknown (RFC 9110 section 15.6.2)."""
 
     status = 501
     code = "not_implemented"

@@ -219,7 +219,7 @@ class Application:
         request, meaning = exchange.request, exchange.meaning
         if request.refusal is not None:
             exchange.decision = await self._services.limiter.look_address(request.client)
-            raise request.refusal
+            return error_answer(request.refusal)
         if meaning.is_preflight or meaning.page is not None or not meaning.is_api:
             return await self._answer_without_key(request, meaning)
         key = await self._admit(exchange)

@@ -96,8 +96,8 @@ class Connection(asyncio.BufferedProtocol):
     answered, and then waits for its turn: so a pipeline costs other clients no more than a client
     that waits for each answer. A client that was refused waits for its turn, too.
 
-    llhttp parses a head once it is there, up to its blank line, and a body as it comes; it calls the
-    methods ``on_…``. ``waiting_since``, by the clock of the loop, the connection waits for the
+    llhttp parses a head once it is there, up to its blank line, and a body as it comes; it calls
+    the methods ``on_…``. ``waiting_since``, by the clock of the loop, the connection waits for the
     client to send a head or to read answers.
     """
 
@@ -171,6 +171,8 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, count: int) -> None:
         """Go on with what was read, unless it has to wait."""
         if self._is_ending:
+            self._await_turn()
+            self._regulate()
             return
         data = bytes(self._peers.buffer[:count])
         is_next = self._exchange is None and not self._unparsed
@@ -209,9 +211,8 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Go on, now that the client reads."""
         self.is_stalled = False
-        if self._exchange is not None:
-            self.waiting_since = inf
-        elif self._unparsed:
+        self.waiting_since = inf if self._exchange is not None else self._loop.time()
+        if self._exchange is None and self._unparsed:
             self._await_turn()
         self._regulate()
 
@@ -257,7 +258,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._advance()
         self._regulate()
-        if self._is_leaving:
+        if self._is_leaving and not self._is_ending:
             self.finish()
 
     def read_on(self) -> None:
@@ -274,7 +275,9 @@ class Connection(asyncio.BufferedProtocol):
     def finish(self) -> None:
         """Close the connection now, or once what is under way was answered."""
         self._is_leaving = True
-        if self._exchange is None and not self.awaits_turn:
+        if self._is_ending and self._exchange is None:
+            self._loop.call_later(_LAST_SECONDS, self._transport.close)
+        elif self._exchange is None and not self.awaits_turn:
             self._transport.close()
 
     def abort(self) -> None:
@@ -302,7 +305,9 @@ class Connection(asyncio.BufferedProtocol):
         """Read more only if it can be parsed now, and tell how much is buffered."""
         exchange, unparsed = self._exchange, len(self._unparsed)
         is_full = self.is_stalled or (
-            unparsed >= _BLANK and (exchange is not None or self.awaits_turn)
+            self.awaits_turn
+            if self._is_ending
+            else unparsed >= _BLANK and (exchange is not None or self.awaits_turn)
         )
         if is_full is not self._is_paused and not self._transport.is_closing():
             self._is_paused = is_full
@@ -322,7 +327,6 @@ class Connection(asyncio.BufferedProtocol):
     def _await_turn(self) -> None:
         if not self.awaits_turn:
             self.awaits_turn = True
-            self.waiting_since = inf
             self._peers.await_turn(self)
 
     def _measure_unsent(self) -> int:
@@ -528,7 +532,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_ending = True
         self._unparsed = b""
         request = Request("-", "-", b"", self.client, {}, set())
-        request.refusal = error
+        request.refusal = error.with_traceback(None)  # it would keep all that was read
         self._begin(Exchange(self, request, keeps_alive=False, is_whole=True))
 
     def _end_requests(self) -> None:

@@ -21,9 +21,10 @@ class Line(Protocol):
 
 
 class Exchange(Struct, eq=False):
-    """A request whose head is there. Of its body ``size`` bytes have come, ``unread`` not taken yet.
+    """A request whose head is there.
 
-    A body of which nothing was asked for by the time it is whole becomes the request's ``content``.
+    Of its body ``size`` bytes have come, of which ``unread`` were not taken yet. A body of which
+    nothing was asked for by the time it is whole becomes the request's ``content``.
     """
 
     line: Line

@@ -16,7 +16,7 @@ class Waiting(Protocol):
 
 
 class Turns:
-    """Lets a few of those that wait go on in each round of the event loop, first come, first served.
+    """Lets a few of those that wait go on in each round of the event loop, in their order.
 
     Between two rounds the loop reads what has come, so a client that does not wait is held up by a
     few of those that do, however many they are.
