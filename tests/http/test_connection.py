@@ -179,6 +179,31 @@ def test_a_target_is_a_path_and_a_query(server: Served, target: bytes, seen: byt
     assert ask(server, b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target) == b"GET %s " % seen
 
 
+def test_blank_lines_before_a_request_are_skipped(server: Served) -> None:
+    assert ask(server, b"\r\n", b"\r\n" + GET) == b"GET /? "
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [b"\x16\x03\x01", b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\nHost: a\n"],
+)
+def test_what_cannot_become_a_head_is_refused_at_once(server: Served, beginning: bytes) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(beginning)
+        assert connection.answer().status == 400
+
+
+def test_lines_may_be_cut_anywhere_without_being_taken_for_others(server: Served) -> None:
+    assert ask(server, *(b"%c" % letter for letter in GET)) == b"GET /? "
+
+
+def test_a_target_has_a_size(server: Served) -> None:
+    for size, status in [(8_000, 200), (9_000, 414), (20_000, 414)]:
+        with RawSocket(server.port) as connection:
+            connection.send(GET.replace(b"/", b"/" + b"x" * size, 1))
+            assert connection.answer().status == status
+
+
 def test_an_offer_of_another_protocol_is_declined_and_the_body_read(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(post(b"hello", UPGRADE))

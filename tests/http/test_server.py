@@ -205,6 +205,19 @@ def test_a_request_that_was_sent_before_a_stop_gets_its_answer() -> None:
         assert [caller.answer().status for caller in callers] == [200] * 60
 
 
+def test_who_waits_its_turn_with_half_a_request_at_a_stop_is_let_go() -> None:
+    app, free = Echo(), list[bool]()
+    app.is_free = lambda: bool(free)
+    with served(app) as server, RawSocket(server.port) as caller:
+        caller.send(GET + GET[:10])
+        assert within(5, lambda: len(app.seen) == 1)
+        server.stop()
+        time.sleep(0.2)
+        free.append(True)
+        assert caller.answer().fields["connection"] == "close"
+        assert caller.rest() == b""
+
+
 def test_a_request_that_waits_its_turn_at_a_stop_gets_its_answer() -> None:
     app = Echo()
     with served(app) as server, RawSocket(server.port) as caller:
