@@ -276,7 +276,7 @@ class Application:
 
     def _refuse_unadmitted(self, decision: Decision, holder: str) -> None:
         if decision.verdict != "admitted":
-            raise refusal(decision, self._services.clock(), holder)
+            raise refusal(decision, holder)
 
     def _call(self, exchange: Exchange, operation: Operation, key: ApiKey, body: object) -> Call:
         request, meaning = exchange.request, exchange.meaning
@@ -291,7 +291,7 @@ class Application:
         if answer.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
             headers.append(b"content-length: %d" % len(answer.body))
         if decision is not None:
-            headers.append(rate_limit_headers(decision, self._services.clock()))
+            headers.append(rate_limit_headers(decision))
         operation, allowed = exchange.meaning.operation, self._rules.allowed_origins
         if operation is not None and operation.deprecation is not None:
             headers += deprecation_headers(operation.deprecation)

@@ -73,9 +73,11 @@ class Window(NamedTuple):
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """The verdict on a request, and what was used of its ``limits`` after it.
+    """The verdict on a request made at ``now``, and what was used of its ``limits`` after it.
 
-    Made for every request, so it has what was counted; what that means is worked out when asked.
+    ``now`` is the time of the limiter that decided, perhaps that of another machine: what is told
+    of the windows is counted from it, and from no other clock. A decision is made for every
+    request, so it has what was counted; what that means is worked out when asked.
     """
 
     verdict: Verdict
@@ -85,6 +87,7 @@ class Decision(Struct, frozen=True, gc=False):
     day_number: int
     day_used: int
     banned_until: Milliseconds
+    now: Milliseconds
 
     @property
     def minute(self) -> Window:
