@@ -1,7 +1,7 @@
 """What every limiter remembers, answers and does."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -10,6 +10,8 @@ from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import UNLIMITED, Limits
 
 Verdict: TypeAlias = Literal["admitted", "limited", "banned"]
+
+HolderT_contra = TypeVar("HolderT_contra", contravariant=True)
 
 NEVER: Milliseconds = -(2**62)
 
@@ -160,6 +162,18 @@ class RateLimiter(Protocol):
         Raises:
             Unavailable: the counts could not be saved; they stay to be saved later.
         """
+        ...
+
+
+class Quota(Protocol[HolderT_contra]):
+    """So many requests a minute for each holder, counted in this process alone."""
+
+    def take(self, holder: HolderT_contra, /) -> Decision:
+        """Judge a request of ``holder``, and charge it if it is admitted."""
+        ...
+
+    def give_back(self, holder: HolderT_contra, /) -> None:
+        """Take back the charge of one request."""
         ...
 
 
