@@ -8,6 +8,10 @@ from petstore.errors import KeyBanned, PetstoreError, RateLimitExceeded
 from petstore.rate_limits.contract import Decision
 
 _DAY = DAY // SECOND
+_SHOWN = b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d"
+_WITH_MINUTE = _SHOWN + b'%b\r\nratelimit: "minute";r=%d;t=%d'
+_WITH_DAY = _SHOWN + b'%b\r\nratelimit: "day";r=%d;t=%d'
+_WITH_BOTH = _WITH_MINUTE + b', "day";r=%d;t=%d'
 
 
 def rate_limit_headers(decision: Decision) -> bytes:
@@ -17,30 +21,26 @@ def rate_limit_headers(decision: Decision) -> bytes:
     the windows that have a limit, and are left out if none has.
     """
     limits = decision.limits
+    per_minute, per_day = limits
     minute_end = seconds_up(decision.minute_started + MINUTE)
     day_end = (decision.day_number + 1) * _DAY
     minute_left, day_left, of_day = decision.left()
     if decision.verdict == "banned":
         limit, left, reset = decision.described
     elif of_day:
-        limit, left, reset = limits.per_day, day_left, day_end
+        limit, left, reset = per_day, day_left, day_end
     else:
-        limit, left, reset = limits.per_minute, minute_left, minute_end
-    lines = b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d" % (
-        limit,
-        left,
-        reset,
-    )
-    policy = _policy(limits)
-    if not policy:
-        return lines
+        limit, left, reset = per_minute, minute_left, minute_end
+    if per_minute == per_day == UNLIMITED:
+        return _SHOWN % (limit, left, reset)
     second = seconds_up(decision.now)
-    windows = []
-    if limits.per_minute != UNLIMITED:
-        windows.append(b'"minute";r=%d;t=%d' % (minute_left, minute_end - second))
-    if limits.per_day != UNLIMITED:
-        windows.append(b'"day";r=%d;t=%d' % (day_left, day_end - second))
-    return b"%b\r\n%b\r\nratelimit: %b" % (lines, policy, b", ".join(windows))
+    minute_rest, day_rest = minute_end - second, day_end - second
+    policy = _policy(limits)
+    if per_minute == UNLIMITED:
+        return _WITH_DAY % (limit, left, reset, policy, day_left, day_rest)
+    if per_day == UNLIMITED:
+        return _WITH_MINUTE % (limit, left, reset, policy, minute_left, minute_rest)
+    return _WITH_BOTH % (limit, left, reset, policy, minute_left, minute_rest, day_left, day_rest)
 
 
 def refusal(decision: Decision, holder: str) -> PetstoreError:
@@ -58,10 +58,10 @@ def refusal(decision: Decision, holder: str) -> PetstoreError:
 
 @lru_cache(maxsize=1024)
 def _policy(limits: Limits) -> bytes:
-    """Return the ``RateLimit-Policy`` of ``limits``, or nothing if there are none."""
+    """Return the line of ``RateLimit-Policy``, for limits of which there is at least one."""
     windows = []
     if limits.per_minute != UNLIMITED:
         windows.append(b'"minute";q=%d;w=60' % limits.per_minute)
     if limits.per_day != UNLIMITED:
         windows.append(b'"day";q=%d;w=86400' % limits.per_day)
-    return b"ratelimit-policy: %b" % b", ".join(windows) if windows else b""
+    return b"\r\nratelimit-policy: %b" % b", ".join(windows)
