@@ -106,7 +106,7 @@ async def _parts(url: str, token: str, log: RequestLog, rounds: int) -> list[Par
         return b""
 
     async def headers() -> None:
-        rate_limit_headers(decision, system_clock())
+        rate_limit_headers(decision)
 
     async def line() -> None:
         log.add("0123456789abcdef01234567", 1, "GET", "listPets", 200, 0.0001)

@@ -34,6 +34,7 @@ from petstore.operations.safe_retries import SafeRetries
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
+from petstore.rate_limits.minutes import MinuteLimiter
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.storage.contract import Store
 from petstore.storage.positions import MemoryPositions, RedisPositions
@@ -46,6 +47,7 @@ _LAPSES_SECONDS = 1
 _BEAT_SECONDS = 1
 _REDIS_SECONDS = 0.1
 _FORGET_SECONDS = 60
+_USAGE_TABLE = 20_000
 
 
 def serve_settings(settings: Settings, place: Place | None = None) -> Servable:
@@ -82,6 +84,8 @@ def create_app(
         store=store,
         readers=create_readers(settings, store, replica, clock),
         limiter=metrics.of_limiter(limiter),
+        look_ups=AddressLimiter(clock, settings.anonymous_per_minute, settings.address_table),
+        uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
         clock=clock,
         keys=KeyRing(store, clock, settings.environment),
         answers=AnswerCache(store),

@@ -89,6 +89,9 @@ class Settings:
     address_table: int = _setting(
         20_000, "Addresses without a valid key counted at a time.", least=1, most=10_000_000
     )
+    usage_per_minute: int = _setting(
+        60, "How often a minute each process tells a key its usage.", least=1, most=2**31 - 2
+    )
     ban_strikes: int = _setting(20, "Fewest strikes that ban a key.", least=1, most=10**9)
     ban_strikes_divisor: int = _setting(
         3, "A key is banned after its minute limit / this, if that is more.", least=1, most=10**9

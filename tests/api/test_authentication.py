@@ -1,10 +1,15 @@
 """The bearer token of a request."""
 
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from petstore.domain.api_keys import new_token
+from petstore.storage.contract import Row, Statement
+from petstore.storage.sqlite import SqliteStore
 from support.error_body import assert_error
 from support.keys import change, revoke, rotate
 from support.service import Service, running_service
@@ -156,3 +161,112 @@ async def test_the_scheme_is_read_without_regard_to_case(service: Service, schem
     key = await service.issue()
     headers = {"Authorization": f"{scheme} {key.token}"}
     assert (await service.request("GET", "/v1/pets", headers=headers)).status_code == 200
+
+
+# Tokens that are made up
+
+
+class WatchedStore(SqliteStore):
+    """Counts look-ups of tokens; each takes some turns of the loop, as across a network."""
+
+    look_ups = 0
+
+    async def read(self, statement: Statement) -> list[Row]:
+        if "api_key_tokens" in statement.sql:
+            self.look_ups += 1
+            for _ in range(10):
+                await asyncio.sleep(0)
+        return await super().read(statement)
+
+
+@pytest.fixture
+async def watched(database: Path) -> WatchedStore:
+    return WatchedStore(database)
+
+
+@pytest.fixture
+async def limited(database: Path, watched: WatchedStore) -> AsyncIterator[Service]:
+    """A service that takes five requests a minute without a key."""
+    async with running_service(
+        database, store=watched, anonymous_per_minute=5, key_refresh_seconds=60
+    ) as service:
+        yield service
+
+
+async def made_up(service: Service, requests: int) -> Counter[int]:
+    """Send so many requests at once, each with a token of no key; return how often which status."""
+    tokens = [new_token("production") for _ in range(requests)]
+    responses = [service.request("GET", "/v1/pets", token) for token in tokens]
+    return Counter(response.status_code for response in await asyncio.gather(*responses))
+
+
+async def test_made_up_tokens_cost_no_more_look_ups_than_requests_without_a_key(
+    limited: Service, watched: WatchedStore
+) -> None:
+    for minute in range(1, 4):
+        assert await made_up(limited, 3) == {401: 3}
+        assert await made_up(limited, 200) == {401: 2, 429: 198}
+        assert await made_up(limited, 200) == {429: 200}
+        assert watched.look_ups == 5 * minute
+        limited.clock.advance(60)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+async def test_what_takes_no_key_looks_up_no_token(
+    database: Path, watched: WatchedStore, method: str
+) -> None:
+    origin = "https://shop.example"
+    preflight = {"Origin": origin, "Access-Control-Request-Method": "GET"}
+    async with running_service(database, store=watched, allowed_origin=(origin,)) as service:
+        for path in ("/v1/openapi.json", "/v1/pets" if method == "OPTIONS" else "/docs"):
+            token = new_token("production")
+            response = await service.request(method, path, token, headers=preflight)
+            assert response.is_success
+    assert watched.look_ups == 0
+
+
+async def test_a_token_that_is_not_looked_up_is_refused_until_the_end_of_the_minute(
+    limited: Service,
+) -> None:
+    await made_up(limited, 5)
+    limited.clock.advance(20)
+    response = await limited.request("GET", "/v1/pets", new_token("production"))
+    message = assert_error(response, 429, "rate_limit_exceeded")
+    assert "this address without a valid key, 5 requests a minute" in message
+    assert response.headers["Retry-After"] == "40"
+    assert response.headers["X-RateLimit-Limit"] == "5"
+    assert response.headers["X-RateLimit-Remaining"] == "0"
+
+
+async def test_a_key_in_memory_works_however_many_tokens_are_made_up(limited: Service) -> None:
+    key = await limited.issue()
+    assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
+    await made_up(limited, 100)
+    assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
+
+
+async def test_a_key_that_was_in_memory_works_after_a_change_to_keys(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        key = await service.issue()
+        assert (await service.request("GET", "/v1/pets", key.token)).status_code == 200
+        await made_up(service, 100)
+        other = await service.issue()
+        await change(service.store, service.clock, key.key.id, name="Till 2")
+        await service.status_becomes(key.token, 404)
+        response = await service.request("GET", "/v1/pets", other.token)
+        assert_error(response, 429, "rate_limit_exceeded")
+
+
+async def test_any_key_works_from_an_address_that_sends_no_tokens_at_all(limited: Service) -> None:
+    for _ in range(10):
+        await limited.request("GET", "/v1/pets")
+        await limited.request("GET", "/v1/pets", "malformed")
+    key = await limited.issue()
+    assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
+
+
+async def test_keys_of_one_address_do_not_use_up_its_look_ups(limited: Service) -> None:
+    for _ in range(10):
+        key = await limited.issue()
+        assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
+    assert await made_up(limited, 6) == {401: 5, 429: 1}

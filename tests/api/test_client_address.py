@@ -1,11 +1,14 @@
 """The limit by address, and whose word on addresses counts."""
 
 from collections.abc import Callable
+from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
+from petstore.api.client_address import client_address
 from petstore.domain.api_keys import new_token
+from support.bare_app import http_request
 from support.error_body import assert_error
 from support.service import Service, running_service
 
@@ -126,7 +129,19 @@ async def test_the_nearest_address_that_is_no_proxy_counts(
 
 
 @pytest.mark.parametrize(
-    "forwarded", ["", "unknown", "192.0.2.1, _hidden", "192.0.2.1, ", "192.0.2.1, 300.0.0.1"]
+    "forwarded",
+    [
+        "",
+        "unknown",
+        "192.0.2.1, _hidden",
+        "192.0.2.1, ",
+        "192.0.2.1, 300.0.0.1",
+        "192.0.2.1, fe80::1%eth0",
+        "192.0.2.1, [fe80::1%eth0]:443",
+        f"192.0.2.1, ::{'0' * 44}1",
+        f"192.0.2.1, {'1' * 60_000}",
+    ],
+    ids=lambda forwarded: forwarded[:30],
 )
 async def test_what_is_no_address_counts_as_the_proxy_that_sent_it(
     database: Path, forwarded: str
@@ -146,7 +161,7 @@ async def test_ipv6_counts_by_its_64_bit_network(database: Path) -> None:
     async with running_service(database, trusted_proxy=PROXY) as service:
         assert await remaining(service, "2001:db8:0:1::1") == 299
         assert await remaining(service, "2001:db8:0:1:ffff:ffff:ffff:ffff") == 298
-        assert await remaining(service, "2001:DB8:0:1::2%eth0") == 297
+        assert await remaining(service, "2001:DB8:0:1::2") == 297
         assert await remaining(service, "2001:db8:0:2::1") == 299
 
 
@@ -169,3 +184,34 @@ async def test_a_port_behind_a_forwarded_address_is_not_part_of_it(
         assert await remaining(service, plain) == 299
         assert await remaining(service, with_port) == 298
         assert await remaining(service) == 299
+
+
+PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"), ip_network("fe80::/10"))
+
+
+def address_of(client: str, forwarded: str) -> str:
+    """Return the address of a client that reaches trusted proxies as ``forwarded`` says."""
+    headers = [(b"x-forwarded-for", forwarded.encode())]
+    return client_address(http_request("GET", b"/v1/pets", headers, client), PROXIES)
+
+
+def test_an_address_may_be_as_long_as_any_is() -> None:
+    longest = "2001:0db8:0000:0000:0000:ffff:255.255.255.255"
+    assert len(longest) == 45
+    assert address_of("10.0.0.1", longest) == longest
+    assert address_of("10.0.0.1", f"[{longest}]:65535") == longest
+
+
+@pytest.mark.parametrize("hops", [0, 19, 20, 21, 6_000])
+def test_at_most_20_hops_are_followed(hops: int) -> None:
+    proxies = [f"10.1.{n // 250}.{n % 250}" for n in range(hops)]
+    expected = "192.0.2.1" if hops < 20 else proxies[-20]
+    assert address_of("10.0.0.1", ", ".join(["192.0.2.1", *proxies])) == expected
+
+
+def test_a_proxy_may_be_a_neighbour_on_a_link() -> None:
+    assert address_of("fe80::1%eth0", "192.0.2.1") == "192.0.2.1"
+
+
+def test_what_connects_without_an_address_is_no_proxy() -> None:
+    assert address_of("", "192.0.2.1") == ""

@@ -127,6 +127,16 @@ async def test_a_failing_database_does_not_make_a_key_not_in_memory_valid_or_inv
     assert response.headers["X-RateLimit-Limit"] == "300"
 
 
+async def test_a_failing_database_uses_up_no_look_ups(database: Path) -> None:
+    """Whose token it could not tell is not taken for made up."""
+    async with running_service(database, anonymous_per_minute=1) as service:
+        key = await service.issue()
+        destroy(database)
+        for _ in range(3):
+            response = await service.request("GET", "/v1/pets", key.token)
+            assert_error(response, 503, "service_unavailable")
+
+
 async def test_what_needs_no_database_answers_while_it_fails(
     impatient: Service, database: Path
 ) -> None:

@@ -1,9 +1,12 @@
 """Liveness and readiness."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from petstore.storage.sqlite import SqliteStore
+from support.error_body import assert_error
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -32,3 +35,34 @@ async def test_a_service_whose_redis_is_out_of_reach_is_ready_all_the_same(datab
     async with running_service(database, redis="redis://127.0.0.1:1") as service:
         response = await service.request("GET", "/readyz")
     assert (response.status_code, response.json()) == (200, {"status": "ready"})
+
+
+class SlowStore(SqliteStore):
+    """Counts how often it is checked, which takes some turns of the loop."""
+
+    checks = 0
+
+    async def check(self) -> None:
+        self.checks += 1
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await super().check()
+
+
+async def test_any_number_who_ask_at_once_are_one_question_to_the_database(database: Path) -> None:
+    store = SlowStore(database)
+    async with running_service(database, store=store) as service:
+        for times in (1, 2):
+            requests = (service.request("GET", "/readyz") for _ in range(50))
+            assert {answer.status_code for answer in await asyncio.gather(*requests)} == {200}
+            assert store.checks == times
+
+
+async def test_all_who_ask_at_once_learn_that_the_database_is_away(database: Path) -> None:
+    async with running_service(database, store=SlowStore(database)) as service:
+        database.rename(database.with_suffix(".moved"))
+        requests = (service.request("GET", "/readyz") for _ in range(3))
+        for answer in await asyncio.gather(*requests):
+            assert_error(answer, 503, "service_unavailable")
+        database.with_suffix(".moved").rename(database)
+        assert (await service.request("GET", "/readyz")).status_code == 200

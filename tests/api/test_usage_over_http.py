@@ -106,3 +106,40 @@ async def test_usage_of_one_key_is_not_shown_to_another(service: Service) -> Non
     await spend(service, busy.token, 5)
     usage = (await service.request("GET", "/v1/usage", idle.token)).json()
     assert usage["day"]["remaining"] == 1000
+
+
+# Its own limit
+
+
+async def test_a_key_is_told_its_usage_60_times_a_minute(service: Service) -> None:
+    key = await service.issue("free")
+    for number in range(60):
+        method = "HEAD" if number % 2 else "GET"
+        response = await service.request(method, "/v1/usage", key.token)
+        assert response.status_code == 200
+        assert response.headers["X-RateLimit-Remaining"] == "60"
+    service.clock.advance(15)
+    response = await service.request("GET", "/v1/usage", key.token)
+    message = assert_error(response, 429, "rate_limit_exceeded")
+    assert "this key for getUsage, 60 requests a minute" in message
+    assert response.headers.get_list("Retry-After") == ["45"]
+    assert response.headers.get_list("X-RateLimit-Limit") == ["60"]
+    assert response.headers.get_list("X-RateLimit-Remaining") == ["0"]
+    assert response.headers.get_list("X-RateLimit-Reset") == [str(NOON + 60)]
+    assert response.headers.get_list("RateLimit") == ['"minute";r=0;t=45']
+    service.clock.advance(45)
+    assert (await service.request("GET", "/v1/usage", key.token)).status_code == 200
+
+
+async def test_to_be_refused_the_usage_is_no_strike_and_costs_nothing(database: Path) -> None:
+    async with running_service(database, usage_per_minute=1) as service:
+        key, other = await service.issue("free"), await service.issue("free")
+        await service.request("GET", "/v1/usage", key.token)
+        for _ in range(100):
+            service.clock.advance(0.5)
+            response = await service.request("GET", "/v1/usage", key.token)
+            assert_error(response, 429, "rate_limit_exceeded")
+        response = await service.request("GET", "/v1/pets", key.token)
+        assert response.status_code == 200
+        assert response.headers["X-RateLimit-Remaining"] == "59"
+        assert (await service.request("GET", "/v1/usage", other.token)).status_code == 200

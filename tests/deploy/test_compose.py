@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from ipaddress import IPv4Address, IPv4Network, ip_network
 from typing import Any
 
 import httpx
@@ -86,11 +87,22 @@ def test_the_balancer_listens_where_the_machine_sends_to() -> None:
     assert (DEPLOY / mounted.split(":")[0]).exists()
 
 
-def test_the_address_that_the_balancer_tells_is_believed() -> None:
-    (network,) = COMPOSE["networks"]["default"]["ipam"]["config"]
+def test_the_addresses_that_the_balancer_tells_are_believed_and_nobody_elses() -> None:
+    address = SERVICES["balancer"]["networks"]["default"]["ipv4_address"]
     for name in INSTANCES:
-        assert settings(name).trusted_proxy == (network["subnet"],)
+        assert settings(name).trusted_networks == (ip_network(address),)
     assert "    option forwardfor\n" in BALANCER
+
+
+def test_no_other_container_has_the_address_of_the_balancer() -> None:
+    address = IPv4Address(SERVICES["balancer"]["networks"]["default"]["ipv4_address"])
+    (network,) = COMPOSE["networks"]["default"]["ipam"]["config"]
+    subnet, given = IPv4Network(network["subnet"]), IPv4Network(network["ip_range"])
+    assert given.subnet_of(subnet)
+    assert address in subnet
+    assert address not in given
+    assert address != IPv4Address(network["gateway"])
+    assert [name for name, service in SERVICES.items() if "networks" in service] == ["balancer"]
 
 
 def test_the_connections_of_all_processes_fit_the_server() -> None:

@@ -1,5 +1,6 @@
 """``deploy/kubernetes/``: what is applied is valid, and its parts fit each other."""
 
+from ipaddress import IPv4Network
 from typing import Any
 
 import httpx
@@ -175,3 +176,10 @@ def test_a_pod_has_no_more_rights_than_it_needs() -> None:
 def test_the_autoscaler_knows_what_to_measure_against() -> None:
     (metric,) = resource("autoscaler")["spec"]["metrics"]
     assert metric["resource"]["name"] in CONTAINER["resources"]["requests"]
+
+
+def test_nobody_tells_addresses_until_an_overlay_names_the_ingress() -> None:
+    documentation = IPv4Network("192.0.2.0/24")  # RFC 5737: nobody is in it
+    (network,) = settings().trusted_networks
+    assert isinstance(network, IPv4Network)
+    assert network.subnet_of(documentation)

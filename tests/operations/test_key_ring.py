@@ -228,3 +228,43 @@ async def test_revoking_ends_rotated_tokens_too(
     await revoke(store, clock, old.key.id)
     assert not await opens(ring, old.token)
     assert not await opens(ring, new.token)
+
+
+async def test_only_what_looks_like_a_token_and_was_never_found_is_new(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    token = (await issue(store, clock)).token.encode()
+    assert not ring.is_new(b"malformed")
+    assert not ring.is_new(new_token("staging").encode())
+    assert ring.is_new(new_token("production").encode())
+    assert ring.is_new(token)
+    await ring.find(token)
+    assert not ring.is_new(token)
+
+
+async def test_a_token_that_was_found_is_not_new_after_changes_to_keys(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    token = issued.token.encode()
+    await ring.find(token)
+    for end in (None, revoke):
+        if end is not None:
+            await end(store, clock, issued.key.id)
+        await ring.refresh()
+        assert ring.recall(token) is None
+        await ring.find(token)
+        assert not ring.is_new(token)
+
+
+async def test_a_token_that_is_gone_from_the_database_is_new_again(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    """As after an older backup was restored."""
+    token = (await issue(store, clock)).token.encode()
+    await ring.find(token)
+    await store.write(do("DELETE FROM api_key_tokens"))
+    await store.write(do("UPDATE api_key_revision SET revision = revision + 1"))
+    await ring.refresh()
+    assert await ring.find(token) is None
+    assert ring.is_new(token)

@@ -1,11 +1,13 @@
 """What those who manage keys see of them."""
 
 import pytest
+from msgspec.structs import replace
 
-from petstore.clock import SECOND, utc_second
+from petstore.clock import MINUTE, SECOND, utc_second
 from petstore.errors import NotFound
 from petstore.operations.key_status import get_key, list_keys
-from petstore.rate_limits.contract import State
+from petstore.rate_limits.contract import NEVER, State
+from petstore.storage.contract import Statement
 from petstore.storage.rate_limits import StoredRateLimits
 from petstore.storage.sqlite import SqliteStore
 from support.keys import issue, revoke, unban
@@ -67,6 +69,28 @@ async def test_a_lifted_ban_does_not_show_and_a_later_one_does(
     clock.advance(1)
     await ban(store, issued.key.id, clock, 300)
     assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is not None
+
+
+@pytest.mark.parametrize("ahead", [-20, 20])
+async def test_a_ban_by_another_clock_shows_until_it_is_lifted(
+    store: SqliteStore, clock: ManualClock, ahead: int
+) -> None:
+    issued = await issue(store, clock)
+    states = StoredRateLimits(store)
+    pardoned_at = NEVER
+    for _ in range(3):
+        now = clock() + ahead * SECOND
+        state = State(banned_at=now, banned_until=now + MINUTE, pardoned_at=pardoned_at)
+        await states.save([(issued.key.id, replace(state, used_at=now))])
+        assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is not None
+        await unban(store, clock, issued.key.id)
+        assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is None
+        # The limiter heeds it with the next request.
+        ((pardoned_at,),) = await store.read(Statement("SELECT pardoned_at FROM api_keys", ()))
+        recalled = await states.load(issued.key.id)
+        assert recalled is not None
+        assert recalled.pardoned_at < pardoned_at
+        clock.advance(1)
 
 
 async def test_all_keys_are_listed_by_id(store: SqliteStore, clock: ManualClock) -> None:

@@ -40,7 +40,7 @@ class Caller:
             await self.limiter.take(self.key)
 
     async def usage(self) -> Usage:
-        return await get_usage(self.store, self.limiter, self.key, self.clock)
+        return await get_usage(self.store, self.limiter, self.key)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 from msgspec.structs import replace
 
-from petstore.clock import MINUTE, system_clock
+from petstore.clock import MINUTE, SECOND, system_clock
 from petstore.domain.api_keys import ApiKey
 from petstore.rate_limits.contract import BanRules, Decision, RateLimiter, Window
 from petstore.rate_limits.redis import RedisLimiter
@@ -17,7 +17,7 @@ from petstore.rate_limits.trips import OutOfReach, Trips, connect, refuse_wrong_
 from petstore.storage.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
 from support.patience import eventually
-from support.redis_limiters import api_key, redis_limiter, said
+from support.redis_limiters import PATIENT, api_key, redis_limiter, said, timed_trips
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
 
@@ -67,7 +67,8 @@ async def test_the_time_is_that_of_the_server(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     clock.now = 0
-    async with redis_limiter(redis.url, states, clock, by_server=True) as limiter:
+    trips = Trips(connect(redis.url, None), PATIENT)
+    async with redis_limiter(redis.url, states, clock, trips=trips) as limiter:
         reset = (await limiter.take(key)).minute.reset * 1000
         assert abs(reset - MINUTE - system_clock()) < MINUTE
 
@@ -539,3 +540,37 @@ async def test_a_database_of_the_server_is_chosen_by_the_url(
         assert redis.call("DBSIZE") == 0
         redis.call("SWAPDB", 0, 3)
         assert redis.call("DBSIZE") == 1
+
+
+@pytest.mark.parametrize("ahead", [-20, 20])
+async def test_without_redis_its_clock_goes_on(
+    ahead: int,
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+) -> None:
+    """So whoever was told to wait by Redis has waited long enough for the limiter in memory."""
+    there = ManualClock(clock() + ahead * SECOND)
+    trips = timed_trips(server.url, there)
+    async with redis_limiter(server.url, states, clock, trips=trips) as limiter:
+        await limiter.beat()
+        assert await admitted(limiter, key, 60) == 60
+        refused = await limiter.take(key)
+        server.kill()
+        clock.now += refused.minute.reset * SECOND - refused.now - 1
+        assert (await limiter.take(key)).verdict == "limited"
+        clock.now += 1
+        decision = await limiter.take(key)
+        assert decision.verdict == "admitted"
+        assert decision.now == refused.minute.reset * SECOND
+
+
+async def test_the_time_of_the_server_is_told_with_the_number_of_processes(
+    redis: RedisServer,
+) -> None:
+    trips = Trips(connect(redis.url, None), SECONDS)
+    heartbeat = await trips.count_processes()
+    await trips.close()
+    assert heartbeat.processes == 1
+    assert abs(heartbeat.now - system_clock()) < MINUTE

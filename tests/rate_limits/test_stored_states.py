@@ -67,6 +67,16 @@ async def test_a_state_has_heeded_all_pardons_before_its_ban(
     assert await states.load(key_id) == replace(BANNED, pardoned_at=NOON - 1)
 
 
+async def test_a_pardon_by_a_clock_that_is_ahead_lifts_no_later_ban(
+    states: StoredRateLimits, key_id: int
+) -> None:
+    await states.save([(key_id, replace(BANNED, pardoned_at=NOON + SECOND))])
+    recalled = await states.load(key_id)
+    assert recalled is not None
+    assert recalled.pardoned_at == NOON + SECOND
+    assert recalled.banned_until == BANNED.banned_until
+
+
 @pytest.mark.parametrize(
     ("newer", "older"),
     [

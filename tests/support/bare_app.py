@@ -16,6 +16,7 @@ from petstore.logs import RequestLog
 from petstore.operations.api_keys import IssuedKey
 from petstore.rate_limits.contract import RateLimiter
 from petstore.settings import Settings
+from petstore.storage.contract import Store
 from petstore.storage.sqlite import SqliteStore
 from support.keys import issue
 from support.manual_clock import ManualClock
@@ -91,11 +92,16 @@ class InProcess(httpx.AsyncBaseTransport):
         return httpx.Response(answer.status, headers=headers, content=answer.body)
 
 
-def bare_app(database: Path, clock: ManualClock | None = None, **settings: Any) -> BareApp:
-    """Put an application together on the SQLite file ``database``."""
+def bare_app(
+    database: Path,
+    clock: ManualClock | None = None,
+    store: Store | None = None,
+    **settings: Any,
+) -> BareApp:
+    """Put an application together on the SQLite file ``database``, by ``store`` if it is given."""
     chosen = Settings(database=f"sqlite:///{database}", **settings)
     clock = clock or ManualClock()
-    store = database_of(chosen)
+    store = store or database_of(chosen)
     assert isinstance(store, SqliteStore)
     store.migrate()
     limiter = create_limiter(chosen, store, clock)

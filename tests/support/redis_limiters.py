@@ -7,7 +7,7 @@ from typing import Any
 from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey
 from petstore.rate_limits.contract import BanRules, PardonStore
 from petstore.rate_limits.redis import RedisLimiter
-from petstore.rate_limits.trips import Check, Reply, Trips, connect
+from petstore.rate_limits.trips import Check, Heartbeat, Reply, Trips, connect
 from support.manual_clock import ManualClock
 
 PATIENT = 10.0
@@ -15,13 +15,16 @@ PATIENT = 10.0
 
 
 class TimedTrips(Trips):
-    """Trips that give the time to the script, which else takes that of the server."""
+    """Trips that go by ``clock``, as if it were that of the server."""
 
     clock: ManualClock
 
     async def run(self, check: Check) -> Reply:
         mode, _, *others = check.arguments
         return await super().run(check._replace(arguments=(mode, self.clock(), *others)))
+
+    async def count_processes(self) -> Heartbeat:
+        return (await super().count_processes())._replace(now=self.clock())
 
 
 def timed_trips(url: str, clock: ManualClock, seconds: float = PATIENT) -> Trips:
@@ -41,10 +44,10 @@ async def redis_limiter(
     seconds: float = PATIENT,
     per_minute: int = 2,
     processes: int = 1,
-    by_server: bool = False,
+    trips: Trips | None = None,
 ) -> AsyncIterator[RedisLimiter]:
-    """Give the limiter of one process, by ``clock`` or by that of the server."""
-    trips = Trips(connect(url, None), seconds) if by_server else timed_trips(url, clock, seconds)
+    """Give the limiter of one process; the server has its clock, unless by ``trips`` another."""
+    trips = trips or timed_trips(url, clock, seconds)
     limiter = RedisLimiter(
         trips, store, clock, rules or BanRules(), per_minute, 100, processes=processes
     )

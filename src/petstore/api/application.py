@@ -53,6 +53,7 @@ _NO_QUERY = Query(None, "")
 _EMPTY_BODY = b"{}"
 _WITHOUT_CONTENT = (204, 304)
 _WHOLE = ("none", "read")
+_NO_KEY = "this address without a valid key"
 
 
 @dataclass(frozen=True)
@@ -177,8 +178,8 @@ class Application:
             _LOG.exception("request %s failed", exchange.request_id)
             answer = error_answer(InternalError("the service failed; its log tells why"))
         decision, operation = exchange.decision, exchange.meaning.operation
-        if decision is None and exchange.meaning.is_api:
-            decision = await self._look(exchange, answer)
+        if decision is None and (exchange.meaning.is_api or request.refusal is not None):
+            decision = await self._services.limiter.look_address(self._client(request))
         headers = self._headers(exchange, answer, decision)
         if request.body != "none":
             await self._bodies.discard(request, receive)
@@ -218,7 +219,6 @@ class Application:
     async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
         request, meaning = exchange.request, exchange.meaning
         if request.refusal is not None:
-            exchange.decision = await self._services.limiter.look_address(request.client)
             return error_answer(request.refusal)
         if meaning.is_preflight or meaning.page is not None or not meaning.is_api:
             return await self._answer_without_key(request, meaning)
@@ -263,23 +263,45 @@ class Application:
             if meaning.token is None:
                 _check_host(request)
                 meaning.token = bearer_token(request)
-            key = keys.recall(meaning.token) or await authenticate(meaning.token, keys)
+            key = keys.recall(meaning.token) or await self._look_up(exchange, meaning.token)
             exchange.key = key
         except (InvalidRequest, MissingKey, InvalidKey):
             exchange.decision = await limiter.take_address(self._client(request))
-            self._refuse_unadmitted(exchange.decision, "this address without a valid key")
+            self._refuse_unadmitted(exchange.decision, _NO_KEY)
             raise
         operation = meaning.operation
         if operation is not None and not operation.charged:
+            exchange.decision = self._services.uncharged.take(key.id)
+            self._refuse_unadmitted(exchange.decision, f"this key for {operation.id}")
             exchange.decision = await limiter.look(key)
         else:
             exchange.decision = await limiter.take(key)
             self._refuse_unadmitted(exchange.decision, "this key")
         return key
 
+    async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
+        """Return the key of a token that is not in memory.
+
+        A new token is charged to its address before the database is asked, so that many that are
+        made up at once are not all looked up. What turns out to be a key's is given back.
+        """
+        keys, look_ups = self._services.keys, self._services.look_ups
+        if not keys.is_new(token):
+            return await authenticate(token, keys)
+        address = self._client(exchange.request)
+        exchange.decision = look_ups.take(address)
+        self._refuse_unadmitted(exchange.decision, _NO_KEY)
+        try:
+            key = await authenticate(token, keys)
+        except Unavailable:
+            look_ups.give_back(address)
+            raise
+        look_ups.give_back(address)
+        return key
+
     def _refuse_unadmitted(self, decision: Decision, holder: str) -> None:
         if decision.verdict != "admitted":
-            raise refusal(decision, self._services.clock(), holder)
+            raise refusal(decision, holder)
 
     def _call(self, exchange: Exchange, operation: Operation, key: ApiKey, body: object) -> Call:
         request, meaning = exchange.request, exchange.meaning
@@ -294,30 +316,13 @@ class Application:
         if answer.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
             headers.append(b"content-length: %d" % len(answer.body))
         if decision is not None:
-            headers.append(rate_limit_headers(decision, self._services.clock()))
+            headers.append(rate_limit_headers(decision))
         operation, allowed = exchange.meaning.operation, self._rules.allowed_origins
         if operation is not None and operation.deprecation is not None:
             headers += deprecation_headers(operation.deprecation)
         if allowed:
             headers += cross_origin_headers(exchange.request, allowed)
         return headers
-
-    async def _look(self, exchange: Exchange, answer: Answer) -> Decision:
-        """Describe the caller's limits where the request cost nothing."""
-        limiter = self._services.limiter
-        try:
-            if answer.status == Unavailable.status:
-                # The key or its limits could not be looked up; to wait once more takes too long.
-                return await limiter.look_address(self._client(exchange.request))
-            if exchange.key is not None:
-                return await limiter.look(exchange.key)
-            token = bearer_token(exchange.request)
-            return await limiter.look(await authenticate(token, self._services.keys))
-        except (MissingKey, InvalidKey, Unavailable):
-            pass
-        except Exception:  # noqa: BLE001 - a fault here must not cost the caller the answer
-            _LOG.exception("request %s: its limits cannot be told", exchange.request_id)
-        return await limiter.look_address(self._client(exchange.request))
 
     def _client(self, request: Request) -> str:
         return client_address(request, self._rules.trusted_proxies)

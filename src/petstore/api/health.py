@@ -1,5 +1,7 @@
 """Liveness and readiness, for whoever starts and watches the service."""
 
+import asyncio
+
 from petstore.api.messages import Answer, Request, json_answer
 from petstore.storage.contract import Store
 
@@ -10,6 +12,7 @@ class Health:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._is_retiring = False
+        self._check: asyncio.Task[None] | None = None
 
     def retire(self) -> None:
         """Be ready no more: the process is to stop."""
@@ -22,10 +25,15 @@ class Health:
     async def ready(self, _: Request) -> Answer:
         """Answer 200 while the database answers, and 503 once the process is to stop.
 
+        Requests that come while the database is being asked share its answer: they take no key and
+        have no limit, and should be no load.
+
         Raises:
             Unavailable: it does not.
         """
         if self._is_retiring:
             return json_answer(503, {"status": "stopping"})
-        await self._store.check()
+        if self._check is None or self._check.done():
+            self._check = asyncio.create_task(self._store.check())
+        await asyncio.shield(self._check)
         return json_answer(200, {"status": "ready"})

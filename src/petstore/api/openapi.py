@@ -57,12 +57,12 @@ _RATE_LIMITS = (
     ResponseHeader("X-RateLimit-Reset", "Unix timestamp at which the limit resets.", 1795262460),
     ResponseHeader(
         "RateLimit-Policy",
-        "Both windows: quota and seconds.",
+        "The windows that have a limit: quota and seconds.",
         '"minute";q=60;w=60, "day";q=1000;w=86400',
     ),
     ResponseHeader(
         "RateLimit",
-        "Both windows: requests remaining, and seconds to the reset.",
+        "The windows that have a limit: requests remaining, and seconds to the reset.",
         '"minute";r=59;t=60, "day";r=999;t=43200',
     ),
     ResponseHeader(

@@ -17,7 +17,7 @@ from petstore.errors import PetstoreError
 from petstore.operations.key_ring import KeyRing
 from petstore.operations.reservations import Reservations
 from petstore.operations.safe_retries import SafeRetries
-from petstore.rate_limits.contract import RateLimiter
+from petstore.rate_limits.contract import Quota, RateLimiter
 from petstore.storage.contract import Store
 from petstore.storage.replicas import Readers
 
@@ -26,11 +26,17 @@ Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 
 @dataclass(frozen=True)
 class Services:
-    """What operations work with, and the rules of this store."""
+    """What operations work with, and the rules of this store.
+
+    ``look_ups`` are the look-ups of tokens of no key that an address may cause, ``uncharged`` the
+    requests of operations that charge nothing which a key may make.
+    """
 
     store: Store
     readers: Readers
     limiter: RateLimiter
+    look_ups: Quota[str]
+    uncharged: Quota[int]
     clock: Clock
     keys: KeyRing
     answers: AnswerCache

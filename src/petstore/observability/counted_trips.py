@@ -3,7 +3,7 @@
 from petstore.observability.figures import APART, BANS, FALLBACKS
 from petstore.observability.metrics import Metrics
 from petstore.rate_limits.contract import State
-from petstore.rate_limits.trips import Check, Client, OutOfReach, Reply, Trips
+from petstore.rate_limits.trips import Check, Client, Heartbeat, OutOfReach, Reply, Trips
 
 
 class CountedTrips(Trips):
@@ -38,19 +38,19 @@ class CountedTrips(Trips):
             self._note_ban(check.name, reply)
         return reply
 
-    async def count_processes(self) -> int:
+    async def count_processes(self) -> Heartbeat:
         """Say that this process is there, and return how many have said so of late.
 
         Raises:
             OutOfReach: Redis is out of reach or failing.
         """
         try:
-            processes = await super().count_processes()
+            heartbeat = await super().count_processes()
         except OutOfReach:
             self._fail()
             raise
         self._is_apart = False
-        return processes
+        return heartbeat
 
     def _fail(self) -> None:
         self._fallbacks += not self._is_apart

@@ -16,7 +16,7 @@ from petstore.domain.plans import PlanName
 from petstore.domain.rights import check_rights
 from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
 from petstore.operations.key_history import changes_between
-from petstore.operations.key_status import Key, key_in, key_of
+from petstore.operations.key_status import Key, banned_at_of, key_in, key_of
 from petstore.storage import api_keys
 from petstore.storage.contract import Statement, Unit
 
@@ -145,10 +145,12 @@ def unban_key(key_id: int, actor: Actor, now: Milliseconds) -> Unit[Key]:
     Raises:
         NotFound: the actor sees none with this id.
     """
+    rows = yield api_keys.select_key(key_id)
+    banned_at = banned_at_of(rows[0]) if rows else None
 
     def pardon(key: ApiKey) -> ApiKey:
-        # Later than the one before, whatever the clocks say: a pardon is heeded once.
-        return replace(key, pardoned_at=max(now, (key.pardoned_at or 0) + 1))
+        # Later than the ban and the pardon before, whatever their clocks: it is heeded, and once.
+        return replace(key, pardoned_at=max(now, (banned_at or 0) + 1, (key.pardoned_at or 0) + 1))
 
     return (yield from _change(key_id, "unbanned", pardon, actor, now, unconditional))
 

@@ -12,7 +12,8 @@ class KeyRing:
     """Finds the key of a token, from memory while no key has changed.
 
     ``refresh`` asks the database whether any has; called several times a second, it makes a
-    revocation by another process take effect within one.
+    revocation by another process take effect within one. Tokens that were found are remembered all
+    the while, so that nobody else's look-ups stand in their way.
     """
 
     def __init__(self, store: Store, clock: Clock, environment: Environment) -> None:
@@ -20,11 +21,16 @@ class KeyRing:
         self._clock = clock
         self._environment = environment
         self._known: dict[bytes, ApiKey] = {}
+        self._seen: set[bytes] = set()  # of tokens that were issued, so there are not too many
         self._revision = -1
 
     def recall(self, token: bytes) -> ApiKey | None:
         """Return the key of ``token`` if it is in memory and can be used now."""
         return self._usable(self._known.get(token))
+
+    def is_new(self, token: bytes) -> bool:
+        """Tell whether ``token`` may be made up: it looks like one and was never found."""
+        return token not in self._seen and is_token(token, self._environment)
 
     async def find(self, token: bytes) -> ApiKey | None:
         """Return the key of ``token`` if it can be used now; it expires no later than the token.
@@ -57,6 +63,7 @@ class KeyRing:
         known = self._known
         rows = await self._store.read(api_keys.select_key_by_digest(digest(token)))
         if not rows or rows[0][6] != self._environment:
+            self._seen.discard(token)
             return None
         key, token_ends_at = api_keys.api_key_of(rows[0]), rows[0][-1]
         if token_ends_at is not None and token_ends_at < key.end:
@@ -64,4 +71,5 @@ class KeyRing:
             key = replace(key, expires_at=token_ends_at)
         # Into the dict of before the read: had a refresh come between, this row may be stale.
         known[token] = key
+        self._seen.add(token)
         return key

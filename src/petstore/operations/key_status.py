@@ -69,6 +69,12 @@ def key_in(rows: list[Row], key_id: int, environment: Environment | None) -> Api
     raise NotFound(msg)
 
 
+def banned_at_of(row: Row) -> Milliseconds | None:
+    """Return when the latest ban began that is saved of the key in a row of ``select_key``."""
+    banned_at: Milliseconds | None = row[-2]
+    return banned_at
+
+
 def key_of(key: ApiKey, row: Row, now: Milliseconds) -> Key:
     """Return ``key`` as it is seen at ``now``; the end of ``row`` is what the limiter saved."""
     used_at, banned_at, banned_until = row[-3:]

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from petstore.clock import DAY, Clock
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import PlanName
 from petstore.rate_limits.contract import RateLimiter, Window
@@ -41,14 +40,16 @@ class Usage(Struct, frozen=True):
     days: list[UsageDay]
 
 
-async def get_usage(store: Store, limiter: RateLimiter, key: ApiKey, clock: Clock) -> Usage:
+async def get_usage(store: Store, limiter: RateLimiter, key: ApiKey) -> Usage:
     """Return plan, windows, ban and the requests of the last 30 days, today the last of them.
+
+    Today is the day that the limiter counts now.
 
     Raises:
         Unavailable: the database is out of reach.
     """
     decision = await limiter.look(key)
-    today = clock() // DAY
+    today = decision.day_number
     first = today - DAYS + 1
     saved = dict(await store.read(select_usage(key.id, first)))
     # Today's count is the limiter's: what is saved may be half a second old.

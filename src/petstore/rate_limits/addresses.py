@@ -3,48 +3,28 @@
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
-from petstore.clock import MINUTE, Clock
-from petstore.domain.plans import UNLIMITED, Limits
-from petstore.rate_limits.contract import NEVER, BanRules, Decision, State
-from petstore.rate_limits.decide import decide, describe
-
-_NO_BANS = BanRules(least_strikes=UNLIMITED)
-_FRESH = State()
+from petstore.clock import Clock
+from petstore.rate_limits.contract import Decision
+from petstore.rate_limits.minutes import MinuteLimiter
 
 
 class AddressLimiter:
     """One window a minute for each client address, in a table that never outgrows ``capacity``."""
 
     def __init__(self, clock: Clock, per_minute: int, capacity: int) -> None:
-        self._clock = clock
-        self._limits = Limits(per_minute, UNLIMITED)
-        self._capacity = capacity
-        self._states: dict[str, State] = {}
+        self._networks = MinuteLimiter[str](clock, per_minute, capacity)
 
     def take(self, address: str) -> Decision:
         """Judge a request from ``address``, and charge it if it is admitted."""
-        network, now = network_of(address), self._clock()
-        state = self._states.get(network, _FRESH)
-        decision, after = decide(state, self._limits, _NO_BANS, now, NEVER)
-        if after.minute_started != state.minute_started:
-            # A new window goes to the end, so the first in the table is always the oldest.
-            self._states.pop(network, None)
-            self._make_room(now)
-        self._states[network] = after
-        return decision
+        return self._networks.take(network_of(address))
 
     def look(self, address: str) -> Decision:
         """Describe the window of ``address``, charging nothing."""
-        state = self._states.get(network_of(address), _FRESH)
-        return describe(state, self._limits, self._clock(), NEVER)
+        return self._networks.look(network_of(address))
 
-    def _make_room(self, now: int) -> None:
-        while self._states:
-            oldest = next(iter(self._states))
-            ended = now >= self._states[oldest].minute_started + MINUTE
-            if not ended and len(self._states) < self._capacity:
-                return
-            del self._states[oldest]
+    def give_back(self, address: str) -> None:
+        """Take back the charge of one request from ``address``."""
+        self._networks.give_back(network_of(address))
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,7 @@
 """What every limiter remembers, answers and does."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -10,6 +10,8 @@ from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import UNLIMITED, Limits
 
 Verdict: TypeAlias = Literal["admitted", "limited", "banned"]
+
+HolderT_contra = TypeVar("HolderT_contra", contravariant=True)
 
 NEVER: Milliseconds = -(2**62)
 
@@ -73,9 +75,11 @@ class Window(NamedTuple):
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """The verdict on a request, and what was used of its ``limits`` after it.
+    """The verdict on a request made at ``now``, and what was used of its ``limits`` after it.
 
-    Made for every request, so it has what was counted; what that means is worked out when asked.
+    ``now`` is the time of the limiter that decided, perhaps that of another machine: what is told
+    of the windows is counted from it, and from no other clock. A decision is made for every
+    request, so it has what was counted; what that means is worked out when asked.
     """
 
     verdict: Verdict
@@ -85,6 +89,7 @@ class Decision(Struct, frozen=True, gc=False):
     day_number: int
     day_used: int
     banned_until: Milliseconds
+    now: Milliseconds
 
     @property
     def minute(self) -> Window:
@@ -157,6 +162,18 @@ class RateLimiter(Protocol):
         Raises:
             Unavailable: the counts could not be saved; they stay to be saved later.
         """
+        ...
+
+
+class Quota(Protocol[HolderT_contra]):
+    """So many requests a minute for each holder, counted in this process alone."""
+
+    def take(self, holder: HolderT_contra, /) -> Decision:
+        """Judge a request of ``holder``, and charge it if it is admitted."""
+        ...
+
+    def give_back(self, holder: HolderT_contra, /) -> None:
+        """Take back the charge of one request."""
         ...
 
 

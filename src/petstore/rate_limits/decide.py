@@ -46,7 +46,7 @@ def decide(
             now,
             state.pardoned_at,
         )
-        admitted = Decision("admitted", limits, started, used + 1, day, day_used + 1, NEVER)
+        admitted = Decision("admitted", limits, started, used + 1, day, day_used + 1, NEVER, now)
         return admitted, state
     state = _refused(state, limits, rules, now)
     verdict: Verdict = "banned" if now < state.banned_until else "limited"
@@ -64,7 +64,7 @@ def describe(
 def decision(state: State, limits: Limits, now: Milliseconds, verdict: Verdict) -> Decision:
     """Return ``verdict`` with the windows as they stand after it."""
     banned_until = state.banned_until if verdict == "banned" else NEVER
-    return Decision(verdict, limits, *_windows(state, now), banned_until)
+    return Decision(verdict, limits, *_windows(state, now), banned_until, now)
 
 
 def touched(state: State, now: Milliseconds) -> State:

@@ -1,10 +1,11 @@
--- Says that a process is there, and returns how many have said so of late.
+-- Says that a process is there, and returns how many have said so of late, and the time in ms.
 --
 -- KEYS[1]  a sorted set of the processes, each by the second in which it last said so
 -- ARGV     the process; the seconds of silence after which one is gone
 
-local now = tonumber(redis.call('TIME')[1])
+local time = redis.call('TIME')
+local now = tonumber(time[1])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 redis.call('EXPIRE', KEYS[1], ARGV[2])
-return redis.call('ZCARD', KEYS[1])
+return { redis.call('ZCARD', KEYS[1]), now * 1000 + math.floor(time[2] / 1000) }

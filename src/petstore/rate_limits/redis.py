@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from petstore.clock import Clock
+from petstore.clock import Clock, Milliseconds
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.rate_limits.addresses import AddressLimiter
@@ -30,9 +30,10 @@ _LOG = logging.getLogger(__name__)
 class RedisLimiter:
     """Asks Redis, or while that is out of reach a limiter in memory.
 
-    The time is that of the Redis server; ``clock`` tells it while that is out of reach. There are
-    at least so many ``processes``, though Redis may have heard of fewer so far. Bans begin and end
-    in every process at once: before one is enforced, the store is asked whether it was lifted.
+    The time is that of the Redis server. While that is out of reach ``clock`` goes on from the time
+    it told last, so what callers were told to wait for is still enough. There are at least so many
+    ``processes``, though Redis may have heard of fewer so far. Bans begin and end in every process
+    at once: before one is enforced, the store is asked whether it was lifted.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class RedisLimiter:
         self._pardons = Pardons(store)
         self._shared = SharedLimiter(trips, store, rules, self._address_limits)
         self._fallback: MemoryLimiter | None = None
+        self._ahead: Milliseconds = 0  # of the server's clock, when it was last heard
 
     async def take(self, key: ApiKey) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
@@ -82,10 +84,11 @@ class RedisLimiter:
     async def beat(self) -> None:
         """Tell Redis of this process, learn how many there are, and return to it if it is back."""
         try:
-            counted = await self._trips.count_processes()
+            counted, now = await self._trips.count_processes()
         except OutOfReach as error:
             self._fall_back(error)
             return
+        self._ahead = now - self._clock()
         if self._fallback is None:
             self._processes = max(self._least_processes, counted)
         else:
@@ -132,11 +135,14 @@ class RedisLimiter:
         per_minute, _ = self._address_limits.share(self._processes)
         return MemoryLimiter(
             _Shares(self._shared, self._processes),
-            self._clock,
+            self._time,
             self._rules,
-            AddressLimiter(self._clock, per_minute, self._addresses),
+            AddressLimiter(self._time, per_minute, self._addresses),
             self._processes,
         )
+
+    def _time(self) -> Milliseconds:
+        return self._clock() + self._ahead
 
 
 class _Shares:

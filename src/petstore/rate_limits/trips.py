@@ -17,6 +17,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoScriptError, RedisError
 from redis.exceptions import ConnectionError as NotConnected
 
+from petstore.clock import Milliseconds
 from petstore.rate_limits.patience import PRESSURE, patience
 from petstore.rate_limits.redis_url import parse_redis_url
 
@@ -52,6 +53,13 @@ class Check(NamedTuple):
     arguments: tuple[str | int, ...]
 
 
+class Heartbeat(NamedTuple):
+    """How many processes there are, and the time of the server."""
+
+    processes: int
+    now: Milliseconds
+
+
 class Trips:
     """Takes checks to Redis: those that come while one trip is under way share the next.
 
@@ -80,7 +88,7 @@ class Trips:
             self._traveller = asyncio.create_task(self._travel())
         return await reply
 
-    async def count_processes(self) -> int:
+    async def count_processes(self) -> Heartbeat:
         """Say that this process is there, and return how many have said so of late.
 
         After a failed check it returns only if the server of that hash takes writes again.
@@ -94,11 +102,11 @@ class Trips:
                     # A cluster is then asked anew who has which hash.
                     await disconnect(self._client)
                     await self._count(f"{_PROCESSES}:{self._failed}")
-                processes = await self._count(_PROCESSES)
+                heartbeat = await self._count(_PROCESSES)
         except Exception as error:
             raise _out_of_reach(error) from error
         self._failed = None
-        return processes
+        return heartbeat
 
     async def close(self) -> None:
         """Say that this process is gone, and disconnect."""
@@ -112,9 +120,9 @@ class Trips:
     def _patience(self, times: int = 1) -> AbstractAsyncContextManager[None]:
         return patience(times * self._seconds, self._pressure)
 
-    async def _count(self, name: str) -> int:
+    async def _count(self, name: str) -> Heartbeat:
         arguments = (1, name, self._process, _SILENT_SECONDS)
-        return int(await _retried(lambda: self._client.eval(_COUNT, *arguments)))
+        return Heartbeat(*await _retried(lambda: self._client.eval(_COUNT, *arguments)))
 
     async def _travel(self) -> None:
         try:

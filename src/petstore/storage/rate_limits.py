@@ -83,6 +83,13 @@ def _state(row: Row) -> State:
     return replace(state, pardoned_at=max(NEVER, state.banned_at - 1))
 
 
+def _row(state: State) -> tuple[int, ...]:
+    """Return the row of a state. Its ban is later than the pardon heeded before, by any clock."""
+    if state.banned_at != NEVER:
+        state = replace(state, banned_at=max(state.banned_at, state.pardoned_at + 1))
+    return astuple(state)[:-1]
+
+
 def _save(states: Iterable[tuple[int, State]]) -> Unit[None]:
     latest: dict[int, State] = {}
     usage: dict[tuple[int, int], int] = {}
@@ -91,7 +98,7 @@ def _save(states: Iterable[tuple[int, State]]) -> Unit[None]:
         if state.day_used:
             usage[key_id, state.day] = state.day_used
     # In order of the keys, so that processes that save at once wait for, not on, each other.
-    rows = [(key_id, *astuple(state)[:-1]) for key_id, state in sorted(latest.items())]
+    rows = [(key_id, *_row(state)) for key_id, state in sorted(latest.items())]
     yield from _upsert("rate_limits", ("key_id",), _FIELDS, _NEWER, rows)
     counts = [(key_id, day, requests) for (key_id, day), requests in sorted(usage.items())]
     yield from _upsert("usage", ("key_id", "day"), ("requests",), _MORE, counts)
