@@ -285,15 +285,6 @@ async def test_a_number_outside_int64_is_refused(service: Service, count: int, s
     assert_error(response, 400, "invalid_body")
 
 
-async def test_a_number_of_absurd_length_is_refused_in_an_unknown_member_too(
-    service: Service,
-) -> None:
-    key = await service.issue()
-    text = BELLA[:-1] + b',"x":%s}' % (b"9" * 60_000)
-    response = await service.request("POST", "/v1/pets", key.token, content=text)
-    assert_error(response, 400, "invalid_body")
-
-
 @pytest.mark.parametrize(
     "more",
     [
@@ -304,6 +295,7 @@ async def test_a_number_of_absurd_length_is_refused_in_an_unknown_member_too(
         '"x":1.5',
         '"x":1e400',
         '"x":-' + "9" * 4_000,
+        '"x":' + "9" * 60_000,
         '"x":' + "1." + "0" * 60_000,
     ],
     ids=lambda more: str(more)[:20],
