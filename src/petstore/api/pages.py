@@ -62,6 +62,7 @@ def page_answer(call: Call, page: Page[Any]) -> Answer:
     """Answer with a page, and a ``Link`` to the next if there is one (RFC 8288)."""
     if page.next_after is None:
         return json_answer(200, page.items)
-    rest = f"{call.query.without_cursor}&" if call.query.without_cursor else ""
+    filters = call.query.without_cursor
+    rest = f"{filters}&" if filters else ""
     link = f'link: <{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}>; rel="next"'
     return json_answer(200, page.items, [link.encode("ascii")])
