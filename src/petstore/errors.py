@@ -189,7 +189,7 @@ class Gone(PetstoreError):
 
 
 class PreconditionFailed(PetstoreError):
-    """The resource is not in the version that ``If-Match`` names (RFC 9110 section 13.1.1)."""
+    """``If-Match`` or ``If-None-Match`` excludes the resource's version (RFC 9110 section 13.1)."""
 
     status = 412
     code = "precondition_failed"

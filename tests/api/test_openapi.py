@@ -275,6 +275,7 @@ async def with_a_body_that_never_ends(service: Service, ask: Ask) -> httpx.Respo
 TEXT = {"Content-Type": "text/plain"}
 TOO_LONG = {"name": "B" * 65_536}
 OTHER_VERSION = {"If-Match": '"another"'}
+TOO_MANY_VERSIONS = {"If-None-Match": '"another", ' * 200}
 APPROVED: Change = ("PATCH", "/v1/store/orders/1", {"status": "approved"})
 DELIVERED: Change = ("PATCH", "/v1/store/orders/1", {"status": "delivered"})
 CANCELLED: Change = ("DELETE", "/v1/store/orders/1", {})
@@ -317,7 +318,8 @@ WITH_EVERY_POST: list[Answer] = [
 WITH_EVERY_VERSION_READ: list[Answer] = [
     (304, None, with_a_version_known),
 ]
-WITH_EVERY_VERSION_CHANGED: list[Answer] = [
+WITH_EVERY_CONDITION: list[Answer] = [
+    (400, "invalid_parameter", with_options(headers=TOO_MANY_VERSIONS)),
     (412, "precondition_failed", with_options(headers=OTHER_VERSION)),
 ]
 WITH_ONE: dict[str, list[Answer]] = {
@@ -373,7 +375,7 @@ def answers_of(name: str) -> list[Answer]:
         (row.parameter is not None, WITH_EVERY_ID),
         (row.method == "POST", [(row.success.status, None, sent_again), *WITH_EVERY_POST]),
         (row.tagged and row.method == "GET", WITH_EVERY_VERSION_READ),
-        (row.tagged and row.method in ("PATCH", "DELETE"), WITH_EVERY_VERSION_CHANGED),
+        (row.is_conditional, WITH_EVERY_CONDITION),
         (True, WITH_ONE.get(name, [])),
     ]
     return [answer for holds, answers in kinds if holds for answer in answers]
@@ -571,12 +573,9 @@ def test_the_document_and_the_service_agree_on_every_name_of_one_character(
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_the_headers_that_an_operation_looks_at_are_documented(name: str) -> None:
     row = ROWS[name]
-    if row.method == "POST":
-        expected = {"Idempotency-Key"}
-    elif row.tagged:
-        expected = {"If-None-Match"} if row.method == "GET" else {"If-Match"}
-    else:
-        expected = set()
+    expected = {"Idempotency-Key"} if row.method == "POST" else set()
+    if row.tagged if row.method == "GET" else row.parameter:
+        expected |= {"If-Match", "If-None-Match"}
     documented = parameters(name, "header")
     assert set(documented) == expected
     for header in documented.values():

@@ -164,7 +164,8 @@ async def answer_rotate_key(call: Call) -> Answer:
     """Answer with the key and its new token."""
     rotation: Rotation = call.body
     grace = rotation.graceSeconds * SECOND
-    unit = rotate_key(call.path_id, grace, _actor(call), call.services.clock())
+    check = precondition(call.request)
+    unit = rotate_key(call.path_id, grace, _actor(call), call.services.clock(), check)
     answer = await answer_once(
         call, unit, lambda issued: json_answer(200, _with_token(issued), [_NO_STORE]), sealed=True
     )
@@ -182,7 +183,7 @@ async def answer_revoke_key(call: Call) -> Answer:
 
 async def answer_unban_key(call: Call) -> Answer:
     """Lift the ban of a key."""
-    unit = unban_key(call.path_id, _actor(call), call.services.clock())
+    unit = unban_key(call.path_id, _actor(call), call.services.clock(), precondition(call.request))
     answer = await answer_once(call, unit, lambda _: empty_answer())
     await _take_effect(call)
     return answer

@@ -17,7 +17,7 @@ from petstore.api.bodies import BodyReader
 from petstore.api.client_address import Network, client_address
 from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_answer
 from petstore.api.deprecation_headers import check_sunset, deprecation_headers
-from petstore.api.entity_tags import tagged
+from petstore.api.entity_tags import check_conditions, conditional
 from petstore.api.idempotency import idempotency_key
 from petstore.api.messages import (
     Answer,
@@ -238,7 +238,7 @@ class Application:
         answer = await operation.handler(call)
         if operation.method != "GET":
             await self._services.readers.note_change(key.id)
-        return tagged(request, answer) if operation.tagged else answer
+        return conditional(request, answer) if operation.tagged else answer
 
     async def _answer_without_key(self, request: Request, meaning: Meaning) -> Answer:
         if meaning.is_api:
@@ -326,6 +326,8 @@ def _given(request: Request, route: Route, operation: Operation) -> tuple[int, Q
         query = decode_query(request.query, operation.query)
     if operation.parameter is not None:
         path_id = decode_path_id(route.parameter)
+    if operation.is_conditional:
+        check_conditions(request)
     return path_id, query
 
 

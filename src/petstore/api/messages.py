@@ -44,6 +44,7 @@ class Request:
         "path",
         "query",
         "repeated",
+        "version",
     )
 
     def __init__(
@@ -54,6 +55,7 @@ class Request:
         client: str,
         fields: dict[bytes, bytes],
         repeated: set[bytes],
+        version: str = "1.1",
     ) -> None:
         self.method = method
         self.path = path
@@ -61,6 +63,7 @@ class Request:
         self.client = client
         self.fields = fields
         self.repeated = repeated
+        self.version = version
         self.meaning: object = None
         self.content: bytes | None = None
         length = fields.get(b"content-length", b"0")
@@ -69,12 +72,16 @@ class Request:
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Status, body and headers; and if the connection is to end with it."""
+    """Status, body and headers; and if the connection is to end with it.
+
+    ``tag`` is the value of the ``ETag`` that is among the headers, if there is one.
+    """
 
     status: int
     body: bytes
     headers: Headers
     is_last: bool = False
+    tag: bytes = b""
 
 
 def json_answer(status: int, content: object, headers: Headers | None = None) -> Answer:

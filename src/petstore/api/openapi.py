@@ -102,10 +102,12 @@ _IDEMPOTENCY_KEY = _header_parameter(
     pattern=KEY_PATTERN,
 )
 _IF_MATCH = _header_parameter(
-    "If-Match", "Acts only if the resource is in the version of this `ETag`."
+    "If-Match", "Acts only if the resource is in the version of this `ETag`; otherwise 412."
 )
 _IF_NONE_MATCH = _header_parameter(
-    "If-None-Match", "Answers 304 if the resource is still in the version of this `ETag`."
+    "If-None-Match",
+    "Acts only if the resource is in another version than that of this `ETag`; otherwise 304 to GET"
+    " and HEAD, and 412 to the rest.",
 )
 _HEADERS_OF_STATUS = {
     401: (_CHALLENGE,),
@@ -225,8 +227,8 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         parameters += _query_parameters(operation.query)
     if operation.method == "POST":
         parameters.append(_IDEMPOTENCY_KEY)
-    elif operation.tagged:
-        parameters.append(_IF_NONE_MATCH if operation.method == "GET" else _IF_MATCH)
+    if operation.is_conditional:
+        parameters += (_IF_MATCH, _IF_NONE_MATCH)
     return parameters
 
 
@@ -263,7 +265,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
     return responses
 
 
-def _possible_errors(operation: Operation) -> list[type[PetstoreError]]:
+def _possible_errors(operation: Operation) -> Iterable[type[PetstoreError]]:
     errors = [*_EVERYWHERE, *operation.errors]
     if operation.charged:
         errors.append(KeyBanned)
@@ -271,9 +273,9 @@ def _possible_errors(operation: Operation) -> list[type[PetstoreError]]:
         errors.append(MissingScope)
     if operation.method == "POST":
         errors += (InvalidParameter, IdempotencyKeyInUse, IdempotencyKeyReused)
-    elif operation.tagged and operation.method != "GET":
-        errors.append(PreconditionFailed)
-    return errors
+    if operation.is_conditional:
+        errors += (InvalidParameter, PreconditionFailed)
+    return dict.fromkeys(errors)
 
 
 def _success(operation: Operation, always: Iterable[ResponseHeader]) -> dict[str, Any]:

@@ -213,7 +213,7 @@ class Connection(asyncio.Protocol):
         is_newest = version == "1.1"
         path, query = _path_and_query(self._target)
         method = self._parser.get_method().decode("ascii")
-        request = Request(method, path, query, self._client, fields, self._repeated)
+        request = Request(method, path, query, self._client, fields, self._repeated, version)
         expects = is_newest and fields.get(b"expect", b"").lower() == b"100-continue"
         stays = is_newest and self._parser.should_keep_alive()
         self._coming = Exchange(self, request, keeps_alive=stays, awaits_invitation=expects)

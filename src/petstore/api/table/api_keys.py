@@ -64,6 +64,7 @@ API_KEYS = (
         handler=answer_list_keys,
         scope="keys:admin",
         query=PageQuery,
+        tagged=True,
         success=Success(200, "A page of keys.", list[Key], [_KEY], headers=(next_page("/keys"),)),
         errors=(InvalidParameter,),
     ),
@@ -191,6 +192,7 @@ API_KEYS = (
         scope="keys:admin",
         parameter=PathParameter("keyId", "Identifier of the key."),
         query=PageQuery,
+        tagged=True,
         success=Success(
             200,
             "A page of changes.",
