@@ -24,7 +24,7 @@ class InternalError(PetstoreError):
 
 
 class InvalidRequest(PetstoreError):
-    """The HTTP message itself is not acceptable (RFC 9112 section 3.2: a missing Host)."""
+    """The HTTP message itself is not acceptable (RFC 9112 section 3.2: its Host)."""
 
     status = 400
     code = "invalid_request"
@@ -203,7 +203,7 @@ class ContentTooLarge(PetstoreError):
 
 
 class UnsupportedMediaType(PetstoreError):
-    """The body is not ``application/json``, or is encoded."""
+    """The body is not ``application/json`` or, on PATCH, a merge patch; or it is encoded."""
 
     status = 415
     code = "unsupported_media_type"

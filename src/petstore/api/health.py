@@ -1,6 +1,6 @@
 """Liveness and readiness, for whoever starts and watches the service."""
 
-from petstore.api.messages import Answer, Request, json_answer
+from petstore.api.messages import NO_STORE, Answer, Request, json_answer
 from petstore.storage.contract import Store
 
 
@@ -17,7 +17,7 @@ class Health:
 
     async def live(self, _: Request) -> Answer:
         """Answer 200 while the process runs."""
-        return json_answer(200, {"status": "alive"})
+        return json_answer(200, {"status": "alive"}, [NO_STORE])
 
     async def ready(self, _: Request) -> Answer:
         """Answer 200 while the database answers, and 503 once the process is to stop.
@@ -28,4 +28,4 @@ class Health:
         if self._is_retiring:
             return json_answer(503, {"status": "stopping"})
         await self._store.check()
-        return json_answer(200, {"status": "ready"})
+        return json_answer(200, {"status": "ready"}, [NO_STORE])

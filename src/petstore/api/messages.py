@@ -18,6 +18,7 @@ Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Answer]]"
 """Answers a request, whatever happens."""
 
 JSON = b"content-type: application/json"
+NO_STORE = b"cache-control: no-store"
 
 encode_json = msgspec.json.Encoder().encode
 

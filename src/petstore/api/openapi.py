@@ -6,6 +6,7 @@ from typing import Annotated, Any, get_args
 
 import msgspec
 
+from petstore.api.bodies import ACCEPT_PATCH, MERGE_PATCH
 from petstore.api.deprecation_headers import deprecation_headers
 from petstore.api.idempotency import KEY_PATTERN
 from petstore.api.messages import Answer, Request, json_answer
@@ -27,6 +28,7 @@ from petstore.errors import (
     PreconditionFailed,
     RateLimitExceeded,
     Unavailable,
+    UnsupportedMediaType,
 )
 
 INTERFACE_VERSION = "1.0.0"
@@ -68,6 +70,17 @@ _RATE_LIMITS = (
     ResponseHeader(
         "X-Request-Id", "The caller's, if it sent a usable one, else a fresh one.", "3f9c0a7be1d2"
     ),
+)
+_VARY = ResponseHeader("Vary", "The response depends on the key.", "Authorization")
+_CACHE_CONTROL = ResponseHeader(
+    "Cache-Control", "No shared cache may keep the response.", "private, no-cache"
+)
+_NO_STORE = ResponseHeader("Cache-Control", "No cache may keep the response.", "no-store")
+_ACCEPT_PATCH = ResponseHeader(
+    "Accept-Patch", "The media types of a PATCH (RFC 5789 section 3.1).", ACCEPT_PATCH
+)
+_ACCEPT_ENCODING = ResponseHeader(
+    "Accept-Encoding", "If the body was encoded (RFC 9110 section 15.5.16).", "identity"
 )
 _RETRY_AFTER = ResponseHeader("Retry-After", "Whole seconds to wait before trying again.", 42)
 _CHALLENGE = ResponseHeader(
@@ -112,6 +125,7 @@ _IF_NONE_MATCH = _header_parameter(
 _HEADERS_OF_STATUS = {
     401: (_CHALLENGE,),
     403: (_CHALLENGE,),
+    415: (_ACCEPT_ENCODING,),
     429: (_RETRY_AFTER,),
     503: (_RETRY_AFTER,),
 }
@@ -193,6 +207,9 @@ def _operation(operation: Operation) -> dict[str, Any]:
             "required": operation.body_required,
             "content": _json(_schema(operation.body), operation.body_example),
         }
+        if operation.method == "PATCH":
+            content = described["requestBody"]["content"]
+            content[MERGE_PATCH] = content["application/json"]
     if operation.deprecation is not None:
         described["deprecated"] = True
         described["x-sunset"] = operation.deprecation.sunset.date().isoformat()
@@ -247,7 +264,8 @@ def _query_parameters(query: type[Any]) -> list[dict[str, Any]]:
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    always = [*_RATE_LIMITS, *_deprecation_headers(operation.deprecation)]
+    caching = (_VARY, _NO_STORE if operation.no_store else _CACHE_CONTROL)
+    always = [*_RATE_LIMITS, *caching, *_deprecation_headers(operation.deprecation)]
     by_status: dict[int, list[type[PetstoreError]]] = {}
     for error in sorted(_possible_errors(operation), key=lambda error: error.status):
         by_status.setdefault(error.status, []).append(error)
@@ -261,6 +279,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
         headers = [*always, *_HEADERS_OF_STATUS.get(status, ())]
         if status == Conflict.status and operation.method == "POST":
             headers.append(_REPLAYED)
+        if status == UnsupportedMediaType.status and operation.method == "PATCH":
+            headers.append(_ACCEPT_PATCH)
         responses[str(status)] = _errors(group, headers)
     return responses
 

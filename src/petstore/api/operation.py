@@ -124,6 +124,11 @@ class Operation:
     charged: bool = True
 
     @cached_property
+    def no_store(self) -> bool:
+        """Whether no cache may keep its answers, because they tell about keys."""
+        return self.tag in ("Keys", "Usage")
+
+    @cached_property
     def is_conditional(self) -> bool:
         """Whether it looks at ``If-Match`` and ``If-None-Match``: it reads or changes a resource.
 
