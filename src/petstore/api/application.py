@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import Protocol, TypeAlias
 
@@ -362,6 +363,11 @@ def _check_host(request: Request) -> None:
     if not host or b"host" in request.repeated:
         msg = "Host: expected exactly once"
         raise InvalidRequest(msg)
-    if len(host) > _LONGEST_HOST or not _HOST.match(host):
+    if len(host) > _LONGEST_HOST or not _is_host(host):
         msg = "Host: expected a name or an address, and perhaps a port"
         raise InvalidRequest(msg)
+
+
+@lru_cache(maxsize=64)
+def _is_host(text: bytes) -> bool:
+    return _HOST.match(text) is not None

@@ -19,7 +19,8 @@ _ID = re.compile(r"(?:0|[1-9][0-9]{0,18})\Z", re.ASCII)
 _LONGEST = 16384
 # 100 ids and some; 100 ids as ``id%5B%5D``, 100 characters of text, and some.
 _MAX_PARAMETERS = 128
-_MAX_ESCAPES = 640
+_MAX_ESCAPES = 512
+_LONGEST_NAME = 64
 # ``id[]`` and ``id[0]`` are how some clients write a list.
 _BRACKETS = re.compile(r"\[[0-9]*\]\Z", re.ASCII)
 _LONGEST_REMEMBERED = 512
@@ -110,11 +111,14 @@ def _known(query: bytes, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield the parameters whose names are among ``kinds``, decoded."""
     for pair in query.split(b"&"):
         encoded, _, value = pair.partition(b"=")
-        name = _text(encoded)
-        if name.endswith("]"):
-            name = _BRACKETS.sub("", name)
-        if name in kinds:
+        if len(encoded) <= _LONGEST_NAME and (name := _name(encoded)) in kinds:
             yield name, _text(value)
+
+
+@lru_cache(maxsize=1024)
+def _name(encoded: bytes) -> str:
+    """Return what a name means; a list may have it 100 times."""
+    return _BRACKETS.sub("", _text(encoded))
 
 
 def _text(encoded: bytes) -> str:
