@@ -7,10 +7,12 @@ from hashlib import blake2b
 from petstore.api.messages import Answer, Headers, Request, encode_json
 from petstore.errors import InvalidParameter, PreconditionFailed
 
+LONGEST = 1024
+"""Bytes of a list of tags that is read."""
+
 _SUCCESSES = (200, 201)
 _READS = ("GET", "HEAD")
 _FIELDS = {b"if-match": "If-Match", b"if-none-match": "If-None-Match"}
-_LONGEST = 1024
 _TAG = re.compile(rb'(W/)?("[^"]*")')
 _TAGS = re.compile(rb'[ \t,]*(?:(?:W/)?"[^"]*"[ \t]*(?:,[ \t,]*|\Z))+\Z')
 
@@ -36,8 +38,8 @@ def check_conditions(request: Request) -> None:
     if _FIELDS.keys().isdisjoint(request.fields):
         return
     for field, name in _FIELDS.items():
-        if len(request.fields.get(field, b"")) > _LONGEST:
-            msg = f"{name}: expected at most {_LONGEST} bytes"
+        if len(request.fields.get(field, b"")) > LONGEST:
+            msg = f"{name}: expected at most {LONGEST} bytes"
             raise InvalidParameter(msg)
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from petstore.api.bodies import ACCEPT_PATCH, MERGE_PATCH
 from petstore.api.deprecation_headers import deprecation_headers
+from petstore.api.entity_tags import LONGEST
 from petstore.api.idempotency import KEY_PATTERN
 from petstore.api.messages import Answer, Request, json_answer
 from petstore.api.operation import Deprecation, Operation, ResponseHeader
@@ -94,7 +95,7 @@ _REPLAYED = ResponseHeader(
 )
 
 
-def _header_parameter(name: str, description: str, **schema: str) -> dict[str, Any]:
+def _header_parameter(name: str, description: str, **schema: str | int) -> dict[str, Any]:
     """Describe a header field of the request.
 
     Without an example: the reference page would fill it in, and every try would be the same one.
@@ -115,12 +116,15 @@ _IDEMPOTENCY_KEY = _header_parameter(
     pattern=KEY_PATTERN,
 )
 _IF_MATCH = _header_parameter(
-    "If-Match", "Acts only if the resource is in the version of this `ETag`; otherwise 412."
+    "If-Match",
+    "Acts only if the resource is in the version of this `ETag`; otherwise 412.",
+    maxLength=LONGEST,
 )
 _IF_NONE_MATCH = _header_parameter(
     "If-None-Match",
     "Acts only if the resource is in another version than that of this `ETag`; otherwise 304 to GET"
     " and HEAD, and 412 to the rest.",
+    maxLength=LONGEST,
 )
 _HEADERS_OF_STATUS = {
     401: (_CHALLENGE,),
