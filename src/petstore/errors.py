@@ -24,7 +24,7 @@ class InternalError(PetstoreError):
 
 
 class InvalidRequest(PetstoreError):
-    """The HTTP message itself is not acceptable (RFC 9112 section 3.2: a missing Host)."""
+    """The HTTP message itself is not acceptable (RFC 9112 section 3.2: its Host)."""
 
     status = 400
     code = "invalid_request"
@@ -189,7 +189,7 @@ class Gone(PetstoreError):
 
 
 class PreconditionFailed(PetstoreError):
-    """The resource is not in the version that ``If-Match`` names (RFC 9110 section 13.1.1)."""
+    """``If-Match`` or ``If-None-Match`` excludes the resource's version (RFC 9110 section 13.1)."""
 
     status = 412
     code = "precondition_failed"
@@ -210,7 +210,7 @@ class UriTooLong(PetstoreError):
 
 
 class UnsupportedMediaType(PetstoreError):
-    """The body is not ``application/json``, or is encoded."""
+    """The body is not ``application/json`` or, on PATCH, a merge patch; or it is encoded."""
 
     status = 415
     code = "unsupported_media_type"

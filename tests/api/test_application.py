@@ -9,6 +9,10 @@ import apsw
 import httpx
 import pytest
 
+from petstore.api.messages import Request
+from petstore.api.operation import Operation
+from petstore.api.table import OPERATIONS
+from petstore.domain.api_keys import SCOPES
 from support.error_body import assert_error
 from support.sending import TOO_LARGE
 from support.service import Service, running_service
@@ -117,6 +121,74 @@ async def test_a_request_needs_exactly_one_host(
     assert_error(await service.client.send(request), 400, "invalid_request")
 
 
+VALID_HOSTS = [
+    *(
+        "petstore",
+        "petstore.example:8000",
+        "PetStore.Example.",
+        "127.0.0.1:80",
+        "x:",
+        "pet_store-1",
+    ),
+    *("[::1]", "[::1]:8000", "[::ffff:10.0.0.1]", "xn--bcher-kva.example", "a%20b", "a" * 261),
+]
+INVALID_HOSTS = [
+    *(
+        "a b",
+        "http://x",
+        "x/y",
+        "x@y",
+        "a,b",
+        "a, a",
+        "x:abc",
+        "x:80:80",
+        "x:-1",
+        ":80",
+        ":",
+        "::1",
+    ),
+    *("[::1", "::1]", "[]", "[x]", "[::1]x", "x?y", "x#y", "x\\y", "ä", "x\x7f", "%", "%2", "a%zz"),
+    *('"x"', "<x>", "a" * 262, "x:" + "0" * 6, "a" * 60_000 + "@", "%41" * 20_000),
+]
+PATHS = ["/v1/pets", "/v1/openapi.json", "/healthz", "/docs", "/nothing"]
+
+
+@pytest.mark.parametrize("host", VALID_HOSTS, ids=lambda host: host[:20])
+async def test_a_host_is_a_name_or_an_address_and_perhaps_a_port(
+    service: Service, host: str
+) -> None:
+    key = await service.issue()
+    response = await service.request("GET", "/v1/pets", key.token, headers={"Host": host})
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("host", INVALID_HOSTS, ids=lambda host: repr(host[:20]))
+async def test_an_invalid_host_is_refused_wherever_it_is_sent(service: Service, host: str) -> None:
+    key = await service.issue()
+    for path in PATHS:
+        headers = [
+            (b"host", host.encode("latin-1")),
+            (b"authorization", f"Bearer {key.token}".encode()),
+        ]
+        answer = await service.call("GET", path.encode(), headers)
+        assert (answer.status, b'"invalid_request"' in answer.body) == (400, True)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_only_http_1_0_needs_no_host(service: Service, path: str) -> None:
+    async def nothing() -> bytes:
+        return b""
+
+    key = await service.issue()
+    fields = {b"authorization": f"Bearer {key.token}".encode()}
+    for version, is_taken in [("1.0", True), ("1.1", False)]:
+        request = Request("GET", path, b"", "127.0.0.1", dict(fields), set(), version)
+        answer = await service.app(request, nothing)
+        assert (answer.status != 400) is is_taken
+    request = Request("GET", path, b"", "127.0.0.1", {**fields, b"host": b"x@y"}, set(), "1.0")
+    assert (await service.app(request, nothing)).status == 400
+
+
 @pytest.mark.parametrize("path", ["/nothing", "/v2/pets", "//v1/pets", "/v1x", "/pets"])
 async def test_there_is_nothing_outside_the_base_address(service: Service, path: str) -> None:
     response = await service.client.get(f"http://petstore.test{path}")
@@ -218,6 +290,99 @@ async def test_head_answers_where_there_is_no_key(service: Service) -> None:
     response = await service.request("HEAD", "/v1/pets")
     assert response.status_code == 401
     assert response.content == b""
+
+
+# Caches
+
+
+def caching(response: httpx.Response) -> tuple[list[str], list[str]]:
+    """Return what a response tells caches."""
+    headers = response.headers
+    return headers.get_list("Cache-Control"), headers.get_list("Vary")
+
+
+PRIVATE = (["private, no-cache"], ["Authorization"])
+NO_STORE = (["no-store"], ["Authorization"])
+
+
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.id)
+async def test_no_shared_cache_keeps_what_takes_a_key(service: Service, row: Operation) -> None:
+    """Whatever comes of it: a success, a refusal, a limit."""
+    key = await service.issue(per_minute=1, scopes=frozenset(SCOPES))
+    expected = NO_STORE if row.tag in ("Keys", "Usage") else PRIVATE
+    path = "/v1" + re.sub(r"{\w+}", "9", row.path)
+    statuses = []
+    for token in (key.token, key.token, None, UNKNOWN_TOKEN):
+        response = await service.request(row.method, path, token)
+        statuses.append(response.status_code)
+        assert caching(response) == expected
+    assert statuses[1:] == [429 if row.charged else 200, 401, 401]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1", 404),
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/v1%2Fpets", 404),
+        ("PUT", "/v1/pets", 405),
+        ("GET", "/v1/pets/7", 404),
+        ("OPTIONS", "/v1/pets", 405),
+    ],
+)
+async def test_no_shared_cache_keeps_that_there_is_nothing(
+    service: Service, method: str, path: str, status: int
+) -> None:
+    key = await service.issue()
+    response = await service.request(method, path, key.token)
+    assert response.status_code == status
+    assert caching(response) == PRIVATE
+
+
+async def test_a_page_that_has_not_changed_is_asked_for_each_time(service: Service) -> None:
+    key = await service.issue()
+    await service.request("POST", "/v1/pets", key.token, json=BELLA)
+    for path in ("/v1/pets", "/v1/pets/1"):
+        tag = (await service.request("GET", path, key.token)).headers["ETag"]
+        headers = {"If-None-Match": tag}
+        response = await service.request("GET", path, key.token, headers=headers)
+        assert response.status_code == 304
+        assert caching(response) == PRIVATE
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/v1/pets", BELLA), ("/v1/keys", {"name": "Till"})], ids=["pet", "key"]
+)
+async def test_an_answer_given_before_tells_caches_once(
+    service: Service, path: str, body: dict[str, Any]
+) -> None:
+    key = await service.issue(scopes=frozenset(SCOPES))
+    headers = {"Idempotency-Key": "a"}
+    first = await service.request("POST", path, key.token, json=body, headers=headers)
+    again = await service.request("POST", path, key.token, json=body, headers=headers)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert caching(again) == caching(first) == (NO_STORE if "keys" in path else PRIVATE)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("GET", "/healthz"), ("HEAD", "/readyz"), ("GET", "/nothing"), ("POST", "/healthz")),
+        *(("POST", "/docs"), ("POST", "/v1/openapi.json")),
+    ],
+)
+async def test_no_cache_keeps_how_the_service_is_or_a_refusal_without_a_key(
+    service: Service, method: str, path: str
+) -> None:
+    response = await service.request(method, path)
+    assert caching(response) == (["no-store"], [])
+
+
+@pytest.mark.parametrize("path", ["/docs", "/v1/openapi.json", "/docs/swagger-ui.css"])
+async def test_any_cache_may_keep_the_reference(service: Service, path: str) -> None:
+    cache_control, vary = caching(await service.request("GET", path))
+    assert not {"private", "no-store", "no-cache"} & set(", ".join(cache_control).split(", "))
+    assert vary == []
 
 
 # Faults of the service itself

@@ -64,6 +64,7 @@ async def test_another_media_type_is_refused(service: Service, media_type: str) 
     )
     message = assert_error(response, 415, "unsupported_media_type")
     assert "Content-Type: expected application/json" in message
+    assert not {"Accept-Encoding", "Accept-Patch"} & set(response.headers)
 
 
 async def test_two_media_types_are_refused(service: Service) -> None:
@@ -79,6 +80,7 @@ async def test_an_encoded_body_is_refused(service: Service, encoding: str) -> No
     headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
     response = await service.request("POST", "/v1/pets", key.token, headers=headers, content=BELLA)
     assert "Content-Encoding" in assert_error(response, 415, "unsupported_media_type")
+    assert response.headers["Accept-Encoding"] == "identity"
 
 
 async def test_a_body_one_byte_too_large_is_refused(service: Service) -> None:
@@ -285,15 +287,6 @@ async def test_a_number_outside_int64_is_refused(service: Service, count: int, s
     assert_error(response, 400, "invalid_body")
 
 
-async def test_a_number_of_absurd_length_is_refused_in_an_unknown_member_too(
-    service: Service,
-) -> None:
-    key = await service.issue()
-    text = BELLA[:-1] + b',"x":%s}' % (b"9" * 60_000)
-    response = await service.request("POST", "/v1/pets", key.token, content=text)
-    assert_error(response, 400, "invalid_body")
-
-
 @pytest.mark.parametrize(
     "more",
     [
@@ -304,6 +297,7 @@ async def test_a_number_of_absurd_length_is_refused_in_an_unknown_member_too(
         '"x":1.5',
         '"x":1e400',
         '"x":-' + "9" * 4_000,
+        '"x":' + "9" * 60_000,
         '"x":' + "1." + "0" * 60_000,
     ],
     ids=lambda more: str(more)[:20],

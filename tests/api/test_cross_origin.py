@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 SHOP = "https://shop.example"
 ALLOWED = {
     *("Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match"),
-    "X-Request-Id",
+    *("X-Request-Id", "traceparent", "tracestate"),
 }
 EXPOSED = {
     *("Link", "Location", "Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining"),
@@ -104,6 +104,7 @@ async def test_a_preflight_says_what_may_be_sent(database: Path, path: str, meth
         assert response.headers["Vary"] == "Origin"
         assert set(response.headers["Access-Control-Allow-Headers"].split(", ")) == ALLOWED
         assert "Access-Control-Allow-Credentials" not in response.headers
+        assert ("Accept-Patch" in response.headers) is ("PATCH" in methods)
 
 
 async def test_a_preflight_costs_nothing(database: Path) -> None:
@@ -122,16 +123,16 @@ async def test_a_page_of_an_allowed_origin_may_read_every_answer(
 ) -> None:
     async with running_service(database, allowed_origin=(allowed,)) as service:
         key = await service.issue()
-        for token, path, status in [
-            (key.token, "/v1/pets", 200),
-            (None, "/v1/pets", 401),
-            (key.token, "/v1/pets/7", 404),
-            (None, "/v1/openapi.json", 200),
+        for token, path, status, vary in [
+            (key.token, "/v1/pets", 200, ["Authorization", "Origin"]),
+            (None, "/v1/pets", 401, ["Authorization", "Origin"]),
+            (key.token, "/v1/pets/7", 404, ["Authorization", "Origin"]),
+            (None, "/v1/openapi.json", 200, ["Origin"]),
         ]:
             response = await service.request("GET", path, token, headers={"Origin": origin})
             assert response.status_code == status
             assert response.headers["Access-Control-Allow-Origin"] == origin
-            assert response.headers["Vary"] == "Origin"
+            assert response.headers.get_list("Vary") == vary
             exposed = response.headers["Access-Control-Expose-Headers"]
             assert set(exposed.split(", ")) == EXPOSED
 
@@ -147,4 +148,4 @@ async def test_a_page_of_an_allowed_origin_may_read_that_nothing_has_changed(
         response = await service.request("GET", "/v1/pets/1", key.token, headers=headers)
         assert response.status_code == 304
         assert response.headers["Access-Control-Allow-Origin"] == SHOP
-        assert response.headers["Vary"] == "Origin"
+        assert response.headers.get_list("Vary") == ["Authorization", "Origin"]

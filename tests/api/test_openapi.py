@@ -274,8 +274,10 @@ async def with_a_body_that_never_ends(service: Service, ask: Ask) -> httpx.Respo
 
 
 TEXT = {"Content-Type": "text/plain"}
+ENCODED = {"Content-Encoding": "gzip"}
 TOO_LONG = {"name": "B" * 65_536}
 OTHER_VERSION = {"If-Match": '"another"'}
+TOO_MANY_VERSIONS = {"If-None-Match": '"another", ' * 200}
 APPROVED: Change = ("PATCH", "/v1/store/orders/1", {"status": "approved"})
 DELIVERED: Change = ("PATCH", "/v1/store/orders/1", {"status": "delivered"})
 CANCELLED: Change = ("DELETE", "/v1/store/orders/1", {})
@@ -303,6 +305,7 @@ WITH_EVERY_BODY: list[Answer] = [
     (408, "request_timeout", with_a_body_that_never_ends),
     (413, "content_too_large", with_options(json=TOO_LONG)),
     (415, "unsupported_media_type", with_options(headers=TEXT)),
+    (415, "unsupported_media_type", with_options(headers=ENCODED)),
 ]
 WITH_EVERY_QUERY: list[Answer] = [
     (400, "invalid_parameter", with_options(params={"limit": 0})),
@@ -318,7 +321,8 @@ WITH_EVERY_POST: list[Answer] = [
 WITH_EVERY_VERSION_READ: list[Answer] = [
     (304, None, with_a_version_known),
 ]
-WITH_EVERY_VERSION_CHANGED: list[Answer] = [
+WITH_EVERY_CONDITION: list[Answer] = [
+    (400, "invalid_parameter", with_options(headers=TOO_MANY_VERSIONS)),
     (412, "precondition_failed", with_options(headers=OTHER_VERSION)),
 ]
 WITH_ONE: dict[str, list[Answer]] = {
@@ -374,7 +378,7 @@ def answers_of(name: str) -> list[Answer]:
         (row.parameter is not None, WITH_EVERY_ID),
         (row.method == "POST", [(row.success.status, None, sent_again), *WITH_EVERY_POST]),
         (row.tagged and row.method == "GET", WITH_EVERY_VERSION_READ),
-        (row.tagged and row.method in ("PATCH", "DELETE"), WITH_EVERY_VERSION_CHANGED),
+        (row.is_conditional, WITH_EVERY_CONDITION),
         (True, WITH_ONE.get(name, [])),
     ]
     return [answer for holds, answers in kinds if holds for answer in answers]
@@ -572,12 +576,9 @@ def test_the_document_and_the_service_agree_on_every_name_of_one_character(
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_the_headers_that_an_operation_looks_at_are_documented(name: str) -> None:
     row = ROWS[name]
-    if row.method == "POST":
-        expected = {"Idempotency-Key"}
-    elif row.tagged:
-        expected = {"If-None-Match"} if row.method == "GET" else {"If-Match"}
-    else:
-        expected = set()
+    expected = {"Idempotency-Key"} if row.method == "POST" else set()
+    if row.tagged if row.method == "GET" else row.parameter:
+        expected |= {"If-Match", "If-None-Match"}
     documented = parameters(name, "header")
     assert set(documented) == expected
     for header in documented.values():
@@ -605,6 +606,18 @@ def test_the_headers_that_an_operation_looks_at_are_documented(name: str) -> Non
             "\t",
             "a\n",
         ),
+        *(
+            '"a";',
+            '"a";v',
+            '"a"; v=1',
+            '"a";v="b"',
+            '"a";v="',
+            '"a";V',
+            '"a" ;v',
+            '"a";v=1,',
+            "a;v",
+        ),
+        *('"a"' + ";v=1" * 9, '"a"' + ";v=1" * 10),
         *("\x7f", "~", "ä", "\\", '"\\"', '"\\\\"', '"\\""', '"\\a"', '"a\n"', '"a"\n'),
         *("x" * 255, "x" * 256, f'"{"x" * 255}"', f'"{"x" * 256}"', '"' + '\\"' * 255 + '"'),
     ],
@@ -675,9 +688,15 @@ async def test_what_an_operation_answers_is_documented(
     if code is not None:
         assert answer.json()["code"] == code
     assert code in codes_of(name, status)
-    # Of what is forbidden only a missing scope is a matter of the token.
-    optional = {"www-authenticate"} if code == "beyond_own_rights" else None
-    check_headers(described["headers"], answer, optional)
+    check_headers(described["headers"], answer, OPTIONAL.get(code))
+
+
+# Of what is forbidden only a missing scope is a matter of the token; a body has either a media type
+# or an encoding that is not taken.
+OPTIONAL: dict[str | None, set[str]] = {
+    "beyond_own_rights": {"www-authenticate"},
+    "unsupported_media_type": {"accept-encoding", "accept-patch"},
+}
 
 
 def check_headers(
@@ -734,6 +753,13 @@ def test_links_lead_to_operations_and_their_parameters(name: str) -> None:
     for response in DESCRIBED[name]["responses"].values():
         for link in response.get("links", {}).values():
             assert set(link["parameters"]) == set(parameters(link["operationId"], "path"))
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_a_change_may_be_a_merge_patch_and_nothing_else(name: str) -> None:
+    body = DESCRIBED[name].get("requestBody", {"content": {}})["content"]
+    merge_patch = {"application/merge-patch+json"} if ROWS[name].method == "PATCH" else set()
+    assert set(body) == ({"application/json"} if ROWS[name].body else set()) | merge_patch
 
 
 async def test_the_document_takes_no_key_and_costs_nothing(service: Service) -> None:

@@ -132,9 +132,38 @@ def test_what_is_known_of_a_query_is_told_without_its_cursor() -> None:
 
 
 @pytest.mark.parametrize(
+    "query",
+    [
+        "id[]=7&id[]=9&limit[]=5&status[]=sold",
+        "id[0]=7&id[1]=9&limit[0]=5&status[0]=sold",
+        "id%5B%5D=7&id%5B10%5D=9&limit%5b%5d=5&status%5B%5D=sold",
+        "id=7&id[]=9&limit=5&status=sold",
+    ],
+)
+def test_a_name_with_brackets_is_that_name(query: str) -> None:
+    decoded = decode_query(query.encode(), ListPetsQuery)
+    assert decoded.values == ListPetsQuery(id=[7, 9], limit=5, status="sold")
+
+
+async def test_the_next_page_of_a_list_with_brackets_is_filtered_too(service: Service) -> None:
+    key = await service.issue()
+    for name in ("Bella", "Max", "Luna"):
+        await service.request("POST", "/v1/pets", key.token, json={"name": name, "categoryId": 1})
+    path = "/v1/pets?id[]=1&id[]=3&limit=1"
+    first = await service.request("GET", path, key.token)
+    assert [pet["id"] for pet in first.json()] == [1]
+    second = await service.request("GET", first.links["next"]["url"], key.token)
+    assert [pet["id"] for pet in second.json()] == [3]
+    assert "next" not in second.links
+
+
+@pytest.mark.parametrize(
     ("query", "name"),
     [
         ("limit=5&limit=5", "limit"),
+        ("limit=5&limit[]=5", "limit"),
+        ("cursor[]=AAAAAAAAABQ&cursor=AAAAAAAAABQ", "cursor"),
+        ("status[0]=sold&status[1]=sold", "status"),
         ("status=sold&limit=5&status=sold", "status"),
         ("categoryId=1&categoryId=2", "categoryId"),
         ("cursor=AAAAAAAAABQ&cursor=AAAAAAAAABQ", "cursor"),
@@ -172,11 +201,17 @@ async def test_100_ids_are_taken(service: Service) -> None:
         "=",
         "x=1&x=2",
         "Limit=0",
-        "limit[]=0",
+        "limit[x]=0",
+        "limit[0][0]=0",
+        "limit[=0",
+        "limit]=0",
+        "[]=0",
         "offset=5",
         "x=%FF%00%ZZ",
         "%FF=1",
         "x=" + "y" * 10_000,
+        "y" * 10_000 + "=1",
+        "x=%25" * 100,
     ],
     ids=lambda query: repr(query[:20]),
 )
@@ -210,6 +245,9 @@ async def test_a_parameter_of_another_operation_is_unknown(service: Service, pat
         "1%20",
         "1%0A",
         "1%00",
+        "01",
+        "001",
+        "00",
         "x",
         "null",
         "9223372036854775807",
@@ -223,6 +261,30 @@ async def test_a_pet_id_that_names_no_pet_is_not_found(service: Service, pet_id:
     await service.request("POST", "/v1/pets", key.token, json={"name": "Bella", "categoryId": 1})
     response = await service.request("GET", f"/v1/pets/{pet_id}", key.token)
     assert_error(response, 404, "not_found")
+
+
+@pytest.mark.parametrize("query", ["&a" * 127, "&" * 127, "id=1&" * 99 + "x=1&" * 28])
+async def test_128_parameters_are_taken(service: Service, query: str) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/pets?{query}", key.token)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("query", ["&a" * 128, "&" * 128, "id=1&" * 128, "x=1&" * 4_000])
+async def test_more_than_128_parameters_are_refused(service: Service, query: str) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/pets?{query}", key.token)
+    message = assert_error(response, 400, "invalid_parameter")
+    assert message == "the query: expected at most 128 parameters"
+
+
+async def test_512_bytes_may_be_percent_encoded(service: Service) -> None:
+    key = await service.issue()
+    response = await service.request("GET", "/v1/pets?x=" + "%25" * 512, key.token)
+    assert response.status_code == 200
+    response = await service.request("GET", "/v1/pets?x=" + "%25" * 513, key.token)
+    message = assert_error(response, 400, "invalid_parameter")
+    assert message == "the query: expected at most 512 percent-encoded bytes"
 
 
 async def test_a_query_that_is_too_long_to_read_is_refused(service: Service) -> None:

@@ -80,13 +80,39 @@ async def test_what_is_no_json_object_is_refused(send: Send, body: bytes) -> Non
     assert await read(send) == BELLA
 
 
-@pytest.mark.parametrize("media_type", ["text/plain", "application/merge-patch+json", ""])
-async def test_a_change_is_application_json(send: Send, media_type: str) -> None:
+@pytest.mark.parametrize("media_type", ["text/plain", "application/json-patch+json", ""])
+async def test_a_change_is_json_or_a_merge_patch(send: Send, media_type: str) -> None:
     await add(send)
     headers = {"Content-Type": media_type}
     response = await send("PATCH", "/pets/1", headers=headers, content=b'{"name":"Max"}')
-    assert_error(response, 415, "unsupported_media_type")
+    message = assert_error(response, 415, "unsupported_media_type")
+    assert "application/json or application/merge-patch+json" in message
+    accepted = response.headers["Accept-Patch"]
+    assert accepted == "application/merge-patch+json, application/json"
+    assert "Accept-Encoding" not in response.headers
     assert await read(send) == BELLA
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    ["application/merge-patch+json", "Application/Merge-Patch+JSON; charset=utf-8"],
+)
+async def test_a_change_may_be_a_merge_patch(send: Send, media_type: str) -> None:
+    await add(send)
+    headers = {"Content-Type": media_type}
+    response = await send("PATCH", "/pets/1", headers=headers, content=b'{"status":null}')
+    assert response.status_code == 200
+    assert "status" not in response.json()
+
+
+@pytest.mark.parametrize(("path", "is_there"), [("/pets/1", True), ("/pets", False)])
+@pytest.mark.parametrize("method", ["OPTIONS", "PUT"])
+async def test_a_method_not_allowed_tells_how_a_resource_is_changed(
+    send: Send, method: str, path: str, *, is_there: bool
+) -> None:
+    response = await send(method, path)
+    assert_error(response, 405, "method_not_allowed")
+    assert ("Accept-Patch" in response.headers) is is_there
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])

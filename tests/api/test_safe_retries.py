@@ -283,7 +283,13 @@ MALFORMED = {
     "a quote within quotes": b'"a"b"',
     "a backslash that escapes the end": b'"abc\\"',
     "a backslash that escapes a letter": b'"a\\b"',
-    "a parameter": b'"abc";q=1',
+    "a parameter without a name": b'"abc";=1',
+    "a parameter without a value": b'"abc";q=',
+    "a parameter with two values": b'"abc";q=1 2',
+    "a space before a parameter": b'"abc" ;q=1',
+    "a parameter in capitals": b'"abc";Q=1',
+    "ten parameters": b'"abc"' + b";q=1" * 10,
+    "no quotes behind a parameter": b'"abc";q="1',
 }
 
 
@@ -293,6 +299,16 @@ async def test_a_malformed_key_is_refused(shop: Shop, field: bytes) -> None:
     message = assert_error(answer, 400, "invalid_parameter")
     assert message.startswith("Idempotency-Key: expected 1 to 255 visible ASCII characters")
     assert shop.kept() == shop.count(POSTS["createPet"].done) == 0
+
+
+@pytest.mark.parametrize(
+    "parameters", [b";v=1", b"; v=1", b";v", b';v="a ;b";w=?1', b";v=:YWJj:;*w=a/b", b";q=-1.5" * 9]
+)
+async def test_the_parameters_of_a_key_in_quotes_say_nothing(shop: Shop, parameters: bytes) -> None:
+    first = await shop.post(POSTS["createPet"], b"abc")
+    again = await shop.post(POSTS["createPet"], b'"abc"' + parameters)
+    assert again.content == first.content
+    assert is_replay(again)
 
 
 @every_post

@@ -106,7 +106,12 @@ def test_absurd_nesting_is_refused(text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "ignored", [b"null", b"1e999", b"0." + b"9" * 50_000, b'"\\u0000"', b"[{}]"]
+    "ignored",
+    [
+        *(b"null", b"1e999", b"0." + b"9" * 50_000, b"9" * 50_000, b"1e" + b"9" * 50_000),
+        *(b'"\\u0000"', b"[{}]", b"[1.5,{},[]]"),
+    ],
+    ids=lambda ignored: repr(ignored[:10]),
 )
 def test_an_unknown_member_of_any_value_is_ignored(ignored: bytes) -> None:
     text = b'{"name": "Bella", "categoryId": 1, "other": %b}' % ignored
@@ -121,6 +126,53 @@ def test_of_duplicate_members_the_last_is_refused() -> None:
 def test_of_duplicate_members_the_last_counts() -> None:
     text = b'{"name": 5, "name": "Bella", "categoryId": "x", "categoryId": 1}'
     assert decode_json(text, NewPet) == NewPet("Bella", 1)
+
+
+@pytest.mark.parametrize(
+    ("number", "meant"),
+    [
+        (b"5.0", 5),
+        (b"-5e0", -5),
+        (b"5E+0", 5),
+        (b"50e-1", 5),
+        (b"0.05e+2", 5),
+        (b"0.0", 0),
+        (b"-0e-999999999", 0),
+        (b"-0", 0),
+        (b"9007199254740993.0", 9007199254740993),
+        (b"9223372036854775807.0", INT64_MAX),
+        (b"-922337203685477580.8e1", INT64_MIN),
+        (b"1" + b"0" * 50_000 + b"e-50000", 1),
+        (b"5." + b"0" * 50_000, 5),
+        (b"0." + b"0" * 50_000 + b"5e50001", 5),
+        (b"5e" + b"0" * 50_000, 5),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_a_whole_number_is_an_integer_however_it_is_written(number: bytes, meant: int) -> None:
+    text = b'{"name": "Bella", "categoryId": %b}' % number
+    assert decode_json(text, NewPet).categoryId == meant
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        *(b"5.5", b"5e-1", b"0.1", b"9007199254740993.5", b"4.9999999999999999999999"),
+        *(b"9223372036854775808", b"9223372036854775808.0", b"-9223372036854775809.0"),
+        *(b"1e19", b"1e999999999", b"1e-999999999", b"1e99999999999999999999", b"9" * 50_000),
+        *(b"0." + b"9" * 50_000, b"1e" + b"9" * 50_000, b"1e-" + b"9" * 50_000),
+    ],
+    ids=lambda number: repr(number[:20]),
+)
+def test_a_number_that_is_no_integer_of_64_bits_is_refused(number: bytes) -> None:
+    text = b'{"name": "Bella", "categoryId": %b}' % number
+    with pytest.raises(InvalidBody, match=r"^categoryId: expected an integer"):
+        decode_json(text, NewPet)
+
+
+def test_what_is_neither_an_object_nor_json_is_told_as_no_json() -> None:
+    with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object; "):
+        decode_json(b"[1,", NewPet)
 
 
 def test_white_space_around_is_taken() -> None:

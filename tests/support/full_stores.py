@@ -67,7 +67,7 @@ async def _keys(store: SqliteStore) -> str:
     me = Actor("me")
     new = NewApiKey("app", "pro", None, None, frozenset(DEFAULT_SCOPES), "production", None)
     await store.write(create_key(new, me, NOW))
-    rotated = await store.write(rotate_key(1, DAY, me, NOW))
+    rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
     await store.write(create_key(new, me, NOW))
     await store.write(revoke_key(2, me, NOW, unconditional))
     return rotated.token

@@ -53,7 +53,7 @@ async def rotate(
     store: Store, clock: Clock, key_id: int, grace: Milliseconds = 0, *, by: Actor = OPERATOR
 ) -> IssuedKey:
     """Issue a new token for a key."""
-    return await store.write(rotate_key(key_id, grace, by, clock()))
+    return await store.write(rotate_key(key_id, grace, by, clock(), unconditional))
 
 
 async def revoke(store: Store, clock: Clock, key_id: int, *, by: Actor = OPERATOR) -> Key:
@@ -63,7 +63,7 @@ async def revoke(store: Store, clock: Clock, key_id: int, *, by: Actor = OPERATO
 
 async def unban(store: Store, clock: Clock, key_id: int, *, by: Actor = OPERATOR) -> Key:
     """Lift the ban of a key."""
-    return await store.write(unban_key(key_id, by, clock()))
+    return await store.write(unban_key(key_id, by, clock(), unconditional))
 
 
 async def stored_key(store: Store, key_id: int) -> ApiKey:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
@@ -29,8 +29,6 @@ from petstore.operations.api_keys import (
 )
 from petstore.operations.key_history import list_history
 from petstore.operations.key_status import Key, get_key, list_keys
-
-_NO_STORE = b"cache-control: no-store"
 
 _Plan = Annotated[
     PlanName,
@@ -128,8 +126,7 @@ async def answer_create_key(call: Call) -> Answer:
     )
 
     def created(issued: IssuedKey) -> Answer:
-        answer = created_answer(_with_token(issued), f"{call.request.path}/{issued.key.id}")
-        return replace(answer, headers=[*answer.headers, _NO_STORE])
+        return created_answer(_with_token(issued), f"{call.request.path}/{issued.key.id}")
 
     return await answer_once(call, create_key(new, _actor(call), now), created, sealed=True)
 
@@ -164,9 +161,10 @@ async def answer_rotate_key(call: Call) -> Answer:
     """Answer with the key and its new token."""
     rotation: Rotation = call.body
     grace = rotation.graceSeconds * SECOND
-    unit = rotate_key(call.path_id, grace, _actor(call), call.services.clock())
+    check = precondition(call.request)
+    unit = rotate_key(call.path_id, grace, _actor(call), call.services.clock(), check)
     answer = await answer_once(
-        call, unit, lambda issued: json_answer(200, _with_token(issued), [_NO_STORE]), sealed=True
+        call, unit, lambda issued: json_answer(200, _with_token(issued)), sealed=True
     )
     await _take_effect(call)
     return answer
@@ -182,7 +180,7 @@ async def answer_revoke_key(call: Call) -> Answer:
 
 async def answer_unban_key(call: Call) -> Answer:
     """Lift the ban of a key."""
-    unit = unban_key(call.path_id, _actor(call), call.services.clock())
+    unit = unban_key(call.path_id, _actor(call), call.services.clock(), precondition(call.request))
     answer = await answer_once(call, unit, lambda _: empty_answer())
     await _take_effect(call)
     return answer

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import count
 from typing import Protocol, TypeAlias
 
@@ -17,9 +18,10 @@ from petstore.api.bodies import BodyReader
 from petstore.api.client_address import Network, client_address
 from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_answer
 from petstore.api.deprecation_headers import check_sunset, deprecation_headers
-from petstore.api.entity_tags import tagged
+from petstore.api.entity_tags import check_conditions, conditional
 from petstore.api.idempotency import idempotency_key
 from petstore.api.messages import (
+    NO_STORE,
     Answer,
     Headers,
     Receive,
@@ -48,8 +50,18 @@ Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
 _LOG = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
 _ALWAYS = b"x-request-id: %b\r\nx-content-type-options: nosniff"
+_KEYED = _ALWAYS + b"\r\nvary: Authorization\r\n"
+_PRIVATE = _KEYED + b"cache-control: private, no-cache"
+_NO_STORE = _KEYED + b"cache-control: no-store"
+_FIRST_ERROR = 400
+# RFC 3986 sections 3.2.2 and 3.2.3, without the comma: it would join two hosts.
+_HOST = re.compile(
+    rb"(?:(?:[A-Za-z0-9._~!$&'()*+;=-]++|%[0-9A-Fa-f]{2})++|\[[0-9A-Fa-f:.]{2,45}\])"
+    rb"(?::[0-9]{0,5})?\Z"
+)
+_LONGEST_HOST = 261
 _PAGE_METHODS = ["GET", "HEAD"]
-_NO_QUERY = Query(None, "")
+_NO_QUERY = Query(None, ())
 _EMPTY_BODY = b"{}"
 _WITHOUT_CONTENT = (204, 304)
 _WHOLE = ("none", "read")
@@ -67,7 +79,8 @@ class HttpRules:
 class Meaning(Struct):
     """What follows from the head of a request alone.
 
-    ``token`` and ``given``, the id in the path and the query, are there once found valid.
+    ``always`` are the headers of every answer to it, with room for the request id. ``token`` and
+    ``given``, the id in the path and the query, are there once found valid.
     """
 
     is_api: bool
@@ -75,6 +88,7 @@ class Meaning(Struct):
     page: Page | None
     route: Route
     operation: Operation | None
+    always: bytes
     token: bytes | None = None
     given: tuple[int, Query] | None = None
 
@@ -208,12 +222,20 @@ class Application:
 
     def _meaning(self, request: Request) -> Meaning:
         path, route = request.path, self._routes.find(request.path)
+        page, operation = self._pages.get(path), route.operation(request.method)
+        is_api = path.startswith(("/v1/", "/v1%")) or path == "/v1"
+        asks_only = is_preflight(request, self._rules.allowed_origins)
+        if asks_only or not is_api or page is not None:
+            always = _ALWAYS
+        else:
+            always = _NO_STORE if operation is not None and operation.no_store else _PRIVATE
         return Meaning(
-            is_api=path.startswith(("/v1/", "/v1%")) or path == "/v1",
-            is_preflight=is_preflight(request, self._rules.allowed_origins),
-            page=self._pages.get(path),
+            is_api=is_api,
+            is_preflight=asks_only,
+            page=page,
             route=route,
-            operation=route.operation(request.method),
+            operation=operation,
+            always=always,
         )
 
     async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
@@ -241,11 +263,10 @@ class Application:
         answer = await operation.handler(call)
         if operation.method != "GET":
             await self._services.readers.note_change(key.id)
-        return tagged(request, answer) if operation.tagged else answer
+        return conditional(request, answer) if operation.tagged else answer
 
     async def _answer_without_key(self, request: Request, meaning: Meaning) -> Answer:
-        if meaning.is_api:
-            _check_host(request)
+        _check_host(request)
         if meaning.page is not None and not meaning.is_preflight:
             if request.method not in _PAGE_METHODS:
                 raise not_allowed(request.method, _PAGE_METHODS)
@@ -312,7 +333,10 @@ class Application:
         return Call(self._services, request, key, *given, body, retry_of)
 
     def _headers(self, exchange: Exchange, answer: Answer, decision: Decision | None) -> Headers:
-        headers = [*answer.headers, _ALWAYS % exchange.request_id.encode("ascii")]
+        always = exchange.meaning.always
+        headers = [*answer.headers, always % exchange.request_id.encode("ascii")]
+        if always is _ALWAYS and answer.status >= _FIRST_ERROR:
+            headers.append(NO_STORE)
         if answer.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
             headers.append(b"content-length: %d" % len(answer.body))
         if decision is not None:
@@ -334,11 +358,24 @@ def _given(request: Request, route: Route, operation: Operation) -> tuple[int, Q
         query = decode_query(request.query, operation.query)
     if operation.parameter is not None:
         path_id = decode_path_id(route.parameter)
+    if operation.is_conditional:
+        check_conditions(request)
     return path_id, query
 
 
 def _check_host(request: Request) -> None:
-    """Refuse a request without exactly one Host (RFC 9112 section 3.2)."""
-    if not request.fields.get(b"host") or b"host" in request.repeated:
+    """Refuse a request without exactly one valid Host (RFC 9112 section 3.2)."""
+    host = request.fields.get(b"host")
+    if host is None and request.version == "1.0":
+        return
+    if not host or b"host" in request.repeated:
         msg = "Host: expected exactly once"
         raise InvalidRequest(msg)
+    if len(host) > _LONGEST_HOST or not _is_host(host):
+        msg = "Host: expected a name or an address, and perhaps a port"
+        raise InvalidRequest(msg)
+
+
+@lru_cache(maxsize=64)
+def _is_host(text: bytes) -> bool:
+    return _HOST.match(text) is not None

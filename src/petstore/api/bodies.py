@@ -14,6 +14,14 @@ from petstore.errors import (
     UnsupportedMediaType,
 )
 
+MERGE_PATCH = "application/merge-patch+json"
+
+ACCEPT_PATCH = f"{MERGE_PATCH}, application/json"
+"""The media types of a PATCH, for ``Accept-Patch`` (RFC 5789 section 3.1)."""
+
+_JSON = b"application/json"
+_PATCHES = (_JSON, MERGE_PATCH.encode("ascii"))
+
 
 class BodyReader:
     """Receives bodies of at most ``largest`` bytes within ``seconds``.
@@ -31,7 +39,7 @@ class BodyReader:
         """Return the whole body of ``request``.
 
         Raises:
-            UnsupportedMediaType: it is not plain ``application/json``.
+            UnsupportedMediaType: it is not plain ``application/json``, nor a merge patch on PATCH.
             ContentTooLarge: it is too long; what is over was not read.
             RequestTimeout: it was not whole in time.
             IncompleteBody: it ended early, or its framing is broken.
@@ -81,13 +89,16 @@ class BodyReader:
 
     def _check_media_type(self, request: Request) -> None:
         fields = request.fields
-        media_type = fields.get(b"content-type")
-        if media_type is not None and not _is_json(media_type):
+        media_type = fields.get(b"content-type", _JSON).partition(b";")[0].strip().lower()
+        if request.method == "PATCH" and media_type not in _PATCHES:
+            msg = f"Content-Type: expected application/json or {MERGE_PATCH}"
+            raise UnsupportedMediaType(msg, {"Accept-Patch": ACCEPT_PATCH})
+        if request.method != "PATCH" and media_type != _JSON:
             msg = "Content-Type: expected application/json"
             raise UnsupportedMediaType(msg)
         if b"content-encoding" in fields:
             msg = "Content-Encoding: expected none, the body must come as it is"
-            raise UnsupportedMediaType(msg)
+            raise UnsupportedMediaType(msg, {"Accept-Encoding": "identity"})
 
     def _check_length(self, request: Request) -> None:
         length = request.fields.get(b"content-length", b"0")
@@ -108,7 +119,3 @@ class BodyReader:
 
     def _too_large(self) -> ContentTooLarge:
         return ContentTooLarge(f"the body: expected at most {self._largest} bytes")
-
-
-def _is_json(media_type: bytes) -> bool:
-    return media_type.partition(b";")[0].strip().lower() == b"application/json"

@@ -2,12 +2,13 @@
 
 from collections.abc import Collection
 
+from petstore.api.bodies import ACCEPT_PATCH
 from petstore.api.messages import Answer, Headers, Request
 
 _PREFLIGHT = [
     (
         b"access-control-allow-headers: Authorization, Content-Type, Idempotency-Key, If-Match,"
-        b" If-None-Match, X-Request-Id"
+        b" If-None-Match, X-Request-Id, traceparent, tracestate"
     ),
     b"access-control-max-age: 600",
 ]
@@ -17,6 +18,7 @@ _EXPOSED = (
     b" X-Request-Id, Deprecation, Sunset, WWW-Authenticate"
 )
 _VARY = b"vary: Origin"
+_ACCEPT_PATCH = f"accept-patch: {ACCEPT_PATCH}".encode("ascii")
 
 
 def is_preflight(request: Request, allowed: Collection[str]) -> bool:
@@ -31,7 +33,8 @@ def is_preflight(request: Request, allowed: Collection[str]) -> bool:
 def preflight_answer(methods: list[str]) -> Answer:
     """Answer what a browser may send to a path that takes ``methods``."""
     allow = f"access-control-allow-methods: {', '.join(methods)}".encode("ascii")
-    return Answer(204, b"", [allow, *_PREFLIGHT])
+    patches = [_ACCEPT_PATCH] if "PATCH" in methods else []
+    return Answer(204, b"", [allow, *patches, *_PREFLIGHT])
 
 
 def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:

@@ -4,51 +4,98 @@ import re
 from collections.abc import Callable
 from hashlib import blake2b
 
-from petstore.api.messages import Answer, Request, encode_json
-from petstore.errors import PreconditionFailed
+from petstore.api.messages import Answer, Headers, Request, encode_json
+from petstore.errors import InvalidParameter, PreconditionFailed
+
+LONGEST = 1024
+"""Bytes of a list of tags that is read."""
 
 _SUCCESSES = (200, 201)
+_READS = ("GET", "HEAD")
+_FIELDS = {b"if-match": "If-Match", b"if-none-match": "If-None-Match"}
 _TAG = re.compile(rb'(W/)?("[^"]*")')
 _TAGS = re.compile(rb'[ \t,]*(?:(?:W/)?"[^"]*"[ \t]*(?:,[ \t,]*|\Z))+\Z')
 
 
-def entity_tag(body: bytes) -> bytes:
+def entity_tag(representation: bytes) -> bytes:
     """Return the strong tag of a representation: the same for the same bytes, and no other."""
-    return b'"%s"' % blake2b(body, digest_size=12).hexdigest().encode("ascii")
+    return b'"%s"' % blake2b(representation, digest_size=12).hexdigest().encode("ascii")
 
 
-def tagged(request: Request, answer: Answer) -> Answer:
-    """Return ``answer`` with its ``ETag``, or 304 if the caller has this version already."""
+def with_tag(answer: Answer, representation: bytes) -> Answer:
+    """Return ``answer`` with the ``ETag`` of ``representation``."""
+    tag = entity_tag(representation)
+    headers: Headers = [*answer.headers, b"etag: " + tag]
+    return Answer(answer.status, answer.body, headers, tag=tag)
+
+
+def check_conditions(request: Request) -> None:
+    """Refuse lists of tags that nobody reads to the end.
+
+    Raises:
+        InvalidParameter: one is too long.
+    """
+    if _FIELDS.keys().isdisjoint(request.fields):
+        return
+    for field, name in _FIELDS.items():
+        if len(request.fields.get(field, b"")) > LONGEST:
+            msg = f"{name}: expected at most {LONGEST} bytes"
+            raise InvalidParameter(msg)
+
+
+def conditional(request: Request, answer: Answer) -> Answer:
+    """Return ``answer`` with its ``ETag``, or 304 if the caller has this version already.
+
+    The conditions of a change are those of ``precondition``, which was checked then.
+
+    Raises:
+        PreconditionFailed: a caller who reads means another version (section 13.1.1).
+    """
     if answer.status not in _SUCCESSES:
         return answer
-    tag = entity_tag(answer.body)
-    header = b"etag: " + tag
-    known = request.fields.get(b"if-none-match")
-    if known is not None and request.method in ("GET", "HEAD") and _matches(known, tag, weak=True):
-        return Answer(304, b"", [header])
-    return Answer(answer.status, answer.body, [*answer.headers, header])
+    if not answer.tag:
+        answer = with_tag(answer, answer.body)
+    if request.method in _READS and not _FIELDS.keys().isdisjoint(request.fields):
+        _require_match(request, answer.tag)
+        if _is_excluded(request, answer.tag):
+            return Answer(304, b"", [b"etag: " + answer.tag])
+    return answer
 
 
 def precondition(request: Request) -> Callable[[object], None]:
-    """Return the check of ``If-Match``, for the resource as it is when it is to be changed.
+    """Return the check of ``If-Match`` and ``If-None-Match``, in this order (section 13.2.2).
 
-    It raises ``PreconditionFailed``.
+    It is for the resource as it is when it is to be changed, and raises ``PreconditionFailed``.
     """
-    wanted = request.fields.get(b"if-match")
 
     def check(resource: object) -> None:
-        if wanted is not None and not _matches(
-            wanted, entity_tag(encode_json(resource)), weak=False
-        ):
-            msg = "If-Match: expected the present version of the resource, which is another one"
+        if _FIELDS.keys().isdisjoint(request.fields):
+            return
+        tag = entity_tag(encode_json(resource))
+        _require_match(request, tag)
+        if _is_excluded(request, tag):
+            msg = "If-None-Match: expected another version of the resource than the present one"
             raise PreconditionFailed(msg)
 
     return check
 
 
+def _require_match(request: Request, tag: bytes) -> None:
+    wanted = request.fields.get(b"if-match")
+    if wanted is not None and not _matches(wanted, tag, weak=False):
+        msg = "If-Match: expected the present version of the resource, which is another one"
+        raise PreconditionFailed(msg)
+
+
+def _is_excluded(request: Request, tag: bytes) -> bool:
+    excluded = request.fields.get(b"if-none-match")
+    return excluded is not None and _matches(excluded, tag, weak=True)
+
+
 def _matches(field: bytes, tag: bytes, *, weak: bool) -> bool:
     if field.strip() == b"*":
         return True
-    if not _TAGS.match(field):  # or the tag in W/ "…" would pass for a strong one
+    # Most fields need not be parsed. The rest must be: the tag in W/ "…" is no strong one.
+    if tag not in field or not _TAGS.match(field):
         return False
     return any(tag == found and (weak or not mark) for mark, found in _TAG.findall(field))

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from petstore.api.messages import Answer, Request, json_answer
+from petstore.api.messages import NO_STORE, Answer, Request, json_answer
 from petstore.storage.contract import Store
 
 
@@ -20,7 +20,7 @@ class Health:
 
     async def live(self, _: Request) -> Answer:
         """Answer 200 while the process runs."""
-        return json_answer(200, {"status": "alive"})
+        return json_answer(200, {"status": "alive"}, [NO_STORE])
 
     async def ready(self, _: Request) -> Answer:
         """Answer 200 while the database answers, and 503 once the process is to stop.
@@ -36,4 +36,4 @@ class Health:
         if self._check is None or self._check.done():
             self._check = asyncio.create_task(self._store.check())
         await asyncio.shield(self._check)
-        return json_answer(200, {"status": "ready"})
+        return json_answer(200, {"status": "ready"}, [NO_STORE])

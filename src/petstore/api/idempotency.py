@@ -17,9 +17,16 @@ from petstore.storage.contract import Unit
 
 T = TypeVar("T")
 
-# Bare, or as a string of structured fields (RFC 8941 section 3.3.3).
+# What a parameter of an item is in structured fields, up to a length (RFC 8941 section 3.1.2).
+_PARAMETER = (
+    r"; {0,9}[a-z*][a-z0-9_.*-]{0,31}"
+    r'(?:=(?:"(?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\]){0,64}"|[!#-+./0-9:=?A-Z^-z|~-]{1,64}))?'
+)
+
+# Bare, or as a string of structured fields (RFC 8941 section 3.3.3), whose parameters say nothing.
 KEY_PATTERN = (
-    r'^(?:[\x21\x23-\x7e][\x21-\x7e]{0,254}|"(?:[\x21\x23-\x5b\x5d-\x7e]|\\["\\]){1,255}")$'
+    r"^(?:[\x21\x23-\x7e][\x21-\x7e]{0,254}"
+    rf'|"((?:[\x21\x23-\x5b\x5d-\x7e]|\\["\\]){{1,255}})"(?:{_PARAMETER}){{0,9}})$'
 )
 _KEY = re.compile(KEY_PATTERN.removesuffix("$") + r"\Z")
 _ESCAPED = re.compile(r"\\(.)")
@@ -30,7 +37,9 @@ _decode = msgspec.msgpack.Decoder(Answer).decode
 
 
 def idempotency_key(request: Request) -> str | None:
-    """Return the Idempotency-Key of the request, if it has one; quotes around it do not matter.
+    """Return the Idempotency-Key of the request, if it has one.
+
+    Quotes around it, and parameters behind them, do not matter.
 
     Raises:
         InvalidParameter: it is not 1 to 255 visible characters, or was sent twice.
@@ -38,11 +47,11 @@ def idempotency_key(request: Request) -> str | None:
     field = request.fields.get(b"idempotency-key")
     if field is None:
         return None
-    text = field.decode("latin-1")
-    if b"idempotency-key" in request.repeated or not _KEY.match(text):
+    key = _KEY.match(field.decode("latin-1"))
+    if b"idempotency-key" in request.repeated or key is None:
         msg = "Idempotency-Key: expected 1 to 255 visible ASCII characters, bare or quoted, once"
         raise InvalidParameter(msg)
-    return _ESCAPED.sub(r"\1", text[1:-1]) if text.startswith('"') else text
+    return key[0] if key[1] is None else _ESCAPED.sub(r"\1", key[1])
 
 
 async def answer_once(

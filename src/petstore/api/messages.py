@@ -18,6 +18,7 @@ Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Answer]]"
 """Answers a request, whatever happens."""
 
 JSON = b"content-type: application/json"
+NO_STORE = b"cache-control: no-store"
 
 encode_json = msgspec.json.Encoder().encode
 
@@ -74,12 +75,16 @@ class Request:
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Status, body and headers; and if the connection is to end with it."""
+    """Status, body and headers; and if the connection is to end with it.
+
+    ``tag`` is the value of the ``ETag`` that is among the headers, if there is one.
+    """
 
     status: int
     body: bytes
     headers: Headers
     is_last: bool = False
+    tag: bytes = b""
 
 
 def json_answer(status: int, content: object, headers: Headers | None = None) -> Answer:

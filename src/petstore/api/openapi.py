@@ -6,7 +6,9 @@ from typing import Annotated, Any, get_args
 
 import msgspec
 
+from petstore.api.bodies import ACCEPT_PATCH, MERGE_PATCH
 from petstore.api.deprecation_headers import deprecation_headers
+from petstore.api.entity_tags import LONGEST
 from petstore.api.idempotency import KEY_PATTERN
 from petstore.api.messages import Answer, Request, json_answer
 from petstore.api.operation import Deprecation, Operation, ResponseHeader
@@ -27,6 +29,7 @@ from petstore.errors import (
     PreconditionFailed,
     RateLimitExceeded,
     Unavailable,
+    UnsupportedMediaType,
 )
 
 INTERFACE_VERSION = "1.0.0"
@@ -69,6 +72,17 @@ _RATE_LIMITS = (
         "X-Request-Id", "The caller's, if it sent a usable one, else a fresh one.", "3f9c0a7be1d2"
     ),
 )
+_VARY = ResponseHeader("Vary", "The response depends on the key.", "Authorization")
+_CACHE_CONTROL = ResponseHeader(
+    "Cache-Control", "No shared cache may keep the response.", "private, no-cache"
+)
+_NO_STORE = ResponseHeader("Cache-Control", "No cache may keep the response.", "no-store")
+_ACCEPT_PATCH = ResponseHeader(
+    "Accept-Patch", "The media types of a PATCH (RFC 5789 section 3.1).", ACCEPT_PATCH
+)
+_ACCEPT_ENCODING = ResponseHeader(
+    "Accept-Encoding", "If the body was encoded (RFC 9110 section 15.5.16).", "identity"
+)
 _RETRY_AFTER = ResponseHeader("Retry-After", "Whole seconds to wait before trying again.", 42)
 _CHALLENGE = ResponseHeader(
     "WWW-Authenticate", "How to authenticate (RFC 6750).", 'Bearer realm="petstore"'
@@ -81,7 +95,7 @@ _REPLAYED = ResponseHeader(
 )
 
 
-def _header_parameter(name: str, description: str, **schema: str) -> dict[str, Any]:
+def _header_parameter(name: str, description: str, **schema: str | int) -> dict[str, Any]:
     """Describe a header field of the request.
 
     Without an example: the reference page would fill it in, and every try would be the same one.
@@ -102,14 +116,20 @@ _IDEMPOTENCY_KEY = _header_parameter(
     pattern=KEY_PATTERN,
 )
 _IF_MATCH = _header_parameter(
-    "If-Match", "Acts only if the resource is in the version of this `ETag`."
+    "If-Match",
+    "Acts only if the resource is in the version of this `ETag`; otherwise 412.",
+    maxLength=LONGEST,
 )
 _IF_NONE_MATCH = _header_parameter(
-    "If-None-Match", "Answers 304 if the resource is still in the version of this `ETag`."
+    "If-None-Match",
+    "Acts only if the resource is in another version than that of this `ETag`; otherwise 304 to GET"
+    " and HEAD, and 412 to the rest.",
+    maxLength=LONGEST,
 )
 _HEADERS_OF_STATUS = {
     401: (_CHALLENGE,),
     403: (_CHALLENGE,),
+    415: (_ACCEPT_ENCODING,),
     429: (_RETRY_AFTER,),
     503: (_RETRY_AFTER,),
 }
@@ -191,6 +211,9 @@ def _operation(operation: Operation) -> dict[str, Any]:
             "required": operation.body_required,
             "content": _json(_schema(operation.body), operation.body_example),
         }
+        if operation.method == "PATCH":
+            content = described["requestBody"]["content"]
+            content[MERGE_PATCH] = content["application/json"]
     if operation.deprecation is not None:
         described["deprecated"] = True
         described["x-sunset"] = operation.deprecation.sunset.date().isoformat()
@@ -225,8 +248,8 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         parameters += _query_parameters(operation.query)
     if operation.method == "POST":
         parameters.append(_IDEMPOTENCY_KEY)
-    elif operation.tagged:
-        parameters.append(_IF_NONE_MATCH if operation.method == "GET" else _IF_MATCH)
+    if operation.is_conditional:
+        parameters += (_IF_MATCH, _IF_NONE_MATCH)
     return parameters
 
 
@@ -245,7 +268,8 @@ def _query_parameters(query: type[Any]) -> list[dict[str, Any]]:
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    always = [*_RATE_LIMITS, *_deprecation_headers(operation.deprecation)]
+    caching = (_VARY, _NO_STORE if operation.no_store else _CACHE_CONTROL)
+    always = [*_RATE_LIMITS, *caching, *_deprecation_headers(operation.deprecation)]
     by_status: dict[int, list[type[PetstoreError]]] = {}
     for error in sorted(_possible_errors(operation), key=lambda error: error.status):
         by_status.setdefault(error.status, []).append(error)
@@ -259,11 +283,13 @@ def _responses(operation: Operation) -> dict[str, Any]:
         headers = [*always, *_HEADERS_OF_STATUS.get(status, ())]
         if status == Conflict.status and operation.method == "POST":
             headers.append(_REPLAYED)
+        if status == UnsupportedMediaType.status and operation.method == "PATCH":
+            headers.append(_ACCEPT_PATCH)
         responses[str(status)] = _errors(group, headers)
     return responses
 
 
-def _possible_errors(operation: Operation) -> list[type[PetstoreError]]:
+def _possible_errors(operation: Operation) -> Iterable[type[PetstoreError]]:
     errors = [*_EVERYWHERE, *operation.errors]
     if operation.charged:
         errors.append(KeyBanned)
@@ -271,9 +297,9 @@ def _possible_errors(operation: Operation) -> list[type[PetstoreError]]:
         errors.append(MissingScope)
     if operation.method == "POST":
         errors += (InvalidParameter, IdempotencyKeyInUse, IdempotencyKeyReused)
-    elif operation.tagged and operation.method != "GET":
-        errors.append(PreconditionFailed)
-    return errors
+    if operation.is_conditional:
+        errors += (InvalidParameter, PreconditionFailed)
+    return dict.fromkeys(errors)
 
 
 def _success(operation: Operation, always: Iterable[ResponseHeader]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ class Deprecation:
 class Operation:
     """An operation of the interface; ``path`` is relative to the base address.
 
-    ``tagged``: what it answers or deletes is one resource in a version that an ``ETag`` names.
+    ``tagged``: what it answers or deletes is in a version that an ``ETag`` names.
     """
 
     id: str
@@ -128,6 +128,19 @@ class Operation:
     tagged: bool = False
     deprecation: Deprecation | None = None
     charged: bool = True
+
+    @cached_property
+    def no_store(self) -> bool:
+        """Whether no cache may keep its answers, because they tell about keys."""
+        return self.tag in ("Keys", "Usage")
+
+    @cached_property
+    def is_conditional(self) -> bool:
+        """Whether it looks at ``If-Match`` and ``If-None-Match``: it reads or changes a resource.
+
+        To add one to a list is no change to a version of it.
+        """
+        return self.tagged if self.method == "GET" else self.parameter is not None
 
     @cached_property
     def shows_orders(self) -> bool:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from petstore.api.entity_tags import with_tag
 from petstore.api.messages import Answer, json_answer
 from petstore.api.operation import Call
 from petstore.domain.paging import CURSOR_PATTERN, decode_cursor, encode_cursor
@@ -59,9 +60,17 @@ async def answer_from_memory(call: Call, read: Callable[[Reader], Awaitable[Page
 
 
 def page_answer(call: Call, page: Page[Any]) -> Answer:
-    """Answer with a page, and a ``Link`` to the next if there is one (RFC 8288)."""
+    """Answer with a page, and a ``Link`` to the next if there is one (RFC 8288).
+
+    A page with the only item of a list has that item's own tag, for ``If-Match`` when it is
+    changed. Any other has one of its own, which says too if there is a next page.
+    """
     if page.next_after is None:
-        return json_answer(200, page.items)
-    rest = f"{call.query.without_cursor}&" if call.query.without_cursor else ""
-    link = f'link: <{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}>; rel="next"'
-    return json_answer(200, page.items, [link.encode("ascii")])
+        answer = json_answer(200, page.items)
+        return with_tag(answer, answer.body[1:-1] if len(page.items) == 1 else answer.body)
+    filters = call.query.without_cursor
+    rest = f"{filters}&" if filters else ""
+    target = f"{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}"
+    link = f'link: <{target}>; rel="next"'.encode("ascii")
+    answer = json_answer(200, page.items, [link])
+    return with_tag(answer, answer.body + link)

@@ -1,9 +1,10 @@
 """Query and path parameters, decoded to typed structs."""
 
 import re
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import unquote_to_bytes, urlencode
 
 import msgspec
 from msgspec import inspect
@@ -14,18 +15,29 @@ from petstore.domain.fields import INT64_MAX
 from petstore.domain.paging import CURSOR_PATTERN
 from petstore.errors import InvalidParameter, NotFound
 
-_ID = re.compile(r"[0-9]{1,19}\Z", re.ASCII)
+_ID = re.compile(r"(?:0|[1-9][0-9]{0,18})\Z", re.ASCII)
 _LONGEST = 16384
+# 100 ids and some; 100 ids as ``id%5B%5D``, 100 characters of text, and some.
+_MAX_PARAMETERS = 128
+_MAX_ESCAPES = 512
+_LONGEST_NAME = 64
+# ``id[]`` and ``id[0]`` are how some clients write a list.
+_BRACKETS = re.compile(r"\[[0-9]*\]\Z", re.ASCII)
 _LONGEST_REMEMBERED = 512
 # As our links write it: the cursor last, and nothing escaped that could be another one.
 _NEXT_PAGE = re.compile(rf"(?:([^%]*)&)?cursor=({CURSOR_PATTERN.strip('^$')})".encode("ascii"))
 
 
 class Query(NamedTuple):
-    """The query of a request: its values, and the text of what is known of it less ``cursor``."""
+    """The query of a request: its values, and the parameters they came from, less ``cursor``."""
 
     values: Any
-    without_cursor: str
+    filters: Sequence[tuple[str, str]]
+
+    @property
+    def without_cursor(self) -> str:
+        """The text of the query, less ``cursor`` and what is unknown."""
+        return urlencode(self.filters)
 
 
 def decode_path_id(text: str) -> int:
@@ -44,11 +56,10 @@ def decode_query(query: bytes, into: type) -> Query:
     """Decode a query string into the struct ``into``; unknown parameters are ignored.
 
     Raises:
-        InvalidParameter: a known parameter is invalid, or given twice and not repeatable.
+        InvalidParameter: it is too large, or a known parameter is invalid, or given twice and not
+            repeatable.
     """
-    if len(query) > _LONGEST:
-        msg = f"the query: expected at most {_LONGEST} bytes"
-        raise InvalidParameter(msg)
+    _check_size(query)
     # The same few queries come again and again, but for the cursor; a long one is not worth its
     # memory.
     if len(query) > _LONGEST_REMEMBERED:
@@ -61,24 +72,60 @@ def decode_query(query: bytes, into: type) -> Query:
     return Query(replace(first, cursor=cursor.decode("ascii")), rest)
 
 
+def _check_size(query: bytes) -> None:
+    """Refuse what costs more to decode than a page costs to read."""
+    if len(query) > _LONGEST:
+        msg = f"the query: expected at most {_LONGEST} bytes"
+    elif query.count(b"&") >= _MAX_PARAMETERS:
+        msg = f"the query: expected at most {_MAX_PARAMETERS} parameters"
+    elif query.count(b"%") > _MAX_ESCAPES:
+        msg = f"the query: expected at most {_MAX_ESCAPES} percent-encoded bytes"
+    else:
+        return
+    raise InvalidParameter(msg)
+
+
 def _decode(query: bytes, into: type) -> Query:
-    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, errors="replace")
     kinds = field_types(into)
     values: dict[str, Any] = {}
-    for name, text in pairs:
-        kind = kinds.get(name)
+    filters = []
+    for name, text in _known(query, kinds):
+        kind = kinds[name]
         if isinstance(kind, inspect.ListType):
             values.setdefault(name, []).append(number_or_text(text, kind.item_type))
         elif name in values:
             msg = f"{name}: expected once, was given twice"
             raise InvalidParameter(msg)
-        elif kind is not None:
+        else:
             values[name] = number_or_text(text, kind)
-    rest = urlencode([(name, text) for name, text in pairs if name in values and name != "cursor"])
+        if name != "cursor":
+            filters.append((name, text))
     try:
-        return Query(msgspec.convert(values, into), rest)
+        decoded: object = msgspec.convert(values, into)
     except msgspec.ValidationError as error:
         raise InvalidParameter(expectation(into, error)) from None
+    return Query(decoded, filters)
+
+
+def _known(query: bytes, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the parameters whose names are among ``kinds``, decoded."""
+    for pair in query.split(b"&"):
+        encoded, _, value = pair.partition(b"=")
+        if len(encoded) <= _LONGEST_NAME and (name := _name(encoded)) in kinds:
+            yield name, _text(value)
+
+
+@lru_cache(maxsize=1024)
+def _name(encoded: bytes) -> str:
+    """Return what a name means; a list may have it 100 times."""
+    return _BRACKETS.sub("", _text(encoded))
+
+
+def _text(encoded: bytes) -> str:
+    """Return what a part of a query means (application/x-www-form-urlencoded, URL standard)."""
+    if b"%" in encoded or b"+" in encoded:
+        encoded = unquote_to_bytes(encoded.replace(b"+", b" "))
+    return encoded.decode(errors="replace")
 
 
 _decode_remembered = lru_cache(maxsize=1024)(_decode)

@@ -29,7 +29,10 @@ class ListPetsQuery(PageQuery, frozen=True):
             list[Int64],
             Meta(
                 max_length=100,
-                description="Filters by identifier; may be repeated, up to 100 times.",
+                description=(
+                    "Filters by identifier; may be repeated, up to 100 times. `id[]=7` and"
+                    " `id[0]=7` mean the same."
+                ),
                 extra={"expected": "up to 100 integers from -2^63 to 2^63 - 1, in plain digits"},
             ),
         ]

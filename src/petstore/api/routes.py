@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from petstore.api.bodies import ACCEPT_PATCH
 from petstore.api.operation import Operation
 from petstore.errors import MethodNotAllowed, NotFound
 
@@ -34,7 +35,10 @@ class Route(Struct, frozen=True):
 def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
     """Return the 405 of a path that takes ``allowed``."""
     allow = ", ".join(allowed)
-    return MethodNotAllowed(f"method {method[:20]}: expected one of {allow}", {"Allow": allow})
+    headers = {"Allow": allow}
+    if "PATCH" in allowed:
+        headers["Accept-Patch"] = ACCEPT_PATCH
+    return MethodNotAllowed(f"method {method[:20]}: expected one of {allow}", headers)
 
 
 class Routes:

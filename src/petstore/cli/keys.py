@@ -163,7 +163,7 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
 @database_option
 def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
     """Issue a new token for a key, alone on standard output; usage and limits carry over."""
-    unit = api_keys.rotate_key(key_id, grace, _actor(), system_clock())
+    unit = api_keys.rotate_key(key_id, grace, _actor(), system_clock(), unconditional)
     _print_issued(_write(database, unit), "rotated")
 
 
@@ -181,7 +181,7 @@ def revoke(*, key_id: int, database: str) -> None:
 @database_option
 def unban(*, key_id: int, database: str) -> None:
     """Lift the ban of a key."""
-    _write(database, api_keys.unban_key(key_id, _actor(), system_clock()))
+    _write(database, api_keys.unban_key(key_id, _actor(), system_clock(), unconditional))
     click.echo(f"Key {key_id} unbanned.", err=True)
 
 

@@ -6,71 +6,68 @@ in members it ignores, and take 9007199254740993.0 for the integer before it.
 """
 
 import re
-from decimal import Decimal
+from collections.abc import Callable
 from functools import cache
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import inspect
+from msgspec.structs import astuple, fields
 
 from petstore.errors import InvalidBody
 
 T = TypeVar("T")
 
-_LARGEST_EXPONENT = 18
+_MOST_DIGITS = 19
 _INTEGER = re.compile(r"-?[0-9]{1,19}\Z", re.ASCII)
+_START_OF_NUMBER = b"-0123456789"
 _PATH = " - at `$."
 _FIELD = re.compile(r"\w+")
 # Anchored, because the message may quote the refused value, which can look like it.
-_GOT = re.compile(r"got `(\w+)`")
 _MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 
-
-class _NoInteger:
-    """Stands for a JSON number that is none of the integers of 64 bits."""
+_skip = msgspec.json.Decoder(msgspec.Raw).decode
 
 
-def _integer(text: str) -> int | _NoInteger:
-    """Return the integer that ``5.0`` or ``5e0`` is to JSON Schema, exactly.
+class _Member(NamedTuple):
+    """A member of an object: its name, how its value is decoded, and whether it must be there."""
 
-    The magnitude is looked at first: 1e999999999 is a short text for gigabytes of digits.
-    """
-    try:
-        number = Decimal(text)
-    except ArithmeticError:  # the exponent itself is beyond 64 bits
-        return _NoInteger()
-    too_large = number != 0 and number.adjusted() > _LARGEST_EXPONENT
-    if too_large or number != number.to_integral_value():
-        return _NoInteger()
-    return int(number)
+    name: str
+    decode: Callable[[msgspec.Raw], Any]
+    is_required: bool
 
 
-_decode = msgspec.json.Decoder(float_hook=_integer).decode
+class _Reader(NamedTuple):
+    """How an object in JSON becomes a struct: it is split into members, each decoded alone."""
+
+    split: Callable[[bytes], Any]
+    members: list[_Member]
 
 
 def decode_json(text: bytes, into: type[T]) -> T:
     """Decode JSON (RFC 8259) into the struct ``into``; unknown members are ignored.
 
-    It is decoded whole first, so that invalid text is refused wherever it stands, and the last of
-    duplicate members counts even where an earlier one is invalid.
+    The whole text is checked and split into members first. So the service refuses invalid text
+    wherever it stands, the last of duplicate members counts even where an earlier one is invalid,
+    and no objects are made of what nobody reads.
 
     Raises:
         InvalidBody: it is not JSON, lacks a required field or holds an invalid value.
     """
-    try:
-        return msgspec.convert(_decode(text), into)
-    except msgspec.ValidationError as error:
-        raise InvalidBody(expectation(into, error)) from None
-    except UnicodeDecodeError:
-        msg = "the body: expected JSON in UTF-8"
-        raise InvalidBody(msg) from None
-    except RecursionError:
-        msg = "the body: expected a JSON object, was nested too deeply"
-        raise InvalidBody(msg) from None
-    except msgspec.DecodeError as error:
-        reason = str(error).removeprefix("JSON is malformed: ") if text.strip() else "it was empty"
-        msg = f"the body: expected a JSON object; {reason}"
-        raise InvalidBody(msg) from None
+    reader = _reader(into)  # type: ignore[arg-type] # a class is hashable
+    values = {}
+    for member, raw in zip(reader.members, _split(text, reader), strict=True):
+        name = member.name
+        if raw:
+            try:
+                values[name] = member.decode(raw)
+            except msgspec.ValidationError:
+                msg = f"{name}: expected {_expected(into, name)}"
+                raise InvalidBody(msg) from None
+        elif member.is_required:
+            msg = f"{name}: required; expected {_expected(into, name)}"
+            raise InvalidBody(msg)
+    return into(**values)
 
 
 def number_or_text(text: str, kind: inspect.Type) -> int | str:
@@ -88,11 +85,94 @@ def expectation(struct: type, error: msgspec.ValidationError) -> str:
     if missing := _MISSING.search(text):
         return f"{missing[1]}: required; expected {_expected(struct, missing[1])}"
     # The last one: the value refused may look like it, and be long enough to search for ever.
-    place = text.rfind(_PATH)
-    if place >= 0 and (named := _FIELD.match(text, place + len(_PATH))):
-        return f"{named[0]}: expected {_expected(struct, named[0])}"
-    got = _GOT.search(text)
-    return f"the body: expected a JSON object{f', got {got[1]}' if got else ''}"
+    named = _FIELD.match(text, text.rfind(_PATH) + len(_PATH))
+    assert named is not None  # noqa: S101 - parameters and cells come as a dictionary
+    return f"{named[0]}: expected {_expected(struct, named[0])}"
+
+
+def _split(text: bytes, reader: _Reader) -> tuple[msgspec.Raw, ...]:
+    """Return the text of each member that ``reader`` knows, empty where there is none.
+
+    Raises:
+        InvalidBody: it is not JSON, or no object.
+    """
+    try:
+        members = _split_object(text, reader)
+    except msgspec.ValidationError as error:
+        msg = f"the body: expected a JSON object, {str(error).partition(', ')[2].replace('`', '')}"
+    except UnicodeDecodeError:
+        msg = "the body: expected JSON in UTF-8"
+    except RecursionError:
+        msg = "the body: expected a JSON object, was nested too deeply"
+    except msgspec.DecodeError as error:
+        reason = str(error).removeprefix("JSON is malformed: ") if text.strip() else "it was empty"
+        msg = f"the body: expected a JSON object; {reason}"
+    else:
+        return astuple(members)
+    raise InvalidBody(msg)
+
+
+def _split_object(text: bytes, reader: _Reader) -> Any:
+    try:
+        members = reader.split(text)
+    except msgspec.ValidationError:
+        _skip(text)  # what is not even JSON is told as such
+        raise
+    if not text.isascii():
+        text.decode()  # msgspec does not look at the UTF-8 of what it skips
+    return members
+
+
+@cache
+def _reader(struct: type) -> _Reader:
+    found = fields(struct)
+    raw = [(field.name, msgspec.Raw, msgspec.Raw()) for field in found]
+    split = msgspec.json.Decoder(msgspec.defstruct(struct.__name__, raw)).decode
+    types = field_types(struct)
+    members = []
+    for field in found:
+        decode: Callable[[Any], Any] = msgspec.json.Decoder(field.type).decode
+        if isinstance(types[field.name], inspect.IntType):
+            decode = _exactly(decode)
+        members.append(_Member(field.name, decode, field.required))
+    return _Reader(split, members)
+
+
+def _exactly(decode: Callable[[bytes], Any]) -> Callable[[msgspec.Raw], Any]:
+    """Return ``decode``, which takes integers, for those too that are not in plain digits."""
+
+    def decode_exactly(raw: msgspec.Raw) -> Any:
+        text = bytes(raw)
+        is_decimal = text[0] in _START_OF_NUMBER and not text.isdigit()
+        return decode(_plain(text) if is_decimal else text)
+
+    return decode_exactly
+
+
+def _plain(number: bytes) -> bytes:
+    """Return in plain digits the integer that ``5.0`` or ``5e0`` is to JSON Schema, exactly.
+
+    It moves the point within the text: 1e999999999 is a short text for gigabytes of digits.
+
+    Raises:
+        ValidationError: it is no integer of 64 bits.
+    """
+    mantissa, _, exponent = number.lower().partition(b"e")
+    whole, _, fraction = mantissa.lstrip(b"-").partition(b".")
+    digits = whole + fraction
+    significant = digits.rstrip(b"0")
+    zeros = len(digits) - len(significant)
+    significant = significant.lstrip(b"0")
+    if not significant:
+        return b"0"
+    magnitude = exponent.lstrip(b"+-0") or b"0"
+    if len(magnitude) > _MOST_DIGITS:
+        raise msgspec.ValidationError
+    shift = -int(magnitude) if exponent.startswith(b"-") else int(magnitude)
+    zeros += shift - len(fraction)
+    if not 0 <= zeros < _MOST_DIGITS:
+        raise msgspec.ValidationError
+    return number[: number.startswith(b"-")] + significant + zeros * b"0"
 
 
 @cache

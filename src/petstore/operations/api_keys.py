@@ -100,17 +100,23 @@ def change_key(
 
 
 def rotate_key(
-    key_id: int, grace: Milliseconds, actor: Actor, now: Milliseconds
+    key_id: int,
+    grace: Milliseconds,
+    actor: Actor,
+    now: Milliseconds,
+    check: Callable[[Key], None],
 ) -> Unit[IssuedKey]:
-    """Issue a new token for a key; its old one lives on for ``grace``.
+    """Issue a new token for a key that passes ``check``; its old one lives on for ``grace``.
 
     Raises:
         NotFound: the actor sees none with this id.
         KeyEnded: the key is expired or revoked.
         BeyondOwnRights: whoever holds the token could do what the actor's key cannot.
+        PetstoreError: what ``check`` raises.
     """
     actor = yield from _begin(actor, now)
     key, status = yield from _stored(key_id, actor, now)
+    check(status)
     if status.state != "active":
         msg = f"key {key.id} is {status.state}; only an active key can be rotated"
         raise KeyEnded(msg)
@@ -139,11 +145,14 @@ def revoke_key(
     return (yield from _change(key_id, "revoked", revoke, actor, now, check))
 
 
-def unban_key(key_id: int, actor: Actor, now: Milliseconds) -> Unit[Key]:
-    """Lift the ban of a key, and forget how often it was banned before.
+def unban_key(
+    key_id: int, actor: Actor, now: Milliseconds, check: Callable[[Key], None]
+) -> Unit[Key]:
+    """Lift the ban of a key that passes ``check``, and forget how often it was banned before.
 
     Raises:
         NotFound: the actor sees none with this id.
+        PetstoreError: what ``check`` raises.
     """
     rows = yield api_keys.select_key(key_id)
     banned_at = banned_at_of(rows[0]) if rows else None
@@ -152,7 +161,7 @@ def unban_key(key_id: int, actor: Actor, now: Milliseconds) -> Unit[Key]:
         # Later than the ban and the pardon before, whatever their clocks: it is heeded, and once.
         return replace(key, pardoned_at=max(now, (banned_at or 0) + 1, (key.pardoned_at or 0) + 1))
 
-    return (yield from _change(key_id, "unbanned", pardon, actor, now, unconditional))
+    return (yield from _change(key_id, "unbanned", pardon, actor, now, check))
 
 
 def unconditional(_: object) -> None:

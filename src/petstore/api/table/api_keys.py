@@ -14,7 +14,7 @@ from petstore.api.api_keys import (
     answer_unban_key,
     answer_update_key,
 )
-from petstore.api.operation import Operation, PathParameter, ResponseHeader, Success
+from petstore.api.operation import Operation, PathParameter, Success
 from petstore.api.pages import PageQuery
 from petstore.api.table.parts import BODY_ERRORS, location, next_page
 from petstore.errors import (
@@ -50,7 +50,6 @@ _EVENT = {
     "action": "changed",
     "changes": {"plan": {"before": "free", "after": "pro"}},
 }
-_NO_STORE = ResponseHeader("Cache-Control", "No cache may keep the token.", "no-store")
 _KEY_ID = {"keyId": "$response.body#/id"}
 
 API_KEYS = (
@@ -64,6 +63,7 @@ API_KEYS = (
         handler=answer_list_keys,
         scope="keys:admin",
         query=PageQuery,
+        tagged=True,
         success=Success(200, "A page of keys.", list[Key], [_KEY], headers=(next_page("/keys"),)),
         errors=(InvalidParameter,),
     ),
@@ -87,7 +87,7 @@ API_KEYS = (
             "The key and its token.",
             KeyWithToken,
             _ISSUED,
-            headers=(location("/keys/4"), _NO_STORE),
+            headers=(location("/keys/4"),),
             links={
                 name: {"operationId": name, "parameters": _KEY_ID}
                 for name in ("getKey", "updateKey", "rotateKey", "listKeyHistory", "revokeKey")
@@ -162,9 +162,7 @@ API_KEYS = (
         body=Rotation,
         body_example={"graceSeconds": 3600},
         body_required=False,
-        success=Success(
-            200, "The key and its new token.", KeyWithToken, _ISSUED, headers=(_NO_STORE,)
-        ),
+        success=Success(200, "The key and its new token.", KeyWithToken, _ISSUED),
         errors=(*BODY_ERRORS, BeyondOwnRights, NotFound, KeyEnded, AnswerSealed),
     ),
     Operation(
@@ -191,6 +189,7 @@ API_KEYS = (
         scope="keys:admin",
         parameter=PathParameter("keyId", "Identifier of the key."),
         query=PageQuery,
+        tagged=True,
         success=Success(
             200,
             "A page of changes.",

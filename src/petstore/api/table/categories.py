@@ -27,6 +27,7 @@ CATEGORIES = (
         handler=answer_list_categories,
         scope="pets:read",
         query=PageQuery,
+        tagged=True,
         success=Success(
             200,
             "A page of categories.",

@@ -48,6 +48,7 @@ ORDERS = (
         handler=answer_list_orders,
         scope="orders:read",
         query=ListOrdersQuery,
+        tagged=True,
         success=Success(
             200,
             "A page of orders.",

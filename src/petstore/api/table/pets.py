@@ -40,6 +40,7 @@ PETS = (
         handler=answer_list_pets,
         scope="pets:read",
         query=ListPetsQuery,
+        tagged=True,
         success=Success(
             200,
             "A page of animals.",
