@@ -224,14 +224,14 @@ class Application:
         path, route = request.path, self._routes.find(request.path)
         page, operation = self._pages.get(path), route.operation(request.method)
         is_api = path.startswith(("/v1/", "/v1%")) or path == "/v1"
-        asks_only = is_preflight(request, self._rules.allowed_origins)
-        if asks_only or not is_api or page is not None:
+        preflight = is_preflight(request, self._rules.allowed_origins)
+        if preflight or not is_api or page is not None:
             always = _ALWAYS
         else:
             always = _NO_STORE if operation is not None and operation.no_store else _PRIVATE
         return Meaning(
             is_api=is_api,
-            is_preflight=asks_only,
+            is_preflight=preflight,
             page=page,
             route=route,
             operation=operation,

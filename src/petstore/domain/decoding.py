@@ -18,7 +18,7 @@ from petstore.errors import InvalidBody
 
 T = TypeVar("T")
 
-_MOST_DIGITS = 19
+_MAX_DIGITS = 19
 _INTEGER = re.compile(r"-?[0-9]{1,19}\Z", re.ASCII)
 _START_OF_NUMBER = b"-0123456789"
 _PATH = " - at `$."
@@ -166,11 +166,11 @@ def _plain(number: bytes) -> bytes:
     if not significant:
         return b"0"
     magnitude = exponent.lstrip(b"+-0") or b"0"
-    if len(magnitude) > _MOST_DIGITS:
+    if len(magnitude) > _MAX_DIGITS:
         raise msgspec.ValidationError
     shift = -int(magnitude) if exponent.startswith(b"-") else int(magnitude)
     zeros += shift - len(fraction)
-    if not 0 <= zeros < _MOST_DIGITS:
+    if not 0 <= zeros < _MAX_DIGITS:
         raise msgspec.ValidationError
     return number[: number.startswith(b"-")] + significant + zeros * b"0"
 
