@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
+from support.permissions import umask
 from support.process import petstore
 from support.terminal import Terminal
 
@@ -131,3 +132,30 @@ def test_an_export_that_fails_midway_leaves_the_one_before(
     stocked.fail("pets", "export", str(file), status=1)
     assert file.read_text() == "of yesterday"
     assert [path.name for path in tmp_path.glob("animals*")] == ["animals.csv"]
+
+
+def test_an_export_is_for_its_owner_alone(stocked: Command, tmp_path: Path) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("of yesterday")
+    file.chmod(0o644)
+    with umask(0):
+        stocked.succeed("pets", "export", str(file))
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_where_an_export_is_to_be_made_is_refused(stocked: Command, tmp_path: Path) -> None:
+    elsewhere, part = tmp_path / "elsewhere", tmp_path / "animals.csv.part"
+    elsewhere.write_text("of somebody else")
+    part.symlink_to(elsewhere)
+    words = stocked.fail("pets", "export", str(tmp_path / "animals.csv"), status=1)
+    assert words == f"{part}: it is in the way; remove it"
+    assert elsewhere.read_text() == "of somebody else"
+
+
+def test_a_link_in_the_place_of_an_export_is_replaced(stocked: Command, tmp_path: Path) -> None:
+    elsewhere, file = tmp_path / "elsewhere", tmp_path / "animals.csv"
+    elsewhere.write_text("of somebody else")
+    file.symlink_to(elsewhere)
+    stocked.succeed("pets", "export", str(file))
+    assert file.read_text(encoding="utf-8") == CSV
+    assert elsewhere.read_text() == "of somebody else"

@@ -11,6 +11,7 @@ import pytest
 
 from petstore.cli.serve import announce, listen
 from petstore.settings import Settings
+from petstore.storage.sqlite import SqliteStore
 from support.process import ServerProcess, free_port
 from support.servers import StartServer
 
@@ -65,6 +66,24 @@ def test_nothing_but_the_addresses_is_printed(start: StartServer) -> None:
     assert server.process.stdout.read() == (
         f"Petstore is at  {server.url}/v1\nReference at    {server.url}/docs\n"
     )
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o600])
+def test_a_database_that_others_may_open_is_warned_of(
+    start: StartServer, tmp_path: Path, mode: int
+) -> None:
+    database = tmp_path / "petstore.db"
+    SqliteStore(database).migrate()
+    database.chmod(mode)
+    server = start()
+    assert server.stop() == 0
+    warnings = [line["event"] for line in server.log_lines() if line["level"] == "warning"]
+    expected = (
+        f"others than its owner may open {database} (mode {mode:04o}): they could read everything,"
+        " or stop all changes by a lock; chmod 600 keeps them out"
+    )
+    assert warnings == [expected] * (mode != 0o600)
+    assert database.stat().st_mode & 0o777 == mode
 
 
 def test_an_address_of_version_6_is_printed_as_part_of_a_url(

@@ -23,6 +23,7 @@ from petstore.storage.migrations import UnusableDatabase
 from petstore.storage.pets import add_pet
 from petstore.storage.sqlite import SqliteStore
 from support.manual_clock import ManualClock
+from support.permissions import umask
 from support.stores import open_store
 
 PETS = 0x50455453
@@ -306,3 +307,28 @@ def test_the_inventory_is_right_whatever_is_done_to_animals(database: Path) -> N
 
 def schema(database: Path) -> list[Row]:
     return run_sql(database, "SELECT name, sql FROM sqlite_schema ORDER BY name")
+
+
+@pytest.mark.anyio
+async def test_a_new_database_and_the_files_beside_it_are_for_their_owner_alone(
+    database: Path,
+) -> None:
+    with umask(0):
+        async with open_store(database) as store:
+            await store.write(add_pet(NewPet("Rex", 1)))
+            modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
+    assert modes == {f"petstore.db{ending}": 0o600 for ending in ("", "-wal", "-shm")}
+
+
+def test_a_database_that_is_there_keeps_its_permissions(database: Path) -> None:
+    SqliteStore(database).migrate()
+    database.chmod(0o640)
+    SqliteStore(database).migrate()
+    assert database.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_that_leads_nowhere_becomes_no_database(database: Path) -> None:
+    database.symlink_to(database.with_name("elsewhere.db"))
+    with pytest.raises(UnusableDatabase, match="unable to open database file"):
+        SqliteStore(database).migrate()
+    assert not database.exists()

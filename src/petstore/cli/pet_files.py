@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO, get_args
 
@@ -19,6 +20,7 @@ from petstore.operations.pet_files import (
     import_pets,
 )
 from petstore.settings import check_database
+from petstore.storage.private_files import part_of, replacing
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
@@ -63,7 +65,7 @@ def import_file(
     import that was interrupted is run again, and goes on where it stopped.
     """
     chosen = _format(file, file_format)
-    if refused is not None and refused.exists() and refused.samefile(file):
+    if refused is not None and file.resolve() in {refused.resolve(), part_of(refused).resolve()}:
         msg = "expected another file than the one imported"
         raise click.BadParameter(msg, param_hint="--refused")
     note_new_store(database)
@@ -117,13 +119,8 @@ def export_file(*, file: Path, file_format: FileFormat | None, database: str) ->
 @contextmanager
 def _replacing(file: Path) -> Iterator[TextIO]:
     """Write a file that takes the place of ``file`` once it is whole."""
-    part = file.with_name(f"{file.name}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="") as out:
-            yield out
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(file) as part, TextIOWrapper(part, "utf-8", newline="") as out:
+        yield out
 
 
 def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
@@ -138,9 +135,9 @@ def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
 def _refusals(
     target: Path | None, source: Path, file_format: FileFormat
 ) -> Iterator[Callable[[FileRow], None]]:
-    """Report refused rows, and gather them in ``target`` under the header of ``source``.
+    """Report refused rows, and gather them for ``target`` under the header of ``source``.
 
-    Without any, ``target`` is left alone.
+    They take the place of ``target`` once all are there. Without any, it is left alone.
     """
     with ExitStack() as stack:
         gathered: TextIO | None = None
@@ -151,8 +148,9 @@ def _refusals(
             if target is None:
                 return
             if gathered is None:
+                part = stack.enter_context(replacing(target))
                 gathered = stack.enter_context(
-                    target.open("w", encoding="utf-8", errors="surrogateescape", newline="")
+                    TextIOWrapper(part, "utf-8", errors="surrogateescape", newline="")
                 )
                 if file_format == "csv":
                     gathered.write(_first_line(source))

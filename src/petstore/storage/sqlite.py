@@ -21,6 +21,7 @@ from msgspec import Struct
 from petstore.errors import Unavailable
 from petstore.storage.contract import Row, Statement, T, Unit
 from petstore.storage.migrations import UnusableDatabase, migrate
+from petstore.storage.private_files import create
 from petstore.storage.sqlite_files import OpenFiles
 
 _DATA_VERSION = "PRAGMA data_version"
@@ -79,8 +80,10 @@ class SqliteStore:
         Raises:
             UnusableDatabase: it is no database of this version, or cannot be opened.
         """
+        with suppress(OSError):  # it is there, or SQLite says what is wrong
+            create(self._path).close()  # by itself SQLite would let everybody read it
         try:
-            connection = apsw.Connection(str(self._path))
+            connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
             try:
                 connection.set_busy_timeout(_MIGRATION_WAIT)
                 migrate(connection)
