@@ -213,6 +213,57 @@ def test_a_backup_of_a_newer_version_is_refused(stocked: Command, file: Path) ->
     assert words.startswith(f"{file}: the database has schema version 1000, made by a newer")
 
 
+@pytest.mark.parametrize("name", ["backup", "restore"])
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        (
+            'CREATE TRIGGER "evil\x1b[2J" AFTER INSERT ON pets BEGIN DELETE FROM orders; END',
+            r"version 2: the trigger evil\x1b[2J on pets is not one of petstore's",
+        ),
+        (
+            "DROP TABLE usage",
+            "version 2: the table usage is missing",
+        ),
+        (
+            "DELETE FROM api_key_revision",
+            "version 2: the table api_key_revision does not have the rows that every store has",
+        ),
+        (
+            "INSERT INTO usage VALUES (99, 1, 1)",
+            "it is damaged: a row of usage refers to one of api_keys that is not there",
+        ),
+    ],
+    ids=["foreign trigger", "missing table", "no revision", "broken reference"],
+)
+def test_a_store_that_somebody_else_changed_is_neither_backed_up_nor_restored(
+    stocked: Command, file: Path, name: str, sql: str, words: str
+) -> None:
+    stocked.succeed("backup", str(file))
+    source, target = (stocked.database, file) if name == "backup" else (file, stocked.database)
+    query(of(source), sql)
+    before = contents(of(target))
+    said = stocked.fail(name, str(file), "--force", status=1)
+    assert said.startswith(f"{source}: ")
+    assert said.endswith(words)
+    assert contents(of(target)) == before
+
+
+def test_an_older_backup_that_somebody_else_changed_is_refused(
+    stocked: Command, file: Path
+) -> None:
+    older = apsw.Connection(str(file))
+    older.execute(scripts("sqlite")[0])
+    older.pragma("application_id", 0x50455453)
+    older.pragma("user_version", 1)
+    older.execute("DROP TABLE usage")
+    older.close()
+    words = stocked.fail("restore", str(file), "--force", status=1)
+    assert words == (
+        f"{file}: the database does not have the schema of version 1: the table usage is missing"
+    )
+
+
 def test_a_backup_of_an_older_version_is_brought_up_to_date(command: Command, file: Path) -> None:
     file.parent.mkdir()
     older = apsw.Connection(str(file))

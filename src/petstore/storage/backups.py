@@ -10,7 +10,12 @@ from typing import TypeAlias
 import apsw
 
 from petstore.errors import Conflict
-from petstore.storage.migrations import APPLICATION_ID, UnusableDatabase, migrate
+from petstore.storage.migrations import (
+    APPLICATION_ID,
+    UnusableDatabase,
+    check_schema,
+    migrate,
+)
 from petstore.storage.private_files import part_of, replacing
 
 OnProgress: TypeAlias = Callable[[int, int], object]
@@ -85,6 +90,10 @@ def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool)
         found = writing.execute("PRAGMA integrity_check(1)").get
         if found != "ok":
             msg = f"it is damaged: {found}"
+            raise UnusableDatabase(msg)
+        check_schema(writing)
+        for table, _, other, _ in writing.execute("PRAGMA foreign_key_check"):
+            msg = f"it is damaged: a row of {table} refers to one of {other} that is not there"
             raise UnusableDatabase(msg)
         if as_newest:
             migrate(writing)
