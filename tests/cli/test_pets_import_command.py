@@ -216,6 +216,14 @@ def test_a_terminal_shows_a_bar_and_whole_lines_of_what_was_refused(
     assert "2 animals added, 3 rows refused.\n" in terminal.text
 
 
+def test_the_name_of_a_file_is_shown_on_a_terminal_as_it_is(database: Path, file: Path) -> None:
+    renamed = file.rename(file.with_name("[red]animals.csv"))
+    arguments = ("pets", "import", str(renamed), "--database", f"sqlite:///{database}")
+    with Terminal(*arguments, cwd=file.parent, columns=120) as terminal:
+        assert terminal.wait() == 1
+    assert "Importing [red]animals.csv ━" in terminal.text
+
+
 def test_without_a_terminal_there_is_no_bar(database: Path, file: Path) -> None:
     arguments = ("pets", "import", str(file), "--database", f"sqlite:///{database}")
     result = petstore(*arguments, cwd=file.parent)

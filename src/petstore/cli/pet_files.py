@@ -12,10 +12,12 @@ import click
 from petstore.cli.failures import plain_failures
 from petstore.cli.in_store import in_store, note_new_store, require_store
 from petstore.cli.settings_options import database_option
+from petstore.cli.tables import TerminalOutput, printable
 from petstore.clock import system_clock
 from petstore.operations.pet_files import (
     FileFormat,
     FileRow,
+    Output,
     export_pets,
     import_pets,
 )
@@ -99,21 +101,41 @@ def import_file(
 @click.command("export")
 @click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path), default="-")
 @_format_option
+@click.option(
+    "--spreadsheet-safe",
+    is_flag=True,
+    help="CSV only: put ' before names that a spreadsheet would run as a formula.",
+)
 @database_option
-def export_file(*, file: Path, file_format: FileFormat | None, database: str) -> None:
+def export_file(
+    *, file: Path, file_format: FileFormat | None, spreadsheet_safe: bool, database: str
+) -> None:
     """Write every animal to FILE, or to standard output: CSV or JSON Lines."""
     to_stdout = str(file) == "-"
     chosen = file_format or "csv" if to_stdout else _format(file, file_format)
+    if spreadsheet_safe and chosen != "csv":
+        msg = "--spreadsheet-safe is for CSV"
+        raise click.UsageError(msg)
     with plain_failures():
         check_database(database)
         require_store(database)
     with (
         plain_failures(),
-        nullcontext(sys.stdout) if to_stdout else _replacing(file) as out,
+        nullcontext(_standard_output()) if to_stdout else _replacing(file) as out,
         _progress("Exporting", None) as on_progress,
     ):
-        count = in_store(database, lambda store: export_pets(store, out, chosen, on_progress))
+        count = in_store(
+            database,
+            lambda store: export_pets(
+                store, out, chosen, on_progress, spreadsheet_safe=spreadsheet_safe
+            ),
+        )
     click.echo(f"{count:,} animals exported.", err=True)
+
+
+def _standard_output() -> Output:
+    """Return where an export goes: as it is, unless it would steer a terminal."""
+    return TerminalOutput() if sys.stdout.isatty() else sys.stdout
 
 
 @contextmanager
@@ -171,8 +193,10 @@ def _progress(title: str, total: int | None) -> Iterator[Callable[[int], Any]]:
         yield lambda _: None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
+    shown = escape(printable(title))
     with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task(title, total=total)
+        task = progress.add_task(shown, total=total)
         yield lambda done: progress.update(task, completed=done)
