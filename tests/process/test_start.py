@@ -44,21 +44,6 @@ def test_a_setting_from_the_environment_is_in_force(start: StartServer) -> None:
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize(
-    ("connections", "room", "files"), [(10, 10, 512), (2000, 2000, 2100), (20_000, 3996, 4096)]
-)
-def test_files_are_allowed_as_connections_need_and_connections_as_files_may_be(
-    connections: int, room: int, files: int
-) -> None:
-    code = (
-        "from petstore.http.server import room_for; from resource import *;"
-        "setrlimit(RLIMIT_NOFILE, (512, 4096));"
-        f"print(room_for({connections}), *getrlimit(RLIMIT_NOFILE))"
-    )
-    said = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert said == f"{room} {files} 4096\n"
-
-
 def test_nothing_but_the_addresses_is_printed(start: StartServer) -> None:
     server = start()
     assert server.process.stdout is not None

@@ -13,6 +13,7 @@ import click
 from petstore.cli.failures import plain_failures
 from petstore.cli.in_store import in_store, migrate
 from petstore.cli.settings_options import settings_options
+from petstore.http.open_files import require_room
 from petstore.observability.place import Place, open_place
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
@@ -35,6 +36,7 @@ def serve(*, demo: bool, **options: Any) -> None:
     with ExitStack() as opened:
         with plain_failures():
             settings.check()
+            require_room(settings.connections)
             listener = opened.enter_context(listen(settings.host, settings.port))
             place = None
             if settings.metrics_port:

@@ -1,7 +1,6 @@
 """The HTTP server: who is connected, how many may be, and for how long they may say nothing."""
 
 import asyncio
-import resource
 import socket
 from contextlib import suppress
 from email.utils import formatdate
@@ -9,8 +8,8 @@ from email.utils import formatdate
 from petstore.api.messages import Respond
 from petstore.http.connection import Connection
 from petstore.http.known_requests import KnownRequests
+from petstore.http.open_files import room_for
 
-_OTHER_FILES = 100
 _ACCEPTED_AT_ONCE = 16
 _LONGEST_TICK = 1.0  # s
 _PAUSE = 1.0  # s
@@ -131,16 +130,3 @@ class HttpServer:
         """Give nobody before the first bytes come, or so many seconds are over; 0 for at once."""
         with suppress(AttributeError):  # only Linux can
             self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, within)
-
-
-def room_for(connections: int) -> int:
-    """Raise the limit of open files to what ``connections`` need; return how many it has room for.
-
-    At the limit new callers wait; so a few that never read their answers could keep all out.
-    """
-    needed = connections + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return min(connections, soft - _OTHER_FILES)
