@@ -94,6 +94,7 @@ async def test_the_log_says_which_file_was_deleted(
 ) -> None:
     await store.write(add_pet(BELLA))
     delete(database, endings)
+    await store.check()
     assert (await store.write(add_pet(BELLA))).id == 2
     names = ", ".join(str(beside(database, ending)) for ending in endings)
     assert caplog.messages == [
@@ -115,6 +116,7 @@ async def test_what_is_committed_to_a_log_without_a_name_is_saved_before_it_is_a
 
     connections[-2].set_commit_hook(commit)
     pets = await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(3)))
+    connections[-2].set_commit_hook(None)
     assert {pet.id for pet in pets} == {1, 2, 3}
     if "-wal" in endings:
         assert await ids_without_log(database) == {1, 2, 3}

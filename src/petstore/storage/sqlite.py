@@ -273,7 +273,7 @@ class SqliteStore:
             self._connect()
         try:
             await self._lock()
-            is_safe = self._files.are_in_place()
+            is_safe = self._files.may_be_written()
         except apsw.IOError:  # it reads a log that another process has brought to safety
             is_safe = self._files.are_in_place()
             if is_safe:
