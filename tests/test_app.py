@@ -3,6 +3,7 @@
 import io
 import logging
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -131,3 +132,16 @@ def test_the_log_takes_the_form_that_was_set(log_format: Any, *, for_person: boo
 def test_without_a_terminal_the_log_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert not is_for_person(Settings(log_format="auto"))
+
+
+async def test_a_deleted_log_is_brought_to_safety_while_nobody_writes(
+    database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_service(database) as service:
+        await service.issue()
+        database.with_name("petstore.db-wal").unlink()
+        await eventually(lambda: "petstore.db-wal: deleted while in use" in caplog.text)
+        alone = shutil.copyfile(database, database.with_name("alone.db"))
+        connection = apsw.Connection(str(alone))
+        assert connection.execute("SELECT count(*) FROM api_keys").get == 1
+        connection.close()

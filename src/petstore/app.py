@@ -44,6 +44,7 @@ from petstore.storage.sqlite import SqliteStore
 
 _LATE_BODIES_SECONDS = 0.1
 _LAPSES_SECONDS = 1
+_CHECK_SECONDS = 1
 _BEAT_SECONDS = 1
 _REDIS_SECONDS = 0.1
 _FORGET_SECONDS = 60
@@ -142,6 +143,7 @@ async def at_work(
             save,
             Chore(limiter.beat, _BEAT_SECONDS, "the other processes are not known"),
             lapse,
+            Chore(services.store.check, _CHECK_SECONDS, "the database is not as it should be"),
             Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen"),
             Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended"),
             Chore(services.retries.forget, _FORGET_SECONDS, "kept answers not forgotten"),

@@ -12,6 +12,7 @@ from support.command import Command
 from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query
 from support.patience import within
+from support.permissions import umask
 from support.process import petstore
 from support.servers import StartServer
 from support.steady_buyers import Buyers
@@ -98,12 +99,64 @@ def test_what_is_backed_up_comes_back(stocked: Command, file: Path, tmp_path: Pa
     assert contents(of(elsewhere)) == before
 
 
-def test_a_backup_is_one_file_as_private_as_the_database(stocked: Command, file: Path) -> None:
-    stocked.database.chmod(0o640)
-    stocked.succeed("backup", str(file))
+def test_a_backup_is_one_file_for_its_owner_alone(stocked: Command, file: Path) -> None:
+    stocked.database.chmod(0o644)
+    with umask(0):
+        stocked.succeed("backup", str(file))
     assert [path.name for path in file.parent.iterdir()] == ["backup.db"]
-    assert file.stat().st_mode & 0o777 == 0o640
+    assert file.stat().st_mode & 0o777 == 0o600
     assert query(of(file), "PRAGMA journal_mode") == [("delete",)]
+
+
+def test_what_is_restored_is_for_its_owner_alone(stocked: Command, file: Path) -> None:
+    stocked.succeed("backup", str(file))
+    file.chmod(0o644)
+    with umask(0):
+        stocked.succeed("restore", str(file), "--force")
+    assert stocked.database.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_in_the_place_of_a_backup_is_refused_and_with_force_replaced(
+    stocked: Command, file: Path, tmp_path: Path, *, is_there: bool
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    if is_there:
+        elsewhere.write_text("of somebody else")
+    file.symlink_to(elsewhere)
+    words = stocked.fail("backup", str(file), status=1)
+    assert words == f"{file} is there already; --force replaces it"
+    stocked.succeed("backup", str(file), "--force")
+    assert not file.is_symlink()
+    assert contents(of(file)) == contents(of(stocked.database))
+    assert not is_there or elsewhere.read_text() == "of somebody else"
+    assert elsewhere.exists() == is_there
+
+
+@pytest.mark.parametrize("name", ["backup", "restore"])
+def test_a_link_where_a_copy_is_to_be_made_is_refused(
+    stocked: Command, file: Path, tmp_path: Path, name: str
+) -> None:
+    stocked.succeed("backup", str(file))
+    target = file if name == "backup" else stocked.database
+    before, elsewhere = contents(of(target)), tmp_path / "elsewhere"
+    elsewhere.write_text("of somebody else")
+    part = target.with_name(f"{target.name}.part")
+    part.symlink_to(elsewhere)
+    words = stocked.fail(name, str(file), "--force", status=1)
+    assert words == f"{part}: it is in the way; remove it"
+    assert elsewhere.read_text() == "of somebody else"
+    assert contents(of(target)) == before
+
+
+def test_what_an_interrupted_run_left_is_not_replaced_while_it_is_read(
+    stocked: Command, file: Path
+) -> None:
+    part = stocked.database.with_name(f"{stocked.database.name}.part")
+    stocked.succeed("backup", str(part))
+    words = stocked.fail("restore", str(part), "--force", status=1)
+    assert words == f"{part} is where the copy is made; rename it first"
+    stocked.succeed("restore", str(part.rename(file)), "--force")
 
 
 def test_a_backup_has_what_is_only_in_the_log_yet(stocked: Command, file: Path) -> None:
@@ -158,6 +211,57 @@ def test_a_backup_of_a_newer_version_is_refused(stocked: Command, file: Path) ->
     query(of(file), "PRAGMA user_version = 1000")
     words = stocked.fail("restore", str(file), "--force", status=1)
     assert words.startswith(f"{file}: the database has schema version 1000, made by a newer")
+
+
+@pytest.mark.parametrize("name", ["backup", "restore"])
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        (
+            'CREATE TRIGGER "evil\x1b[2J" AFTER INSERT ON pets BEGIN DELETE FROM orders; END',
+            r"version 2: the trigger evil\x1b[2J on pets is not one of petstore's",
+        ),
+        (
+            "DROP TABLE usage",
+            "version 2: the table usage is missing",
+        ),
+        (
+            "DELETE FROM api_key_revision",
+            "version 2: the table api_key_revision does not have the rows that every store has",
+        ),
+        (
+            "INSERT INTO usage VALUES (99, 1, 1)",
+            "it is damaged: a row of usage refers to one of api_keys that is not there",
+        ),
+    ],
+    ids=["foreign trigger", "missing table", "no revision", "broken reference"],
+)
+def test_a_store_that_somebody_else_changed_is_neither_backed_up_nor_restored(
+    stocked: Command, file: Path, name: str, sql: str, words: str
+) -> None:
+    stocked.succeed("backup", str(file))
+    source, target = (stocked.database, file) if name == "backup" else (file, stocked.database)
+    query(of(source), sql)
+    before = contents(of(target))
+    said = stocked.fail(name, str(file), "--force", status=1)
+    assert said.startswith(f"{source}: ")
+    assert said.endswith(words)
+    assert contents(of(target)) == before
+
+
+def test_an_older_backup_that_somebody_else_changed_is_refused(
+    stocked: Command, file: Path
+) -> None:
+    older = apsw.Connection(str(file))
+    older.execute(scripts("sqlite")[0])
+    older.pragma("application_id", 0x50455453)
+    older.pragma("user_version", 1)
+    older.execute("DROP TABLE usage")
+    older.close()
+    words = stocked.fail("restore", str(file), "--force", status=1)
+    assert words == (
+        f"{file}: the database does not have the schema of version 1: the table usage is missing"
+    )
 
 
 def test_a_backup_of_an_older_version_is_brought_up_to_date(command: Command, file: Path) -> None:

@@ -119,6 +119,16 @@ def test_a_demo_key_file_that_holds_no_key_is_replaced(
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
 
 
+def test_a_link_in_the_place_of_a_demo_key_file_is_replaced(
+    start: StartServer, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / "petstore.db.demo-key").symlink_to(elsewhere)
+    demo = Demo(start("--demo"))
+    assert not elsewhere.exists()
+    assert demo.key_file.read_text() == demo.token + "\n"
+
+
 def test_a_demo_on_postgresql_keeps_its_key_where_it_was_started(
     start: StartServer, tmp_path: Path, postgres_url: str
 ) -> None:

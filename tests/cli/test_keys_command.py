@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from petstore.domain.api_keys import is_token
@@ -500,3 +501,14 @@ def test_the_command_itself_ends_with_2_where_it_was_called_wrongly(tmp_path: Pa
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "Invalid value for '--plan'" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_name_cannot_steer_the_terminal(command: Command) -> None:
+    """As only a store that somebody else has changed can have it."""
+    command.create_key()
+    connection = apsw.Connection(str(command.database))
+    connection.execute("UPDATE api_keys SET name = ?", ("\x1b[2Jowned",))
+    connection.close()
+    assert r"\x1b[2Jowned" in command.succeed("keys", "show", "1")
+    assert r"\x1b[2Jowned" in command.succeed("keys", "list")
+    assert r"(\x1b[2Jowned)" in command("keys", "rotate", "1").stderr

@@ -1,5 +1,8 @@
 """``petstore pets export``: every animal, in a file that can be imported again."""
 
+import csv
+import io
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
+from support.permissions import umask
 from support.process import petstore
 from support.terminal import Terminal
 
@@ -131,3 +135,107 @@ def test_an_export_that_fails_midway_leaves_the_one_before(
     stocked.fail("pets", "export", str(file), status=1)
     assert file.read_text() == "of yesterday"
     assert [path.name for path in tmp_path.glob("animals*")] == ["animals.csv"]
+
+
+def test_an_export_is_for_its_owner_alone(stocked: Command, tmp_path: Path) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("of yesterday")
+    file.chmod(0o644)
+    with umask(0):
+        stocked.succeed("pets", "export", str(file))
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_where_an_export_is_to_be_made_is_refused(stocked: Command, tmp_path: Path) -> None:
+    elsewhere, part = tmp_path / "elsewhere", tmp_path / "animals.csv.part"
+    elsewhere.write_text("of somebody else")
+    part.symlink_to(elsewhere)
+    words = stocked.fail("pets", "export", str(tmp_path / "animals.csv"), status=1)
+    assert words == f"{part}: it is in the way; remove it"
+    assert elsewhere.read_text() == "of somebody else"
+
+
+def test_a_link_in_the_place_of_an_export_is_replaced(stocked: Command, tmp_path: Path) -> None:
+    elsewhere, file = tmp_path / "elsewhere", tmp_path / "animals.csv"
+    elsewhere.write_text("of somebody else")
+    file.symlink_to(elsewhere)
+    stocked.succeed("pets", "export", str(file))
+    assert file.read_text(encoding="utf-8") == CSV
+    assert elsewhere.read_text() == "of somebody else"
+
+
+EVIL = "\x1b]0;owned\x07\x9b2J\x7f\u202e\ttwo\nlines"
+
+
+@pytest.mark.parametrize("file_format", ["csv", "jsonl"])
+def test_a_name_cannot_steer_the_terminal_it_is_exported_to(
+    command: Command, tmp_path: Path, file_format: str
+) -> None:
+    file = tmp_path / "evil.jsonl"
+    file.write_text(json.dumps({"name": EVIL, "categoryId": 1}))
+    command.succeed("pets", "import", str(file))
+    arguments = ("pets", "export", "--format", file_format)
+    database = ("--database", f"sqlite:///{command.database}")
+    with Terminal(*arguments, *database, cwd=tmp_path) as terminal:
+        assert terminal.wait() == 0
+    assert not set(terminal.raw) & {"\x07", "\x7f", "\x9b", "\u202e"}
+    assert "\x1b]0;" not in terminal.raw
+    assert r"]0;owned" in terminal.raw
+    assert r"\u202e" in terminal.raw
+    exported = petstore(*arguments, *database, cwd=tmp_path, encoding="utf-8").stdout
+    shown = EVIL if file_format == "csv" else json.dumps(EVIL, ensure_ascii=False)
+    assert shown in exported
+
+
+def test_names_that_begin_like_formulas_are_exported_as_they_are(
+    command: Command, tmp_path: Path
+) -> None:
+    command.succeed("pets", "import", str(formulas(tmp_path)))
+    exported = command.succeed("pets", "export")
+    assert [row["name"] for row in csv.DictReader(io.StringIO(exported, newline=""))] == FORMULAS
+
+
+def test_names_that_begin_like_formulas_are_made_safe_for_a_spreadsheet(
+    command: Command, tmp_path: Path
+) -> None:
+    command.succeed("pets", "import", str(formulas(tmp_path)))
+    exported = command.succeed("pets", "export", "--spreadsheet-safe")
+    rows = list(csv.DictReader(io.StringIO(exported, newline="")))
+    assert [row["name"] for row in rows] == [
+        *(f"'{name}" for name in FORMULAS[:-2]),
+        *FORMULAS[-2:],
+    ]
+    assert {row["categoryId"] for row in rows} == {"-1"}
+
+
+def test_only_csv_is_made_safe_for_a_spreadsheet(command: Command, tmp_path: Path) -> None:
+    command.make_store()
+    file = tmp_path / "animals.jsonl"
+    words = command.fail("pets", "export", str(file), "--spreadsheet-safe", status=2)
+    assert words == "--spreadsheet-safe is for CSV"
+    assert not file.exists()
+
+
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "\uff1d1",
+    "\uff0b1",
+    "\uff0d1",
+    "\uff20a",
+    "Rex = 1",
+    "'=1",
+]
+
+
+def formulas(folder: Path) -> Path:
+    """Write a file of animals with these names."""
+    file = folder / "formulas.jsonl"
+    lines = [json.dumps({"name": name, "categoryId": -1}) for name in FORMULAS]
+    file.write_text("\n".join(lines))
+    return file

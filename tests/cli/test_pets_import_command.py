@@ -12,6 +12,7 @@ import pytest
 
 from support.command import Command
 from support.patience import within
+from support.permissions import umask
 from support.process import petstore
 from support.servers import StartServer
 from support.terminal import Terminal
@@ -40,6 +41,7 @@ def many_animals(folder: Path) -> Path:
 def rows_done(command: Command) -> int:
     """Return how far the one import into the store is."""
     database = apsw.Connection(str(command.database), flags=apsw.SQLITE_OPEN_READWRITE)
+    database.set_busy_timeout(5_000)  # the import may be opening or closing it just now
     done: int = database.execute("SELECT coalesce(max(rows_done), 0) FROM pet_imports").get
     database.close()
     return done
@@ -99,7 +101,7 @@ def test_refused_rows_that_cannot_be_written_are_said_to(command: Command, file:
     target = file.parent / "no folder" / "refused.csv"
     result = command("pets", "import", str(file), "--refused", str(target))
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[-1] == f"Error: {target}: No such file or directory"
+    assert result.stderr.splitlines()[-1] == f"Error: {target}.part: No such file or directory"
 
 
 def test_a_bad_row_is_told_by_its_line_and_the_good_ones_go_in(
@@ -177,6 +179,31 @@ def test_a_corrected_file_of_refused_rows_survives_a_second_run_of_the_first_imp
     assert refused.read_text() == "corrected"
 
 
+def test_refused_rows_are_for_their_owner_alone_and_follow_no_link(
+    command: Command, file: Path, tmp_path: Path
+) -> None:
+    elsewhere, refused = tmp_path / "elsewhere", file.parent / "refused.csv"
+    elsewhere.write_text("of somebody else")
+    refused.symlink_to(elsewhere)
+    with umask(0):
+        assert command("pets", "import", str(file), "--refused", str(refused)).exit_code == 1
+    assert refused.read_text().startswith("name,")
+    assert not refused.is_symlink()
+    assert refused.stat().st_mode & 0o777 == 0o600
+    assert elsewhere.read_text() == "of somebody else"
+
+
+def test_the_file_that_is_imported_is_not_where_refused_rows_are_gathered(
+    command: Command, file: Path
+) -> None:
+    part = file.rename(file.with_name("refused.csv.part"))
+    refused = str(file.with_name("refused.csv"))
+    arguments = ("pets", "import", str(part), "--format", "csv", "--refused", refused)
+    words = command.fail(*arguments, status=2)
+    assert words.endswith("expected another file than the one imported")
+    assert part.exists()
+
+
 def test_a_terminal_shows_a_bar_and_whole_lines_of_what_was_refused(
     database: Path, file: Path
 ) -> None:
@@ -187,6 +214,14 @@ def test_a_terminal_shows_a_bar_and_whole_lines_of_what_was_refused(
     assert "100%" in terminal.text
     assert f"line 4: {CATEGORY}\n" in terminal.text
     assert "2 animals added, 3 rows refused.\n" in terminal.text
+
+
+def test_the_name_of_a_file_is_shown_on_a_terminal_as_it_is(database: Path, file: Path) -> None:
+    renamed = file.rename(file.with_name("[red]animals.csv"))
+    arguments = ("pets", "import", str(renamed), "--database", f"sqlite:///{database}")
+    with Terminal(*arguments, cwd=file.parent, columns=120) as terminal:
+        assert terminal.wait() == 1
+    assert "Importing [red]animals.csv ━" in terminal.text
 
 
 def test_without_a_terminal_there_is_no_bar(database: Path, file: Path) -> None:

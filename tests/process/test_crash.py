@@ -47,6 +47,20 @@ def test_a_power_cut_loses_neither_an_acknowledged_write_nor_a_saved_count(
     assert used >= saved
 
 
+def test_a_power_cut_after_the_log_was_deleted_loses_no_acknowledged_write(
+    start: StartServer, tmp_path: Path
+) -> None:
+    server = start()
+    token = server.issue("enterprise", "--per-minute", str(MANY))
+    with Writers(server, token) as writers:
+        assert within(20, lambda: len(writers.acknowledged) > 100)
+        (tmp_path / "petstore.db-wal").unlink()
+        before = len(writers.acknowledged)
+        assert within(20, lambda: len(writers.acknowledged) > before + 100)
+        server.kill()
+    assert set(writers.acknowledged) <= stored_ids(tmp_path)
+
+
 def test_a_worker_that_was_killed_is_replaced(start: StartServer) -> None:
     server = start()
     headers = {"Authorization": f"Bearer {server.issue()}"}

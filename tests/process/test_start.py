@@ -11,6 +11,7 @@ import pytest
 
 from petstore.cli.serve import announce, listen
 from petstore.settings import Settings
+from petstore.storage.sqlite import SqliteStore
 from support.process import ServerProcess, free_port
 from support.servers import StartServer
 
@@ -43,21 +44,6 @@ def test_a_setting_from_the_environment_is_in_force(start: StartServer) -> None:
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize(
-    ("connections", "room", "files"), [(10, 10, 512), (2000, 2000, 2100), (20_000, 3996, 4096)]
-)
-def test_files_are_allowed_as_connections_need_and_connections_as_files_may_be(
-    connections: int, room: int, files: int
-) -> None:
-    code = (
-        "from petstore.http.server import room_for; from resource import *;"
-        "setrlimit(RLIMIT_NOFILE, (512, 4096));"
-        f"print(room_for({connections}), *getrlimit(RLIMIT_NOFILE))"
-    )
-    said = subprocess.check_output([sys.executable, "-c", code], text=True)
-    assert said == f"{room} {files} 4096\n"
-
-
 def test_nothing_but_the_addresses_is_printed(start: StartServer) -> None:
     server = start()
     assert server.process.stdout is not None
@@ -65,6 +51,24 @@ def test_nothing_but_the_addresses_is_printed(start: StartServer) -> None:
     assert server.process.stdout.read() == (
         f"Petstore is at  {server.url}/v1\nReference at    {server.url}/docs\n"
     )
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o600])
+def test_a_database_that_others_may_open_is_warned_of(
+    start: StartServer, tmp_path: Path, mode: int
+) -> None:
+    database = tmp_path / "petstore.db"
+    SqliteStore(database).migrate()
+    database.chmod(mode)
+    server = start()
+    assert server.stop() == 0
+    warnings = [line["event"] for line in server.log_lines() if line["level"] == "warning"]
+    expected = (
+        f"others than its owner may open {database} (mode {mode:04o}): they could read everything,"
+        " or stop all changes by a lock; chmod 600 keeps them out"
+    )
+    assert warnings == [expected] * (mode != 0o600)
+    assert database.stat().st_mode & 0o777 == mode
 
 
 def test_an_address_of_version_6_is_printed_as_part_of_a_url(

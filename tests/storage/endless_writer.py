@@ -3,9 +3,11 @@
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from petstore.domain.pets import NewPet
+from petstore.errors import Unavailable
 from petstore.storage.pets import add_pet
 from petstore.storage.sqlite import SqliteStore
 
@@ -13,8 +15,9 @@ from petstore.storage.sqlite import SqliteStore
 async def write_for_ever(store: SqliteStore) -> None:
     """Add one animal after the other."""
     while True:
-        pet = await store.write(add_pet(NewPet("Bella", 1)))
-        os.write(sys.stdout.fileno(), b"%d\n" % pet.id)
+        with suppress(Unavailable):
+            pet = await store.write(add_pet(NewPet("Bella", 1)))
+            os.write(sys.stdout.fileno(), b"%d\n" % pet.id)
 
 
 async def main(database: Path) -> None:

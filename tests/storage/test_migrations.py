@@ -23,6 +23,7 @@ from petstore.storage.migrations import UnusableDatabase
 from petstore.storage.pets import add_pet
 from petstore.storage.sqlite import SqliteStore
 from support.manual_clock import ManualClock
+from support.permissions import umask
 from support.stores import open_store
 
 PETS = 0x50455453
@@ -198,6 +199,80 @@ def test_ten_processes_may_bring_a_store_up_to_date_at_once(database: Path) -> N
     assert run_sql(database, "SELECT * FROM inventory ORDER BY status") == INVENTORY
 
 
+# Stores that somebody else has changed
+
+FOREIGN = [
+    (
+        "CREATE TRIGGER evil AFTER INSERT ON pets BEGIN DELETE FROM orders; END",
+        "trigger evil on pets",
+    ),
+    ("CREATE UNIQUE INDEX one_name ON pets (name)", "index one_name on pets"),
+    ("CREATE TABLE notes (text TEXT)", "table notes on notes"),
+    ("CREATE VIEW names AS SELECT name FROM pets", "view names on names"),
+]
+MISSING = [
+    ("DROP TABLE usage", "the table usage is missing"),
+    ("DROP TRIGGER pet_moved", "the trigger pet_moved is missing"),
+    ("DROP INDEX open_orders", "the index open_orders is missing"),
+]
+ANOTHER = [
+    (
+        "DROP TRIGGER pet_added; CREATE TRIGGER pet_added AFTER INSERT ON pets BEGIN SELECT 1; END",
+        "the trigger pet_added differs from petstore's",
+    ),
+    (
+        "ALTER TABLE usage ADD COLUMN more INTEGER",
+        "the table usage differs from petstore's",
+    ),
+]
+ROWS = [
+    ("DELETE FROM api_key_revision", "api_key_revision"),
+    ("INSERT INTO api_key_revision VALUES (1)", "api_key_revision"),
+    ("DELETE FROM inventory WHERE status = 'sold'", "inventory"),
+    ("UPDATE inventory SET status = 'lost' WHERE status = 'sold'", "inventory"),
+]
+CHANGES = (
+    [(sql, f"the {what} is not one of petstore's") for sql, what in FOREIGN]
+    + MISSING
+    + ANOTHER
+    + [
+        (sql, f"the table {table} does not have the rows that every store has")
+        for sql, table in ROWS
+    ]
+)
+
+
+@pytest.mark.parametrize(("sql", "reason"), CHANGES, ids=[reason for _, reason in CHANGES])
+def test_a_store_that_somebody_else_changed_is_refused(
+    database: Path, sql: str, reason: str
+) -> None:
+    SqliteStore(database).migrate()
+    run_sql(database, sql)
+    assert_refused_and_untouched(
+        database, f"does not have the schema of version {VERSION}: {reason}$"
+    )
+
+
+def test_an_older_store_that_somebody_else_changed_is_refused_and_stays_as_it_was(
+    database: Path,
+) -> None:
+    make_shop_of_version_1(database)
+    run_sql(database, "CREATE TRIGGER evil AFTER INSERT ON pets BEGIN SELECT 1; END")
+    before = schema(database)
+    with pytest.raises(UnusableDatabase, match="trigger evil on pets"):
+        SqliteStore(database).migrate()
+    assert schema(database) == before
+    assert run_sql(database, "PRAGMA user_version") == [(1,)]
+
+
+def test_the_statistics_of_analyze_may_be_in_a_store(database: Path) -> None:
+    make_shop_of_version_1(database)
+    run_sql(database, "ANALYZE")
+    SqliteStore(database).migrate()
+    run_sql(database, "ANALYZE")
+    SqliteStore(database).migrate()
+
+
 # From version 1 to version 2
 
 
@@ -306,3 +381,28 @@ def test_the_inventory_is_right_whatever_is_done_to_animals(database: Path) -> N
 
 def schema(database: Path) -> list[Row]:
     return run_sql(database, "SELECT name, sql FROM sqlite_schema ORDER BY name")
+
+
+@pytest.mark.anyio
+async def test_a_new_database_and_the_files_beside_it_are_for_their_owner_alone(
+    database: Path,
+) -> None:
+    with umask(0):
+        async with open_store(database) as store:
+            await store.write(add_pet(NewPet("Rex", 1)))
+            modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
+    assert modes == {f"petstore.db{ending}": 0o600 for ending in ("", "-wal", "-shm")}
+
+
+def test_a_database_that_is_there_keeps_its_permissions(database: Path) -> None:
+    SqliteStore(database).migrate()
+    database.chmod(0o640)
+    SqliteStore(database).migrate()
+    assert database.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_that_leads_nowhere_becomes_no_database(database: Path) -> None:
+    database.symlink_to(database.with_name("elsewhere.db"))
+    with pytest.raises(UnusableDatabase, match="unable to open database file"):
+        SqliteStore(database).migrate()
+    assert not database.exists()

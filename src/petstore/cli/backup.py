@@ -1,5 +1,6 @@
 """``petstore backup`` and ``petstore restore``: a store in a file, to keep and to come back to."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,6 @@ def _sqlite_file(database: str) -> Path:
 
 
 def _refuse_present(path: Path, *, force: bool) -> None:
-    if path.exists() and not force:
+    if os.path.lexists(path) and not force:
         msg = f"{path} is there already; --force replaces it"
         raise click.ClickException(msg)

@@ -1,6 +1,5 @@
 """A store to try the service with: sample animals, and a key kept in a file beside them."""
 
-import os
 from contextlib import suppress
 from importlib.resources import as_file, files
 from pathlib import Path, PurePosixPath
@@ -18,6 +17,7 @@ from petstore.operations.pet_files import import_pets
 from petstore.operations.pets import list_pets
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.storage.contract import Store
+from petstore.storage.private_files import create
 
 
 async def prepare_demo(store: Store, settings: Settings) -> str:
@@ -64,8 +64,8 @@ async def _demo_token(store: Store, environment: Environment, file: Path) -> str
     unit = create_key(new, Actor("petstore serve --demo"), system_clock())
     token = (await store.write(unit)).token
     file.unlink(missing_ok=True)
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as kept:
-        kept.write(token + "\n")
+    with create(file) as kept:
+        kept.write(f"{token}\n".encode("ascii"))
     return token
 
 

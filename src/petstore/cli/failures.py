@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import click
 
+from petstore.cli.tables import printable
 from petstore.errors import PetstoreError
 from petstore.settings import SettingError
 
@@ -15,7 +16,7 @@ def plain_failures() -> Iterator[None]:
     try:
         yield
     except PetstoreError as error:
-        raise click.ClickException(str(error)) from error
+        raise click.ClickException(printable(str(error))) from error
     except SettingError as error:
         msg = f"--{error}"
         raise click.UsageError(msg) from error

@@ -11,7 +11,7 @@ import click
 from petstore.cli.in_store import in_store, note_new_store
 from petstore.cli.option_types import Duration, Integer, KeyName, OrWord
 from petstore.cli.settings_options import database_option
-from petstore.cli.tables import print_table
+from petstore.cli.tables import print_table, printable
 from petstore.clock import Milliseconds, system_clock
 from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, NewApiKey
 from petstore.domain.plans import PLANS, UNLIMITED
@@ -188,7 +188,8 @@ def unban(*, key_id: int, database: str) -> None:
 def _print_issued(issued: IssuedKey, done: str) -> None:
     # The token last: if it cannot be written, it is known which key to rotate.
     click.echo(
-        f"Key {issued.key.id} ({issued.key.name}) {done}. The token is shown this once.", err=True
+        f"Key {issued.key.id} ({printable(issued.key.name)}) {done}. The token is shown this once.",
+        err=True,
     )
     click.echo(issued.token)
 
@@ -225,7 +226,7 @@ def _print_key(key: Key, as_json: bool) -> None:  # noqa: FBT001 - one flag, nam
     for name, value in described.items():
         label = re.sub("([A-Z])", r" \1", name).lower()
         unlimited = value is None and name in ("perMinute", "perDay")
-        click.echo(f"{label:12}  {'unlimited' if unlimited else _text(value)}")
+        click.echo(f"{label:12}  {'unlimited' if unlimited else printable(_text(value))}")
 
 
 def _row(key: dict[str, Any]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO, get_args
 
@@ -11,14 +12,17 @@ import click
 from petstore.cli.failures import plain_failures
 from petstore.cli.in_store import in_store, note_new_store, require_store
 from petstore.cli.settings_options import database_option
+from petstore.cli.tables import TerminalOutput, printable
 from petstore.clock import system_clock
 from petstore.operations.pet_files import (
     FileFormat,
     FileRow,
+    Output,
     export_pets,
     import_pets,
 )
 from petstore.settings import check_database
+from petstore.storage.private_files import part_of, replacing
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
@@ -63,7 +67,7 @@ def import_file(
     import that was interrupted is run again, and goes on where it stopped.
     """
     chosen = _format(file, file_format)
-    if refused is not None and refused.exists() and refused.samefile(file):
+    if refused is not None and file.resolve() in {refused.resolve(), part_of(refused).resolve()}:
         msg = "expected another file than the one imported"
         raise click.BadParameter(msg, param_hint="--refused")
     note_new_store(database)
@@ -97,33 +101,48 @@ def import_file(
 @click.command("export")
 @click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path), default="-")
 @_format_option
+@click.option(
+    "--spreadsheet-safe",
+    is_flag=True,
+    help="CSV only: put ' before names that a spreadsheet would run as a formula.",
+)
 @database_option
-def export_file(*, file: Path, file_format: FileFormat | None, database: str) -> None:
+def export_file(
+    *, file: Path, file_format: FileFormat | None, spreadsheet_safe: bool, database: str
+) -> None:
     """Write every animal to FILE, or to standard output: CSV or JSON Lines."""
     to_stdout = str(file) == "-"
     chosen = file_format or "csv" if to_stdout else _format(file, file_format)
+    if spreadsheet_safe and chosen != "csv":
+        msg = "--spreadsheet-safe is for CSV"
+        raise click.UsageError(msg)
     with plain_failures():
         check_database(database)
         require_store(database)
     with (
         plain_failures(),
-        nullcontext(sys.stdout) if to_stdout else _replacing(file) as out,
+        nullcontext(_standard_output()) if to_stdout else _replacing(file) as out,
         _progress("Exporting", None) as on_progress,
     ):
-        count = in_store(database, lambda store: export_pets(store, out, chosen, on_progress))
+        count = in_store(
+            database,
+            lambda store: export_pets(
+                store, out, chosen, on_progress, spreadsheet_safe=spreadsheet_safe
+            ),
+        )
     click.echo(f"{count:,} animals exported.", err=True)
+
+
+def _standard_output() -> Output:
+    """Return where an export goes: as it is, unless it would steer a terminal."""
+    return TerminalOutput() if sys.stdout.isatty() else sys.stdout
 
 
 @contextmanager
 def _replacing(file: Path) -> Iterator[TextIO]:
     """Write a file that takes the place of ``file`` once it is whole."""
-    part = file.with_name(f"{file.name}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="") as out:
-            yield out
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(file) as part, TextIOWrapper(part, "utf-8", newline="") as out:
+        yield out
 
 
 def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
@@ -138,9 +157,9 @@ def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
 def _refusals(
     target: Path | None, source: Path, file_format: FileFormat
 ) -> Iterator[Callable[[FileRow], None]]:
-    """Report refused rows, and gather them in ``target`` under the header of ``source``.
+    """Report refused rows, and gather them for ``target`` under the header of ``source``.
 
-    Without any, ``target`` is left alone.
+    They take the place of ``target`` once all are there. Without any, it is left alone.
     """
     with ExitStack() as stack:
         gathered: TextIO | None = None
@@ -151,8 +170,9 @@ def _refusals(
             if target is None:
                 return
             if gathered is None:
+                part = stack.enter_context(replacing(target))
                 gathered = stack.enter_context(
-                    target.open("w", encoding="utf-8", errors="surrogateescape", newline="")
+                    TextIOWrapper(part, "utf-8", errors="surrogateescape", newline="")
                 )
                 if file_format == "csv":
                     gathered.write(_first_line(source))
@@ -173,8 +193,10 @@ def _progress(title: str, total: int | None) -> Iterator[Callable[[int], Any]]:
         yield lambda _: None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
+    shown = escape(printable(title))
     with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task(title, total=total)
+        task = progress.add_task(shown, total=total)
         yield lambda done: progress.update(task, completed=done)

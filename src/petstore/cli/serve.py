@@ -1,5 +1,6 @@
 """``petstore serve``."""
 
+import logging
 import os
 import socket
 import sys
@@ -12,9 +13,11 @@ import click
 from petstore.cli.failures import plain_failures
 from petstore.cli.in_store import in_store, migrate
 from petstore.cli.settings_options import settings_options
+from petstore.http.open_files import require_room
 from petstore.observability.place import Place, open_place
-from petstore.settings import SettingError, Settings
+from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
+_LOG = logging.getLogger(__name__)
 _BACKLOG = 4096  # the system may allow fewer
 
 
@@ -33,6 +36,7 @@ def serve(*, demo: bool, **options: Any) -> None:
     with ExitStack() as opened:
         with plain_failures():
             settings.check()
+            require_room(settings.connections)
             listener = opened.enter_context(listen(settings.host, settings.port))
             place = None
             if settings.metrics_port:
@@ -117,12 +121,28 @@ def run(settings: Settings, listener: socket.socket, place: Place | None) -> int
         work(settings, listener, place and place._replace(seat=seat), say_ready)
 
     log = open_log(settings)
+    _warn_if_open_to_others(settings.database)
     try:
         return Supervisor(
             serve, settings.workers, settings.stop_seconds, on_stop=listener.close
         ).run()
     finally:
         log.close()
+
+
+def _warn_if_open_to_others(database: str) -> None:
+    """Warn of a database file that others may open: they could read it all, or lock it."""
+    if is_postgres(database):
+        return
+    path = sqlite_path(database)
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        _LOG.warning(
+            "others than its owner may open %s (mode %04o): they could read everything, or stop"
+            " all changes by a lock; chmod 600 keeps them out",
+            path,
+            mode,
+        )
 
 
 def _bracketed(host: str) -> str:

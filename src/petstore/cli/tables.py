@@ -37,9 +37,25 @@ def print_table(rows: Sequence[dict[str, str]], dispensable: Sequence[str], else
 
 def printable(text: str) -> str:
     """Return ``text`` with escapes for what would steer a terminal or cannot be written to it."""
-    encoding = sys.stdout.encoding
+    return _printable(text, sys.stdout.encoding)
+
+
+def _printable(text: str, encoding: str) -> str:
     safe = "".join(_escaped(character) for character in text)
     return safe.encode(encoding, "backslashreplace").decode(encoding)
+
+
+class TerminalOutput:
+    """Standard output as a terminal that no text can steer; lines stay lines."""
+
+    def __init__(self) -> None:
+        # Now: a progress bar puts something else in its place.
+        self._output = sys.stdout
+
+    def write(self, text: str) -> None:
+        """Print ``text`` with escapes for what is unsafe."""
+        encoding = self._output.encoding
+        self._output.write("\n".join(_printable(line, encoding) for line in text.split("\n")))
 
 
 def _escaped(character: str) -> str:

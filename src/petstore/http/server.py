@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import resource
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -14,9 +13,9 @@ from petstore.api.messages import Respond
 from petstore.http.buffers import BufferBudget
 from petstore.http.connection import Connection
 from petstore.http.known_requests import KnownRequests
+from petstore.http.open_files import room_for
 from petstore.http.turns import Turns
 
-_OTHER_FILES = 100
 _ACCEPTED_AT_ONCE = 16
 _READ_AT_ONCE = 16 * 1024
 _SEND_BUFFER = 128 * 1024  # the kernel's, of each connection; it doubles it
@@ -217,16 +216,3 @@ class HttpServer:
         """Give nobody before the first bytes come, or so many seconds are over; 0 for at once."""
         with suppress(AttributeError):  # only Linux can
             self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, within)
-
-
-def room_for(connections: int) -> int:
-    """Raise the limit of open files to what ``connections`` need; return how many it has room for.
-
-    At the limit new callers wait; so a few that never read their answers could keep all out.
-    """
-    needed = connections + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return min(connections, soft - _OTHER_FILES)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, TextIO, TypeAlias
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 from msgspec import UNSET
@@ -29,8 +29,19 @@ FileFormat: TypeAlias = Literal["csv", "jsonl"]
 
 COLUMNS = ("id", "name", "categoryId", "status")
 
+# The last are =, +, - and @ in full width, which some spreadsheets take for the others.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
 _BATCH = 1000
 _BREATH = 0.005
+
+
+class Output(Protocol):
+    """What text is written to."""
+
+    def write(self, text: str, /) -> object:
+        """Write ``text``."""
+        ...
 
 
 class FileRow(NamedTuple):
@@ -126,15 +137,26 @@ async def _refuse_unknown(store: Store, rows: list[FileRow]) -> list[FileRow]:
 
 
 async def export_pets(
-    store: Store, file: TextIO, file_format: FileFormat, on_progress: Callable[[int], None]
+    store: Store,
+    file: Output,
+    file_format: FileFormat,
+    on_progress: Callable[[int], None],
+    *,
+    spreadsheet_safe: bool = False,
 ) -> int:
     """Write every animal to ``file``, calling back with the number so far; return that number.
+
+    With ``spreadsheet_safe`` CSV has ``'`` before names that begin like a formula; an import would
+    take it for a part of the name.
 
     Raises:
         OSError: the file cannot be written.
         Unavailable: the database is out of reach.
     """
-    write = _csv_writer(file) if file_format == "csv" else _json_lines_writer(file)
+    if file_format == "csv":
+        write = _csv_writer(file, _neutralised if spreadsheet_safe else str)
+    else:
+        write = _json_lines_writer(file)
     count, after = 0, None
     while True:
         page = await list_pets(store, PetFilter(), after, _BATCH)
@@ -233,7 +255,15 @@ def _read_json_lines(file: BinaryIO) -> Iterator[FileRow]:
             yield FileRow(number, text, None, error.message.replace("the body", "the line", 1))
 
 
-def _csv_writer(file: TextIO) -> Callable[[Pet], Any]:
+def _neutralised(name: str) -> str:
+    """Return ``name`` as spreadsheets show it: they run what begins like a formula.
+
+    https://owasp.org/www-community/attacks/CSV_Injection
+    """
+    return f"'{name}" if name.startswith(_FORMULA_STARTS) else name
+
+
+def _csv_writer(file: Output, name_of: Callable[[str], str]) -> Callable[[Pet], Any]:
     writer = csv.writer(file, lineterminator="\n")
     # Python writes a lone carriage return without quotes, and could not read it back.
     quoting = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
@@ -242,12 +272,12 @@ def _csv_writer(file: TextIO) -> Callable[[Pet], Any]:
     def write(pet: Pet) -> None:
         status = "" if pet.status is UNSET else pet.status
         chosen = quoting if "\r" in pet.name else writer
-        chosen.writerow((pet.id, pet.name, pet.categoryId, status))
+        chosen.writerow((pet.id, name_of(pet.name), pet.categoryId, status))
 
     return write
 
 
-def _json_lines_writer(file: TextIO) -> Callable[[Pet], Any]:
+def _json_lines_writer(file: Output) -> Callable[[Pet], Any]:
     def write(pet: Pet) -> None:
         file.write(json.dumps(msgspec.to_builtins(pet), ensure_ascii=False) + "\n")
 

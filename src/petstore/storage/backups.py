@@ -5,13 +5,18 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import copymode
 from typing import TypeAlias
 
 import apsw
 
 from petstore.errors import Conflict
-from petstore.storage.migrations import APPLICATION_ID, UnusableDatabase, migrate
+from petstore.storage.migrations import (
+    APPLICATION_ID,
+    UnusableDatabase,
+    check_schema,
+    migrate,
+)
+from petstore.storage.private_files import part_of, replacing
 
 OnProgress: TypeAlias = Callable[[int, int], object]
 """Takes how many pages of the file were copied, and how many it has."""
@@ -31,7 +36,9 @@ def back_up(database: Path, backup: Path, on_progress: OnProgress) -> None:
         Conflict: ``backup`` is a database in use, or ``database`` itself.
         OSError: a file cannot be written.
     """
-    _replace(backup.resolve(), database, on_progress, as_newest=False)
+    # A link is replaced: somebody else may have put it there.
+    path = backup.parent.resolve() / backup.name
+    _replace(path, database, on_progress, as_newest=False)
 
 
 def restore(backup: Path, database: Path, on_progress: OnProgress) -> None:
@@ -47,26 +54,23 @@ def restore(backup: Path, database: Path, on_progress: OnProgress) -> None:
 
 def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bool) -> None:
     """Put a copy of ``source`` in the place of ``path``, once it is whole, sound and on disk."""
-    if source.resolve() == path:
+    part = part_of(path)
+    if source.resolve() == path.resolve():
         msg = f"{source} is the database itself; expected another file"
         raise Conflict(msg)
-    part = path.with_name(f"{path.name}.part")
+    if source.resolve() == part:
+        msg = f"{source} is where the copy is made; rename it first"
+        raise Conflict(msg)
     with _unused(path):
-        part.unlink(missing_ok=True)
-        part.touch(mode=0o600)
-        try:
+        with replacing(path) as file:
             with _faults(source, part):
                 _copy(source, part, on_progress, as_newest=as_newest)
-            copymode(source, part)
-            _sync(part)
+            os.fsync(file.fileno())
             # A log that was left behind would be taken for that of the new file.
             for ending in ("-wal", "-shm", "-journal"):
                 path.with_name(path.name + ending).unlink(missing_ok=True)
-            _sync(path.parent)
-            part.replace(path)
-            _sync(path.parent)
-        finally:
-            part.unlink(missing_ok=True)
+            _sync_names(path.parent)
+        _sync_names(path.parent)
 
 
 def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool) -> None:
@@ -86,6 +90,10 @@ def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool)
         found = writing.execute("PRAGMA integrity_check(1)").get
         if found != "ok":
             msg = f"it is damaged: {found}"
+            raise UnusableDatabase(msg)
+        check_schema(writing)
+        for table, _, other, _ in writing.execute("PRAGMA foreign_key_check"):
+            msg = f"it is damaged: a row of {table} refers to one of {other} that is not there"
             raise UnusableDatabase(msg)
         if as_newest:
             migrate(writing)
@@ -124,9 +132,9 @@ def _unused(path: Path) -> Iterator[None]:
         yield
 
 
-def _sync(path: Path) -> None:
-    """Let the disk confirm a file, or the names in a folder."""
-    opened = os.open(path, os.O_RDONLY)
+def _sync_names(folder: Path) -> None:
+    """Let the disk confirm the names in a folder."""
+    opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
     finally:

@@ -7,6 +7,7 @@ and each caller is answered after the fsync. Only waiting for the lock and COMMI
 """
 
 import asyncio
+import logging
 from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,8 @@ from msgspec import Struct
 from petstore.errors import Unavailable
 from petstore.storage.contract import Row, Statement, T, Unit
 from petstore.storage.migrations import UnusableDatabase, migrate
+from petstore.storage.private_files import create
+from petstore.storage.sqlite_files import OpenFiles
 
 _DATA_VERSION = "PRAGMA data_version"
 _LARGEST_GROUP = 256
@@ -27,11 +30,14 @@ _TURNS = 4
 _WATCH_SECONDS = 0.05
 _MIGRATION_WAIT = 10_000
 _READER_WAIT = 50
+_VERSIONS = 2**32  # of one connection
+_LOG = logging.getLogger(__name__)
 _FAULTS = (
     OSError,
     apsw.BusyError,
     apsw.CantOpenError,
     apsw.CorruptError,
+    apsw.CursorClosedError,
     apsw.FullError,
     apsw.IOError,
     apsw.InterruptError,
@@ -64,6 +70,7 @@ class SqliteStore:
         self._patience = patience
         self._waiting: deque[_Waiting] = deque()
         self._group: asyncio.Task[None] | None = None
+        self._versions_before = 0
         self.committed: Counter[int] = Counter()
         """How many groups were committed, by the number of their units of work."""
 
@@ -73,8 +80,10 @@ class SqliteStore:
         Raises:
             UnusableDatabase: it is no database of this version, or cannot be opened.
         """
+        with suppress(OSError):  # it is there, or SQLite says what is wrong
+            create(self._path).close()  # by itself SQLite would let everybody read it
         try:
-            connection = apsw.Connection(str(self._path))
+            connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
             try:
                 connection.set_busy_timeout(_MIGRATION_WAIT)
                 migrate(connection)
@@ -94,19 +103,8 @@ class SqliteStore:
         Raises:
             Unavailable: the file cannot be opened.
         """
-        with _faults(), ExitStack() as opened:
-            self._identity = _identity(self._path)
-            self._writer = self._connect(opened)
-            self._writer.pragma("synchronous", "full")
-            self._writer.pragma("foreign_keys", "on")
-            self._reader = self._connect(opened)
-            # Readers wait for nobody but a recovery; and the event loop waits with them.
-            self._reader.set_busy_timeout(_READER_WAIT)
-            self._reader.pragma("query_only", "on")
-            opened.pop_all()
-        # One cursor each: making one for every statement costs as much as a small statement.
-        self._read = self._reader.cursor().execute
-        self._write = self._writer.cursor().execute
+        with _faults():
+            self._connect()
         self._thread = ThreadPoolExecutor(1, "sqlite-commit")
 
     async def close(self) -> None:
@@ -114,10 +112,28 @@ class SqliteStore:
         while self._group is not None:
             await self._group
         self._thread.shutdown()
-        self._reader.close()
-        self._writer.close()
+        self._opened.close()
 
-    def _connect(self, opened: ExitStack) -> apsw.Connection:
+    def _connect(self) -> None:
+        with ExitStack() as opened:
+            self._writer = self._open_connection(opened)
+            self._writer.pragma("synchronous", "full")
+            self._writer.pragma("foreign_keys", "on")
+            self._reader = self._open_connection(opened)
+            # Readers wait for nobody but a recovery; and the event loop waits with them.
+            self._reader.set_busy_timeout(_READER_WAIT)
+            self._reader.pragma("query_only", "on")
+            # One cursor each: making one for every statement costs as much as a small statement.
+            self._read = self._reader.cursor().execute
+            self._write = self._writer.cursor().execute
+            for execute in (self._write, self._read):
+                execute(_DATA_VERSION).fetchall()  # only who reads opens the files beside it
+            self._files = OpenFiles(self._path)
+            opened.callback(self._files.close)
+            self._opened = opened.pop_all()
+        self._versions_before += _VERSIONS
+
+    def _open_connection(self, opened: ExitStack) -> apsw.Connection:
         connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
         opened.callback(connection.close)
         # Else SQLite compiles a statement with LIMIT ?1 anew each time it runs, for what is bound.
@@ -129,10 +145,13 @@ class SqliteStore:
     async def check(self) -> None:
         """Return if the file is still there and can be read.
 
+        If the log or its index was deleted, there is another then.
+
         Raises:
             Unavailable: it is not, or can not.
         """
-        self._check_file()
+        if not self._files.are_in_place():
+            await self.write(_nothing())
         await self.version()
 
     async def version(self) -> int:
@@ -145,7 +164,7 @@ class SqliteStore:
             version: int = self._read(_DATA_VERSION).get
         except _FAULTS as error:
             raise _unavailable(error) from error
-        return version
+        return self._versions_before + version
 
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT on what has been committed.
@@ -211,19 +230,24 @@ class SqliteStore:
             self._watching.cancel()
 
     async def _commit_durably(self, outcomes: list[_Outcome]) -> None:
-        """Commit in the thread, and tell whoever waits in the very next turn of the loop."""
+        """Commit in the thread, and tell whoever waits in the very next turn of the loop.
+
+        What was committed to a log that lost its name is brought to safety before.
+        """
         loop = asyncio.get_running_loop()
-        committed: asyncio.Future[None] = loop.create_future()
+        committed: asyncio.Future[bool] = loop.create_future()
 
         def tell(error: BaseException | None) -> None:
-            if error is None:
-                for done, outcome in outcomes:
-                    _settle(done, outcome)
-            _settle(committed, error)
+            is_safe = error is None and self._files.log_is_in_place()
+            if is_safe:
+                _settle_all(outcomes)
+            _settle(committed, error or is_safe)
 
         ended = self._thread.submit(self._write, "COMMIT")
         ended.add_done_callback(lambda _: loop.call_soon_threadsafe(tell, ended.exception()))
-        await committed
+        if not await committed:
+            await self._recover()
+            _settle_all(outcomes)
 
     def _watch(self, group: list[_Waiting]) -> None:
         """Look after ``group`` and those behind it again and again, until it is done."""
@@ -240,8 +264,26 @@ class SqliteStore:
                 _settle(waiting.done, error)
 
     async def _begin(self) -> None:
+        """Take the write lock on files that have their names.
+
+        They are looked at under the lock: another process that finds a name gone goes on with new
+        files, and from then on nobody may write to the old ones.
+        """
+        if not self._files.are_open:
+            self._connect()
+        try:
+            await self._lock()
+            is_safe = self._files.may_be_written()
+        except apsw.IOError:  # it reads a log that another process has brought to safety
+            is_safe = self._files.are_in_place()
+            if is_safe:
+                raise
+        if not is_safe:
+            await self._recover()
+            await self._lock()
+
+    async def _lock(self) -> None:
         """Take the write lock, waiting for another process's transaction in the thread."""
-        self._check_file()
         try:
             self._writer.set_busy_timeout(0)
             self._write("BEGIN IMMEDIATE")
@@ -251,13 +293,31 @@ class SqliteStore:
                 self._thread, self._write, "BEGIN IMMEDIATE"
             )
 
-    def _check_file(self) -> None:
-        """Refuse a file that was deleted or replaced: what is written to it would be lost."""
-        with _faults():
-            found = _identity(self._path)
-        if found != self._identity:
-            msg = f"{self._path} was replaced while in use: restart the service"
-            raise Unavailable(msg)
+    async def _recover(self) -> None:
+        """Open new files in place of a deleted log or index; all that was committed stays.
+
+        Raises:
+            Unavailable: the database itself is gone, or what was in the log cannot be saved.
+        """
+        if self._writer.in_transaction:
+            self._write("ROLLBACK")
+        self._files.check_database()
+        missing = self._files.missing()
+        if self._files.log in missing:
+            # Through the descriptor that SQLite has of it.
+            checkpoint, mode = self._writer.wal_checkpoint, apsw.SQLITE_CHECKPOINT_TRUNCATE
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._thread, checkpoint, "main", mode)
+        self._files.check_log()
+        for connection in (self._reader, self._writer):
+            # The index of the last to close may be behind what is in the log by now.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._opened.close()
+        self._connect()
+        _LOG.warning(
+            "%s: deleted while in use; nothing is lost, and the service goes on with new files",
+            ", ".join(missing) or "files beside the database",
+        )
 
     def _run(self, unit: Unit[Any]) -> Any:
         """Run one unit in its savepoint; return its result, or the error that undid it."""
@@ -282,6 +342,16 @@ class SqliteStore:
         return result
 
 
+def _nothing() -> Unit[None]:
+    """Change nothing: to have a group committed, and the files looked after with it."""
+    yield Statement("SELECT 1")
+
+
+def _settle_all(outcomes: list[_Outcome]) -> None:
+    for done, outcome in outcomes:
+        _settle(done, outcome)
+
+
 def _settle(done: asyncio.Future[Any], outcome: object) -> None:
     if done.done():
         return
@@ -297,11 +367,6 @@ def _faults() -> Iterator[None]:
         yield
     except _FAULTS as error:
         raise _unavailable(error) from error
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
 
 
 def _unavailable(error: Exception) -> Unavailable:

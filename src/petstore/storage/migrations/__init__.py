@@ -6,6 +6,7 @@ from importlib.resources import files
 import apsw
 
 from petstore.errors import PetstoreError
+from petstore.storage.migrations.schemas import difference
 
 APPLICATION_ID = 0x50455453  # "PETS": marks a SQLite file as a store of ours, and names our lock
 
@@ -18,12 +19,13 @@ def migrate(connection: apsw.Connection) -> None:
     """Bring the schema up to date, safely when several processes do so at once.
 
     Raises:
-        UnusableDatabase: a newer version made the database, or another program did.
+        UnusableDatabase: a newer version made the database, or another program did, or changed it.
         apsw.Error: the database is out of reach, full or failing.
     """
     known = scripts("sqlite")
     if connection.pragma("user_version") == len(known):
         _refuse_foreign(connection)
+        check_schema(connection)
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -36,17 +38,38 @@ def migrate(connection: apsw.Connection) -> None:
 
 def _upgrade(connection: apsw.Connection, known: list[str]) -> None:
     _refuse_foreign(connection)
-    version = connection.pragma("user_version")
-    if version > len(known):
-        msg = (
-            f"the database has schema version {version}, made by a newer petstore;"
-            f" this one knows versions up to {len(known)}: install the newer version"
-        )
-        raise UnusableDatabase(msg)
-    for script in known[version:]:
+    for script in known[_version(connection, len(known)) :]:
         connection.execute(script)
     connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("user_version", len(known))
+    check_schema(connection)
+
+
+def check_schema(connection: apsw.Connection) -> None:
+    """Refuse a store whose schema is not that of its version.
+
+    Raises:
+        UnusableDatabase: a newer version made it, or something is missing in it, or was changed or
+            added by somebody else.
+    """
+    known = scripts("sqlite")
+    version = _version(connection, len(known))
+    found = difference(connection, tuple(known[:version]))
+    if found is not None:
+        msg = f"the database does not have the schema of version {version}: {found}"
+        raise UnusableDatabase(msg)
+
+
+def _version(connection: apsw.Connection, newest: int) -> int:
+    """Return the version of the schema, which is at most ``newest``."""
+    version: int = connection.pragma("user_version")
+    if version > newest:
+        msg = (
+            f"the database has schema version {version}, made by a newer petstore;"
+            f" this one knows versions up to {newest}: install the newer version"
+        )
+        raise UnusableDatabase(msg)
+    return version
 
 
 def _refuse_foreign(connection: apsw.Connection) -> None:

@@ -1,0 +1,74 @@
+"""Files for their owner alone. They are made anew, so what somebody planted is never written to."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from petstore.errors import Conflict
+
+
+def create(path: Path) -> BinaryIO:
+    """Make a file that only its owner may read and write, and open it.
+
+    Raises:
+        FileExistsError: something has that name, be it a link that leads nowhere.
+        OSError: it cannot be made.
+    """
+    return open(path, "x+b", opener=_open_private)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Make a file beside ``path``, which takes its place once the block ends without an error.
+
+    A link at ``path`` is replaced, not followed.
+
+    Raises:
+        FileExistsError: something that no earlier run left has the name of the file to be made.
+        Conflict: another process has made such a file meanwhile.
+        OSError: it cannot be made.
+    """
+    part = part_of(path)
+    _remove_left_over(part)
+    with create(part) as file:
+        made = os.fstat(file.fileno())
+        try:
+            yield file
+            if not _is(part, made):
+                msg = f"{part} was written by another process at the same time"
+                raise Conflict(msg)
+            part.replace(path)
+        finally:
+            if _is(part, made):
+                part.unlink()
+
+
+def part_of(path: Path) -> Path:
+    """Return the name of the file that is made beside ``path``."""
+    return path.with_name(f"{path.name}.part")
+
+
+def _remove_left_over(part: Path) -> None:
+    """Remove what a run that was killed has left, and nothing else of that name."""
+    try:
+        found = part.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        raise FileExistsError(errno.EEXIST, "it is in the way; remove it", os.fspath(part))
+    part.unlink()
+
+
+def _is(part: Path, made: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(made, part.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -1,0 +1,71 @@
+"""How many connections the limit of open files allows."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.patience import within
+from support.process import free_port, is_ready
+
+
+@pytest.mark.parametrize(
+    ("connections", "room", "files"), [(10, 10, 512), (2000, 2000, 2100), (20_000, 3996, 4096)]
+)
+def test_files_are_allowed_as_connections_need_and_connections_as_files_may_be(
+    connections: int, room: int, files: int
+) -> None:
+    code = (
+        "from petstore.http.open_files import room_for; from resource import *;"
+        "setrlimit(RLIMIT_NOFILE, (512, 4096));"
+        f"print(room_for({connections}), *getrlimit(RLIMIT_NOFILE))"
+    )
+    said = subprocess.check_output([sys.executable, "-c", code], text=True)
+    assert said == f"{room} {files} 4096\n"
+
+
+def limited(hard: int, *arguments: str) -> list[str]:
+    """Return a command that runs ``petstore`` with so many open files at most."""
+    program = (sys.executable, "-m", "petstore", *arguments)
+    return ["/bin/sh", "-c", f'ulimit -n {hard} && exec "$@"', "sh", *program]
+
+
+@pytest.mark.parametrize(
+    ("hard", "connections", "least"),
+    [(64, 20_000, 200), (100, 20_000, 200), (199, 100, 200), (109, 10, 110)],
+)
+def test_too_few_open_files_are_refused_before_an_address_is_printed(
+    tmp_path: Path, hard: int, connections: int, least: int
+) -> None:
+    refused = subprocess.run(
+        limited(hard, "serve", "--connections", str(connections)),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        f"Error: the limit of open files is {hard}; expected at least {least} (ulimit -Hn)\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("hard", "connections"), [(200, 20_000), (110, 10)])
+def test_with_the_fewest_open_files_that_will_do_the_service_answers(
+    tmp_path: Path, hard: int, connections: int
+) -> None:
+    port = free_port()
+    arguments = ("serve", "--port", str(port), "--connections", str(connections))
+    with subprocess.Popen(
+        limited(hard, *arguments),
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            assert within(20, lambda: is_ready(f"http://127.0.0.1:{port}"))
+        finally:
+            process.terminate()

@@ -1,0 +1,15 @@
+"""What new files of this process may be, as far as it says nothing itself."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def umask(mask: int) -> Iterator[None]:
+    """Take ``mask`` from the permissions of new files, until the block ends."""
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
