@@ -179,6 +179,26 @@ def test_a_target_is_a_path_and_a_query(server: Served, target: bytes, seen: byt
     assert ask(server, b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target) == b"GET %s " % seen
 
 
+@pytest.mark.parametrize("target", [b"http://a:port/", b"http://", b"http://[::1/"])
+def test_a_target_that_is_no_url_is_refused(server: Served, target: bytes) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(GET.replace(b"/", target, 1))
+        assert connection.answer().status == 400
+
+
+def test_who_sends_blank_lines_alone_is_hung_up_on(app: Echo) -> None:
+    started = time.monotonic()
+    with served(app, seconds=0.3) as server, RawSocket(server.port, seconds=0.1) as connection:
+        while time.monotonic() - started < 5:
+            connection.send(b"\r\n")
+            try:
+                assert connection.rest() == b""
+                break
+            except TimeoutError:
+                continue
+    assert time.monotonic() - started < 5
+
+
 def test_blank_lines_before_a_request_are_skipped(server: Served) -> None:
     assert ask(server, b"\r\n", b"\r\n" + GET) == b"GET /? "
 

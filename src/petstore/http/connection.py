@@ -13,6 +13,7 @@ from typing import Protocol, cast
 from httptools import (
     HttpParserError,
     HttpParserInvalidMethodError,
+    HttpParserInvalidURLError,
     HttpParserUpgrade,
     HttpRequestParser,
     parse_url,
@@ -379,9 +380,11 @@ class Connection(asyncio.BufferedProtocol):
         """
         if len(data) > MAX_HEAD:
             raise _too_large(data)
+        if not data:
+            return
         if not self._searched:
             self.waiting_since = self._loop.time()
-        if data and not _TOKEN_START.match(data):
+        if not _TOKEN_START.match(data):
             raise InvalidRequest(_NO_REQUEST_LINE)
         new = data[self._searched :]
         if new.count(b"\n") > new.count(b"\r\n") + new.startswith(b"\n"):
@@ -600,8 +603,17 @@ def _too_large(head: bytes) -> PetstoreError:
 
 
 def _path_and_query(target: bytes) -> tuple[str, bytes]:
-    if not target.startswith(b"/") and b"://" in target:  # RFC 9112 section 3.2.2
-        url = parse_url(target)
+    """Return the path and the query of a target.
+
+    Raises:
+        InvalidRequest: it is absolute (RFC 9112 section 3.2.2), and no URL.
+    """
+    if not target.startswith(b"/") and b"://" in target:
+        try:
+            url = parse_url(target)
+        except HttpParserInvalidURLError:
+            msg = "the target: expected a path or a URL"
+            raise InvalidRequest(msg) from None
         path, query = url.path or b"/", url.query or b""
     else:
         path, _, query = target.partition(b"?")

@@ -1,0 +1,138 @@
+"""What is no proper HTTP message is refused like any request: in words and in the log."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from support.observed import read_metrics
+from support.patience import within
+from support.process import ServerProcess, free_port
+from support.raw_socket import RawAnswer, RawSocket
+
+HOST = b"Host: petstore\r\n"
+LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+MESSAGES = [
+    (b"nonsense\r\n\r\n", 400, "invalid_request", "the request line"),
+    (b"GET /v1/pets HTTP/2.0\r\n" + HOST + b"\r\n", 400, "invalid_request", "HTTP/1.1"),
+    (b"GET /v1/pets HTTP/1.1\r\nX : y\r\n" + HOST + b"\r\n", 400, "invalid_request", "the head"),
+    (b"GET /v1/pets HTTP/1.1\nHost: a\n\n", 400, "invalid_request", "CR LF"),
+    (b"GET /#a HTTP/1.1\r\n" + HOST + b"\r\n", 400, "invalid_request", "fragment"),
+    (
+        b"POST /v1/pets HTTP/1.1\r\nTransfer-Encoding: chunked, gzip\r\n" + HOST + b"\r\n",
+        400,
+        "invalid_request",
+        "Transfer-Encoding",
+    ),
+    (b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\n" + HOST + b"\r\n", 414, "uri_too_long", "8192"),
+    (
+        b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"y" * 17_000,
+        431,
+        "header_fields_too_large",
+        "16384",
+    ),
+    (
+        b"GET / HTTP/1.1\r\n" + HOST + b"X: y\r\n" * 100 + b"\r\n",
+        431,
+        "header_fields_too_large",
+        "100 fields",
+    ),
+    (b"FETCH / HTTP/1.1\r\n" + HOST + b"\r\n", 501, "not_implemented", "method"),
+    (
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n" + HOST + b"\r\n",
+        501,
+        "not_implemented",
+        "Transfer-Encoding",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def metrics_port() -> int:
+    """Where the service of these tests tells its metrics."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[ServerProcess]:
+    """A service with metrics."""
+    folder = tmp_path_factory.mktemp("refusing")
+    server = ServerProcess(folder, "--metrics-port", str(metrics_port))
+    server.wait_until_ready()
+    yield server
+    assert server.stop() == 0
+
+
+def refusal(server: ServerProcess, data: bytes) -> RawAnswer:
+    """Send ``data`` and return the only answer, after which the connection ends."""
+    with RawSocket(server.port) as connection:
+        connection.send(data)
+        answer = connection.answer()
+        assert connection.rest() == b""
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "code", "words"), MESSAGES, ids=[repr(row[0])[2:40] for row in MESSAGES]
+)
+def test_the_refusal_has_the_error_body_and_its_headers(
+    server: ServerProcess, data: bytes, status: int, code: str, words: str
+) -> None:
+    answer = refusal(server, data)
+    body = answer.json()
+    assert answer.status == status
+    assert list(body) == ["code", "message", "status"]
+    assert (body["code"], body["status"]) == (code, status)
+    assert words in body["message"]
+    assert answer.fields["content-type"] == "application/json"
+    assert answer.fields["connection"] == "close"
+    assert len(answer.fields["x-request-id"]) > 10
+    assert all(answer.fields[name].isdigit() for name in LIMIT_HEADERS)
+
+
+def test_the_refusal_costs_the_address_nothing(server: ServerProcess) -> None:
+    first, second = (refusal(server, b"nonsense\r\n\r\n") for _ in range(2))
+    assert first.fields[LIMIT_HEADERS[1]] == second.fields[LIMIT_HEADERS[1]]
+
+
+def test_the_refusal_has_a_line_in_the_log(server: ServerProcess) -> None:
+    request_id = refusal(server, b"nonsense\r\n\r\n").fields["x-request-id"]
+    assert within(5, lambda: request_id in server.log_path.read_text())
+    (line,) = (
+        json.loads(line) for line in server.log_path.read_text().splitlines() if request_id in line
+    )
+    assert (line["status"], line["method"], line["key"]) == (400, "-", None)
+
+
+def test_the_refusal_is_counted(server: ServerProcess, metrics_port: int) -> None:
+    counted = 'petstore_requests_total{method="other",operation="none",status="501"}'
+
+    def count() -> float:
+        return read_metrics(metrics_port).get(counted, 0)
+
+    before = count()
+    refusal(server, b"FETCH / HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert within(5, lambda: count() == before + 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"POST /v1/pets HTTP/1.1\r\n" + HOST, b"413 Content Too Large"),
+        (b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\n" + HOST, b"414 URI Too Long"),
+    ],
+    ids=["413", "414"],
+)
+def test_phrases_are_those_of_today(
+    server: ServerProcess, token: str, data: bytes, line: bytes
+) -> None:
+    key = b"Authorization: Bearer " + token.encode() + b"\r\n"
+    with RawSocket(server.port) as connection:
+        connection.send(data + key + b"Content-Length: 70000\r\n\r\n")
+        assert connection.rest().startswith(b"HTTP/1.1 " + line + b"\r\n")
+
+
+@pytest.fixture(scope="module")
+def token(server: ServerProcess) -> str:
+    """The token of a key."""
+    return server.issue()
