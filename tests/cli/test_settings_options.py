@@ -33,6 +33,7 @@ OTHERS: dict[str, Any] = {
     **{name: least for name, least, _ in RANGES if least != getattr(Settings, name)},
     "workers": 2,
     "ban_innocent_seconds": 0.5,
+    "connections_per_address": 50,
 }
 
 

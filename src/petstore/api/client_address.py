@@ -6,7 +6,6 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import TypeAlias
 
 from petstore.api.messages import Request
-from petstore.rate_limits.addresses import network_of
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
@@ -27,16 +26,11 @@ def client_address(request: Request, trusted: Sequence[Network]) -> str:
     networks = tuple(trusted)
     # The rest of the field stays in one piece, however many hops it has.
     for hop in reversed(forwarded.rsplit(b",", _MAX_HOPS)[-_MAX_HOPS:]):
-        found = _address_in(hop) if _is_in(address, networks) else None
+        found = _address_in(hop) if is_in(address, networks) else None
         if found is None:
             break
         address = found
     return address
-
-
-def counted_as(address: str, trusted: Sequence[Network]) -> str | None:
-    """Return what connections from ``address`` count as: a client, or ``None`` for a proxy."""
-    return None if _is_in(address, tuple(trusted)) else network_of(address)
 
 
 def _address_in(hop: bytes) -> str | None:
@@ -56,7 +50,8 @@ def _address_in(hop: bytes) -> str | None:
 
 
 @lru_cache(maxsize=4096)
-def _is_in(address: str, networks: tuple[Network, ...]) -> bool:
+def is_in(address: str, networks: tuple[Network, ...]) -> bool:
+    """Tell whether an address is in one of the networks; what is no address is in none."""
     parsed = _parsed(address)
     # On a socket for both, IPv4 comes mapped into IPv6.
     if isinstance(parsed, IPv6Address):

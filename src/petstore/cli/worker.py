@@ -11,10 +11,11 @@ from functools import partial
 
 import uvloop
 
-from petstore.api.client_address import counted_as
+from petstore.api.client_address import Network, is_in
 from petstore.app import open_log, serve_settings
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.observability.place import Place
+from petstore.rate_limits.addresses import network_of
 from petstore.settings import Settings
 
 _CUT_OFF_SECONDS = 1
@@ -52,9 +53,7 @@ async def _serve(
         settings.buffer_bytes,
         settings.head_seconds,
     )
-    server = HttpServer(
-        app, listener, limits, partial(counted_as, trusted=settings.trusted_networks)
-    )
+    server = HttpServer(app, listener, limits, partial(_counted_as, settings.trusted_networks))
     async with app.lifespan():
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(lambda _: stop.set())
@@ -70,6 +69,11 @@ async def _serve(
         _, unfinished = await asyncio.wait([serving], timeout=patience - lame)
         if unfinished:
             _LOG.warning("what was under way %d s after the stop signal was cut off", patience)
+
+
+def _counted_as(proxies: tuple[Network, ...], address: str) -> str | None:
+    """Return what connections from ``address`` count as: its network, or nothing for a proxy."""
+    return None if is_in(address, proxies) else network_of(address)
 
 
 def spare_collector() -> None:

@@ -1,0 +1,45 @@
+"""One address with many connections leaves room for others, unless it is a trusted proxy."""
+
+import socket
+from contextlib import ExitStack
+
+import pytest
+
+from support.process import ServerProcess
+from support.raw_socket import ConnectionEnded, RawSocket
+from support.servers import StartServer
+
+GET = b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n"
+FEW = ("--connections", "100", "--connections-per-address", "5")
+
+
+def is_answered(connection: RawSocket) -> bool:
+    connection.send(GET)
+    try:
+        return connection.answer().status == 200
+    except (ConnectionEnded, ConnectionError):
+        return False
+
+
+def answered(server: ServerProcess, stack: ExitStack, count: int) -> int:
+    """Open so many connections and return how many of them are answered."""
+    connections = [stack.enter_context(RawSocket(server.port)) for _ in range(count)]
+    return sum(is_answered(connection) for connection in connections)
+
+
+def test_one_address_has_so_many_connections_and_another_its_own(start: StartServer) -> None:
+    server = start(*FEW)
+    with ExitStack() as stack:
+        assert answered(server, stack, 8) == 5
+        source = ("127.0.0.2", 0)
+        other = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 5, source))
+        other.sendall(GET)
+        assert other.recv(12) == b"HTTP/1.1 200"
+    assert "127.0.0.1 has 5 connections, as many as it may" in server.log_path.read_text()
+
+
+@pytest.mark.parametrize("network", ["127.0.0.1", "127.0.0.0/8"])
+def test_a_trusted_proxy_has_any_number(start: StartServer, network: str) -> None:
+    server = start(*FEW, "--trusted-proxy", network)
+    with ExitStack() as stack:
+        assert answered(server, stack, 8) == 8
