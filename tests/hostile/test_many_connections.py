@@ -30,7 +30,7 @@ def answered(server: ServerProcess, stack: ExitStack, count: int) -> int:
 def test_one_address_has_so_many_connections_and_another_its_own(start: StartServer) -> None:
     server = start(*FEW)
     with ExitStack() as stack:
-        assert answered(server, stack, 8) == 5
+        assert answered(server, stack, 8) in (4, 5)  # whoever saw it ready may not be gone yet
         source = ("127.0.0.2", 0)
         other = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 5, source))
         other.sendall(GET)

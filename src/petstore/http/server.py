@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import partial
 
 from petstore.api.messages import Respond
 from petstore.http.buffers import BufferBudget
@@ -114,18 +115,17 @@ class HttpServer:
     def connection_opened(self, connection: Connection) -> None:
         """Note a new connection."""
         self._connections.add(connection)
-        self._count_address(connection, 1)
 
     def connection_closed(self, connection: Connection) -> None:
         """Note the end of a connection."""
         self._connections.discard(connection)
-        self._count_address(connection, -1)
+        self._count(connection.client, -1)
         self.buffer_bytes(connection, 0)
         self._accept_if_room()
         self._note_end()
 
-    def _count_address(self, connection: Connection, difference: int) -> None:
-        address = self._counted_as(connection.client)
+    def _count(self, client: str, difference: int) -> None:
+        address = self._counted_as(client)
         if address is not None:
             self._of_address[address] += difference
             if not self._of_address[address]:
@@ -170,9 +170,10 @@ class HttpServer:
             client.close()
             self._warn_of(counted_as)
             return
+        self._count(address, 1)
         task = self._loop.create_task(self._connect(client, address))
         self._connecting.add(task)
-        task.add_done_callback(self._note_connected)
+        task.add_done_callback(partial(self._note_connected, address))
 
     def _warn_of(self, address: str) -> None:
         now = self._loop.time()
@@ -190,8 +191,10 @@ class HttpServer:
         if self._is_finishing:
             connection.finish()
 
-    def _note_connected(self, task: asyncio.Task[None]) -> None:
+    def _note_connected(self, address: str, task: asyncio.Task[None]) -> None:
         self._connecting.discard(task)
+        if task.exception() is not None:  # pragma: no cover - for want of memory; no test has it
+            self._count(address, -1)
         self._accept_if_room()
         self._note_end()
 
