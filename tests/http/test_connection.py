@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from petstore.api.messages import Request
+from petstore.http.connection import Connection
 from support.patience import within
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.served import Echo, Served, served
@@ -310,20 +311,20 @@ def test_what_waits_behind_a_request_is_not_begun_before_its_answer(
         assert [connection.answer().status for _ in range(3)] == [200] * 3
 
 
-def requests_in_memory() -> int:
+def in_memory(kind: type) -> int:
     gc.collect()
-    return sum(isinstance(one, Request) for one in gc.get_objects())
+    return sum(isinstance(one, kind) for one in gc.get_objects())
 
 
 def test_requests_behind_one_without_an_answer_are_not_parsed(server: Served, app: Echo) -> None:
     free: list[bool] = []
     app.is_free = lambda: bool(free)
-    before = requests_in_memory()
+    before = in_memory(Request)
     with RawSocket(server.port) as connection:
         connection.send(GET * 9_000)
         assert within(5, lambda: len(app.seen) == 1)
         time.sleep(0.05)
-        parsed = requests_in_memory() - before
+        parsed = in_memory(Request) - before
         free.append(True)
         assert parsed < 10
         assert {connection.answer().status for _ in range(9_000)} == {200}
@@ -360,6 +361,19 @@ def test_a_caller_who_has_gone_is_not_answered(server: Served, app: Echo, data: 
     time.sleep(0.05)
     free.append(True)
     assert ask(server, GET) == b"GET /? "
+
+
+def test_nothing_is_kept_of_a_caller_who_has_gone_within_a_body(server: Served, app: Echo) -> None:
+    free: list[bool] = []
+    app.is_free, app.reads_at_once = (lambda: bool(free)), False
+    with socket.create_connection(("127.0.0.1", server.port)) as caller:
+        caller.sendall(post(b"hello")[:-2])
+        assert within(5, lambda: len(app.seen) == 1)
+        reset_when_closed = struct.pack("ii", 1, 0)
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset_when_closed)
+    time.sleep(0.05)
+    free.append(True)
+    assert within(5, lambda: in_memory(Connection) == 0)
 
 
 def test_a_body_that_breaks_off_ends_its_request(server: Served, app: Echo) -> None:
@@ -498,12 +512,38 @@ def test_a_large_body_in_chunks_is_read_piece_by_piece(server: Served) -> None:
     assert ask(server, CHUNKED + chunks * 100 + b"0\r\n\r\n").count(b"x") == 102_401
 
 
-@pytest.mark.parametrize(("count", "status"), [(500, 200), (1_000, 400)])
-def test_a_body_in_chunks_has_so_many_blank_lines(server: Served, count: int, status: int) -> None:
-    body = b"\r\n\r\n" * count
+def test_what_a_chunk_holds_costs_no_framing(server: Served) -> None:
+    body = b"\r\n\r\n" * 5_000
+    data = CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    assert ask(server, data) == b"POST /x? " + body
+
+
+def test_how_a_chunk_is_cut_costs_no_framing(server: Served) -> None:
     with RawSocket(server.port) as connection:
-        connection.send(CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
-        assert connection.answer().status == status
+        connection.send(CHUNKED + b"bb8\r\n")
+        for _ in range(3_000):
+            connection.send(b"x")
+        connection.send(b"\r\n0\r\n\r\n" + GET)
+        assert connection.answer().body == b"POST /x? " + b"x" * 3_000
+        assert connection.answer().status == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"x\r\n",
+        b"1" * 17 + b"\r\n",
+        b"5;" + b"x" * 5_000,
+        b"0\r\nX: " + b"y" * 5_000,
+        b"5\r\nhello\r\n0\r\nX: " + b"y" * 5_000 + b"\r\n\r\n",
+    ],
+    ids=lambda body: repr(body)[:24],
+)
+def test_what_frames_no_chunk_ends_the_request(server: Served, body: bytes) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(CHUNKED + body)
+        answer = connection.answer()
+        assert (answer.status, answer.fields["connection"]) == (400, "close")
 
 
 def test_a_trailer_may_end_the_connection(server: Served) -> None:
@@ -537,3 +577,15 @@ def test_the_last_answer_before_a_stop_is_not_cut_off(app: Echo) -> None:
         server.stop()
         free.append(True)
         assert len(connection.answer().body) > 300_000
+
+
+def test_at_a_stop_a_slow_reader_gets_the_answers_it_has_begun_to_read(app: Echo) -> None:
+    app.size = 100_000
+    received = b""
+    with served(app, seconds=5) as server, slow_caller(server, 4096) as caller:
+        caller.sendall(GET * 500)
+        time.sleep(0.1)
+        server.stop()
+        time.sleep(0.3)
+        received = b"".join(iter(lambda: caller.recv(65536), b""))
+    assert received.count(b"HTTP/1.1 200") == received.count(b"." * 100_000) > 0

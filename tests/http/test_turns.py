@@ -22,6 +22,9 @@ class Waiter:
         self._had.append(self._name)
         self._then()
 
+    def abort(self) -> None:
+        self._had.append(-self._name)
+
 
 async def test_those_that_wait_go_on_in_the_order_in_which_they_came() -> None:
     turns, had = Turns(), list[int]()
@@ -50,3 +53,17 @@ async def test_what_waits_again_goes_on_after_the_others() -> None:
     for _ in range(2):
         await asyncio.sleep(0)
     assert had == [0, 1, 9]
+
+
+async def test_the_fault_of_one_ends_no_turn_of_others(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise RuntimeError
+
+    turns, had = Turns(), list[int]()
+    turns.add(Waiter(1, had, fail))
+    turns.add(Waiter(2, had))
+    await asyncio.sleep(0)
+    turns.add(Waiter(3, had))
+    await asyncio.sleep(0)
+    assert had == [1, -1, 2, 3]
+    assert "a connection failed" in caplog.text

@@ -41,13 +41,15 @@ MAX_TARGET = 8 * 1024
 _MAX_FIELDS = 100
 _MAX_UNREAD = 64 * 1024
 _MAX_FRAMING = 4096  # bytes of a body in chunks that are not the body
-_COST_OF_A_PIECE = 5  # as many as the smallest chunk has of them: it costs as much to parse
-_PIECE = 4096  # bytes of a body in chunks that are parsed in one turn
+_PIECE = 2048  # bytes of a body in chunks that are parsed in one turn, but for the rest of a chunk
 _SMALL_BODY = 16 * 1024  # bytes that cost less to copy than to send on their own
 _LAST_SECONDS = 0.2  # in which a client can take the last answer before a stop
+_LINE_END = b"\r\n"
 _BLANK_LINE = b"\r\n\r\n"
 _BLANK = len(_BLANK_LINE)
+_REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([^ \r\n]+) HTTP/1\.([0-9])\r\n")
+_CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}(?![0-9A-Fa-f])")
 _TOKEN_START = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]")
 _FRAMING_FIELDS = (b"content-length", b"transfer-encoding")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -56,6 +58,8 @@ _STATUS_LINES = {
     for status in HTTPStatus
 }
 _NO_REQUEST_LINE = "the request line: expected a method, a target and HTTP/1.1"
+_NO_CHUNK_SIZE = "the body: expected the size of a chunk"
+_TOO_MUCH_FRAMING = f"the body: expected at most {_MAX_FRAMING} bytes around its chunks"
 # Python 3.13 has these phrases of RFC 9110; 3.11 has those of RFC 7231.
 _STATUS_LINES[413] = b"HTTP/1.1 413 Content Too Large"
 _STATUS_LINES[414] = b"HTTP/1.1 414 URI Too Long"
@@ -104,6 +108,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_buffered",
+        "_chunk_left",
         "_exchange",
         "_field_count",
         "_fields",
@@ -145,6 +150,7 @@ class Connection(asyncio.BufferedProtocol):
         self._repeated: set[bytes] = set()
         self._is_in_head = self._is_whole = self._keeps_alive = False
         self._length_left: int | None = 0  # of a body; None if it comes in chunks
+        self._chunk_left = 0  # bytes of a chunk that was begun, its end of line included
         self._framing = self._field_count = 0
         self._buffered = 0
         self._unsent = 0  # bytes of answers, when we last looked
@@ -264,7 +270,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def read_on(self) -> None:
         """Go on with a body, of which a part was taken."""
-        if not self.awaits_turn:
+        if not (self.awaits_turn or self._transport.is_closing()):
             self._advance()
         self._regulate()
 
@@ -278,6 +284,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_leaving = True
         if self._is_ending and self._exchange is None:
             self._loop.call_later(_LAST_SECONDS, self._transport.close)
+        elif self._exchange is None and self.is_stalled:
+            self._end()
         elif self._exchange is None and not self.awaits_turn:
             self._transport.close()
 
@@ -303,27 +311,33 @@ class Connection(asyncio.BufferedProtocol):
             self._parse_body(exchange)
 
     def _regulate(self) -> None:
-        """Read more only if it can be parsed now, and tell how much is buffered."""
-        exchange, unparsed = self._exchange, len(self._unparsed)
-        is_full = self.is_stalled or (
-            self.awaits_turn
-            if self._is_ending
-            else unparsed >= _BLANK and (exchange is not None or self.awaits_turn)
-        )
-        if is_full is not self._is_paused and not self._transport.is_closing():
+        """Read more only if it can be used now, and tell how much is buffered."""
+        if self._transport.is_closing():
+            return
+        is_full = self._is_full()
+        if is_full is not self._is_paused:
             self._is_paused = is_full
             if is_full:
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
-        buffered = unparsed
+        exchange, buffered = self._exchange, len(self._unparsed)
         if exchange is not None and not exchange.is_whole:
             buffered += exchange.size
         if self.is_stalled:
-            buffered += self._transport.get_write_buffer_size()
+            buffered += self._measure_unsent()
         if buffered or self._buffered:
             self._buffered = buffered
             self._peers.buffer_bytes(self, buffered)
+
+    def _is_full(self) -> bool:
+        if self._is_ending:
+            return self.awaits_turn
+        exchange = self._exchange
+        if self.is_stalled or exchange is None or exchange.is_whole:
+            has_next = self._unparsed != b""
+            return self.is_stalled or (has_next and (exchange is not None or self.awaits_turn))
+        return self.awaits_turn or exchange.unread > _MAX_UNREAD
 
     def _await_turn(self) -> None:
         if not self.awaits_turn:
@@ -390,7 +404,7 @@ class Connection(asyncio.BufferedProtocol):
         if new.count(b"\n") > new.count(b"\r\n") + new.startswith(b"\n"):
             msg = "the head: expected lines that end with CR LF"
             raise InvalidRequest(msg)
-        self._searched = max(0, len(data) - _BLANK + 1)
+        self._searched = max(1, len(data) - _BLANK + 1)
 
     def _read_head(self, head: bytes) -> Request:
         """Return the request that ``head`` begins.
@@ -467,7 +481,7 @@ class Connection(asyncio.BufferedProtocol):
             msg = "Transfer-Encoding: expected chunked and nothing else"
             raise Unimplemented(msg)
         self._length_left = None
-        self._framing = 0
+        self._chunk_left = self._framing = 0
 
     def _decline_upgrade(self) -> None:
         """Go on with HTTP/1.1 (RFC 9110 section 7.8).
@@ -481,50 +495,65 @@ class Connection(asyncio.BufferedProtocol):
 
     def _parse_body(self, exchange: Exchange) -> None:
         """Take in what was read of a body, of one in chunks as much as is parsed in a turn."""
-        parsed = 0
-        while parsed < _PIECE and not self._is_ending and exchange.unread <= _MAX_UNREAD:
-            piece = self._next_piece()
-            if not piece:
-                return
-            parsed += len(piece)
-            self._feed_body(exchange, piece)
-            if exchange.is_whole:
-                return
-        if len(self._unparsed) >= _BLANK and exchange.unread <= _MAX_UNREAD:
-            self._await_turn()
-
-    def _feed_body(self, exchange: Exchange, piece: bytes) -> None:
-        self._unparsed = self._unparsed[len(piece) :]
-        if self._length_left is None:
-            self._framing += len(piece) + _COST_OF_A_PIECE
-        else:
-            self._length_left -= len(piece)
+        if self._is_ending or exchange.unread > _MAX_UNREAD:
+            return
         try:
-            self._parser.feed_data(piece)
-        except HttpParserError:
+            self._feed_body()
+        except (HttpParserError, InvalidRequest):
             self._end_requests()
             return
-        if self._length_left is None and self._framing > _MAX_FRAMING:
-            self._end_requests()
-        elif self._is_whole:
+        if self._is_whole:
             exchange.keeps_alive = self._keeps_alive
             self._is_ending = not self._keeps_alive
             exchange.complete()
 
-    def _next_piece(self) -> bytes:
-        """Return what to parse next of a body, and nothing of what is behind it.
+    def _feed_body(self) -> None:
+        """Have the parser read on in a body.
 
-        A body in chunks ends with a blank line, so a piece ends at each, and never within one.
+        Raises:
+            HttpParserError: its framing is broken.
+            InvalidRequest: so it is, or there is too much of it.
         """
-        data = self._unparsed
+        is_in_chunks = self._length_left is None
+        piece = self._next_chunks() if is_in_chunks else self._unparsed[: self._length_left]
+        if not piece:
+            return
+        self._unparsed = self._unparsed[len(piece) :]
         if self._length_left is not None:
-            return data[: self._length_left]
-        end = data.find(_BLANK_LINE, 0, _PIECE) + _BLANK
-        if end >= _BLANK:
-            return data[:end]
-        piece = data[:_PIECE]
-        may_begin_one = len(piece) - len(piece.rstrip(b"\r\n"))
-        return piece[: len(piece) - min(may_begin_one, _BLANK - 1)]
+            self._length_left -= len(piece)
+        self._framing += len(piece)
+        self._parser.feed_data(piece)
+        if is_in_chunks and self._framing > _MAX_FRAMING:
+            raise InvalidRequest(_TOO_MUCH_FRAMING)
+        if is_in_chunks and self._unparsed and not self._is_whole:
+            self._await_turn()
+
+    def _next_chunks(self) -> bytes:
+        """Return what to parse next of a body in chunks, and nothing of what is behind it.
+
+        Size lines and trailers are parsed once they are whole.
+
+        Raises:
+            InvalidRequest: there is no size where one is due, or what is not whole is too long.
+        """
+        data, end = self._unparsed, self._chunk_left
+        while end < min(len(data), _PIECE):
+            begun, size = end, _CHUNK_SIZE.match(data, end)
+            line_end = data.find(_LINE_END, end)
+            if line_end < 0:
+                break
+            if size is None:
+                raise InvalidRequest(_NO_CHUNK_SIZE)
+            length = int(size[0], 16)
+            if not length:
+                end = data.find(_BLANK_LINE, line_end) + _BLANK
+                end = begun if end < _BLANK else end
+                break
+            end = line_end + length + 2 * len(_LINE_END)
+        if not end and len(data) > _MAX_FRAMING:
+            raise InvalidRequest(_TOO_MUCH_FRAMING)
+        self._chunk_left = max(0, end - len(data))
+        return data[:end]
 
     def _renew_parser(self) -> None:
         self._parser = HttpRequestParser(self)
@@ -561,7 +590,7 @@ class Connection(asyncio.BufferedProtocol):
         self._exchange = None
         can_stay = exchange.keeps_alive and exchange.is_whole and not self._is_ending
         is_last = answer.is_last or self._is_leaving or not can_stay
-        self._is_refused = answer.status >= HTTPStatus.BAD_REQUEST
+        self._is_refused = answer.status in _REFUSALS
         self._write(answer, is_last=is_last)
         if is_last:
             self._end()

@@ -19,7 +19,9 @@ from petstore.http.turns import Turns
 
 _ACCEPTED_AT_ONCE = 16
 _READ_AT_ONCE = 16 * 1024
-_SEND_BUFFER = 128 * 1024  # the kernel's, of each connection; it doubles it
+# The kernel's, of each connection; it doubles them.
+_SEND_BUFFER = 64 * 1024
+_RECEIVE_BUFFER = 32 * 1024
 _LONGEST_TICK = 1.0  # s
 _PAUSE = 1.0  # s
 _LAST_REQUEST_SECONDS = 0.1  # in which a request that was sent before a stop is read
@@ -82,6 +84,7 @@ class HttpServer:
         self._is_finishing = False
         self._all_gone = asyncio.Event()
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         self._accept_only_with_request(within=0)
         self._tick()
 

@@ -1,10 +1,12 @@
 """Connections that wait for their turn."""
 
 import asyncio
+import logging
 from collections import deque
 from typing import Protocol
 
 _AT_ONCE = 16
+_LOG = logging.getLogger(__name__)
 
 
 class Waiting(Protocol):
@@ -12,6 +14,10 @@ class Waiting(Protocol):
 
     def take_turn(self) -> None:
         """Go on."""
+        ...
+
+    def abort(self) -> None:
+        """End: it cannot go on."""
         ...
 
 
@@ -39,6 +45,13 @@ class Turns:
 
     def _run(self) -> None:
         for _ in range(min(_AT_ONCE, len(self._waiting))):
-            self._waiting.popleft().take_turn()
+            self._give_turn(self._waiting.popleft())
         self._is_scheduled = False
         self._schedule()
+
+    def _give_turn(self, waiting: Waiting) -> None:
+        try:
+            waiting.take_turn()
+        except Exception:  # noqa: BLE001 - the fault of one must not end the turns of all
+            _LOG.exception("a connection failed")
+            waiting.abort()
