@@ -283,7 +283,7 @@ class Connection(asyncio.BufferedProtocol):
         """Close the connection now, or once what is under way was answered."""
         self._is_leaving = True
         if self._is_ending and self._exchange is None:
-            self._loop.call_later(_LAST_SECONDS, self._transport.close)
+            self._close_once_read(inf)
         elif self._exchange is None and self.is_stalled:
             self._end()
         elif self._exchange is None and not self.awaits_turn:
@@ -620,7 +620,17 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._transport.write_eof()
             if self._is_leaving:
-                self._loop.call_later(_LAST_SECONDS, self._transport.close)
+                self._close_once_read(inf)
+
+    def _close_once_read(self, before: float) -> None:
+        """Close when the client takes no more of what it was sent; ``before`` it was so much."""
+        if self._transport.is_closing():
+            return
+        unsent = self._measure_unsent()
+        if unsent < before:
+            self._loop.call_later(_LAST_SECONDS, self._close_once_read, unsent)
+        else:
+            self._transport.close()
 
 
 def _too_large(head: bytes) -> PetstoreError:
