@@ -126,7 +126,7 @@ def test_a_read_before_a_body_does_not_make_it_a_request(
     assert {request.path for request in app.seen} == {"/", "/x"}
 
 
-@pytest.mark.parametrize("data", [post(b""), GET.replace(b"GET", b"HEAD"), GET * 2])
+@pytest.mark.parametrize("data", [post(b""), GET.replace(b"GET", b"HEAD")])
 def test_only_single_reads_are_known_again(server: Served, app: Echo, data: bytes) -> None:
     for _ in range(3):
         with RawSocket(server.port) as connection:
@@ -198,6 +198,15 @@ def test_who_sends_blank_lines_alone_is_hung_up_on(app: Echo) -> None:
             except TimeoutError:
                 continue
     assert time.monotonic() - started < 5
+
+
+def test_who_sends_no_more_gets_the_answers_to_all_it_sent(server: Served) -> None:
+    chunked = CHUNKED + b"5\r\nhello\r\n" * 1_000 + b"0\r\n\r\n"
+    for data, count in [(GET * 50, 50), (GET + GET[:9], 1), (post(b"x") * 3, 3), (chunked, 0)]:
+        with RawSocket(server.port) as connection:
+            connection.send(data)
+            connection.finish_sending()
+            assert connection.rest().count(b"HTTP/1.1 200") == count
 
 
 def test_blank_lines_before_a_request_are_skipped(server: Served) -> None:

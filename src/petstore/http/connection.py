@@ -77,6 +77,9 @@ class Peers(Protocol):
     buffer: memoryview
     """What was read last, of any connection."""
 
+    waste: memoryview
+    """Where to put what nobody looks at."""
+
     def connection_opened(self, connection: "Connection") -> None:
         """Note a new connection."""
         ...
@@ -99,7 +102,7 @@ class Connection(asyncio.BufferedProtocol):
 
     One request is under way at a time. What comes behind it stays ``_unparsed`` until it was
     answered, and then waits for its turn: so a pipeline costs other clients no more than a client
-    that waits for each answer. A client that was refused waits for its turn, too.
+    that waits for each answer. A client that is new or was refused waits for its turn, too.
 
     llhttp parses a head once it is there, up to its blank line, and a body as it comes; it calls
     the methods ``on_…``. ``waiting_since``, by the clock of the loop, the connection waits for the
@@ -118,7 +121,6 @@ class Connection(asyncio.BufferedProtocol):
         "_is_in_head",
         "_is_leaving",
         "_is_paused",
-        "_is_refused",
         "_is_whole",
         "_keeps_alive",
         "_length_left",
@@ -128,6 +130,7 @@ class Connection(asyncio.BufferedProtocol):
         "_repeated",
         "_respond",
         "_searched",
+        "_takes_turns",
         "_transport",
         "_unparsed",
         "_unsent",
@@ -156,7 +159,7 @@ class Connection(asyncio.BufferedProtocol):
         self._unsent = 0  # bytes of answers, when we last looked
         self._has_eof = False  # nothing more comes
         self._is_ending = False  # nothing of what still comes is a request
-        self._is_refused = False  # the last answer refused a request
+        self._takes_turns = True  # it is new, or was refused
         self._is_paused = False  # we do not read what the client sends
         self._is_leaving = False  # the whole service stops
         self.is_stalled = False  # the client does not read its answers
@@ -173,7 +176,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, _: int) -> memoryview:
         """Return where to put what is read next."""
-        return self._peers.buffer
+        return self._peers.waste if self._is_ending else self._peers.buffer
 
     def buffer_updated(self, count: int) -> None:
         """Go on with what was read, unless it has to wait."""
@@ -181,15 +184,9 @@ class Connection(asyncio.BufferedProtocol):
             self._await_turn()
             self._regulate()
             return
-        data = bytes(self._peers.buffer[:count])
         is_next = self._exchange is None and not self._unparsed
-        if is_next and not self._is_refused and count <= LONGEST:
-            known = self._peers.known.find(data, self.client)
-            if known is not None:
-                self._begin(Exchange(self, known, keeps_alive=True, is_whole=True))
-                return
-        self._unparsed += data
-        if is_next and self._is_refused:
+        self._unparsed += bytes(self._peers.buffer[:count])
+        if is_next and self._takes_turns:
             self._await_turn()
         elif not self.awaits_turn:
             self._advance()
@@ -200,12 +197,14 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """Return whether there is an answer to come; if not, the connection is closed."""
         self._has_eof = True
-        self._end_requests()
-        return self._exchange is not None
+        self._end_at_eof()
+        return self._exchange is not None or self.awaits_turn
 
     def connection_lost(self, _: Exception | None) -> None:
         """Let go of what was under way: nobody is there to be answered."""
         self._end_requests()
+        self._exchange = None
+        del self._parser  # it has references to us: without it nothing waits for the collector
         self._peers.connection_closed(self)
 
     def pause_writing(self) -> None:
@@ -264,8 +263,13 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport.is_closing():
             return
         self._advance()
+        if self._has_eof:
+            self._end_at_eof()
         self._regulate()
-        if self._is_leaving and not self._is_ending:
+        is_idle = self._exchange is None and not self.awaits_turn
+        if is_idle and self._has_eof:
+            self._transport.close()
+        elif self._is_leaving and not self._is_ending:
             self.finish()
 
     def read_on(self) -> None:
@@ -306,9 +310,20 @@ class Connection(asyncio.BufferedProtocol):
         """Begin the next request, and take in its body as far as it is there."""
         exchange = self._exchange
         if exchange is None and self._unparsed and not (self._is_ending or self.is_stalled):
-            exchange = self._parse_head()
+            exchange = self._begin_known() or self._parse_head()
         if exchange is not None and not exchange.is_whole:
             self._parse_body(exchange)
+
+    def _begin_known(self) -> Exchange | None:
+        """Begin the next request without parsing it, if it is known."""
+        data = self._unparsed
+        known = self._peers.known.find(data, self.client) if len(data) <= LONGEST else None
+        if known is None:
+            return None
+        self._unparsed, self._searched = b"", 0
+        exchange = Exchange(self, known, is_whole=True)
+        self._begin(exchange)
+        return exchange
 
     def _regulate(self) -> None:
         """Read more only if it can be used now, and tell how much is buffered."""
@@ -334,10 +349,11 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_ending:
             return self.awaits_turn
         exchange = self._exchange
-        if self.is_stalled or exchange is None or exchange.is_whole:
-            has_next = self._unparsed != b""
-            return self.is_stalled or (has_next and (exchange is not None or self.awaits_turn))
-        return self.awaits_turn or exchange.unread > _MAX_UNREAD
+        if exchange is None or not exchange.is_whole:
+            has_much = self.awaits_turn and len(self._unparsed) > MAX_HEAD
+            is_behind = exchange is not None and exchange.unread > _MAX_UNREAD
+            return self.is_stalled or has_much or is_behind
+        return self.is_stalled or self._unparsed != b""
 
     def _await_turn(self) -> None:
         if not self.awaits_turn:
@@ -392,14 +408,14 @@ class Connection(asyncio.BufferedProtocol):
         Raises:
             PetstoreError: it is too large, or no HTTP.
         """
-        if len(data) > MAX_HEAD:
-            raise _too_large(data)
         if not data:
             return
         if not self._searched:
             self.waiting_since = self._loop.time()
         if not _TOKEN_START.match(data):
             raise InvalidRequest(_NO_REQUEST_LINE)
+        if len(data) > MAX_HEAD:
+            raise _too_large(data)
         new = data[self._searched :]
         if new.count(b"\n") > new.count(b"\r\n") + new.startswith(b"\n"):
             msg = "the head: expected lines that end with CR LF"
@@ -567,6 +583,12 @@ class Connection(asyncio.BufferedProtocol):
         request.refusal = error.with_traceback(None)  # it would keep all that was read
         self._begin(Exchange(self, request, keeps_alive=False, is_whole=True))
 
+    def _end_at_eof(self) -> None:
+        """End what the client will not complete, once all that was read is parsed."""
+        exchange = self._exchange
+        if not (self.awaits_turn or (exchange is not None and exchange.is_whole)):
+            self._end_requests()
+
     def _end_requests(self) -> None:
         self._is_ending = True
         self._unparsed = b""
@@ -589,8 +611,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._exchange = None
         can_stay = exchange.keeps_alive and exchange.is_whole and not self._is_ending
-        is_last = answer.is_last or self._is_leaving or not can_stay
-        self._is_refused = answer.status in _REFUSALS
+        has_all = self._has_eof and not self._unparsed
+        is_last = answer.is_last or self._is_leaving or has_all or not can_stay
+        self._takes_turns = answer.status in _REFUSALS
         self._write(answer, is_last=is_last)
         if is_last:
             self._end()

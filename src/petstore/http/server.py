@@ -19,6 +19,7 @@ from petstore.http.turns import Turns
 
 _ACCEPTED_AT_ONCE = 16
 _READ_AT_ONCE = 16 * 1024
+_WASTED_AT_ONCE = 256 * 1024
 # The kernel's, of each connection; it doubles them.
 _SEND_BUFFER = 64 * 1024
 _RECEIVE_BUFFER = 32 * 1024
@@ -72,6 +73,7 @@ class HttpServer:
         self._loop = asyncio.get_running_loop()
         self.known = KnownRequests()
         self.buffer = memoryview(bytearray(_READ_AT_ONCE))
+        self.waste = memoryview(bytearray(_WASTED_AT_ONCE))
         self._turns = Turns()
         self.await_turn = self._turns.add
         self.buffer_bytes = BufferBudget(limits.buffer_bytes).note
