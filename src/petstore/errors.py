@@ -245,7 +245,7 @@ class HeaderFieldsTooLarge(PetstoreError):
 
 
 class Unimplemented(PetstoreError):
-    """The method, or the body's transfer coding, is unknown (RFC 9110 section 15.6.2)."""
+    """The method, or a transfer coding of the body, is unknown (RFC 9110 section 15.6.2)."""
 
     status = 501
     code = "not_implemented"

@@ -144,7 +144,7 @@ def test_a_link_where_a_copy_is_to_be_made_is_refused(
     part = target.with_name(f"{target.name}.part")
     part.symlink_to(elsewhere)
     words = stocked.fail(name, str(file), "--force", status=1)
-    assert words == f"{part}: it is in the way; remove it"
+    assert words == f"{part}: it is a link, or no file of yours; remove it"
     assert elsewhere.read_text() == "of somebody else"
     assert contents(of(target)) == before
 

@@ -151,7 +151,7 @@ def test_a_link_where_an_export_is_to_be_made_is_refused(stocked: Command, tmp_p
     elsewhere.write_text("of somebody else")
     part.symlink_to(elsewhere)
     words = stocked.fail("pets", "export", str(tmp_path / "animals.csv"), status=1)
-    assert words == f"{part}: it is in the way; remove it"
+    assert words == f"{part}: it is a link, or no file of yours; remove it"
     assert elsewhere.read_text() == "of somebody else"
 
 

@@ -279,6 +279,15 @@ def test_a_chunk_that_does_not_end_where_it_should_is_refused(
     assert statuses(hasty, post(CHUNKED, body=body) + head()) in ([400], [])
 
 
+def test_chunks_that_are_too_small_are_told_of(hasty: ServerProcess, post: Head) -> None:
+    body = b"".join(chunk(b" ") for _ in range(1_000)) + chunk(BELLA) + b"0\r\n\r\n"
+    with RawSocket(hasty.port) as connection:
+        connection.send(post(CHUNKED, body=body))
+        refused = connection.answer().json()
+    assert (refused["code"], refused["status"]) == ("incomplete_body", 400)
+    assert "its chunks are too small" in refused["message"]
+
+
 def test_a_chunk_extension_is_ignored(hasty: ServerProcess, post: Head) -> None:
     body = b'1f;a=b;c="d"\r\n' + BELLA + b"\r\n0\r\n\r\n"
     assert statuses(hasty, post(CHUNKED, body=body)) == [201]

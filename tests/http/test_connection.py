@@ -403,6 +403,15 @@ def test_who_does_not_read_its_answers_is_hung_up_on(app: Echo) -> None:
         caller.sendall(GET * 1_000_000)
 
 
+def test_beyond_the_budget_of_unread_answers_a_connection_is_closed(app: Echo) -> None:
+    app.size = 5_000_000
+    with served(app, buffer_bytes=1_000_000) as server, slow_caller(server, 4096) as caller:
+        caller.sendall(GET)
+        time.sleep(0.2)
+        received = b"".join(iter(lambda: caller.recv(65536), b""))
+    assert len(received) < 1_000_000
+
+
 def test_who_reads_slowly_gets_every_answer(server: Served, app: Echo) -> None:
     app.size = 100_000
     with RawSocket(server.port) as connection:

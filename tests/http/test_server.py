@@ -124,6 +124,7 @@ async def test_who_is_being_accepted_as_the_server_stops_is_let_go() -> None:
         while len(asyncio.all_tasks()) == before:  # noqa: ASYNC110 - turn by turn
             await asyncio.sleep(0)
         server.stop()
+        time.sleep(0.15)  # noqa: ASYNC251 - a busy loop, which accepts it later than it is to
         await asyncio.wait_for(serving, 5)
         assert caller.recv(1) == b""
 
@@ -187,13 +188,17 @@ def test_beyond_the_budget_of_unfinished_heads_the_longest_silent_is_closed() ->
             assert caller.answer().status == 200
 
 
-def test_beyond_the_budget_of_unread_answers_a_connection_is_closed() -> None:
-    app = Echo()
-    app.size = 5_000_000
-    with served(app, buffer_bytes=1_000_000) as server, RawSocket(server.port) as caller:
-        caller.send(GET)
-        with pytest.raises((ConnectionError, ConnectionEnded)):
-            caller.answer()
+def test_who_does_not_close_after_its_last_answer_does_not_hold_up_a_stop() -> None:
+    with served(Echo()) as server, ExitStack() as stack:
+        first, second = (stack.enter_context(RawSocket(server.port)) for _ in range(2))
+        for caller in (first, second):
+            caller.send(GET.replace(b"Host", b"Connection: close\r\nHost"))
+            assert caller.answer().status == 200
+        server.stop()
+        time.sleep(0.15)
+        first.close()
+        server.thread.join(5)
+        assert not server.thread.is_alive()
 
 
 def test_a_request_that_was_sent_before_a_stop_gets_its_answer() -> None:

@@ -368,7 +368,7 @@ def _check_host(request: Request) -> None:
     host = request.fields.get(b"host")
     if host is None and request.version == "1.0":
         return
-    if not host or b"host" in request.repeated:
+    if host is None or b"host" in request.repeated:
         msg = "Host: expected exactly once"
         raise InvalidRequest(msg)
     if len(host) > _LONGEST_HOST or not _is_host(host):

@@ -83,7 +83,7 @@ def precondition(request: Request) -> Callable[[object], None]:
 def _require_match(request: Request, tag: bytes) -> None:
     wanted = request.fields.get(b"if-match")
     if wanted is not None and not _matches(wanted, tag, weak=False):
-        msg = "If-Match: expected the present version of the resource, which is another one"
+        msg = "If-Match: expected the present ETag of the resource, in its quotes, or *"
         raise PreconditionFailed(msg)
 
 

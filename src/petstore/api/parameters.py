@@ -47,7 +47,7 @@ def decode_path_id(text: str) -> int:
         NotFound: it is none, so there can be no such resource.
     """
     if not _ID.match(text) or (value := int(text)) > INT64_MAX:
-        msg = "there is no resource at this path: an id is an integer in plain digits"
+        msg = "there is no resource at this path: an id is plain digits without zeros before them"
         raise NotFound(msg)
     return value
 

@@ -58,8 +58,9 @@ _STATUS_LINES = {
     for status in HTTPStatus
 }
 _NO_REQUEST_LINE = "the request line: expected a method, a target and HTTP/1.1"
-_NO_CHUNK_SIZE = "the body: expected the size of a chunk"
-_TOO_MUCH_FRAMING = f"the body: expected at most {_MAX_FRAMING} bytes around its chunks"
+_ENDED_EARLY = "it ended early"
+_BROKEN = "its framing is broken"
+_TOO_MUCH_FRAMING = f"its chunks are too small: their framing has over {_MAX_FRAMING} bytes"
 # Python 3.13 has these phrases of RFC 9110; 3.11 has those of RFC 7231.
 _STATUS_LINES[413] = b"HTTP/1.1 413 Content Too Large"
 _STATUS_LINES[414] = b"HTTP/1.1 414 URI Too Long"
@@ -119,8 +120,8 @@ class Connection(asyncio.BufferedProtocol):
         "_has_eof",
         "_is_ending",
         "_is_in_head",
-        "_is_leaving",
         "_is_paused",
+        "_is_stopping",
         "_is_whole",
         "_keeps_alive",
         "_length_left",
@@ -161,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_ending = False  # nothing of what still comes is a request
         self._takes_turns = True  # it is new, or was refused
         self._is_paused = False  # we do not read what the client sends
-        self._is_leaving = False  # the whole service stops
+        self._is_stopping = False  # the whole service stops
         self.is_stalled = False  # the client does not read its answers
         self.awaits_turn = False
         self.waiting_since = self._loop.time()
@@ -266,11 +267,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._has_eof:
             self._end_at_eof()
         self._regulate()
-        is_idle = self._exchange is None and not self.awaits_turn
-        if is_idle and self._has_eof:
+        if self._has_eof and self._exchange is None and not self.awaits_turn:
             self._transport.close()
-        elif self._is_leaving and not self._is_ending:
-            self.finish()
 
     def read_on(self) -> None:
         """Go on with a body, of which a part was taken."""
@@ -284,13 +282,17 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(_CONTINUE)
 
     def finish(self) -> None:
-        """Close the connection now, or once what is under way was answered."""
-        self._is_leaving = True
-        if self._is_ending and self._exchange is None:
+        """Close the connection now, or once what was read is answered."""
+        self._is_stopping = True
+        if self._exchange is None:
+            self._advance()  # what waits for its turn has it now
+        if self._exchange is not None:
+            return
+        if self._is_ending:
             self._close_once_read(inf)
-        elif self._exchange is None and self.is_stalled:
+        elif self.is_stalled:
             self._end()
-        elif self._exchange is None and not self.awaits_turn:
+        else:
             self._transport.close()
 
     def abort(self) -> None:
@@ -356,9 +358,8 @@ class Connection(asyncio.BufferedProtocol):
         return self.is_stalled or self._unparsed != b""
 
     def _await_turn(self) -> None:
-        if not self.awaits_turn:
-            self.awaits_turn = True
-            self._peers.await_turn(self)
+        self.awaits_turn = True
+        self._peers.await_turn(self)
 
     def _measure_unsent(self) -> int:
         """Return how many bytes of answers the client has not taken, the kernel's included.
@@ -467,7 +468,7 @@ class Connection(asyncio.BufferedProtocol):
             self._renew_parser()
             return True
         except HttpParserInvalidMethodError:
-            msg = "the method: expected one that a standard names"
+            msg = "the method: expected one of HTTP, such as GET"
             raise Unimplemented(msg) from None
         except HttpParserError as error:
             if isinstance(error.__context__, PetstoreError):
@@ -485,7 +486,8 @@ class Connection(asyncio.BufferedProtocol):
             InvalidRequest: where it ends cannot be told.
             Unimplemented: it is coded in another way than in chunks.
         """
-        coding, length = (self._fields.get(name) for name in reversed(_FRAMING_FIELDS))
+        coding = self._fields.get(b"transfer-encoding")
+        length = self._fields.get(b"content-length")
         if coding is None and length is not None and length.isdigit():
             self._length_left = int(length)
             return
@@ -502,7 +504,8 @@ class Connection(asyncio.BufferedProtocol):
     def _decline_upgrade(self) -> None:
         """Go on with HTTP/1.1 (RFC 9110 section 7.8).
 
-        The parser would take the body for the other protocol: it has to be told of it once more.
+        The parser would take the body for the other protocol. So another one is told of it, by a
+        head such as ``POST / HTTP/1.1`` with ``content-length: 5`` alone.
         """
         self._is_whole = False
         framing = (name for name in _FRAMING_FIELDS if name in self._fields)
@@ -515,8 +518,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         try:
             self._feed_body()
-        except (HttpParserError, InvalidRequest):
-            self._end_requests()
+        except HttpParserError:
+            self._end_requests(_BROKEN)
+            return
+        except InvalidRequest as error:
+            self._end_requests(error.message)
             return
         if self._is_whole:
             exchange.keeps_alive = self._keeps_alive
@@ -559,7 +565,7 @@ class Connection(asyncio.BufferedProtocol):
             if line_end < 0:
                 break
             if size is None:
-                raise InvalidRequest(_NO_CHUNK_SIZE)
+                raise InvalidRequest(_BROKEN)
             length = int(size[0], 16)
             if not length:
                 end = data.find(_BLANK_LINE, line_end) + _BLANK
@@ -589,11 +595,11 @@ class Connection(asyncio.BufferedProtocol):
         if not (self.awaits_turn or (exchange is not None and exchange.is_whole)):
             self._end_requests()
 
-    def _end_requests(self) -> None:
+    def _end_requests(self, reason: str = _ENDED_EARLY) -> None:
         self._is_ending = True
         self._unparsed = b""
         if self._exchange is not None:
-            self._exchange.cut_off()
+            self._exchange.cut_off(reason)
 
     def _begin(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -612,7 +618,7 @@ class Connection(asyncio.BufferedProtocol):
         self._exchange = None
         can_stay = exchange.keeps_alive and exchange.is_whole and not self._is_ending
         has_all = self._has_eof and not self._unparsed
-        is_last = answer.is_last or self._is_leaving or has_all or not can_stay
+        is_last = answer.is_last or self._is_stopping or has_all or not can_stay
         self._takes_turns = answer.status in _REFUSALS
         self._write(answer, is_last=is_last)
         if is_last:
@@ -642,7 +648,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
         else:
             self._transport.write_eof()
-            if self._is_leaving:
+            if self._is_stopping:
                 self._close_once_read(inf)
 
     def _close_once_read(self, before: float) -> None:

@@ -33,11 +33,12 @@ class Exchange(Struct, eq=False):
     awaits_invitation: bool = False
     is_asked_for: bool = False
     is_whole: bool = False
-    is_cut_off: bool = False
+    ended_by: str = ""
     size: int = 0
     unread: int = 0
     pieces: list[bytes] = []
     progress: asyncio.Future[None] | None = None
+    # The loop itself has only a weak reference to it.
     task: asyncio.Task[None] | None = None
 
     def add(self, piece: bytes) -> None:
@@ -54,9 +55,9 @@ class Exchange(Struct, eq=False):
             self.request.content, self.request.body = self._take(), "read"
         self._wake()
 
-    def cut_off(self) -> None:
-        """Note that the rest of the body will not come."""
-        self.is_cut_off = True
+    def cut_off(self, reason: str) -> None:
+        """Note that the rest of the body will not come, and why."""
+        self.ended_by = reason
         self._wake()
 
     async def receive(self) -> bytes:
@@ -73,9 +74,8 @@ class Exchange(Struct, eq=False):
         while not self.pieces:
             if self.is_whole:
                 return b""
-            if self.is_cut_off:
-                msg = "it ended early, or its framing is broken"
-                raise ConnectionError(msg)
+            if self.ended_by:
+                raise ConnectionError(self.ended_by)
             self.progress = asyncio.get_running_loop().create_future()
             await self.progress
         piece = self._take()

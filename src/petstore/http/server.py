@@ -51,7 +51,7 @@ def by_address(address: str) -> str:
 
 
 class HttpServer:
-    """Has ``respond`` answer the clients of ``listener``, from ``serve`` to ``finish``.
+    """Has ``respond`` answer the clients of ``listener``, from ``serve`` to ``stop``.
 
     A connection counts against what ``counted_as`` says of its address, or if that is ``None``
     against no limit of an address.

@@ -59,7 +59,9 @@ def _remove_left_over(part: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        raise FileExistsError(errno.EEXIST, "it is in the way; remove it", os.fspath(part))
+        raise FileExistsError(
+            errno.EEXIST, "it is a link, or no file of yours; remove it", os.fspath(part)
+        )
     part.unlink()
 
 

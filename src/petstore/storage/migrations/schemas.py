@@ -36,7 +36,9 @@ def difference(connection: apsw.Connection, scripts: tuple[str, ...]) -> str | N
         if (kind, name) in names:
             return f"the {kind} {name} differs from petstore's"
         return f"the {kind} {name} on {table} is not one of petstore's"
-    for kind, name, *_ in sorted(expected.objects - found, key=str):
+    for kind, name, *_ in sorted(
+        expected.objects - found, key=lambda one: (one[0] != "table", str(one))
+    ):
         return f"the {kind} {name} is missing"
     for table, rows in expected.rows.items():
         if _keys(connection, table, len(rows) + 1) != rows:
