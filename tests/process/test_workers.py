@@ -104,3 +104,15 @@ def test_a_process_that_hangs_does_not_keep_a_stop_from_its_end(start: StartServ
     os.kill(hanging, signal.SIGSTOP)
     assert server.stop() == 0
     assert server.log_lines()[-1]["event"] == f"process {hanging} did not end in time: killed"
+
+
+def test_processes_that_are_killed_at_a_stop_leave_no_log_of_the_database(
+    start: StartServer, tmp_path: Path
+) -> None:
+    with redis_server() as redis:
+        server = start("--workers", "2", "--redis", redis.url, "--stop-seconds", "2")
+        for worker in server.workers():
+            os.kill(worker, signal.SIGSTOP)
+        assert list(tmp_path.glob("*-wal"))
+        server.stop()
+    assert not list(tmp_path.glob("*-wal"))

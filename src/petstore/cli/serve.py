@@ -116,6 +116,7 @@ def run(settings: Settings, listener: socket.socket, place: Place | None) -> int
     from petstore.app import open_log
     from petstore.cli.supervisor import Supervisor
     from petstore.cli.worker import work
+    from petstore.storage.sqlite import put_log_away
 
     def serve(seat: int, say_ready: Callable[[], None]) -> None:
         work(settings, listener, place and place._replace(seat=seat), say_ready)
@@ -127,6 +128,8 @@ def run(settings: Settings, listener: socket.socket, place: Place | None) -> int
             serve, settings.workers, settings.stop_seconds, on_stop=listener.close
         ).run()
     finally:
+        if settings.workers > 1 and not is_postgres(settings.database):
+            put_log_away(sqlite_path(settings.database))
         log.close()
 
 

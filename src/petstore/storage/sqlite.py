@@ -11,7 +11,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -340,6 +340,18 @@ class SqliteStore:
             result = error
         execute("RELEASE unit")
         return result
+
+
+def put_log_away(path: Path) -> None:
+    """Bring the log into the database and remove it, as the last process to close it does.
+
+    Of processes that close it at the same moment, each may leave that to the other.
+    """
+    with (
+        suppress(apsw.Error),
+        closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE)) as db,
+    ):
+        db.pragma("schema_version")  # only who reads opens the log
 
 
 def _nothing() -> Unit[None]:
