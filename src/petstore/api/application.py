@@ -197,7 +197,7 @@ class Application:
         headers = self._headers(exchange, answer, decision)
         if request.body != "none":
             await self._bodies.discard(request, receive)
-        is_last = self._retiring or request.refusal is not None or request.body not in _WHOLE
+        is_last = self._retiring or request.body not in _WHOLE
         self._log.add(
             exchange.request_id,
             exchange.key.id if exchange.key else None,
