@@ -139,6 +139,37 @@ async def test_a_row_that_was_under_way_during_a_revocation_is_not_remembered(
     assert not await opens(ring, issued.token)
 
 
+async def test_requests_that_come_at_once_share_one_look_up_that_begins_with_the_first(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    token = (await issue(store, clock)).token.encode()
+    await ring.refresh()
+    store.slow = True
+    reads = store.reads
+    assert ring.is_new(token)
+    finding = [asyncio.create_task(ring.find(token)) for _ in range(1000)]
+    await store.under_way.wait()
+    assert not ring.is_new(token)
+    store.may_arrive.set()
+    assert None not in await asyncio.gather(*finding)
+    assert store.reads == reads + 1
+
+
+async def test_a_look_up_of_before_a_revocation_is_not_shared_after_it(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    await ring.refresh()
+    store.slow = True
+    finding = asyncio.create_task(opens(ring, issued.token))
+    await store.under_way.wait()
+    await revoke(store, clock, issued.key.id)
+    await ring.refresh()
+    assert not await opens(ring, issued.token)
+    store.may_arrive.set()
+    await finding
+
+
 async def test_a_key_is_found_as_soon_as_it_is_issued(
     ring: KeyRing, store: WatchedStore, clock: ManualClock
 ) -> None:

@@ -1,5 +1,7 @@
 """The key of a token."""
 
+import asyncio
+
 from msgspec.structs import replace
 
 from petstore.clock import Clock
@@ -13,7 +15,8 @@ class KeyRing:
 
     ``refresh`` asks the database whether any has; called several times a second, it makes a
     revocation by another process take effect within one. Tokens that were found are remembered all
-    the while, so that nobody else's look-ups stand in their way.
+    the while, so that nobody else's look-ups stand in their way. Requests that come with a token
+    while it is looked up share the one look-up.
     """
 
     def __init__(self, store: Store, clock: Clock, environment: Environment) -> None:
@@ -21,6 +24,7 @@ class KeyRing:
         self._clock = clock
         self._environment = environment
         self._known: dict[bytes, ApiKey] = {}
+        self._looked_up: dict[bytes, asyncio.Task[ApiKey | None]] = {}
         self._seen: set[bytes] = set()  # of tokens that were issued, so there are not too many
         self._revision = -1
 
@@ -29,8 +33,13 @@ class KeyRing:
         return self._usable(self._known.get(token))
 
     def is_new(self, token: bytes) -> bool:
-        """Tell whether ``token`` may be made up: it looks like one and was never found."""
-        return token not in self._seen and is_token(token, self._environment)
+        """Tell whether ``token`` may be made up and its look-up is yet to begin.
+
+        It looks like one and was never found.
+        """
+        if token in self._seen or token in self._looked_up:
+            return False
+        return is_token(token, self._environment)
 
     async def find(self, token: bytes) -> ApiKey | None:
         """Return the key of ``token`` if it can be used now; it expires no later than the token.
@@ -53,6 +62,7 @@ class KeyRing:
         if revision != self._revision:
             self._revision = revision
             self._known = {}
+            self._looked_up = {}
 
     def _usable(self, key: ApiKey | None) -> ApiKey | None:
         return key if key is not None and key.state(self._clock()) == "active" else None
@@ -60,6 +70,14 @@ class KeyRing:
     async def _look_up(self, token: bytes) -> ApiKey | None:
         if not is_token(token, self._environment):
             return None
+        # Those of before a refresh are not shared: what they read may be stale.
+        looked_up = self._looked_up
+        if token not in looked_up:
+            looked_up[token] = asyncio.create_task(self._read(token))
+            looked_up[token].add_done_callback(lambda _: looked_up.pop(token))
+        return await asyncio.shield(looked_up[token])
+
+    async def _read(self, token: bytes) -> ApiKey | None:
         known = self._known
         rows = await self._store.read(api_keys.select_key_by_digest(digest(token)))
         if not rows or rows[0][6] != self._environment:

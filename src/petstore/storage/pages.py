@@ -25,7 +25,8 @@ def select_page(
     conditions = [] if after is None else [f"id > {bind(after)}"]
     for column, wanted in filters.items():
         if isinstance(wanted, tuple):
-            conditions.append(f"{column} IN ({', '.join(map(bind, wanted))})")
+            # PostgreSQL takes no empty list, and nothing equals NULL.
+            conditions.append(f"{column} IN ({', '.join(map(bind, wanted)) or 'NULL'})")
         elif wanted is not None:
             conditions.append(f"{column} = {bind(wanted)}")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
