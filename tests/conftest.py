@@ -1,18 +1,37 @@
 """What every test may use."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from petstore.storage.sqlite import SqliteStore
+from petstore.storage.contract import Store
 from support.manual_clock import ManualClock
+from support.memory_folder import memory
 from support.pooler import pooler
 from support.postgres import PostgresServer
 from support.process import ServerProcess
 from support.servers import StartServer, servers_in
 from support.service import Service, running_service
 from support.stores import open_store
+
+
+def pytest_configure() -> None:
+    """Keep the files of the tests in memory: no test may depend on how fast a disk is."""
+    if place := memory():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(place))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests marked ``each_database`` on each, but for those that use the file of SQLite."""
+    is_marked = metafunc.definition.get_closest_marker("each_database")
+    if (
+        is_marked
+        and "database_kind" in metafunc.fixturenames
+        and "database" not in metafunc.fixturenames
+    ):
+        metafunc.parametrize("database_kind", ["sqlite", "postgresql"])
 
 
 @pytest.fixture(scope="session")
@@ -56,22 +75,37 @@ def database(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def patience() -> int:
-    """How many milliseconds ``store`` waits for a lock or a slow disk."""
-    return 1500
+def database_kind() -> str:
+    """The database of the test: SQLite, but for tests that run on each."""
+    return "sqlite"
 
 
 @pytest.fixture
-async def store(database: Path, patience: int) -> AsyncIterator[SqliteStore]:
-    """An open store on a fresh SQLite file."""
-    async with open_store(database, patience) as store:
+def address(database_kind: str, request: pytest.FixtureRequest) -> str:
+    """The address of an empty store."""
+    if database_kind == "sqlite":
+        return f"sqlite:///{request.getfixturevalue('database')}"
+    postgres: PostgresServer = request.getfixturevalue("postgres")
+    return postgres.emptied_store()
+
+
+@pytest.fixture
+def patience() -> int:
+    """How many milliseconds ``store`` waits for a lock or a slow machine."""
+    return 10_000
+
+
+@pytest.fixture
+async def store(address: str, patience: int) -> AsyncIterator[Store]:
+    """An open store with nothing in it."""
+    async with open_store(address, patience) as store:
         yield store
 
 
 @pytest.fixture
-async def service(database: Path, clock: ManualClock) -> AsyncIterator[Service]:
-    """The service in this process, on a fresh SQLite file, by ``clock``."""
-    async with running_service(database, clock) as service:
+async def service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
+    """The service in this process, on a store with nothing in it, by ``clock``."""
+    async with running_service(address, clock) as service:
         yield service
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from support.error_body import assert_error
 from support.sending import JSON, STALE, TEXT, TOO_LARGE, Send, sender
 from support.service import Service, running_service
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 DOGS = {"id": 1, "name": "Dogs", "description": "Great and small."}
 OPERATIONS = [
@@ -178,11 +177,11 @@ async def test_a_category_that_is_not_there_is_not_found(
     assert category_id != "2" or message == "there is no category 2"
 
 
-async def test_a_category_outlives_the_service(database: Path) -> None:
-    async with running_service(database) as service:
+async def test_a_category_outlives_the_service(address: str) -> None:
+    async with running_service(address) as service:
         key = await service.issue()
         await service.request("POST", "/v1/categories", key.token, json=DOGS)
-    async with running_service(database) as service:
+    async with running_service(address) as service:
         assert (await service.request("GET", "/v1/categories", key.token)).json() == [DOGS]
 
 

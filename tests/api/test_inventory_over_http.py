@@ -1,7 +1,7 @@
 """The inventory: right at every moment, and never counted."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,23 +16,15 @@ from petstore.storage.contract import Statement
 from petstore.storage.orders import SELECT_NEXT_LAPSE, cancel_lapsed, select_open_order
 from petstore.storage.pets import SELECT_INVENTORY, add_pets
 from petstore.storage.sqlite import SqliteStore
-from support.memory_folder import folder_in_memory
 from support.service import Service
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 EMPTY = {"available": 0, "pending": 0, "sold": 0}
 STATUSES = (None, "available", "pending", "sold")
 
 Send: TypeAlias = Callable[..., Awaitable[httpx.Response]]
 """Takes a method, a path under ``/v1`` and a body; the answer is a success."""
-
-
-@pytest.fixture
-def database() -> Iterator[Path]:
-    """A file in memory: on a disk that is slow just now, reads would go on without a lapse."""
-    with folder_in_memory() as folder:
-        yield folder / "petstore.db"
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Limits and bans as a client meets them."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from support.error_body import assert_error
 from support.keys import change, unban
 from support.service import Service, running_service
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 MINUTE = 60
 
@@ -168,11 +167,11 @@ async def test_rotation_and_plan_changes_keep_the_usage(service: Service) -> Non
     assert response.headers["X-RateLimit-Remaining"] == str(300 - 62)
 
 
-async def test_a_restart_keeps_the_usage(database: Path) -> None:
-    async with running_service(database) as service:
+async def test_a_restart_keeps_the_usage(address: str) -> None:
+    async with running_service(address) as service:
         key = await service.issue("free")
         await spend(service, key.token, 60)
-    async with running_service(database) as service:
+    async with running_service(address) as service:
         await strike(service, key.token, 1)
 
 
@@ -301,12 +300,12 @@ async def test_a_clean_day_forgives_one_step(service: Service) -> None:
     assert await get_banned(service, key.token) == 300
 
 
-async def test_a_ban_outlives_a_restart(database: Path) -> None:
-    async with running_service(database) as service:
+async def test_a_ban_outlives_a_restart(address: str) -> None:
+    async with running_service(address) as service:
         key = await service.issue(per_minute=1)
         await get_banned(service, key.token)
         now = service.clock.now
-    async with running_service(database) as service:
+    async with running_service(address) as service:
         service.clock.now = now
         assert_error(await service.request("GET", "/v1/x", key.token), 429, "api_key_banned")
 
@@ -319,9 +318,9 @@ async def test_an_unbanned_key_is_admitted_within_a_second(service: Service) -> 
     await service.status_becomes(key.token, 404)
 
 
-async def test_the_numbers_of_a_ban_are_settings(database: Path) -> None:
+async def test_the_numbers_of_a_ban_are_settings(address: str) -> None:
     async with running_service(
-        database, ban_strikes=2, ban_innocent_seconds=0, ban_seconds=7
+        address, ban_strikes=2, ban_innocent_seconds=0, ban_seconds=7
     ) as service:
         key = await service.issue(per_minute=1)
         await spend(service, key.token, 1)

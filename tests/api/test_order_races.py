@@ -2,8 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,20 +12,15 @@ from petstore.domain.pets import NewPet
 from petstore.storage.pets import add_pets
 from support.buyers import Buyers, assert_agreement, assert_kept
 from support.manual_clock import ManualClock
-from support.memory_folder import folder_in_memory
 from support.patience import eventually
 from support.service import Service, running_service
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+in_turn = pytest.mark.usefixtures("database")
+"""For SQLite alone, which does what comes at once in the order in which it came."""
 
 ROUNDS = 25
-
-
-@pytest.fixture
-def database() -> Iterator[Path]:
-    """A file in memory: on a disk that is slow just now, reads would go on without a lapse."""
-    with folder_in_memory() as folder:
-        yield folder / "petstore.db"
 
 
 @pytest.fixture
@@ -89,6 +82,7 @@ async def test_of_two_approvals_one_wins(service: Service, client: httpx.AsyncCl
     await assert_agreement(client)
 
 
+@in_turn
 async def test_of_a_delivery_and_a_cancellation_one_wins(
     service: Service, client: httpx.AsyncClient
 ) -> None:
@@ -106,6 +100,7 @@ async def test_of_a_delivery_and_a_cancellation_one_wins(
     await assert_agreement(client)
 
 
+@in_turn
 async def test_after_an_approval_and_a_cancellation_the_order_is_cancelled_and_the_animal_free(
     service: Service, client: httpx.AsyncClient
 ) -> None:
@@ -123,6 +118,7 @@ async def test_after_an_approval_and_a_cancellation_the_order_is_cancelled_and_t
     assert (await client.get("/v1/store/inventory")).json()["available"] == ROUNDS
 
 
+@in_turn
 async def test_of_an_order_and_a_deletion_of_the_animal_one_wins(
     service: Service, client: httpx.AsyncClient
 ) -> None:
@@ -167,10 +163,10 @@ async def settled(client: httpx.AsyncClient, clock: ManualClock) -> dict[int, di
 
 
 async def test_a_thousand_buyers_whose_reservations_lapse_leave_everything_in_agreement(
-    database: Path, clock: ManualClock
+    address: str, clock: ManualClock
 ) -> None:
     async with running_service(
-        database, clock, reservation_minutes=1, database_seconds=30
+        address, clock, reservation_minutes=1, database_seconds=30
     ) as service:
         client = await with_key(service)
         await stock(service, 100)

@@ -13,7 +13,7 @@ from support.error_body import assert_error
 from support.sending import JSON, STALE, TEXT, TOO_LARGE, Send, sender
 from support.service import Service
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 ORDERS = "/store/orders"
 ORDER = {

@@ -3,17 +3,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import count
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from petstore.api.table import BASE
 from petstore.domain.api_keys import SCOPES
+from support.exploration import explored
+from support.memory_folder import folder_in_memory
 from support.service import Service, running_service
 
 LISTS = (
@@ -128,9 +128,9 @@ class Shelf:
 
 
 async def walk_while_others_work(
-    database: Path, target: str, first: int, limit: int, walk: list[list[Action]]
+    address: str, target: str, first: int, limit: int, walk: list[list[Action]]
 ) -> None:
-    async with running_service(database) as service:
+    async with running_service(address) as service:
         token = (await service.issue(scopes=frozenset(SCOPES))).token
         shelf = Shelf(service, token, target)
         for _ in range(first):
@@ -153,14 +153,14 @@ async def walk_while_others_work(
 
 
 @pytest.mark.parametrize("target", LISTS)
-@settings(max_examples=30, deadline=None)
+@explored(8)
 @given(first=st.integers(0, 12), limit=st.integers(1, 5), walk=walks)
 def test_what_was_there_throughout_is_shown_exactly_once_by_ascending_id(
     target: str, first: int, limit: int, walk: list[list[Action]]
 ) -> None:
-    with TemporaryDirectory() as folder:
-        database = Path(folder) / "petstore.db"
-        asyncio.run(walk_while_others_work(database, target, first, limit, walk))
+    with folder_in_memory() as folder:
+        database = folder / "petstore.db"
+        asyncio.run(walk_while_others_work(f"sqlite:///{database}", target, first, limit, walk))
 
 
 @pytest.mark.anyio

@@ -10,7 +10,7 @@ from support.error_body import assert_error
 from support.sending import JSON, STALE, TEXT, TOO_LARGE, Send, sender
 from support.service import Service
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 BELLA = {"id": 1, "name": "Bella", "categoryId": 7, "status": "available"}
 STATUSES = (None, "available", "pending", "sold")

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,7 +12,7 @@ from petstore.storage.pets import add_pets
 from support.error_body import assert_error
 from support.service import Service, running_service
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 _NEXT = re.compile(r'<([^>]*)>; rel="next"')
 
@@ -161,12 +160,12 @@ async def test_ids_ascend_from_1_and_are_not_spent_on_refusals(
         assert response.json()["id"] == expected
 
 
-async def test_an_animal_outlives_the_service(database: Path) -> None:
-    async with running_service(database) as service:
+async def test_an_animal_outlives_the_service(address: str) -> None:
+    async with running_service(address) as service:
         key = await service.issue()
         body = {"name": "Bella", "categoryId": 1}
         created = await service.request("POST", "/v1/pets", key.token, json=body)
-    async with running_service(database) as service:
+    async with running_service(address) as service:
         assert (await service.request("GET", "/v1/pets", key.token)).json() == [created.json()]
 
 

@@ -15,22 +15,14 @@ from petstore.domain.pets import NewPet
 from petstore.storage.pets import add_pets
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
-from support.memory_folder import folder_in_memory
 from support.patience import eventually
 from support.service import Service, running_service
 from support.stores import locked
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 ORDERS = "/v1/store/orders"
 MANY = 600  # more than two batches
-
-
-@pytest.fixture
-def database() -> Iterator[Path]:
-    """A file in memory: on a disk that is slow just now, reads would go on without a lapse."""
-    with folder_in_memory() as folder:
-        yield folder / "petstore.db"
 
 
 async def with_key(service: Service, pets: int = 1) -> httpx.AsyncClient:
@@ -154,10 +146,8 @@ async def test_a_new_date_does_not_prolong_the_reservation(
     assert (await client.get(f"{ORDERS}/1")).json()["status"] == "cancelled"
 
 
-async def test_without_minutes_a_reservation_never_lapses(
-    database: Path, clock: ManualClock
-) -> None:
-    async with running_service(database, clock, reservation_minutes=0) as service:
+async def test_without_minutes_a_reservation_never_lapses(address: str, clock: ManualClock) -> None:
+    async with running_service(address, clock, reservation_minutes=0) as service:
         client = await with_key(service)
         order = await place(client)
         assert "reservedUntil" not in order
@@ -166,12 +156,12 @@ async def test_without_minutes_a_reservation_never_lapses(
 
 
 async def test_a_reservation_keeps_its_end_when_the_setting_changes(
-    database: Path, clock: ManualClock
+    address: str, clock: ManualClock
 ) -> None:
-    async with running_service(database, clock, reservation_minutes=1) as service:
+    async with running_service(address, clock, reservation_minutes=1) as service:
         client = await with_key(service, 2)
         order = await place(client, 1)
-    async with running_service(database, clock, reservation_minutes=0) as service:
+    async with running_service(address, clock, reservation_minutes=0) as service:
         service.client.headers = client.headers
         assert (await service.client.get(f"{ORDERS}/1")).json() == order
         await place(service.client, 2)
@@ -182,23 +172,21 @@ async def test_a_reservation_keeps_its_end_when_the_setting_changes(
 
 @pytest.mark.parametrize("view", VIEWS[:7], ids=lambda view: view.path)
 async def test_what_lapses_while_nobody_serves_is_free_at_the_first_request(
-    database: Path, clock: ManualClock, view: View
+    address: str, clock: ManualClock, view: View
 ) -> None:
-    async with running_service(database, clock) as service:
+    async with running_service(address, clock) as service:
         client = await with_key(service)
         await place(client)
         assert await is_held(client, view)
     clock.advance(86_400)
-    async with running_service(database, clock) as service:
+    async with running_service(address, clock) as service:
         service.client.headers = client.headers
         assert not await is_held(service.client, view)
 
 
-async def test_many_lapse_at_once_before_the_first_answer(
-    database: Path, clock: ManualClock
-) -> None:
+async def test_many_lapse_at_once_before_the_first_answer(address: str, clock: ManualClock) -> None:
     async with running_service(
-        database, clock, reservation_minutes=1, database_seconds=30
+        address, clock, reservation_minutes=1, database_seconds=30
     ) as service:
         client = await with_key(service, MANY)
         await asyncio.gather(*(place(client, pet_id) for pet_id in range(1, MANY + 1)))
@@ -217,11 +205,11 @@ async def test_many_lapse_at_once_before_the_first_answer(
 
 
 async def test_a_reservation_made_by_another_service_lapses_here(
-    database: Path, clock: ManualClock
+    address: str, clock: ManualClock
 ) -> None:
     async with (
-        running_service(database, clock) as here,
-        running_service(database, clock) as there,
+        running_service(address, clock) as here,
+        running_service(address, clock) as there,
     ):
         client = await with_key(there)
         here.client.headers = client.headers
@@ -240,9 +228,9 @@ async def test_a_reservation_made_by_another_service_lapses_here(
 
 
 @pytest.fixture
-async def impatient(database: Path, clock: ManualClock) -> AsyncIterator[Service]:
+async def impatient(address: str, clock: ManualClock) -> AsyncIterator[Service]:
     """A service that gives its database half a second."""
-    async with running_service(database, clock, database_seconds=0.5) as service:
+    async with running_service(address, clock, database_seconds=0.5) as service:
         yield service
 
 
@@ -294,6 +282,7 @@ def full_disk() -> Iterator[None]:
         setrlimit(RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.usefixtures("database")
 async def test_reads_go_on_while_the_disk_is_full_and_the_animal_is_free_later(
     impatient: Service, clock: ManualClock
 ) -> None:

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from petstore.clock import SECOND, rfc3339
@@ -14,11 +13,11 @@ from petstore.domain.api_keys import DEFAULT_SCOPES, SCOPES
 from petstore.operations.api_keys import IssuedKey
 from petstore.storage.contract import Statement
 from support.error_body import assert_error
+from support.exploration import explored
 from support.keys import change, revoke, rotate
 from support.service import Service, running_service
-from support.strategies import PATIENT
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 ALL = frozenset(SCOPES)
 ADMIN = frozenset({"keys:admin", "pets:read"})
@@ -27,9 +26,9 @@ ENDS = "2026-12-01T13:00:00Z"
 
 
 @pytest.fixture
-async def service(database: Path) -> AsyncIterator[Service]:
+async def service(address: str) -> AsyncIterator[Service]:
     """A service that would notice changes made elsewhere after a minute only."""
-    async with running_service(database, key_refresh_seconds=60) as service:
+    async with running_service(address, key_refresh_seconds=60) as service:
         yield service
 
 
@@ -224,7 +223,7 @@ def no_more(key: dict[str, Any], own: dict[str, Any]) -> bool:
     )
 
 
-@settings(PATIENT, max_examples=15)
+@explored(10)
 @given(st.lists(st.tuples(st.booleans(), rights), min_size=1, max_size=8))
 async def test_whatever_is_tried_no_key_comes_to_more_than_the_first(
     tmp_path_factory: pytest.TempPathFactory,

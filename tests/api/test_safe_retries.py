@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import apsw
 import httpx
 import pytest
 
@@ -14,13 +13,14 @@ from petstore.api.table import BASE, OPERATIONS
 from petstore.clock import DAY
 from petstore.domain.api_keys import SCOPES
 from petstore.domain.plans import UNLIMITED
+from petstore.storage.contract import Statement
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
 from support.process import ServerProcess
 from support.service import Service, running_service
 from support.stores import locked
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 BELLA = {"name": "Bella", "categoryId": 7, "status": "available"}
 
@@ -94,14 +94,12 @@ class Shop(NamedTuple):
         headers = {"Idempotency-Key": field, **options.pop("headers", {})}
         return await self.ask("POST", post.path, headers=headers, **wanted, **options)
 
-    def count(self, sql: str) -> int:
-        connection = apsw.Connection(str(self.service.settings.sqlite_path))
-        number = int(connection.execute(sql).get)
-        connection.close()
-        return number
+    async def rows(self, sql: str) -> int:
+        ((number,),) = await self.service.store.read(Statement(sql))
+        return int(number)
 
-    def kept(self) -> int:
-        return self.count("SELECT count(*) FROM kept_answers")
+    async def kept(self) -> int:
+        return await self.rows("SELECT count(*) FROM kept_answers")
 
 
 async def furnish(service: Service) -> Shop:
@@ -113,16 +111,16 @@ async def furnish(service: Service) -> Shop:
 
 
 @pytest.fixture
-async def shop(database: Path, clock: ManualClock) -> AsyncIterator[Shop]:
+async def shop(address: str, clock: ManualClock) -> AsyncIterator[Shop]:
     """A shop that writes nothing by itself, so that a test can have the lock of its database."""
-    async with running_service(database, clock, limits_save_seconds=60) as service:
+    async with running_service(address, clock, limits_save_seconds=60) as service:
         yield await furnish(service)
 
 
 @pytest.fixture
-async def impatient_shop(database: Path) -> AsyncIterator[Shop]:
+async def impatient_shop(address: str) -> AsyncIterator[Shop]:
     """A shop whose database has half a second for a change."""
-    async with running_service(database, limits_save_seconds=60, database_seconds=0.5) as service:
+    async with running_service(address, limits_save_seconds=60, database_seconds=0.5) as service:
         yield await furnish(service)
 
 
@@ -150,9 +148,7 @@ def test_every_post_is_tried_here() -> None:
 
 async def test_what_each_answer_gets_anew_is_not_kept(shop: Shop) -> None:
     await shop.post(POSTS["createPet"])
-    connection = apsw.Connection(str(shop.service.settings.sqlite_path))
-    kept = connection.execute("SELECT answer FROM kept_answers").get
-    connection.close()
+    ((kept,),) = await shop.service.store.read(Statement("SELECT answer FROM kept_answers"))
     assert b"location: /v1/pets/" in kept
     # Another version would send a length twice that is kept, or none where none is.
     assert not any(name in kept for name in (b"content-length", b"x-request-id", b"ratelimit"))
@@ -166,7 +162,7 @@ async def test_a_request_sent_again_acts_once_and_is_answered_as_at_first(
     assert first.is_success, first.text
     for _ in range(2):
         assert_same(await shop.post(post), first)
-    assert shop.count(post.done) == 1
+    assert await shop.rows(post.done) == 1
 
 
 @every_post
@@ -174,7 +170,7 @@ async def test_without_a_key_every_request_acts(shop: Shop, post: Post) -> None:
     for _ in range(2):
         assert not is_replay(await shop.ask("POST", post.path, json=post.body))
         shop.service.clock.advance(1)
-    assert shop.kept() == 0
+    assert await shop.kept() == 0
 
 
 @every_post
@@ -186,7 +182,7 @@ async def test_of_fifty_at_once_one_acts(shop: Shop, post: Post) -> None:
             assert_same(answer, first)
         elif answer is not first:
             assert_error(answer, 409, "idempotency_key_in_use")
-    assert shop.count(post.done) == 1
+    assert await shop.rows(post.done) == 1
     assert_same(await shop.post(post), first)
 
 
@@ -195,7 +191,7 @@ async def test_another_body_is_refused(shop: Shop, post: Post) -> None:
     first = await shop.post(post)
     message = assert_error(await shop.post(post, json=post.other), 422, "idempotency_key_reused")
     assert message.startswith("Idempotency-Key: ")
-    assert shop.count(post.done) == 1
+    assert await shop.rows(post.done) == 1
     assert_same(await shop.post(post), first)
 
 
@@ -227,7 +223,7 @@ async def test_white_space_order_and_unknown_members_make_no_other_request(
         json.dumps(turned, ensure_ascii=True).replace("e", "\\u0065", 1),
     ):
         assert_same(await shop.post(post, content=content), first)
-    assert shop.count(post.done) == 1
+    assert await shop.rows(post.done) == 1
 
 
 async def test_the_order_of_scopes_makes_no_other_request(shop: Shop) -> None:
@@ -298,7 +294,7 @@ async def test_a_malformed_key_is_refused(shop: Shop, field: bytes) -> None:
     answer = await shop.post(POSTS["createPet"], field)
     message = assert_error(answer, 400, "invalid_parameter")
     assert message.startswith("Idempotency-Key: expected 1 to 255 visible ASCII characters")
-    assert shop.kept() == shop.count(POSTS["createPet"].done) == 0
+    assert await shop.kept() == await shop.rows(POSTS["createPet"].done) == 0
 
 
 @pytest.mark.parametrize(
@@ -314,7 +310,7 @@ async def test_the_parameters_of_a_key_in_quotes_say_nothing(shop: Shop, paramet
 @every_post
 async def test_every_post_refuses_a_malformed_key(shop: Shop, post: Post) -> None:
     assert_error(await shop.post(post, b""), 400, "invalid_parameter")
-    assert shop.count(post.done) == 0
+    assert await shop.rows(post.done) == 0
 
 
 @pytest.mark.parametrize("second", ["a", "b"])
@@ -336,7 +332,7 @@ async def test_only_post_looks_at_it(shop: Shop, field: bytes) -> None:
     for status in (204, 404):
         deleted = await shop.ask("DELETE", "/pets/1", headers=headers)
         assert deleted.status_code == status
-    assert shop.kept() == 0
+    assert await shop.kept() == 0
 
 
 # Whose, and how long
@@ -356,23 +352,23 @@ async def test_an_answer_is_kept_for_24_hours(shop: Shop, name: str) -> None:
     first = await shop.post(post)
     shop.service.clock.now += DAY - 1
     assert_same(await shop.post(post), first)
-    assert shop.count(post.done) == 1
+    assert await shop.rows(post.done) == 1
     shop.service.clock.now += 1
     second = await shop.post(post)
     assert second.status_code == first.status_code
-    assert shop.count(post.done) == 2
+    assert await shop.rows(post.done) == 2
     assert_same(await shop.post(post), second)
 
 
-async def test_it_is_kept_over_a_restart(database: Path, clock: ManualClock) -> None:
-    async with running_service(database, clock) as service:
+async def test_it_is_kept_over_a_restart(address: str, clock: ManualClock) -> None:
+    async with running_service(address, clock) as service:
         shop = await furnish(service)
         first = {name: await shop.post(post, name) for name, post in POSTS.items()}
-    async with running_service(database, clock) as service:
+    async with running_service(address, clock) as service:
         shop = shop._replace(service=service)
         for name, post in POSTS.items():
             assert_same(await shop.post(post, name), first[name])
-            assert shop.count(post.done) == 1
+            assert await shop.rows(post.done) == 1
 
 
 async def test_a_replay_costs_one_request_of_the_limit(shop: Shop) -> None:
@@ -413,7 +409,7 @@ async def test_what_was_refused_may_be_corrected_and_sent_again(
     post = POSTS["createPet"]
     refused = await shop.post(post._replace(path=path), **options)
     assert refused.status_code == status, refused.text
-    assert shop.kept() == 0
+    assert await shop.kept() == 0
     created = await shop.post(post)
     assert (created.status_code, is_replay(created)) == (201, False)
 
@@ -428,7 +424,7 @@ async def test_what_was_forbidden_may_be_sent_again_with_more_rights(
     issued = (await shop.ask("POST", "/keys", json={"name": "Till", "scopes": scopes})).json()
     post = Post(path, BELLA, None, "")
     assert_error(await shop.post(post, token=issued["token"]), 403, code)
-    assert shop.kept() == 0
+    assert await shop.kept() == 0
     await shop.ask("PATCH", f"/keys/{issued['id']}", json={"scopes": [*SCOPES]})
     created = await shop.post(post, token=issued["token"])
     assert (created.status_code, is_replay(created)) == (201, False)
@@ -449,7 +445,7 @@ async def test_a_conflict_is_kept_though_it_would_succeed_now(shop: Shop) -> Non
     assert_error(refused, 409, "pet_not_available")
     await shop.ask("PATCH", "/pets/3", json={"status": "available"})
     assert_same(await shop.post(order), refused)
-    assert shop.count(order.done) == 0
+    assert await shop.rows(order.done) == 0
     assert (await shop.post(order, "fresh")).status_code == 201
 
 
@@ -460,7 +456,7 @@ async def test_a_conflict_of_names_is_kept_too(shop: Shop) -> None:
     assert_error(refused, 409, "category_name_taken")
     await shop.ask("DELETE", f"/categories/{category['id']}")
     assert_same(await shop.post(post), refused)
-    assert shop.count(post.done) == 0
+    assert await shop.rows(post.done) == 0
 
 
 async def test_a_conflict_of_what_has_a_token_is_kept_too(shop: Shop) -> None:
@@ -470,37 +466,42 @@ async def test_a_conflict_of_what_has_a_token_is_kept_too(shop: Shop) -> None:
     assert_same(await shop.post(POSTS["rotateKey"]), refused)
 
 
-async def test_what_the_database_did_not_take_is_not_kept(impatient_shop: Shop) -> None:
+async def test_what_the_database_did_not_take_is_not_kept(
+    impatient_shop: Shop, database: Path
+) -> None:
     shop, post = impatient_shop, POSTS["createPet"]
-    with locked(shop.service.settings.sqlite_path):
+    with locked(database):
         assert_error(await shop.post(post), 503, "service_unavailable")
-    assert shop.kept() == 0
+    assert await shop.kept() == 0
     created = await shop.post(post)
     assert (created.status_code, is_replay(created)) == (201, False)
-    assert shop.count(post.done) == 1
+    assert await shop.rows(post.done) == 1
 
 
 @every_post
-async def test_while_the_first_is_under_way_it_is_in_use(shop: Shop, post: Post) -> None:
-    with locked(shop.service.settings.sqlite_path):
+async def test_while_the_first_is_under_way_it_is_in_use(
+    shop: Shop, post: Post, database: Path
+) -> None:
+    with locked(database):
         both = [asyncio.create_task(shop.post(post)) for _ in range(2)]
         (refused,), (first,) = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         message = assert_error(refused.result(), 409, "idempotency_key_in_use")
         assert message.startswith("Idempotency-Key: ")
     answer = await first
     assert_same(await shop.post(post), answer)
-    assert shop.count(post.done) == 1
+    assert await shop.rows(post.done) == 1
 
 
 # Answers with a token
 
 
 @every_post_with_a_secret
-async def test_a_token_is_nowhere_in_the_files_of_the_database(shop: Shop, name: str) -> None:
+async def test_a_token_is_nowhere_in_the_files_of_the_database(
+    shop: Shop, name: str, database: Path
+) -> None:
     first = await shop.post(POSTS[name])
     assert_same(await shop.post(POSTS[name]), first)
     await shop.post(POSTS["createPet"], "plain", json={**BELLA, "name": "Bellerophon"})
-    database = shop.service.settings.sqlite_path
     content = b"".join(path.read_bytes() for path in database.parent.glob(f"{database.name}*"))
     # What is not sealed can be found so, in the animal and in the answer that was kept.
     assert content.count(b"Bellerophon") >= 2
@@ -525,7 +526,7 @@ async def test_only_the_token_that_asked_is_told_again(shop: Shop, name: str) ->
     message = assert_error(await shop.post(post, token=new), 409, "answer_sealed")
     assert first.json()["token"] not in message
     assert_same(await shop.post(post), first)
-    assert shop.count(post.done) == 1 + (name == "rotateKey")
+    assert await shop.rows(post.done) == 1 + (name == "rotateKey")
 
 
 async def test_of_another_request_nothing_is_told_either(shop: Shop) -> None:

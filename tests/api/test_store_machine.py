@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -23,14 +23,13 @@ from hypothesis.stateful import (
 )
 
 from support.bare_app import BareApp, bare_app
+from support.exploration import explored
 from support.manual_clock import ManualClock
-from support.memory_folder import folder_in_memory
 from support.store_model import Ask, Reply, StoreModel
 
-RUNS = settings(
-    max_examples=400,
+RUNS = explored(
+    40,
     stateful_step_count=25,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.generate],  # a failure is told as found: to shrink it takes minutes
@@ -234,16 +233,9 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """A folder in memory, where thousands of commits take no time."""
-    with folder_in_memory() as path:
-        yield path
-
-
-@pytest.fixture
-def template(folder: Path) -> tuple[Path, str]:
+def template(tmp_path: Path) -> tuple[Path, str]:
     """A store in which a key has been issued, and the token of the key."""
-    bare = bare_app(folder / "template.db")
+    bare = bare_app(tmp_path / "template.db")
 
     async def prepare() -> str:
         await bare.store.open()
@@ -251,13 +243,13 @@ def template(folder: Path) -> tuple[Path, str]:
         await bare.store.close()
         return token
 
-    return folder / "template.db", asyncio.run(prepare())
+    return tmp_path / "template.db", asyncio.run(prepare())
 
 
-def test_a_store_answers_as_its_model(folder: Path, template: tuple[Path, str]) -> None:
+def test_a_store_answers_as_its_model(tmp_path: Path, template: tuple[Path, str]) -> None:
     def folders() -> Iterator[Path]:
         for number in count():
-            path = folder / str(number)
+            path = tmp_path / str(number)
             path.mkdir()
             yield path
 

@@ -1,7 +1,6 @@
 """A store whose animals all belong to registered categories, and one that does not mind."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,15 +10,15 @@ from petstore.storage.pets import add_pet
 from support.error_body import assert_error
 from support.service import Service, running_service
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 UNKNOWN = "categoryId: expected a registered category; there is no category 7"
 
 
 @pytest.fixture
-async def strict(database: Path) -> AsyncIterator[Service]:
+async def strict(address: str) -> AsyncIterator[Service]:
     """The service with ``--strict-categories``; there is one category, Dogs."""
-    async with running_service(database, strict_categories=True) as service:
+    async with running_service(address, strict_categories=True) as service:
         key = await service.issue()
         await service.request("POST", "/v1/categories", key.token, json={"name": "Dogs"})
         yield service

@@ -1,14 +1,12 @@
 """What a key has used."""
 
-from pathlib import Path
-
 import pytest
 
 from petstore.clock import DAY
 from support.error_body import assert_error
 from support.service import Service, running_service
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 NOON = 1_796_126_400
 MIDNIGHT = NOON + 43_200
@@ -91,11 +89,11 @@ async def test_usage_shows_the_last_30_days(service: Service) -> None:
     assert sum(day["requests"] for day in usage["days"]) == 7
 
 
-async def test_usage_of_past_days_outlives_a_restart(database: Path) -> None:
-    async with running_service(database) as service:
+async def test_usage_of_past_days_outlives_a_restart(address: str) -> None:
+    async with running_service(address) as service:
         key = await service.issue("free")
         await spend(service, key.token, 4)
-    async with running_service(database) as service:
+    async with running_service(address) as service:
         service.clock.now += DAY
         usage = (await service.request("GET", "/v1/usage", key.token)).json()
         assert [day["requests"] for day in usage["days"][-2:]] == [4, 0]
@@ -131,8 +129,8 @@ async def test_a_key_is_told_its_usage_60_times_a_minute(service: Service) -> No
     assert (await service.request("GET", "/v1/usage", key.token)).status_code == 200
 
 
-async def test_to_be_refused_the_usage_is_no_strike_and_costs_nothing(database: Path) -> None:
-    async with running_service(database, usage_per_minute=1) as service:
+async def test_to_be_refused_the_usage_is_no_strike_and_costs_nothing(address: str) -> None:
+    async with running_service(address, usage_per_minute=1) as service:
         key, other = await service.issue("free"), await service.issue("free")
         await service.request("GET", "/v1/usage", key.token)
         for _ in range(100):

@@ -1,13 +1,13 @@
 """The good client times each request from when it was due, and counts those that fail."""
 
 import asyncio
+import socket
 from functools import partial
 from threading import Timer
 
 import pytest
 
 from good_client import Requests, ask_steadily
-from servers import free_port
 from support.served import Echo, served
 
 SECONDS = 0.2
@@ -58,7 +58,9 @@ def test_requests_without_a_response_fail_and_count_with_the_time_they_waited() 
 
 
 def test_requests_fail_where_nobody_listens() -> None:
-    assert asked(free_port()).failed == 20
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        assert asked(bound.getsockname()[1]).failed == 20
 
 
 def test_a_connection_that_the_service_closed_between_requests_is_opened_again() -> None:

@@ -35,7 +35,7 @@ from support.full_stores import (
     query,
 )
 from support.patience import within
-from support.postgres import PostgresServer
+from support.postgres import PostgresServer, database_name
 from support.process import petstore
 from support.servers import StartServer
 from support.steady_buyers import Buyers
@@ -282,7 +282,7 @@ def test_a_lost_connection_leaves_the_target_empty(
 ) -> None:
     source = postgres.new_database()
     assert copy(full, source).exit_code == 0
-    database = {"source": source, "target": postgres_url}[lost].rpartition("/")[2]
+    database = database_name({"source": source, "target": postgres_url}[lost])
 
     def cut(_: int, __: int) -> None:
         postgres.sql(
@@ -344,7 +344,7 @@ def test_what_changes_in_the_source_meanwhile_is_not_copied(
     def change(_: int, __: int) -> None:
         if sql := next(changes, None):
             if is_postgres(source):
-                postgres.sql(sql, source.rpartition("/")[2])
+                postgres.sql(sql, database_name(source))
             else:
                 query(source, sql)
 

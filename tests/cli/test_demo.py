@@ -13,6 +13,7 @@ import pytest
 
 from petstore.domain.api_keys import is_token
 from support.command import Command
+from support.postgres import database_name
 from support.process import ServerProcess
 from support.servers import StartServer, servers_in
 
@@ -134,5 +135,5 @@ def test_a_demo_on_postgresql_keeps_its_key_where_it_was_started(
 ) -> None:
     demo = Demo(start("--demo", "--database", postgres_url))
     assert len(demo.list_pets().json()) == 100
-    name = postgres_url.rpartition("/")[2]
+    name = database_name(postgres_url)
     assert (tmp_path / f"{name}.demo-key").read_text() == demo.token + "\n"

@@ -11,7 +11,8 @@ from msgspec import UNSET
 from petstore.domain.categories import Category, CategoryPatch, NewCategory, name_key, patched
 from petstore.domain.decoding import decode_json
 from petstore.errors import InvalidBody
-from support.strategies import PATIENT, texts
+from support.exploration import explored
+from support.strategies import texts
 
 DOGS = Category(1, "Dogs", "Great and small.")
 
@@ -49,7 +50,7 @@ def test_other_names_differ(one: str, other: str) -> None:
     assert name_key(one) != name_key(other)
 
 
-@PATIENT
+@explored(50)
 @given(texts)
 def test_a_name_is_the_same_however_it_is_composed(name: str) -> None:
     keys = {name_key(normalize("NFC", name)), name_key(normalize("NFD", name))}

@@ -13,7 +13,8 @@ from petstore.domain.decoding import decode_json, field_types, number_or_text
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.pets import NewPet
 from petstore.errors import InvalidBody
-from support.strategies import PATIENT, int64s, json_values, pet_like_values
+from support.exploration import explored
+from support.strategies import int64s, json_values, pet_like_values
 
 PET = b'{"name": "Bella", "categoryId": 1}'
 
@@ -196,19 +197,19 @@ def test_a_value_that_looks_like_a_message_misleads_nobody(status: str) -> None:
         decode_json(text, NewPet)
 
 
-@PATIENT
+@explored(50)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_an_animal_or_an_invalid_body(text: bytes) -> None:
     assert_animal_or_invalid_body(text)
 
 
-@PATIENT
+@explored(50)
 @given(json_values | pet_like_values)
 def test_any_json_is_an_animal_or_an_invalid_body(value: Any) -> None:
     assert_animal_or_invalid_body(json.dumps(value, ensure_ascii=False).encode())
 
 
-@PATIENT
+@explored(50)
 @given(pet_like_values, st.data())
 def test_any_damage_to_a_body_leaves_an_animal_or_an_invalid_body(
     value: Any, data: st.DataObject
@@ -256,7 +257,7 @@ def test_digits_become_an_integer_whatever_its_constraints() -> None:
     assert [number_or_text("-05", kind) for kind in kinds] == [-5, -5]
 
 
-@PATIENT
+@explored(50)
 @given(int64s)
 def test_every_int64_in_digits_becomes_that_integer(value: int) -> None:
     assert number_or_text(str(value), inspect.IntType()) == value

@@ -11,7 +11,8 @@ from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.pets import NewPet
 from petstore.errors import InvalidBody
-from support.strategies import PATIENT, new_pets
+from support.exploration import explored
+from support.strategies import new_pets
 
 
 def body(**members: Any) -> bytes:
@@ -138,7 +139,7 @@ def test_an_id_of_the_callers_own_is_ignored() -> None:
     assert decode_json(body(id=7, owner="me"), NewPet) == NewPet("Bella", 1)
 
 
-@PATIENT
+@explored(50)
 @given(new_pets)
 def test_every_animal_of_the_interface_is_taken_unchanged(pet: dict[str, Any]) -> None:
     taken = decode_json(json.dumps(pet).encode(), NewPet)

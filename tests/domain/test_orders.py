@@ -23,7 +23,8 @@ from petstore.domain.orders import (
     patched,
 )
 from petstore.errors import IllegalTransition, InvalidBody, OrderClosed
-from support.strategies import PATIENT, json_values
+from support.exploration import explored
+from support.strategies import json_values
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 CHRISTMAS = datetime(2026, 12, 24, 10, tzinfo=timezone(timedelta(hours=1)))
@@ -144,7 +145,7 @@ def test_absent_and_null_are_told_apart(body: bytes, patch: OrderPatch) -> None:
     assert decode_json(body, OrderPatch) == patch
 
 
-@PATIENT
+@explored(50)
 @given(st.dictionaries(st.sampled_from(["petId", "quantity", "shipDate", "x"]), json_values))
 def test_whatever_is_taken_as_an_order_is_one(value: dict[str, Any]) -> None:
     try:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.paging import CURSOR_PATTERN, decode_cursor, encode_cursor
-from support.strategies import PATIENT, int64s
+from support.exploration import explored
+from support.strategies import int64s
 
 FIRST = encode_cursor(20)
 
@@ -35,7 +36,7 @@ def test_what_is_no_cursor_is_refused(cursor: str) -> None:
         decode_cursor(cursor)
 
 
-@PATIENT
+@explored(50)
 @given(st.text())
 def test_text_that_does_not_match_the_pattern_is_refused(text: str) -> None:
     assume(not re.search(CURSOR_PATTERN, text))
@@ -43,7 +44,7 @@ def test_text_that_does_not_match_the_pattern_is_refused(text: str) -> None:
         decode_cursor(text)
 
 
-@PATIENT
+@explored(50)
 @given(st.from_regex(CURSOR_PATTERN.strip("^$"), fullmatch=True))
 def test_text_that_matches_the_pattern_is_the_one_cursor_of_an_id(cursor: str) -> None:
     last_id = decode_cursor(cursor)
@@ -51,7 +52,7 @@ def test_text_that_matches_the_pattern_is_the_one_cursor_of_an_id(cursor: str) -
     assert encode_cursor(last_id) == cursor
 
 
-@PATIENT
+@explored(50)
 @given(int64s)
 def test_a_cursor_names_the_id_it_was_made_of(last_id: int) -> None:
     cursor = encode_cursor(last_id)

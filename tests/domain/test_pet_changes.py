@@ -13,7 +13,8 @@ from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.pets import Pet, PetPatch, PetStatus, patched, status_after
 from petstore.errors import IllegalTransition, InvalidBody
-from support.strategies import PATIENT, pet_like_values
+from support.exploration import explored
+from support.strategies import pet_like_values
 
 StatusOrNone: TypeAlias = PetStatus | UnsetType
 
@@ -119,7 +120,7 @@ def test_absent_and_null_are_told_apart(body: bytes, patch: PetPatch) -> None:
     assert decode_json(body, PetPatch) == patch
 
 
-@PATIENT
+@explored(50)
 @given(pet_like_values)
 def test_whatever_is_taken_as_a_change_makes_an_animal_of_the_interface(value: Any) -> None:
     try:

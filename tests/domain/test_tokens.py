@@ -19,7 +19,7 @@ from petstore.domain.api_keys import (
     new_token,
 )
 from petstore.domain.plans import UNLIMITED, Limits
-from support.strategies import PATIENT
+from support.exploration import explored
 
 BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 TOKEN = b"ps_live_0123456789ABCDEFGHIJKLMNOPQRSTUV27v6EQ"
@@ -52,14 +52,14 @@ def test_what_has_not_the_form_is_no_token(token: bytes) -> None:
     assert not is_token(token, "production")
 
 
-@PATIENT
+@explored(50)
 @given(st.integers(0, len(TOKEN) - 1), st.integers(0, 255))
 def test_a_typo_of_any_character_is_refused(position: int, character: int) -> None:
     typo = TOKEN[:position] + bytes([character]) + TOKEN[position + 1 :]
     assert is_token(typo, "production") is (typo == TOKEN)
 
 
-@PATIENT
+@explored(50)
 @given(st.integers(8, len(TOKEN) - 2))
 def test_two_characters_swapped_are_refused(position: int) -> None:
     swapped = bytearray(TOKEN)
@@ -67,7 +67,7 @@ def test_two_characters_swapped_are_refused(position: int) -> None:
     assert is_token(bytes(swapped), "production") is (swapped == TOKEN)
 
 
-@PATIENT
+@explored(50)
 @given(st.binary(max_size=60))
 def test_arbitrary_bytes_are_no_token(token: bytes) -> None:
     assert not is_token(token, "production")

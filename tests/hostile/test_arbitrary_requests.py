@@ -6,10 +6,11 @@ from typing import Any, TypeAlias
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.bare_app import Fields, bare_app, fields
+from support.exploration import explored
 
 Ask: TypeAlias = Callable[[str, bytes, Fields, bytes], int]
 
@@ -82,7 +83,7 @@ def statuses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
 
 
 @given(METHODS, PATHS, QUERIES, HEADERS, st.binary(max_size=200))
-@settings(max_examples=150, deadline=None)
+@explored(75)
 def test_no_request_makes_the_service_fail(
     statuses: Ask, method: str, path: bytes, query: bytes, headers: Fields, body: bytes
 ) -> None:
@@ -90,19 +91,19 @@ def test_no_request_makes_the_service_fail(
 
 
 @given(QUERIES)
-@settings(max_examples=150, deadline=None)
+@explored(75)
 def test_no_query_makes_the_list_fail(statuses: Ask, query: bytes) -> None:
     assert statuses("GET", b"/v1/pets?" + query, [], b"") in {200, 400}
 
 
 @given(st.one_of(PETS, JSON).map(lambda value: json.dumps(value).encode()) | st.binary())
-@settings(max_examples=150, deadline=None)
+@explored(75)
 def test_no_body_makes_the_service_fail(statuses: Ask, body: bytes) -> None:
     assert statuses("POST", b"/v1/pets", [], body) in {201, 400}
 
 
 @given(PETS.filter(lambda pet: {"name", "categoryId"} <= pet.keys()))
-@settings(max_examples=150, deadline=None)
+@explored(75)
 def test_what_is_added_can_be_listed(statuses: Ask, pet: dict[str, Any]) -> None:
     statuses("POST", b"/v1/pets", [], json.dumps(pet).encode())
     assert statuses("GET", b"/v1/pets?limit=100", [], b"") == 200

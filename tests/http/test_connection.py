@@ -407,7 +407,7 @@ def test_beyond_the_budget_of_unread_answers_a_connection_is_closed(app: Echo) -
     app.size = 5_000_000
     with served(app, buffer_bytes=1_000_000) as server, slow_caller(server, 4096) as caller:
         caller.sendall(GET)
-        time.sleep(0.2)
+        assert within(10, lambda: app.seen and in_memory(Connection) == 0)
         received = b"".join(iter(lambda: caller.recv(65536), b""))
     assert len(received) < 1_000_000
 

@@ -15,12 +15,11 @@ from petstore.operations.categories import (
     list_categories,
     update_category,
 )
-from petstore.storage.contract import Row, Unit
+from petstore.storage.contract import Row, Store, Unit
 from petstore.storage.pets import add_pet
-from petstore.storage.sqlite import SqliteStore
 from support.units import by_hand
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 DOGS: Row = (1, "Dogs", None)
 HOUNDS: Row = (1, "Hounds", "All.")
@@ -38,7 +37,7 @@ def update(patch: CategoryPatch) -> Unit[Category]:
     return update_category(1, patch, unconditional)
 
 
-async def add(store: SqliteStore, *names: str) -> None:
+async def add(store: Store, *names: str) -> None:
     for name in names:
         await store.write(create_category(NewCategory(name)))
 
@@ -47,9 +46,7 @@ async def add(store: SqliteStore, *names: str) -> None:
 
 
 @pytest.mark.parametrize("category_id", [0, 2, INT64_MIN, INT64_MAX])
-async def test_a_category_that_is_not_there_is_not_found(
-    store: SqliteStore, category_id: int
-) -> None:
+async def test_a_category_that_is_not_there_is_not_found(store: Store, category_id: int) -> None:
     await add(store, "Dogs")
     not_found = f"^there is no category {category_id}$"
     with pytest.raises(NotFound, match=not_found):
@@ -62,14 +59,14 @@ async def test_a_category_that_is_not_there_is_not_found(
 
 @pytest.mark.parametrize("description", [UNSET, "", "Great and small."])
 async def test_a_category_that_was_added_is_found(
-    store: SqliteStore, description: str | UnsetType
+    store: Store, description: str | UnsetType
 ) -> None:
     added = await store.write(create_category(NewCategory("Dogs", description)))
     assert added == Category(1, "Dogs", description) == await get_category(store, 1)
 
 
 @pytest.mark.parametrize("name", ["Großtiere", "GROSSTIERE"])
-async def test_a_name_is_given_once(store: SqliteStore, name: str) -> None:
+async def test_a_name_is_given_once(store: Store, name: str) -> None:
     await add(store, "Großtiere", "Dogs")
     with pytest.raises(CategoryNameTaken, match=r"^name: category 1 is called 'Großtiere'$"):
         await add(store, name)
@@ -78,7 +75,7 @@ async def test_a_name_is_given_once(store: SqliteStore, name: str) -> None:
     assert await get_category(store, 2) == Category(2, "Dogs")
 
 
-async def test_a_category_may_write_its_own_name_otherwise(store: SqliteStore) -> None:
+async def test_a_category_may_write_its_own_name_otherwise(store: Store) -> None:
     await add(store, "Dogs", "Cats")
     assert await store.write(update(CategoryPatch("DOGS"))) == Category(1, "DOGS")
     await store.write(update(CategoryPatch("Hounds")))
@@ -87,7 +84,7 @@ async def test_a_category_may_write_its_own_name_otherwise(store: SqliteStore) -
     await add(store, "dogs")
 
 
-async def test_a_deleted_category_leaves_its_name_and_spends_its_id(store: SqliteStore) -> None:
+async def test_a_deleted_category_leaves_its_name_and_spends_its_id(store: Store) -> None:
     await add(store, "Dogs", "Cats")
     await store.write(delete_category(2, unconditional))
     await add(store, "Cats")
@@ -95,7 +92,7 @@ async def test_a_deleted_category_leaves_its_name_and_spends_its_id(store: Sqlit
     assert page.items == [Category(1, "Dogs"), Category(3, "Cats")]
 
 
-async def test_a_category_in_use_stays(store: SqliteStore) -> None:
+async def test_a_category_in_use_stays(store: Store) -> None:
     await add(store, "Dogs")
     await store.write(add_pet(NewPet("Bella", 1)))
     in_use = r"^pet 1, and perhaps others, belong to category 1$"
@@ -104,7 +101,7 @@ async def test_a_category_in_use_stays(store: SqliteStore) -> None:
     assert await get_category(store, 1) == Category(1, "Dogs")
 
 
-async def test_the_check_sees_the_category_and_may_refuse_it(store: SqliteStore) -> None:
+async def test_the_check_sees_the_category_and_may_refuse_it(store: Store) -> None:
     await add(store, "Dogs")
     for unit in (update_category(1, CategoryPatch("Cats"), refuse), delete_category(1, refuse)):
         with pytest.raises(PreconditionFailed, match=r"^another version$"):
@@ -116,7 +113,7 @@ async def test_the_check_sees_the_category_and_may_refuse_it(store: SqliteStore)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 4, 5, 6, 100])
-async def test_the_pages_are_all_categories_by_id_once_each(store: SqliteStore, limit: int) -> None:
+async def test_the_pages_are_all_categories_by_id_once_each(store: Store, limit: int) -> None:
     await add(store, "e", "d", "c", "b", "a")
     after, names = None, ""
     while True:

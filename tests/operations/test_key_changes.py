@@ -14,16 +14,16 @@ from petstore.domain.plans import PlanName
 from petstore.errors import InvalidBody, KeyEnded, NotFound
 from petstore.operations.key_status import Key, get_key, list_keys
 from petstore.storage.api_keys import SELECT_REVISION
-from petstore.storage.sqlite import SqliteStore
+from petstore.storage.contract import Store
 from support.keys import change, issue, revoke, rotate, stored_key, unban
 from support.manual_clock import ManualClock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 NAMES_OF_LIMITS = {"per_minute": "perMinute", "per_day": "perDay"}
 
 
-async def found(store: SqliteStore, clock: ManualClock) -> Key:
+async def found(store: Store, clock: ManualClock) -> Key:
     """Return the first key of the store."""
     return await get_key(store, 1, None, clock)
 
@@ -31,7 +31,7 @@ async def found(store: SqliteStore, clock: ManualClock) -> Key:
 @pytest.mark.parametrize("plan", ["free", "pro", "business"])
 @pytest.mark.parametrize("limit", NAMES_OF_LIMITS)
 async def test_only_a_key_of_the_plan_enterprise_gets_limits_of_its_own(
-    store: SqliteStore, clock: ManualClock, plan: PlanName, limit: str
+    store: Store, clock: ManualClock, plan: PlanName, limit: str
 ) -> None:
     reason = f"^{NAMES_OF_LIMITS[limit]}: only a key of the plan enterprise .* not {plan}$"
     wanted: dict[str, Any] = {limit: 5}
@@ -45,7 +45,7 @@ async def test_only_a_key_of_the_plan_enterprise_gets_limits_of_its_own(
 
 
 async def test_leaving_enterprise_with_new_limits_is_refused(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     issued = await issue(store, clock, plan="enterprise", per_minute=5)
     with pytest.raises(InvalidBody):
@@ -53,7 +53,7 @@ async def test_leaving_enterprise_with_new_limits_is_refused(
     assert await found(store, clock) == issued.key
 
 
-CALLS: dict[str, Callable[[SqliteStore, ManualClock], Awaitable[Any]]] = {
+CALLS: dict[str, Callable[[Store, ManualClock], Awaitable[Any]]] = {
     "get": lambda store, clock: get_key(store, 7, None, clock),
     "change": lambda store, clock: change(store, clock, 7, name="new"),
     "rotate": lambda store, clock: rotate(store, clock, 7),
@@ -64,27 +64,27 @@ CALLS: dict[str, Callable[[SqliteStore, ManualClock], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 async def test_a_key_that_is_not_there_is_not_found(
-    store: SqliteStore, clock: ManualClock, call: str
+    store: Store, clock: ManualClock, call: str
 ) -> None:
     with pytest.raises(NotFound, match=r"^there is no key 7$"):
         await CALLS[call](store, clock)
 
 
-async def test_an_expired_key_cannot_be_rotated(store: SqliteStore, clock: ManualClock) -> None:
+async def test_an_expired_key_cannot_be_rotated(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock, expires_at=clock() + SECOND)
     clock.advance(1)
     with pytest.raises(KeyEnded, match=r"^key 1 is expired; only an active key can be rotated$"):
         await rotate(store, clock, issued.key.id)
 
 
-async def test_a_revoked_key_cannot_be_rotated(store: SqliteStore, clock: ManualClock) -> None:
+async def test_a_revoked_key_cannot_be_rotated(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     await revoke(store, clock, issued.key.id)
     with pytest.raises(KeyEnded, match=r"^key 1 is revoked;"):
         await rotate(store, clock, issued.key.id)
 
 
-async def test_a_new_key_is_what_was_asked_for(store: SqliteStore, clock: ManualClock) -> None:
+async def test_a_new_key_is_what_was_asked_for(store: Store, clock: ManualClock) -> None:
     issued = await issue(
         store,
         clock,
@@ -116,13 +116,13 @@ async def test_a_new_key_is_what_was_asked_for(store: SqliteStore, clock: Manual
     assert is_token(issued.token.encode(), "staging")
 
 
-async def test_a_key_may_be_without_any_scope(store: SqliteStore, clock: ManualClock) -> None:
+async def test_a_key_may_be_without_any_scope(store: Store, clock: ManualClock) -> None:
     await issue(store, clock, scopes=frozenset())
     assert (await found(store, clock)).scopes == []
 
 
 async def test_no_token_is_in_the_database(
-    store: SqliteStore, clock: ManualClock, database: Path
+    store: Store, clock: ManualClock, database: Path
 ) -> None:
     old = await issue(store, clock)
     new = await rotate(store, clock, old.key.id, SECOND)
@@ -133,7 +133,7 @@ async def test_no_token_is_in_the_database(
         assert token[8:40].encode() not in content
 
 
-async def test_what_is_not_named_stays(store: SqliteStore, clock: ManualClock) -> None:
+async def test_what_is_not_named_stays(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock, plan="enterprise", per_minute=5, expires_at=clock() + SECOND)
     before = await stored_key(store, issued.key.id)
     changed = await change(store, clock, issued.key.id, name="new")
@@ -142,7 +142,7 @@ async def test_what_is_not_named_stays(store: SqliteStore, clock: ManualClock) -
     assert await stored_key(store, issued.key.id) == replace(before, name="new")
 
 
-async def test_everything_can_be_changed_at_once(store: SqliteStore, clock: ManualClock) -> None:
+async def test_everything_can_be_changed_at_once(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     changed = await change(
         store,
@@ -168,7 +168,7 @@ async def test_everything_can_be_changed_at_once(store: SqliteStore, clock: Manu
 
 
 async def test_a_key_that_leaves_enterprise_loses_the_limits_of_its_own(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     issued = await issue(store, clock, plan="enterprise", per_minute=5, per_day=70)
     changed = await change(store, clock, issued.key.id, plan="pro")
@@ -177,7 +177,7 @@ async def test_a_key_that_leaves_enterprise_loses_the_limits_of_its_own(
     assert (back.perMinute, back.perDay) == (None, None)
 
 
-async def test_changes_made_at_once_are_all_kept(store: SqliteStore, clock: ManualClock) -> None:
+async def test_changes_made_at_once_are_all_kept(store: Store, clock: ManualClock) -> None:
     key_id = (await issue(store, clock)).key.id
     await asyncio.gather(
         change(store, clock, key_id, name="new"),
@@ -195,7 +195,7 @@ async def test_changes_made_at_once_are_all_kept(store: SqliteStore, clock: Manu
 
 
 async def test_rotating_keeps_the_key_and_gives_another_token(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     old = await issue(store, clock, environment="staging")
     before = await stored_key(store, old.key.id)
@@ -206,7 +206,7 @@ async def test_rotating_keeps_the_key_and_gives_another_token(
     assert is_token(new.token.encode(), "staging")
 
 
-async def test_revoking_again_changes_nothing(store: SqliteStore, clock: ManualClock) -> None:
+async def test_revoking_again_changes_nothing(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     revoked = await revoke(store, clock, issued.key.id)
     assert revoked.state == "revoked"
@@ -217,16 +217,14 @@ async def test_revoking_again_changes_nothing(store: SqliteStore, clock: ManualC
     assert await stored_key(store, issued.key.id) == stored
 
 
-async def test_unbanning_pardons_what_was_until_now(store: SqliteStore, clock: ManualClock) -> None:
+async def test_unbanning_pardons_what_was_until_now(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     clock.advance(60)
     await unban(store, clock, issued.key.id)
     assert (await stored_key(store, issued.key.id)).pardoned_at == clock()
 
 
-async def test_each_pardon_is_later_than_the_one_before(
-    store: SqliteStore, clock: ManualClock
-) -> None:
+async def test_each_pardon_is_later_than_the_one_before(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     await unban(store, clock, issued.key.id)
     clock.advance(-60)
@@ -234,7 +232,7 @@ async def test_each_pardon_is_later_than_the_one_before(
     assert (await stored_key(store, issued.key.id)).pardoned_at == clock() + 60_001
 
 
-async def test_every_change_is_noticed(store: SqliteStore, clock: ManualClock) -> None:
+async def test_every_change_is_noticed(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     key_id = issued.key.id
     revisions = [await store.read(SELECT_REVISION)]

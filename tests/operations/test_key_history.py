@@ -16,13 +16,13 @@ from petstore.errors import (
 )
 from petstore.operations.api_keys import Actor
 from petstore.operations.key_history import Change, KeyEvent, list_history
-from petstore.storage.sqlite import SqliteStore
+from petstore.storage.contract import Store
 from support.keys import change, issue, issue_stored, revoke, rotate, unban
 from support.manual_clock import ManualClock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
-Act = Callable[[SqliteStore, ManualClock, Actor], Awaitable[Any]]
+Act = Callable[[Store, ManualClock, Actor], Awaitable[Any]]
 
 ADMIN = frozenset({"keys:admin", "pets:read"})
 CREATED = {
@@ -32,23 +32,23 @@ CREATED = {
 }
 
 
-async def history(store: SqliteStore, key_id: int = 1) -> list[KeyEvent]:
+async def history(store: Store, key_id: int = 1) -> list[KeyEvent]:
     return (await list_history(store, key_id, None, None, 1_000)).items
 
 
-async def administrator(store: SqliteStore, clock: ManualClock) -> Actor:
+async def administrator(store: Store, clock: ManualClock) -> Actor:
     """Return an actor with a key that may administer keys, and that has the plan free."""
     key = await issue_stored(store, clock, scopes=ADMIN)
     return Actor(f"key {key.id}", key)
 
 
-async def test_the_history_of_a_key_that_is_not_there_is_not_found(store: SqliteStore) -> None:
+async def test_the_history_of_a_key_that_is_not_there_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound, match=r"^there is no key 7$"):
         await history(store, 7)
 
 
 async def test_the_history_of_a_key_of_the_other_environment_is_not_found(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     await issue(store, clock, environment="staging")
     with pytest.raises(NotFound, match=r"^there is no key 1$"):
@@ -78,7 +78,7 @@ FAILURES: list[tuple[Act, type[PetstoreError]]] = [
 
 @pytest.mark.parametrize(("act", "error"), FAILURES)
 async def test_a_change_that_fails_leaves_no_trace(
-    store: SqliteStore, clock: ManualClock, act: Act, error: type[PetstoreError]
+    store: Store, clock: ManualClock, act: Act, error: type[PetstoreError]
 ) -> None:
     await issue(store, clock, scopes=frozenset({"pets:read"}))
     by = await administrator(store, clock)
@@ -94,7 +94,7 @@ async def test_a_change_that_fails_leaves_no_trace(
 
 
 async def test_a_change_that_changes_nothing_is_not_written_down(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     await issue(store, clock)
     await change(store, clock, 1)
@@ -105,9 +105,7 @@ async def test_a_change_that_changes_nothing_is_not_written_down(
     assert [event.action for event in await history(store)] == ["created", "revoked"]
 
 
-async def test_a_new_key_is_written_down_with_all_it_has(
-    store: SqliteStore, clock: ManualClock
-) -> None:
+async def test_a_new_key_is_written_down_with_all_it_has(store: Store, clock: ManualClock) -> None:
     await issue(
         store,
         clock,
@@ -156,7 +154,7 @@ ACTIONS: list[tuple[Act, str, dict[str, Change]]] = [
 @pytest.mark.parametrize(("act", "action", "changes"), ACTIONS)
 @pytest.mark.parametrize("is_operator", [True, False])
 async def test_a_change_is_written_down_with_who_what_and_when(
-    store: SqliteStore,
+    store: Store,
     clock: ManualClock,
     act: Act,
     action: str,
@@ -177,7 +175,7 @@ async def test_a_change_is_written_down_with_who_what_and_when(
 
 
 async def test_leaving_enterprise_tells_of_the_limits_that_were_lost(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     await issue(store, clock, plan="enterprise", per_minute=5)
     await change(store, clock, 1, plan="pro")
@@ -186,7 +184,7 @@ async def test_leaving_enterprise_tells_of_the_limits_that_were_lost(
 
 
 async def test_a_history_comes_page_by_page_and_holds_one_key_alone(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     for _ in range(2):
         await issue(store, clock)

@@ -7,16 +7,15 @@ from petstore.clock import MINUTE, SECOND, utc_second
 from petstore.errors import NotFound
 from petstore.operations.key_status import get_key, list_keys
 from petstore.rate_limits.contract import NEVER, State
-from petstore.storage.contract import Statement
+from petstore.storage.contract import Statement, Store
 from petstore.storage.rate_limits import StoredRateLimits
-from petstore.storage.sqlite import SqliteStore
 from support.keys import issue, revoke, unban
 from support.manual_clock import ManualClock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 
-async def ban(store: SqliteStore, key_id: int, clock: ManualClock, seconds: int) -> None:
+async def ban(store: Store, key_id: int, clock: ManualClock, seconds: int) -> None:
     """Save a ban that begins now, as the limiter does."""
     state = State(
         banned_at=clock(), banned_until=clock() + seconds * SECOND, ban_level=1, used_at=clock()
@@ -24,13 +23,13 @@ async def ban(store: SqliteStore, key_id: int, clock: ManualClock, seconds: int)
     await StoredRateLimits(store).save([(key_id, state)])
 
 
-async def test_a_key_that_is_not_there_is_not_found(store: SqliteStore, clock: ManualClock) -> None:
+async def test_a_key_that_is_not_there_is_not_found(store: Store, clock: ManualClock) -> None:
     with pytest.raises(NotFound, match=r"^there is no key 7$"):
         await get_key(store, 7, None, clock)
 
 
 async def test_a_key_never_used_has_no_last_use_and_no_ban(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     issued = await issue(store, clock)
     key = await get_key(store, issued.key.id, None, clock)
@@ -38,7 +37,7 @@ async def test_a_key_never_used_has_no_last_use_and_no_ban(
     assert (key.state, key.lastUsedAt, key.bannedUntil) == ("active", None, None)
 
 
-async def test_a_key_that_is_no_longer_good_says_so(store: SqliteStore, clock: ManualClock) -> None:
+async def test_a_key_that_is_no_longer_good_says_so(store: Store, clock: ManualClock) -> None:
     expiring = await issue(store, clock, expires_at=clock() + SECOND)
     revoked = await issue(store, clock)
     await revoke(store, clock, revoked.key.id)
@@ -47,7 +46,7 @@ async def test_a_key_that_is_no_longer_good_says_so(store: SqliteStore, clock: M
     assert (await get_key(store, revoked.key.id, None, clock)).state == "revoked"
 
 
-async def test_a_ban_shows_until_it_ends(store: SqliteStore, clock: ManualClock) -> None:
+async def test_a_ban_shows_until_it_ends(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     await ban(store, issued.key.id, clock, 300)
     banned = await get_key(store, issued.key.id, None, clock)
@@ -60,7 +59,7 @@ async def test_a_ban_shows_until_it_ends(store: SqliteStore, clock: ManualClock)
 
 
 async def test_a_lifted_ban_does_not_show_and_a_later_one_does(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     issued = await issue(store, clock)
     await ban(store, issued.key.id, clock, 300)
@@ -73,7 +72,7 @@ async def test_a_lifted_ban_does_not_show_and_a_later_one_does(
 
 @pytest.mark.parametrize("ahead", [-20, 20])
 async def test_a_ban_by_another_clock_shows_until_it_is_lifted(
-    store: SqliteStore, clock: ManualClock, ahead: int
+    store: Store, clock: ManualClock, ahead: int
 ) -> None:
     issued = await issue(store, clock)
     states = StoredRateLimits(store)
@@ -93,7 +92,7 @@ async def test_a_ban_by_another_clock_shows_until_it_is_lifted(
         clock.advance(1)
 
 
-async def test_all_keys_are_listed_by_id(store: SqliteStore, clock: ManualClock) -> None:
+async def test_all_keys_are_listed_by_id(store: Store, clock: ManualClock) -> None:
     assert await list_keys(store, None, None, 100, clock) == ([], None)
     issued = [await issue(store, clock, name=name) for name in ("first", "second", "third")]
     await ban(store, 2, clock, 300)
@@ -104,7 +103,7 @@ async def test_all_keys_are_listed_by_id(store: SqliteStore, clock: ManualClock)
     assert [key.bannedUntil is None for key in keys] == [True, False, True]
 
 
-async def test_keys_are_listed_page_by_page(store: SqliteStore, clock: ManualClock) -> None:
+async def test_keys_are_listed_page_by_page(store: Store, clock: ManualClock) -> None:
     for _ in range(3):
         await issue(store, clock)
     first = await list_keys(store, None, None, 2, clock)
@@ -114,7 +113,7 @@ async def test_keys_are_listed_page_by_page(store: SqliteStore, clock: ManualClo
 
 
 async def test_only_the_keys_of_an_environment_are_seen_where_one_is_named(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     live = await issue(store, clock)
     test = await issue(store, clock, environment="staging")

@@ -23,19 +23,18 @@ from petstore.operations.orders import (
     update_order,
 )
 from petstore.operations.pets import delete_pet, get_pet
-from petstore.storage.contract import Row, Unit
+from petstore.storage.contract import Row, Store, Unit
 from petstore.storage.pets import add_pet
-from petstore.storage.sqlite import SqliteStore
 from support.units import by_hand
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 NOW = 1_000_000
 PLACED: Row = (5, 1, "placed", None, NOW, NOW + 60_000)
 CANCELLED: Row = (5, 1, "cancelled", None, NOW, None)
 
 
-async def add(store: SqliteStore, status: PetStatus | None = "available") -> None:
+async def add(store: Store, status: PetStatus | None = "available") -> None:
     await store.write(add_pet(NewPet("Bella", 7, UNSET if status is None else status)))
 
 
@@ -43,7 +42,7 @@ def update(status: OrderStatus, order_id: int = 1) -> Unit[Order]:
     return update_order(order_id, OrderPatch(status=status), NOW, unconditional)
 
 
-async def status_of(store: SqliteStore) -> object:
+async def status_of(store: Store) -> object:
     """Return the status of the animal 1."""
     return (await get_pet(store, 1)).status
 
@@ -56,7 +55,7 @@ def refuse(_: object) -> None:
 # On a database
 
 
-async def test_an_animal_that_is_not_there_cannot_be_ordered(store: SqliteStore) -> None:
+async def test_an_animal_that_is_not_there_cannot_be_ordered(store: Store) -> None:
     message = r"^petId: expected an animal of this store; there is no pet 1$"
     with pytest.raises(UnknownPet, match=message):
         await store.write(place_order(NewOrder(1), NOW, 1))
@@ -66,7 +65,7 @@ async def test_an_animal_that_is_not_there_cannot_be_ordered(store: SqliteStore)
     ("status", "word"), [(None, "without a status"), ("pending", "pending"), ("sold", "sold")]
 )
 async def test_an_animal_that_is_not_available_cannot_be_ordered(
-    store: SqliteStore, status: PetStatus | None, word: str
+    store: Store, status: PetStatus | None, word: str
 ) -> None:
     await add(store, status)
     message = f"^pet 1 is {word}; only an available one can be ordered$"
@@ -76,7 +75,7 @@ async def test_an_animal_that_is_not_available_cannot_be_ordered(
     assert await list_orders(store, OrderFilter(), None, 10) == ([], None)
 
 
-async def test_an_order_that_is_not_there_is_not_found(store: SqliteStore) -> None:
+async def test_an_order_that_is_not_there_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound, match=r"^there is no order 1$"):
         await get_order(store, 1)
     for unit in (update("approved"), cancel_order(1, NOW, unconditional)):
@@ -84,7 +83,7 @@ async def test_an_order_that_is_not_there_is_not_found(store: SqliteStore) -> No
             await store.write(unit)
 
 
-async def test_an_order_holds_the_animal_for_so_many_minutes(store: SqliteStore) -> None:
+async def test_an_order_holds_the_animal_for_so_many_minutes(store: Store) -> None:
     await add(store)
     order = await store.write(place_order(NewOrder(1), NOW, 3))
     expected = Order(
@@ -100,7 +99,7 @@ async def test_an_order_holds_the_animal_for_so_many_minutes(store: SqliteStore)
     assert await status_of(store) == "pending"
 
 
-async def test_with_no_minutes_it_holds_the_animal_for_ever(store: SqliteStore) -> None:
+async def test_with_no_minutes_it_holds_the_animal_for_ever(store: Store) -> None:
     await add(store)
     order = await store.write(place_order(NewOrder(1), NOW, 0))
     assert order.reservedUntil is UNSET
@@ -116,7 +115,7 @@ async def test_with_no_minutes_it_holds_the_animal_for_ever(store: SqliteStore) 
     ],
 )
 async def test_the_animal_moves_with_its_order(
-    store: SqliteStore, moves: tuple[OrderStatus, ...], status: PetStatus
+    store: Store, moves: tuple[OrderStatus, ...], status: PetStatus
 ) -> None:
     await add(store)
     await store.write(place_order(NewOrder(1), NOW, 1))
@@ -127,7 +126,7 @@ async def test_the_animal_moves_with_its_order(
     assert await status_of(store) == status
 
 
-async def test_the_check_sees_the_order_and_may_refuse_it(store: SqliteStore) -> None:
+async def test_the_check_sees_the_order_and_may_refuse_it(store: Store) -> None:
     await add(store)
     order = await store.write(place_order(NewOrder(1), NOW, 1))
     seen: list[Order] = []
@@ -144,7 +143,7 @@ async def test_the_check_sees_the_order_and_may_refuse_it(store: SqliteStore) ->
 
 
 async def test_an_order_that_has_ended_does_not_move_another_buyers_animal(
-    store: SqliteStore,
+    store: Store,
 ) -> None:
     await add(store)
     await store.write(place_order(NewOrder(1), NOW, 1))
@@ -160,7 +159,7 @@ async def test_an_order_that_has_ended_does_not_move_another_buyers_animal(
     assert (await get_order(store, 2)).status == "placed"
 
 
-async def test_an_order_outlives_its_animal(store: SqliteStore) -> None:
+async def test_an_order_outlives_its_animal(store: Store) -> None:
     await add(store)
     await store.write(place_order(NewOrder(1), NOW, 1))
     await store.write(update("approved"))

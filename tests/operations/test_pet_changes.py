@@ -16,12 +16,11 @@ from petstore.operations.api_keys import unconditional
 from petstore.operations.categories import create_category
 from petstore.operations.orders import place_order, update_order
 from petstore.operations.pets import create_pet, delete_pet, get_pet, update_pet
-from petstore.storage.contract import Row, Unit
+from petstore.storage.contract import Row, Store, Unit
 from petstore.storage.pets import add_pet
-from petstore.storage.sqlite import SqliteStore
 from support.units import by_hand
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 BELLA = NewPet("Bella", 7, "available")
 ROW: Row = (1, "Bella", 7, "available")
@@ -39,14 +38,14 @@ def update(patch: PetPatch, *, strict_categories: bool = False) -> Unit[Pet]:
 # On a database
 
 
-async def test_an_animal_that_is_not_there_is_not_found(store: SqliteStore) -> None:
+async def test_an_animal_that_is_not_there_is_not_found(store: Store) -> None:
     with pytest.raises(NotFound, match=r"^there is no pet 1$"):
         await store.write(update(PetPatch(name="Max")))
     with pytest.raises(NotFound, match=r"^there is no pet 1$"):
         await store.write(delete_pet(1, 0, unconditional))
 
 
-async def test_an_animal_changes_and_others_stay(store: SqliteStore) -> None:
+async def test_an_animal_changes_and_others_stay(store: Store) -> None:
     for _ in range(2):
         await store.write(add_pet(BELLA))
     changed = await store.write(update(PetPatch("Max", 8, None)))
@@ -55,13 +54,13 @@ async def test_an_animal_changes_and_others_stay(store: SqliteStore) -> None:
     assert await get_pet(store, 2) == Pet(2, "Bella", 7, "available")
 
 
-async def test_an_animal_without_a_status_changes_too(store: SqliteStore) -> None:
+async def test_an_animal_without_a_status_changes_too(store: Store) -> None:
     await store.write(add_pet(NewPet("Bella", 7)))
     assert await store.write(update(PetPatch(name="Max"))) == Pet(1, "Max", 7)
     assert await store.write(update(PetPatch(status="sold"))) == Pet(1, "Max", 7, "sold")
 
 
-async def test_a_deleted_animal_is_gone_and_its_id_stays_spent(store: SqliteStore) -> None:
+async def test_a_deleted_animal_is_gone_and_its_id_stays_spent(store: Store) -> None:
     for _ in range(2):
         await store.write(add_pet(BELLA))
     await store.write(delete_pet(2, 0, unconditional))
@@ -70,7 +69,7 @@ async def test_a_deleted_animal_is_gone_and_its_id_stays_spent(store: SqliteStor
     assert (await store.write(add_pet(BELLA))).id == 3
 
 
-async def test_the_check_sees_the_animal_and_may_refuse_it(store: SqliteStore) -> None:
+async def test_the_check_sees_the_animal_and_may_refuse_it(store: Store) -> None:
     pet = await store.write(add_pet(BELLA))
     seen: list[Pet] = []
     await store.write(update_pet(1, PetPatch(), 0, seen.append, strict_categories=False))
@@ -86,7 +85,7 @@ async def test_the_check_sees_the_animal_and_may_refuse_it(store: SqliteStore) -
 
 
 @pytest.mark.parametrize("status", ["placed", "approved"])
-async def test_an_open_order_holds_status_and_animal(store: SqliteStore, status: str) -> None:
+async def test_an_open_order_holds_status_and_animal(store: Store, status: str) -> None:
     await store.write(add_pet(BELLA))
     await store.write(place_order(NewOrder(1), 0, 0))
     if status == "approved":
@@ -103,7 +102,7 @@ async def test_an_open_order_holds_status_and_animal(store: SqliteStore, status:
 
 @pytest.mark.parametrize("moves", [("cancelled",), ("approved", "delivered")])
 async def test_an_order_that_has_ended_holds_nothing(
-    store: SqliteStore, moves: tuple[OrderStatus, ...]
+    store: Store, moves: tuple[OrderStatus, ...]
 ) -> None:
     await store.write(add_pet(BELLA))
     await store.write(place_order(NewOrder(1), 0, 0))
@@ -113,7 +112,7 @@ async def test_an_order_that_has_ended_holds_nothing(
     await store.write(delete_pet(1, 0, unconditional))
 
 
-async def test_a_strict_store_takes_registered_categories_alone(store: SqliteStore) -> None:
+async def test_a_strict_store_takes_registered_categories_alone(store: Store) -> None:
     await store.write(create_category(NewCategory("Dogs")))
     unknown = r"^categoryId: expected a registered category; there is no category 7$"
     with pytest.raises(UnknownCategory, match=unknown):
@@ -124,7 +123,7 @@ async def test_a_strict_store_takes_registered_categories_alone(store: SqliteSto
     assert await get_pet(store, 1) == pet == Pet(1, "Bella", 1)
 
 
-async def test_a_strict_store_lets_an_old_category_be(store: SqliteStore) -> None:
+async def test_a_strict_store_lets_an_old_category_be(store: Store) -> None:
     await store.write(create_pet(BELLA, strict_categories=False))
     changed = await store.write(update(PetPatch("Max", 7), strict_categories=True))
     assert changed == Pet(1, "Max", 7, "available")

@@ -7,20 +7,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert
 
 from petstore.domain.pets import NewPet, Pet, PetFilter
 from petstore.operations.pet_files import FileFormat, export_pets, import_pets
 from petstore.operations.pets import list_pets
+from petstore.storage.contract import Store
 from petstore.storage.pets import add_pets
-from petstore.storage.sqlite import SqliteStore
+from support.exploration import explored
 from support.manual_clock import ManualClock
 from support.stores import open_store
-from support.strategies import PATIENT, new_pets
+from support.strategies import new_pets
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 TRICKY = [
     NewPet(name, 1)
@@ -51,7 +52,7 @@ TRICKY = [
 ]
 
 
-async def exported(store: SqliteStore, file_format: FileFormat) -> str:
+async def exported(store: Store, file_format: FileFormat) -> str:
     file = io.StringIO(newline="")
     await export_pets(store, file, file_format, lambda _: None)
     return file.getvalue()
@@ -79,18 +80,18 @@ async def imported(folder: Path, text: str, file_format: FileFormat) -> list[Pet
     ("file_format", "text"), [("csv", "id,name,categoryId,status\n"), ("jsonl", "")]
 )
 async def test_an_empty_store_is_a_file_without_rows(
-    store: SqliteStore, file_format: FileFormat, text: str
+    store: Store, file_format: FileFormat, text: str
 ) -> None:
     assert await exported(store, file_format) == text
 
 
-async def test_csv_has_a_header_and_a_row_for_each_animal(store: SqliteStore) -> None:
+async def test_csv_has_a_header_and_a_row_for_each_animal(store: Store) -> None:
     await store.write(add_pets([NewPet("Bella", 1, "sold"), NewPet("a,b", -2)]))
     text = await exported(store, "csv")
     assert text == 'id,name,categoryId,status\n1,Bella,1,sold\n2,"a,b",-2,\n'
 
 
-async def test_json_lines_have_an_object_for_each_animal(store: SqliteStore) -> None:
+async def test_json_lines_have_an_object_for_each_animal(store: Store) -> None:
     await store.write(add_pets([NewPet("B\xe4r", 1, "sold"), NewPet("Oskar", -2)]))
     lines = (await exported(store, "jsonl")).splitlines()
     assert "B\xe4r" in lines[0]
@@ -100,7 +101,7 @@ async def test_json_lines_have_an_object_for_each_animal(store: SqliteStore) -> 
     ]
 
 
-async def test_many_animals_are_written_page_by_page(store: SqliteStore) -> None:
+async def test_many_animals_are_written_page_by_page(store: Store) -> None:
     await store.write(add_pets([NewPet("Bella", 1)] * 2_500))
     file = io.StringIO(newline="")
     progress: list[int] = []
@@ -111,7 +112,7 @@ async def test_many_animals_are_written_page_by_page(store: SqliteStore) -> None
 
 @pytest.mark.parametrize("file_format", ["csv", "jsonl"])
 async def test_names_that_mean_something_elsewhere_come_back_unchanged(
-    store: SqliteStore, tmp_path: Path, file_format: FileFormat
+    store: Store, tmp_path: Path, file_format: FileFormat
 ) -> None:
     await store.write(add_pets(TRICKY))
     pets = await imported(tmp_path, await exported(store, file_format), file_format)
@@ -127,7 +128,7 @@ async def round_trip(news: Sequence[NewPet], file_format: FileFormat) -> list[Pe
 
 
 @pytest.mark.parametrize("file_format", ["csv", "jsonl"])
-@settings(PATIENT, max_examples=10)
+@explored(10)
 @given(st.lists(new_pets, max_size=50))
 async def test_all_animals_come_back_unchanged(
     file_format: FileFormat, bodies: list[dict[str, object]]

@@ -12,12 +12,12 @@ from petstore.domain.pets import Pet, PetFilter
 from petstore.errors import Conflict, InvalidBody, Unavailable
 from petstore.operations.categories import create_category
 from petstore.operations.pet_files import FileFormat, FileRow, ImportResult, import_pets
+from petstore.storage.contract import Store
 from petstore.storage.pets import pet_of, select_pets
-from petstore.storage.sqlite import SqliteStore
 from support.manual_clock import ManualClock
 from support.stores import do, impatient, locked, open_store
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 HEADER = b"name,categoryId,status\n"
 NAME = "expected a string of 1 to 255 characters, not only white space and without U+0000"
@@ -28,7 +28,7 @@ STATUS = "expected one of 'available', 'pending', 'sold'"
 class Importer:
     """Imports what it is given, and remembers what it was told meanwhile."""
 
-    def __init__(self, store: SqliteStore, clock: ManualClock, file: Path) -> None:
+    def __init__(self, store: Store, clock: ManualClock, file: Path) -> None:
         self.store, self.clock, self.file = store, clock, file
         self.refused: list[FileRow] = []
         self.progress: list[int] = []
@@ -55,7 +55,7 @@ class Importer:
 
 
 @pytest.fixture
-def importer(store: SqliteStore, clock: ManualClock, tmp_path: Path) -> Importer:
+def importer(store: Store, clock: ManualClock, tmp_path: Path) -> Importer:
     return Importer(store, clock, tmp_path / "animals")
 
 
@@ -325,6 +325,7 @@ async def test_an_import_that_goes_on_tells_of_every_refused_row(importer: Impor
     assert await importer.names() == numbered(1_499)
 
 
+@pytest.mark.usefixtures("database")  # asyncpg reports what it does when it is cancelled as errors
 async def test_an_import_that_was_cancelled_anywhere_goes_on_without_a_double(
     importer: Importer,
 ) -> None:
@@ -351,10 +352,10 @@ async def test_an_import_that_met_a_locked_database_goes_on(
 
 
 async def test_of_two_imports_of_a_file_at_once_one_is_refused(
-    importer: Importer, clock: ManualClock, database: Path
+    importer: Importer, clock: ManualClock, address: str
 ) -> None:
     content = HEADER + rows(2_500)
-    async with open_store(database) as store:
+    async with open_store(address) as store:
         rival = Importer(store, clock, importer.file)
         outcomes = await asyncio.gather(
             importer.run(content), rival.run(content), return_exceptions=True
@@ -364,14 +365,14 @@ async def test_of_two_imports_of_a_file_at_once_one_is_refused(
     assert await importer.names() == numbered(2_500)
 
 
-async def test_an_import_leaves_other_animals_alone(importer: Importer, store: SqliteStore) -> None:
+async def test_an_import_leaves_other_animals_alone(importer: Importer, store: Store) -> None:
     await store.write(do("INSERT INTO pets (name, category_id) VALUES ('Bella', 1)"))
     await importer.run(HEADER + rows(1))
     assert await importer.names() == ["Bella", "Animal 0"]
 
 
 async def test_a_strict_import_refuses_animals_of_categories_that_are_not_registered(
-    importer: Importer, store: SqliteStore
+    importer: Importer, store: Store
 ) -> None:
     await store.write(create_category(NewCategory("Dogs")))
     content = HEADER + b"Bella,1,sold\nOskar,2,\n,2,\n"

@@ -1,6 +1,6 @@
 """Reservations that lapse, below HTTP."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,34 +13,25 @@ from petstore.operations.api_keys import unconditional
 from petstore.operations.orders import get_order, place_order, update_order
 from petstore.operations.pets import get_inventory
 from petstore.operations.reservations import Reservations
-from petstore.storage.contract import Unit
+from petstore.storage.contract import Store, Unit
 from petstore.storage.pets import add_pets
-from petstore.storage.sqlite import SqliteStore
 from support.manual_clock import ManualClock
-from support.memory_folder import folder_in_memory
 from support.stores import impatient, locked, open_store
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 MANY = 700  # more than two batches
 
 
 @pytest.fixture
-def database() -> Iterator[Path]:
-    """A file in memory: on a disk that is slow just now, reads would go on without a lapse."""
-    with folder_in_memory() as folder:
-        yield folder / "petstore.db"
-
-
-@pytest.fixture
-def reservations(store: SqliteStore, clock: ManualClock) -> Reservations:
+def reservations(store: Store, clock: ManualClock) -> Reservations:
     return Reservations(store, clock)
 
 
 @pytest.fixture
-async def other(database: Path, store: SqliteStore) -> AsyncIterator[SqliteStore]:
-    """Another service's connection to the same file."""
-    async with open_store(database) as other:
+async def other(address: str, store: Store) -> AsyncIterator[Store]:
+    """Another service's connection to the same database."""
+    async with open_store(address) as other:
         assert other is not store
         yield other
 
@@ -52,13 +43,13 @@ def place_all(count: int, now: int, minutes: int) -> Unit[None]:
         yield from place_order(NewOrder(pet_id), now, minutes)
 
 
-async def status_of(store: SqliteStore, order_id: int = 1) -> str:
+async def status_of(store: Store, order_id: int = 1) -> str:
     order: Order = await get_order(store, order_id)
     return order.status
 
 
 async def test_a_reservation_lapses_to_the_millisecond(
-    store: SqliteStore, clock: ManualClock, reservations: Reservations
+    store: Store, clock: ManualClock, reservations: Reservations
 ) -> None:
     await store.write(place_all(1, clock(), 1))
     await reservations.refresh()
@@ -86,7 +77,7 @@ async def test_one_that_is_noted_is_due_on_time(
 
 
 async def test_many_lapse_at_once(
-    store: SqliteStore, clock: ManualClock, reservations: Reservations
+    store: Store, clock: ManualClock, reservations: Reservations
 ) -> None:
     await store.write(place_all(MANY, clock(), 1))
     clock.now += MINUTE
@@ -96,7 +87,7 @@ async def test_many_lapse_at_once(
 
 
 async def test_only_what_is_due_lapses(
-    store: SqliteStore, clock: ManualClock, reservations: Reservations
+    store: Store, clock: ManualClock, reservations: Reservations
 ) -> None:
     await store.write(add_pets([NewPet("Bella", 1, "available")] * 4))
     for pet_id, minutes in ((1, 1), (2, 2), (3, 0), (4, 1)):
@@ -114,7 +105,7 @@ async def test_only_what_is_due_lapses(
 
 
 async def test_those_of_another_service_are_noticed_by_a_look_and_lapse_on_time(
-    store: SqliteStore, clock: ManualClock, reservations: Reservations, other: SqliteStore
+    store: Store, clock: ManualClock, reservations: Reservations, other: Store
 ) -> None:
     await reservations.refresh()
     await other.write(place_all(1, clock(), 1))
@@ -128,7 +119,7 @@ async def test_those_of_another_service_are_noticed_by_a_look_and_lapse_on_time(
 
 
 async def test_what_another_service_has_freed_is_not_freed_again(
-    store: SqliteStore, clock: ManualClock, reservations: Reservations, other: SqliteStore
+    store: Store, clock: ManualClock, reservations: Reservations, other: Store
 ) -> None:
     await store.write(place_all(1, clock(), 1))
     await reservations.refresh()
@@ -144,7 +135,7 @@ async def test_what_another_service_has_freed_is_not_freed_again(
 
 @impatient
 async def test_when_the_database_takes_no_change_nobody_waits_twice_and_it_is_made_later(
-    store: SqliteStore,
+    store: Store,
     database: Path,
     clock: ManualClock,
     reservations: Reservations,

@@ -16,30 +16,27 @@ from petstore.errors import (
     Unavailable,
 )
 from petstore.operations.safe_retries import Attempt, KeptAnswer, SafeRetries
-from petstore.storage.contract import Statement, Unit
+from petstore.storage.contract import Statement, Store, Unit
 from petstore.storage.pets import add_pet
-from petstore.storage.sqlite import SqliteStore
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import do, impatient, locked, open_store
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
-EXPIRED_AND_KEPT = """
-    WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 2500)
-    INSERT INTO kept_answers (key_id, idempotency_key, request, answer, kept_at)
-    SELECT ?1, 'old ' || n, x'00', x'00', ?2 - n FROM numbers UNION ALL
-    SELECT ?1, 'new ' || n, x'00', x'00', ?2 + n FROM numbers WHERE n <= 10
-"""
+ANSWERS = [*((f"old {n}", -n) for n in range(1, 2501)), *((f"new {n}", n) for n in range(1, 11))]
+EXPIRED_AND_KEPT = "INSERT INTO kept_answers VALUES " + ", ".join(  # noqa: S608
+    f"(?1, '{key}', ?2, ?2, CAST(?3 AS BIGINT) + ({after}))" for key, after in ANSWERS
+)
 
 
 @pytest.fixture
-def retries(store: SqliteStore, clock: ManualClock) -> SafeRetries:
+def retries(store: Store, clock: ManualClock) -> SafeRetries:
     return SafeRetries(store, clock)
 
 
 @pytest.fixture
-async def key(store: SqliteStore, clock: ManualClock) -> ApiKey:
+async def key(store: Store, clock: ManualClock) -> ApiKey:
     return await issue_stored(store, clock)
 
 
@@ -55,13 +52,13 @@ def add_in_vain(error: Exception) -> Unit[bytes]:
     raise error
 
 
-async def count(store: SqliteStore, table: str) -> int:
+async def count(store: Store, table: str) -> int:
     ((number,),) = await store.read(Statement(f"SELECT count(*) FROM {table}"))  # noqa: S608
     return int(number)
 
 
 async def test_another_request_with_the_same_key_is_refused(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore
+    retries: SafeRetries, key: ApiKey, store: Store
 ) -> None:
     await retries.once(Attempt(key, "a", b"request"), add())
     with pytest.raises(IdempotencyKeyReused, match=r"^Idempotency-Key: expected a fresh one"):
@@ -72,7 +69,7 @@ async def test_another_request_with_the_same_key_is_refused(
 
 
 async def test_the_first_answer_is_given_again(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore
+    retries: SafeRetries, key: ApiKey, store: Store
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     assert await retries.once(attempt, add()) == KeptAnswer(b"1", is_replay=False)
@@ -81,9 +78,7 @@ async def test_the_first_answer_is_given_again(
     assert await count(store, "pets") == 1
 
 
-async def test_of_fifty_at_once_one_acts(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore
-) -> None:
+async def test_of_fifty_at_once_one_acts(retries: SafeRetries, key: ApiKey, store: Store) -> None:
     attempt = Attempt(key, "a", b"request")
     outcomes = await asyncio.gather(
         *(retries.once(attempt, add()) for _ in range(50)), return_exceptions=True
@@ -96,10 +91,10 @@ async def test_of_fifty_at_once_one_acts(
 
 
 async def test_of_two_programs_at_once_one_acts(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
+    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock, address: str
 ) -> None:
     attempt = Attempt(key, "a", b"request")
-    async with open_store(database) as other:
+    async with open_store(address) as other:
         answers = await asyncio.gather(
             retries.once(attempt, add()), SafeRetries(other, clock).once(attempt, add())
         )
@@ -124,7 +119,7 @@ async def test_while_the_first_is_under_way_others_are_refused(
 
 
 async def test_keys_of_two_api_keys_do_not_meet(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore, clock: ManualClock
+    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
 ) -> None:
     other = await issue_stored(store, clock)
     first, second = await asyncio.gather(
@@ -137,7 +132,7 @@ async def test_keys_of_two_api_keys_do_not_meet(
 
 @pytest.mark.parametrize("error", [NotFound("gone"), PetNotAvailable("sold"), ValueError("fault")])
 async def test_what_fails_is_not_kept_and_leaves_nothing(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore, error: Exception
+    retries: SafeRetries, key: ApiKey, store: Store, error: Exception
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     with pytest.raises(type(error)):
@@ -148,7 +143,7 @@ async def test_what_fails_is_not_kept_and_leaves_nothing(
 
 @impatient
 async def test_what_the_database_did_not_take_is_not_kept(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore, database: Path
+    retries: SafeRetries, key: ApiKey, store: Store, database: Path
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     with locked(database), pytest.raises(Unavailable):
@@ -158,7 +153,7 @@ async def test_what_the_database_did_not_take_is_not_kept(
 
 
 async def test_who_gives_up_may_ask_again(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore, database: Path
+    retries: SafeRetries, key: ApiKey, store: Store, database: Path
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     with locked(database):
@@ -174,7 +169,7 @@ async def test_who_gives_up_may_ask_again(
 
 
 async def test_an_answer_is_kept_for_24_hours(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore, clock: ManualClock
+    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     await retries.once(attempt, add())
@@ -189,16 +184,16 @@ async def test_an_answer_is_kept_for_24_hours(
 
 
 async def test_what_has_expired_is_forgotten_however_much_it_is(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore, clock: ManualClock
+    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
 ) -> None:
-    await store.write(do(EXPIRED_AND_KEPT, key.id, clock() - DAY + 1))
+    await store.write(do(EXPIRED_AND_KEPT, key.id, b"\0", clock() - DAY + 1))
     await retries.forget()
     rows = await store.read(Statement("SELECT idempotency_key FROM kept_answers ORDER BY kept_at"))
     assert rows == [(f"new {n}",) for n in range(1, 11)]
 
 
 async def test_an_answer_is_not_forgotten_before_it_expires(
-    retries: SafeRetries, key: ApiKey, store: SqliteStore, clock: ManualClock
+    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
 ) -> None:
     await retries.once(Attempt(key, "a", b"request"), add())
     clock.now += DAY - 1

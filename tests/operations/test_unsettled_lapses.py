@@ -1,8 +1,6 @@
 """Reservations that have lapsed and were not settled in time: no change to their animal waits."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
-from pathlib import Path
 
 import pytest
 
@@ -15,28 +13,19 @@ from petstore.operations.orders import cancel_order, get_order, place_order, upd
 from petstore.operations.pets import delete_pet, get_inventory, get_pet, update_pet
 from petstore.storage.contract import Store, Unit
 from petstore.storage.pets import add_pet
-from support.postgres_stores import open_postgres_store
 from support.stores import open_store
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 PLACED_AT = 1_000_000
 LAPSED = PLACED_AT + MINUTE
 IN_TIME = LAPSED - 1
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def opening(request: pytest.FixtureRequest, database: Path) -> AbstractAsyncContextManager[Store]:
-    """A store in either database, to open."""
-    if request.param == "sqlite":
-        return open_store(database)
-    return open_postgres_store(request.getfixturevalue("postgres_url"))
-
-
 @pytest.fixture
-async def store(opening: AbstractAsyncContextManager[Store]) -> AsyncIterator[Store]:
+async def store(address: str) -> AsyncIterator[Store]:
     """A store with an animal that the order 1 holds for a minute."""
-    async with opening as store:
+    async with open_store(address) as store:
         await store.write(add_pet(NewPet("Bella", 7, "available")))
         await store.write(place_order(NewOrder(1), PLACED_AT, 1))
         yield store

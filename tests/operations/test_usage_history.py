@@ -10,12 +10,12 @@ from petstore.operations.usage import Usage, UsageWindow, get_usage
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules
 from petstore.rate_limits.memory import MemoryLimiter
+from petstore.storage.contract import Store
 from petstore.storage.rate_limits import StoredRateLimits
-from petstore.storage.sqlite import SqliteStore
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 NOON = 20_788 * 86_400 + 43_200
 TODAY = date(2026, 12, 1)
@@ -24,7 +24,7 @@ TODAY = date(2026, 12, 1)
 class Caller:
     """A key that asks, and then asks for its usage."""
 
-    def __init__(self, store: SqliteStore, clock: ManualClock, key: ApiKey) -> None:
+    def __init__(self, store: Store, clock: ManualClock, key: ApiKey) -> None:
         self.store, self.clock, self.key = store, clock, key
         self.restart()
 
@@ -44,7 +44,7 @@ class Caller:
 
 
 @pytest.fixture
-async def caller(store: SqliteStore, clock: ManualClock) -> Caller:
+async def caller(store: Store, clock: ManualClock) -> Caller:
     return Caller(store, clock, await issue_stored(store, clock))
 
 
@@ -88,7 +88,7 @@ async def test_days_without_requests_are_zero_and_old_days_are_left_out(caller: 
 
 
 async def test_the_usage_of_another_key_is_not_told(
-    caller: Caller, store: SqliteStore, clock: ManualClock
+    caller: Caller, store: Store, clock: ManualClock
 ) -> None:
     await caller.ask(3)
     await caller.limiter.save()
@@ -114,7 +114,7 @@ async def test_a_ban_is_told_until_it_ends(caller: Caller) -> None:
 
 
 async def test_a_key_without_limits_has_the_largest_value_left(
-    store: SqliteStore, clock: ManualClock
+    store: Store, clock: ManualClock
 ) -> None:
     caller = Caller(store, clock, await issue_stored(store, clock, plan="enterprise"))
     await caller.ask(5)

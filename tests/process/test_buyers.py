@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from support.buyers import Buyers, assert_agreement, assert_kept
+from support.exploration import DEPTH
 from support.patience import eventually
 from support.process import ServerProcess
 from support.servers import StartServer
@@ -19,6 +20,7 @@ from support.servers import StartServer
 pytestmark = pytest.mark.anyio
 
 PETS = range(1, 101)
+BUYERS = 150 * DEPTH
 
 
 @asynccontextmanager
@@ -72,7 +74,7 @@ def let_some_lapse(folder: Path) -> set[int]:
     return {int(str(order_id)) for (order_id,) in ended}
 
 
-async def test_a_thousand_buyers_and_a_power_cut_leave_everything_in_agreement(
+async def test_hundreds_of_buyers_and_a_power_cut_leave_everything_in_agreement(
     start: StartServer, tmp_path: Path
 ) -> None:
     server = start("--database-seconds", "30")
@@ -82,7 +84,7 @@ async def test_a_thousand_buyers_and_a_power_cut_leave_everything_in_agreement(
             pet = {"name": f"Pet {number}", "categoryId": 1, "status": "available"}
             assert (await client.post("/v1/pets", json=pet)).json()["id"] == number
         first = Buyers(client, PETS, seed=1)
-        shopping = asyncio.create_task(first.shop(500))
+        shopping = asyncio.create_task(first.shop(BUYERS))
         await eventually(lambda: len(first.told) > 30)
         await asyncio.to_thread(server.kill)
         await shopping
@@ -95,7 +97,7 @@ async def test_a_thousand_buyers_and_a_power_cut_leave_everything_in_agreement(
         assert_kept(first, orders, lapsed)
         assert {orders[order_id]["status"] for order_id in lapsed} == {"cancelled"}
         second = Buyers(client, PETS, seed=2)
-        await second.shop(500)
+        await second.shop(BUYERS)
         assert second.codes <= {"pet_not_available"}
         assert second.asked == {}
         orders = await assert_agreement(client)

@@ -11,7 +11,7 @@ import pytest
 
 from petstore.domain.api_keys import new_token
 from support.patience import within
-from support.postgres import PASSWORD, PostgresServer
+from support.postgres import PASSWORD, PostgresServer, database_name
 from support.process import is_ready, petstore
 from support.redis_server import redis_server
 from support.shared_service import SharedService, shared_service
@@ -53,7 +53,7 @@ def client(service: SharedService) -> Iterator[httpx.Client]:
 
 
 def stored_ids(server: PostgresServer, url: str, table: str) -> set[int]:
-    rows = server.sql(f"SELECT id FROM {table}", url.rpartition("/")[2])  # noqa: S608
+    rows = server.sql(f"SELECT id FROM {table}", database_name(url))  # noqa: S608
     return set(map(int, rows.split()))
 
 
@@ -163,7 +163,7 @@ def test_when_no_connection_is_free_all_is_refused_in_time(
         headers = {"Authorization": f"Bearer {service.issue()}"}
         with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
             assert works(client)
-            with server.transaction(url.rpartition("/")[2], "LOCK TABLE pets"):
+            with server.transaction(database_name(url), "LOCK TABLE pets"):
                 for _ in range(2):
                     assert_unavailable(client.post("/pets", json=NEW))
                     assert_unavailable(client.get("/pets"))

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from petstore.storage.contract import Row
+from support.exploration import DEPTH
 from support.patience import within
 from support.process import ServerProcess
 from support.raw_socket import RawSocket
@@ -28,7 +29,7 @@ POSTS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
 }
 KEPT = "SELECT count(*) FROM kept_answers"
-KILLS = 4
+KILLS = 2 * DEPTH
 
 
 class Sent(NamedTuple):
@@ -180,7 +181,7 @@ def test_however_often_it_is_killed_nothing_is_there_without_its_answer(
                 buyers.submit(shop_until_gone, server, headers, f"{kill}-{buyer}", answers)
                 for buyer in range(4)
             ]
-            wait_for_answers(tmp_path, kept + 20 + 7 * kill)
+            wait_for_answers(tmp_path, kept + 20 + 7 * (kill % 4))
             server.kill()
         for buyer in buying:
             sent += buyer.result()

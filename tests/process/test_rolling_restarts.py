@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from support.balancer import Balancer
+from support.exploration import DEPTH
 from support.patience import within
 from support.postgres import PostgresServer
 from support.process import ServerProcess, petstore
@@ -129,7 +130,7 @@ class Pair:
         assert within(10, lambda: self._balancer.ready() == 2)
 
 
-def test_ten_restarts_behind_a_balancer_cost_no_request(
+def test_restarts_in_turn_behind_a_balancer_cost_no_request(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
     with redis_server() as redis, Balancer() as balancer, ExitStack() as last:
@@ -138,7 +139,7 @@ def test_ten_restarts_behind_a_balancer_cost_no_request(
         pair = Pair(balancer, tmp_path, url, "--redis", redis.url, *lame)
         last.callback(pair.end)
         with Load(balancer.url, pair.newest.issue()) as load:
-            for _ in range(10):
+            for _ in range(3 * DEPTH):
                 load.go_on()
                 pair.restart()
             load.go_on()

@@ -9,7 +9,8 @@ from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.rate_limits.contract import BanRules, Decision, Verdict, Window
 from support.caller import Caller
-from support.strategies import PATIENT, Step, pauses, small_limits, traces
+from support.exploration import explored
+from support.strategies import Step, pauses, small_limits, traces
 
 NO_BANS = BanRules(least_strikes=UNLIMITED)
 THREE_STRIKES = BanRules(least_strikes=3)
@@ -87,7 +88,7 @@ def _midnight(now: Milliseconds) -> int:
     return (now // DAY + 1) * DAY // SECOND
 
 
-@PATIENT
+@explored(50)
 @given(traces)
 def test_the_limiter_agrees_with_the_reference(trace: list[Step]) -> None:
     caller, reference = Caller(Limits(1, 1), NO_BANS), Reference()
@@ -107,7 +108,7 @@ def _equal_but_for_a_tie(actual: Seen, expected: Seen) -> bool:
     )
 
 
-@PATIENT
+@explored(50)
 @given(st.lists(pauses, max_size=60), small_limits)
 def test_no_window_admits_more_than_its_limit(waits: list[Milliseconds], limits: Limits) -> None:
     caller = Caller(limits, NO_BANS)
@@ -124,7 +125,7 @@ def test_no_window_admits_more_than_its_limit(waits: list[Milliseconds], limits:
         assert len(within) <= 2 * limits.per_minute
 
 
-@PATIENT
+@explored(50)
 @given(traces)
 def test_a_refused_request_leaves_the_usage_as_it_was(trace: list[Step]) -> None:
     caller = Caller(Limits(1, 1))
@@ -138,7 +139,7 @@ def test_a_refused_request_leaves_the_usage_as_it_was(trace: list[Step]) -> None
             assert after.day_used == before.day_used
 
 
-@PATIENT
+@explored(50)
 @given(st.lists(pauses, max_size=60), small_limits)
 def test_the_reset_is_fixed_within_a_window_and_waiting_for_it_is_enough(
     waits: list[Milliseconds], limits: Limits
@@ -157,7 +158,7 @@ def test_the_reset_is_fixed_within_a_window_and_waiting_for_it_is_enough(
             assert ends <= reset * SECOND < ends + SECOND
 
 
-@PATIENT
+@explored(50)
 @given(st.lists(st.tuples(pauses, st.integers(-2 * DAY, 0)), max_size=30), small_limits)
 def test_a_clock_that_steps_back_never_admits_more(
     waits: list[tuple[Milliseconds, Milliseconds]], limits: Limits
@@ -172,7 +173,7 @@ def test_a_clock_that_steps_back_never_admits_more(
             assert steady.ask().verdict == "admitted"
 
 
-@PATIENT
+@explored(50)
 @given(st.lists(pauses, max_size=60), small_limits)
 def test_a_caller_who_waits_as_told_is_never_banned(
     waits: list[Milliseconds], limits: Limits
@@ -187,7 +188,7 @@ def test_a_caller_who_waits_as_told_is_never_banned(
             assert caller.ask().verdict == "admitted"
 
 
-@PATIENT
+@explored(50)
 @given(
     st.lists(st.sampled_from([0, 500, 1_000, 1_001, 9_000, 31_000, MINUTE]), max_size=80),
     st.integers(1, 3),

@@ -105,6 +105,7 @@ async def test_when_a_sentinel_makes_the_replica_the_master_the_count_goes_on(
     with watched() as shop:
         async with redis_limiter(shop.url, states, clock, seconds=SECONDS) as limiter:
             assert await admitted_of_each([limiter], range(1, 2), 4) == [4]
+            shop.replicate()
             shop.master.kill()
             assert await admitted_of_each([limiter], range(1, 2), 3) == [3]
             await eventually(lambda: has_come_back(limiter, caplog))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -20,6 +20,7 @@ from petstore.rate_limits.redis import RedisLimiter
 from petstore.rate_limits.shared import SharedLimiter
 from petstore.rate_limits.trips import Trips
 from support.caller import Caller
+from support.exploration import explored
 from support.manual_clock import ManualClock
 from support.redis_limiters import api_key, redis_limiter, timed_trips
 from support.redis_server import RedisServer
@@ -97,9 +98,7 @@ rules_of_bans = st.builds(
     forgiven_after=st.sampled_from([MINUTE, DAY]),
 )
 
-PATIENT = settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+TRIED = explored(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +137,7 @@ async def follow(redis: RedisServer, rules: BanRules, trace: list[Step]) -> None
                 caller.clock.now += step.every
 
 
-@PATIENT
+@TRIED
 @given(rules=rules_of_bans, trace=st.lists(steps, min_size=1, max_size=20))
 def test_the_script_agrees_with_the_limiter(
     redis: RedisServer, runner: asyncio.Runner, rules: BanRules, trace: list[Step]
@@ -226,7 +225,7 @@ async def follow_address(limiter: RedisLimiter, addresses: AddressLimiter, actio
         assert await limiter.take_address("192.0.2.1") == addresses.take("192.0.2.1")
 
 
-@PATIENT
+@TRIED
 @given(trace=st.lists(steps, min_size=1, max_size=20), per_minute=st.integers(1, 3))
 def test_the_script_agrees_with_the_limiter_of_addresses(
     redis: RedisServer, runner: asyncio.Runner, trace: list[Step], per_minute: int

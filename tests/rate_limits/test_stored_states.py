@@ -1,7 +1,5 @@
 """What the limiter keeps in the database, whichever process saves first or last."""
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
 from itertools import cycle, islice
 
 import pytest
@@ -15,28 +13,13 @@ from petstore.storage.rate_limits import StoredRateLimits, select_usage
 from support.caller import Caller
 from support.keys import issue_stored, unban
 from support.manual_clock import ManualClock
-from support.postgres_stores import open_postgres_store
-from support.stores import open_store
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 TODAY = 20_788
 NOON = TODAY * DAY + DAY // 2
 SEEN = State(NOON, 5, TODAY, 50, strikes=3, used_at=NOON)
 BANNED = replace(SEEN, banned_at=NOON, banned_until=NOON + MINUTE, strikes=0)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def opening(request: pytest.FixtureRequest) -> AbstractAsyncContextManager[Store]:
-    if request.param == "sqlite":
-        return open_store(request.getfixturevalue("database"))
-    return open_postgres_store(request.getfixturevalue("postgres_url"))
-
-
-@pytest.fixture
-async def store(opening: AbstractAsyncContextManager[Store]) -> AsyncIterator[Store]:
-    async with opening as store:
-        yield store
 
 
 @pytest.fixture

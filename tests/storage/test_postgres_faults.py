@@ -14,7 +14,7 @@ from petstore.storage.pets import add_pet, select_pet, select_pets
 from petstore.storage.postgres import PostgresStore
 from support.patience import eventually
 from support.pooler import pooler
-from support.postgres import PostgresServer, stopped
+from support.postgres import PostgresServer, database_name, stopped
 from support.postgres_stores import open_postgres_store
 from support.stores import do
 
@@ -211,7 +211,7 @@ def at_commit(action: str) -> str:
 async def test_a_change_that_is_cut_off_at_its_commit_is_refused_and_not_tried_again(
     postgres: PostgresServer, postgres_url: str, store: PostgresStore
 ) -> None:
-    name = postgres_url.rpartition("/")[2]
+    name = database_name(postgres_url)
     postgres.sql(at_commit("pg_terminate_backend(pg_backend_pid())"), name)
     with pytest.raises(Unavailable, match="terminating connection"):
         await store.write(add_pet(BELLA))
@@ -223,7 +223,7 @@ async def test_a_change_that_is_cut_off_at_its_commit_is_refused_and_not_tried_a
 async def test_a_change_that_is_confirmed_too_late_is_refused_though_it_may_be_there(
     postgres: PostgresServer, postgres_url: str, impatient: PostgresStore, store: PostgresStore
 ) -> None:
-    postgres.sql(at_commit("pg_sleep(0.6)"), postgres_url.rpartition("/")[2])
+    postgres.sql(at_commit("pg_sleep(0.6)"), database_name(postgres_url))
 
     def unit() -> Unit[None]:
         yield Statement("SET LOCAL statement_timeout = 0")
@@ -294,7 +294,7 @@ async def test_what_a_caller_left_behind_is_not_made_and_hinders_nobody(
 
 
 async def test_a_server_without_room_refuses(postgres: PostgresServer, postgres_url: str) -> None:
-    name = postgres_url.rpartition("/")[2]
+    name = database_name(postgres_url)
     postgres.sql(
         f"CREATE ROLE lonely LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE {name} TO lonely"
     )
@@ -310,7 +310,7 @@ async def test_a_server_without_room_refuses(postgres: PostgresServer, postgres_
 async def test_a_server_that_takes_no_changes_refuses_them_until_it_does(
     postgres: PostgresServer, store: PostgresStore, postgres_url: str
 ) -> None:
-    name = postgres_url.rpartition("/")[2]
+    name = database_name(postgres_url)
     await store.write(add_pet(BELLA))
     postgres.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     postgres.cut_connections()
@@ -333,7 +333,7 @@ async def test_a_server_that_takes_no_changes_refuses_them_until_it_does(
 async def test_what_was_taken_away_from_the_service_is_the_servers_fault(
     postgres: PostgresServer, postgres_url: str, change: str, reason: str
 ) -> None:
-    name = postgres_url.rpartition("/")[2]
+    name = database_name(postgres_url)
     if not postgres.sql("SELECT 1 FROM pg_roles WHERE rolname = 'clerk'"):
         postgres.sql("CREATE ROLE clerk LOGIN")
     postgres.sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO clerk", name)

@@ -10,7 +10,7 @@ from petstore.errors import Unavailable
 from petstore.storage.migrations import APPLICATION_ID, UnusableDatabase
 from petstore.storage.postgres import PostgresStore
 from support.patience import within
-from support.postgres import PASSWORD, PostgresServer
+from support.postgres import PASSWORD, PostgresServer, database_name
 
 MIGRATE = (
     "import sys; from petstore.storage.postgres import PostgresStore;"
@@ -31,12 +31,8 @@ SCHEMA = """
 INDEXES = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
 
 
-def database_of(url: str) -> str:
-    return url.rpartition("/")[2]
-
-
 def schema(postgres: PostgresServer, url: str) -> str:
-    return postgres.sql(SCHEMA, database_of(url)) + postgres.sql(INDEXES, database_of(url))
+    return postgres.sql(SCHEMA, database_name(url)) + postgres.sql(INDEXES, database_name(url))
 
 
 def test_ten_processes_may_migrate_at_once(postgres: PostgresServer, postgres_url: str) -> None:
@@ -62,9 +58,9 @@ def test_ten_processes_may_migrate_at_once(postgres: PostgresServer, postgres_ur
 
 def test_migrating_once_more_writes_nothing(postgres: PostgresServer, postgres_url: str) -> None:
     query = "SELECT xmin, version FROM petstore_schema"
-    before = postgres.sql(query, database_of(postgres_url))
+    before = postgres.sql(query, database_name(postgres_url))
     PostgresStore(postgres_url).migrate()
-    assert postgres.sql(query, database_of(postgres_url)) == before
+    assert postgres.sql(query, database_name(postgres_url)) == before
 
 
 @pytest.fixture
@@ -78,7 +74,7 @@ def visitor(postgres: PostgresServer) -> str:
 def test_a_newer_database_is_refused_and_untouched(
     postgres: PostgresServer, postgres_url: str, visitor: str
 ) -> None:
-    name = database_of(postgres_url)
+    name = database_name(postgres_url)
     postgres.sql("UPDATE petstore_schema SET version = 99", name)
     postgres.sql(f"GRANT SELECT ON petstore_schema TO {visitor}", name)
     for url in (postgres_url, postgres.url(name, visitor)):
@@ -91,7 +87,7 @@ def test_a_migration_waits_for_another_however_long_and_then_looks_again(
     postgres: PostgresServer,
 ) -> None:
     url = postgres.new_database()
-    name = database_of(url)
+    name = database_name(url)
     postgres.sql(f"ALTER DATABASE {name} SET statement_timeout = '100ms'")
     postgres.sql(f"ALTER DATABASE {name} SET default_transaction_isolation = serializable")
     with ThreadPoolExecutor(1) as thread:
@@ -106,18 +102,18 @@ def test_a_database_with_tables_of_the_same_names_is_refused_and_untouched(
     postgres: PostgresServer,
 ) -> None:
     url = postgres.new_database()
-    postgres.sql("CREATE TABLE orders (mine TEXT)", database_of(url))
+    postgres.sql("CREATE TABLE orders (mine TEXT)", database_name(url))
     with pytest.raises(UnusableDatabase, match='relation "orders" already exists'):
         PostgresStore(url).migrate()
     tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
-    assert postgres.sql(tables, database_of(url)) == "orders"
+    assert postgres.sql(tables, database_name(url)) == "orders"
 
 
 def test_a_table_of_the_same_name_that_tells_no_version_is_refused(
     postgres: PostgresServer,
 ) -> None:
     url = postgres.new_database()
-    postgres.sql("CREATE TABLE petstore_schema (mine TEXT)", database_of(url))
+    postgres.sql("CREATE TABLE petstore_schema (mine TEXT)", database_name(url))
     with pytest.raises(UnusableDatabase, match='column "version" does not exist'):
         PostgresStore(url).migrate()
 
@@ -125,13 +121,13 @@ def test_a_table_of_the_same_name_that_tells_no_version_is_refused(
 def test_a_user_who_may_make_no_tables_is_refused(postgres: PostgresServer, visitor: str) -> None:
     url = postgres.new_database()
     with pytest.raises(UnusableDatabase, match="permission denied for schema public"):
-        PostgresStore(postgres.url(database_of(url), visitor)).migrate()
+        PostgresStore(postgres.url(database_name(url), visitor)).migrate()
 
 
 def test_a_user_who_may_not_read_and_change_every_table_is_refused(
     postgres: PostgresServer, postgres_url: str, visitor: str
 ) -> None:
-    name = database_of(postgres_url)
+    name = database_name(postgres_url)
     store = PostgresStore(postgres.url(name, visitor))
     with pytest.raises(UnusableDatabase, match="permission denied for table petstore_schema"):
         store.migrate()

@@ -15,22 +15,22 @@ from petstore.domain.plans import PlanName
 from petstore.logs import RequestLog
 from petstore.operations.api_keys import IssuedKey
 from petstore.rate_limits.contract import RateLimiter
-from petstore.settings import Settings
+from petstore.settings import Settings, is_postgres
 from petstore.storage.contract import Store
-from petstore.storage.sqlite import SqliteStore
 from support.keys import issue
 from support.manual_clock import ManualClock
+from support.stores import address_of
 
 Fields: TypeAlias = list[tuple[bytes, bytes]]
 
 
 @dataclass
 class BareApp:
-    """An application on the SQLite file of ``settings``, and its parts."""
+    """An application on the database of ``settings``, and its parts."""
 
     app: Application
     settings: Settings
-    store: SqliteStore
+    store: Store
     limiter: RateLimiter
     clock: ManualClock
     log: io.BytesIO
@@ -93,17 +93,20 @@ class InProcess(httpx.AsyncBaseTransport):
 
 
 def bare_app(
-    database: Path,
+    database: str | Path,
     clock: ManualClock | None = None,
     store: Store | None = None,
     **settings: Any,
 ) -> BareApp:
-    """Put an application together on the SQLite file ``database``, by ``store`` if it is given."""
-    chosen = Settings(database=f"sqlite:///{database}", **settings)
+    """Put an application together on the store at an address or in a SQLite file.
+
+    The store is ``store``, if it is given.
+    """
+    chosen = Settings(database=address_of(database), **settings)
     clock = clock or ManualClock()
     store = store or database_of(chosen)
-    assert isinstance(store, SqliteStore)
-    store.migrate()
+    if not is_postgres(chosen.database):
+        store.migrate()
     limiter = create_limiter(chosen, store, clock)
     log = io.BytesIO()
     app = create_app(chosen, store, limiter, RequestLog(log, clock, for_person=False), clock)

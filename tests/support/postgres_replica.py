@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from support.patience import within
-from support.postgres import PostgresServer
+from support.postgres import PostgresServer, database_name
 from support.process import free_port
 
 
@@ -28,7 +28,7 @@ class PostgresReplica(PostgresServer):
 
     def url_of(self, primary_url: str) -> str:
         """Return the address here of a database that the primary has at ``primary_url``."""
-        return self.url(primary_url.rpartition("/")[2])
+        return self.url(database_name(primary_url))
 
     def catch_up(self) -> None:
         """Wait until it has replayed all that the primary has written by now."""

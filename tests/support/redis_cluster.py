@@ -91,6 +91,10 @@ class Watched:
         """The address of the Sentinel and the name of what it watches."""
         return f"redis+sentinel://127.0.0.1:{self.sentinel.port}/shop"
 
+    def replicate(self) -> None:
+        """Return once the replica has every change of the master."""
+        assert self.master.call("WAIT", 1, 20_000) == 1
+
     def _sees_the_replica(self) -> bool:
         return len(self.sentinel.call("SENTINEL", "REPLICAS", "shop")) == 1
 

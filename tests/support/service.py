@@ -8,9 +8,11 @@ from typing import Any
 
 import httpx
 
+from petstore.settings import is_postgres
 from support.bare_app import BareApp, InProcess, bare_app
 from support.manual_clock import ManualClock
 from support.patience import eventually
+from support.stores import address_of
 
 
 @dataclass
@@ -39,14 +41,16 @@ class Service(BareApp):
 
 @asynccontextmanager
 async def running_service(
-    path: Path, clock: ManualClock | None = None, **settings: Any
+    database: str | Path, clock: ManualClock | None = None, **settings: Any
 ) -> AsyncIterator[Service]:
-    """Run the service on the SQLite file ``path``, until the block ends.
+    """Run the service on the store at an address or in a SQLite file, until the block ends.
 
     Background work (saving counts, noticing changed keys) runs every 10 ms.
     """
-    often = {"key_refresh_seconds": 0.01, "limits_save_seconds": 0.01}
-    bare = bare_app(path, clock, **(often | settings))
+    often: dict[str, Any] = {"key_refresh_seconds": 0.01, "limits_save_seconds": 0.01}
+    if is_postgres(address_of(database)):
+        often["database_seconds"] = 10  # its processes wait for a turn on a busy machine
+    bare = bare_app(database, clock, **(often | settings))
     async with bare.app.lifespan():
         transport = InProcess(bare.app)
         async with httpx.AsyncClient(

@@ -3,22 +3,32 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
+from petstore.app import store_at
+from petstore.settings import is_postgres
 from petstore.storage.contract import Row, Statement, Unit, Value
-from petstore.storage.sqlite import SqliteStore
+
+CONNECTIONS = 10
 
 impatient = pytest.mark.parametrize("patience", [400])
 """For a test whose ``store`` is to wait in vain: it gives up soon."""
 
 
+def address_of(place: str | Path) -> str:
+    """Return the address of a store: of a SQLite file, if ``place`` is a path."""
+    return place if isinstance(place, str) else f"sqlite:///{place}"
+
+
 @asynccontextmanager
-async def open_store(path: Path, patience: int = 1500) -> AsyncIterator[SqliteStore]:
-    """Open a store on the SQLite file ``path``, made if it is not there."""
-    store = SqliteStore(path, patience)
-    store.migrate()
+async def open_store(address: str | Path, patience: int = 10_000) -> AsyncIterator[Any]:
+    """Open the ``Store`` at an address, or in a SQLite file, made if it is not there."""
+    store = store_at(address_of(address), patience, CONNECTIONS)
+    if not is_postgres(address_of(address)):
+        store.migrate()
     await store.open()
     try:
         yield store

@@ -2,15 +2,11 @@
 
 from typing import Any, NamedTuple
 
-from hypothesis import settings
 from hypothesis import strategies as st
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.plans import Limits
-
-PATIENT = settings(deadline=None)
-"""No deadline: on a busy machine a slow example is no failure."""
 
 int64s = st.integers(INT64_MIN, INT64_MAX)
 

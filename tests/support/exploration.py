@@ -1,0 +1,17 @@
+"""How far tests explore what can happen: a little each time, much further for `make prove`."""
+
+import os
+from typing import Any
+
+from hypothesis import settings
+
+DEPTH = int(os.environ.get("PETSTORE_TEST_DEPTH", "1"))
+"""How many times as many examples, rounds or callers as in an ordinary run."""
+
+
+def explored(examples: int, **options: Any) -> settings:
+    """Return the settings of a property that is tried on so many examples in an ordinary run.
+
+    There is no deadline: on a busy machine a slow example is no failure.
+    """
+    return settings(max_examples=examples * DEPTH, deadline=None, **options)
