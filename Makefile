@@ -7,7 +7,7 @@ TESTERS ?= auto
 # Absolute, for the processes that tests start in folders of their own.
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
 
-.PHONY: serve test lint bench lock clean
+.PHONY: serve test check lint bench lock clean
 
 serve: .venv/installed
 	@exec $(BIN)/petstore serve --demo
@@ -17,6 +17,13 @@ test: lint .venv/browser
 	$(BIN)/python -m coverage run -m pytest -n $(TESTERS) --dist worksteal
 	@$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
+
+# The tests that start no process, on SQLite alone.
+QUICK := tests/api tests/domain tests/http tests/operations
+QUICKLY := --ignore tests/api/test_reference.py -k "not postgresql"
+
+check: lint
+	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal $(QUICKLY) $(QUICK)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check

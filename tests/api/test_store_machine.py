@@ -28,7 +28,7 @@ from support.manual_clock import ManualClock
 from support.store_model import Ask, Reply, StoreModel
 
 RUNS = explored(
-    40,
+    15,
     stateful_step_count=25,
     derandomize=True,
     database=None,
