@@ -140,6 +140,12 @@ def test_the_database_is_waited_for_until_others_reach_it() -> None:
     assert "--host=127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]
 
 
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_log_grows_without_end(name: str) -> None:
+    logging = SERVICES[name]["logging"]
+    assert (logging["driver"], logging["options"].keys()) == ("local", {"max-size", "max-file"})
+
+
 def test_no_password_is_written_down() -> None:
     text = (DEPLOY / "compose.yaml").read_text()
     for value in re.findall(r"^ +(?:PGPASSWORD|POSTGRES_PASSWORD): (.+)$", text, re.MULTILINE):
