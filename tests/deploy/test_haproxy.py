@@ -14,7 +14,7 @@ import pytest
 
 from petstore.cli.client import Client
 from petstore.cli.client_failures import ExitStatus, Failure
-from support.haproxy import NEEDS_HAPROXY, PROGRAM, SHIPPED, HaProxy, haproxy, haproxy_version
+from support.haproxy import PROGRAM, SHIPPED, HaProxy, haproxy, haproxy_version
 from support.odd_service import SILENCE, odd_service
 from support.patience import within
 from support.postgres import PostgresServer
@@ -25,7 +25,7 @@ from support.tls import self_signed_certificate
 ERRORS = {int(path.stem): path for path in SHIPPED.glob("errors/*.http")}
 CONFIG = (SHIPPED / "haproxy.cfg").read_text()
 
-runs_haproxy = pytest.mark.skipif(PROGRAM is None, reason=NEEDS_HAPROXY)
+runs_haproxy = pytest.mark.skipif(PROGRAM is None, reason="it takes haproxy")
 
 
 # What HAProxy answers by itself

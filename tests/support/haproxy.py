@@ -17,7 +17,6 @@ from support.process import free_port
 SHIPPED = DEPLOY / "haproxy"
 # Debian puts it where only root looks. HAPROXY names another, to try other versions.
 PROGRAM = os.environ.get("HAPROXY") or shutil.which("haproxy", path=f"{os.defpath}:/usr/sbin")
-NEEDS_HAPROXY = "it takes haproxy"
 
 
 def haproxy_version() -> tuple[int, ...]:
@@ -69,7 +68,8 @@ def haproxy(
             stderr=log,
         )
     try:
-        assert within(30, lambda: process.poll() is not None or _listens(port)), "it never listened"
+        assert within(30, lambda: process.poll() is not None or _listens(port))
+        assert process.poll() is None, running.log.read_text()
         yield running
     finally:
         process.terminate()
