@@ -7,7 +7,7 @@ TESTERS ?= auto
 # Absolute, for the processes that tests start in folders of their own.
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
 
-.PHONY: serve test check lint bench lock clean
+.PHONY: serve test check lint bench dist release lock clean
 
 serve: .venv/installed
 	@exec $(BIN)/petstore serve --demo
@@ -37,6 +37,14 @@ bench: .venv/installed-dev
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
 	fi
 	$(BIN)/python bench/compare.py --save
+
+# The sdist and the wheel, each tried in an environment of its own; downloads nothing.
+dist: .venv/installed-dev
+	$(BIN)/python deploy/packages.py
+
+# make release VERSION=1.2.0: of a clean tree that passes its tests; commits and tags.
+release: .venv/installed-dev
+	@$(BIN)/python deploy/release.py "$(VERSION)"
 
 # Resolves the newest versions that pyproject.toml admits; needs uv.
 COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

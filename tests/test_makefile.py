@@ -84,6 +84,13 @@ def test_make_test_lints_first_and_then_runs_every_test(tmp_path: Path) -> None:
     assert [commands.index(step) for step in steps] == sorted(map(commands.index, steps))
 
 
+def test_packages_and_releases_are_made_with_what_is_locked_for_development(tmp_path: Path) -> None:
+    for target, script in (("dist", "deploy/packages.py"), ("release", 'deploy/release.py ""')):
+        commands = dry_run(target, tmp_path)
+        assert "requirements-dev.lock" in commands
+        assert commands.rstrip().endswith(f".venv/bin/python {script}")
+
+
 def test_what_continuous_integration_runs_is_make_test() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111

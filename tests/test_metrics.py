@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import httpx
 import pytest
 
+from petstore import __version__
 from petstore.app import create_limiter
 from petstore.clock import MINUTE
 from petstore.observability.board import Board
@@ -74,7 +75,7 @@ async def test_requests_are_counted_by_operation_method_and_status(
 
 async def test_the_version_that_runs_is_told(database: Path, clock: ManualClock) -> None:
     async with observed_service(database, clock) as service:
-        assert (await service.metrics())['petstore_build_info{version="1.0.0"}'] == 1
+        assert (await service.metrics())[f'petstore_build_info{{version="{__version__}"}}'] == 1
 
 
 async def test_whatever_callers_send_the_labels_stay_few(

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from petstore import __version__
 from petstore.app import create_limiter, serve_settings
 from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
@@ -70,7 +71,7 @@ async def test_a_request_is_a_span_by_the_conventions_of_http(
         [each.resource for each in request.resource_spans] for request in collector.requests
     )
     named = {pair.key: pair.value.string_value for pair in resource.attributes}
-    assert (named["service.name"], named["service.version"]) == ("petstore", "1.0.0")
+    assert (named["service.name"], named["service.version"]) == ("petstore", __version__)
 
 
 async def test_no_token_and_no_query_is_in_a_trace(

@@ -352,6 +352,16 @@ def test_a_service_that_says_when_it_is_back_is_waited_for(
     assert capsys.readouterr().err == "The service is not available. Trying again in 30 s.\n"
 
 
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_proxy_that_says_the_service_is_away_is_no_wrong_address(
+    set_up: SetUp, status: int
+) -> None:
+    setup = set_up(*[answer(status, b"<html>nginx</html>")] * 4)
+    words = f"URL is not available now: it answers {status}"
+    assert setup.fail(GET) == (ExitStatus.SERVICE, words)
+    assert setup.slept == [1, 2, 4]
+
+
 def test_a_service_that_is_away_too_long_is_not_waited_for(set_up: SetUp) -> None:
     setup = set_up(error(503, message="repairs", Retry_After=3600))
     assert setup.fail(POST) == (ExitStatus.SERVICE, "repairs")

@@ -1,4 +1,4 @@
-"""``deploy/compose.yaml`` and ``deploy/haproxy.cfg``: they fit each other and the service."""
+"""``deploy/compose.yaml`` and ``deploy/haproxy``: they fit each other and the service."""
 
 import re
 import subprocess
@@ -26,7 +26,8 @@ from support.process import ServerProcess
 COMPOSE = read_yaml("compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 INSTANCES = {name: SERVICES[name] for name in ("petstore-1", "petstore-2")}
-BALANCER = (DEPLOY / "haproxy.cfg").read_text()
+BALANCER = (DEPLOY / "haproxy" / "haproxy.cfg").read_text()
+TLS: dict[str, Any] = read_yaml("compose.tls.yaml")
 
 
 def settings(name: str) -> Settings:
@@ -34,10 +35,11 @@ def settings(name: str) -> Settings:
     return settings_of(image_settings() | settings_among(INSTANCES[name]["environment"]))
 
 
-def test_it_is_of_the_schema_of_compose_files() -> None:
+@pytest.mark.parametrize("name", ["compose.yaml", "compose.tls.yaml"])
+def test_it_is_of_the_schema_of_compose_files(name: str) -> None:
     check = ("-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec")
     ran = subprocess.run(
-        [sys.executable, *check, DEPLOY / "compose.yaml"],
+        [sys.executable, *check, DEPLOY / name],
         capture_output=True,
         text=True,
         check=False,
@@ -84,7 +86,21 @@ def test_the_balancer_listens_where_the_machine_sends_to() -> None:
     (published,) = SERVICES["balancer"]["ports"]
     assert re.findall(r"^    bind :([0-9]+)$", BALANCER, re.MULTILINE) == [published.split(":")[-1]]
     (mounted,) = SERVICES["balancer"]["volumes"]
-    assert (DEPLOY / mounted.split(":")[0]).exists()
+    assert (DEPLOY / mounted.split(":")[0] / "haproxy.cfg").exists()
+
+
+def test_with_a_certificate_it_listens_where_the_machine_sends_to_and_reads_the_certificate() -> (
+    None
+):
+    with_tls = TLS["services"]["balancer"]
+    (published,) = with_tls["ports"]
+    assert f"    bind :{published.split(':')[-1]} ssl crt " in BALANCER
+    (secret,) = with_tls["secrets"]
+    (variable,) = with_tls["environment"]
+    assert with_tls["environment"][variable] == f"/run/secrets/{secret}"
+    assert f'.if defined({variable})\n    bind :8443 ssl crt "${{{variable}}}" ' in BALANCER
+    assert TLS["services"].keys() == {"balancer"}
+    assert secret in TLS["secrets"]
 
 
 def test_the_addresses_that_the_balancer_tells_are_believed_and_nobody_elses() -> None:
@@ -122,6 +138,12 @@ def test_whoever_is_waited_for_tells_whether_it_is_healthy() -> None:
 def test_the_database_is_waited_for_until_others_reach_it() -> None:
     # While it is being made, a server answers on the socket of its own container alone.
     assert "--host=127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_log_grows_without_end(name: str) -> None:
+    logging = SERVICES[name]["logging"]
+    assert (logging["driver"], logging["options"].keys()) == ("local", {"max-size", "max-file"})
 
 
 def test_no_password_is_written_down() -> None:

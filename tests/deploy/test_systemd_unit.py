@@ -63,3 +63,7 @@ def test_it_has_no_more_rights_than_it_needs() -> None:
     for name in ("NoNewPrivileges", "PrivateTmp", "PrivateDevices", "ProtectHome"):
         assert value(name) == "yes"
     assert values("ReadWritePaths") == []
+
+
+def test_the_journal_drops_no_request_lines() -> None:
+    assert value("LogRateLimitIntervalSec") == "0"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
+from petstore.cli.main import main
 from petstore.cli.serve import serve
 from petstore.settings import Settings
 
@@ -72,7 +73,9 @@ def settings_of(variables: Mapping[str, str]) -> Settings:
     before = dict(os.environ)
     try:
         os.environ.update(variables)
-        options = serve.make_context("serve", []).params
+        # As a part of the whole command: a command keeps the first help option that it gets.
+        parent = main.make_context("petstore", ["serve"])
+        options = serve.make_context("serve", [], parent).params
     finally:
         os.environ.clear()
         os.environ.update(before)

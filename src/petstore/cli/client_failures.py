@@ -104,7 +104,10 @@ def refusal(answer: Answer, now: Milliseconds) -> Failure:
         if answer.status == HTTPStatus.NOT_FOUND and "X-RateLimit-Limit" not in answer.headers:
             return strange(answer)  # the address leads past the interface
     except Failure as failure:  # a proxy's answer, or that of another service
-        error = _ErrorBody(code="", message=failure.message)
+        # A proxy says 502, 503 or 504 of a service that is where it should be, but away.
+        is_away = answer.status in _OVERLOADED
+        msg = f"{answer.url} is not available now: it answers {answer.status}"
+        error = _ErrorBody(code="", message=msg if is_away else failure.message)
         status = ExitStatus.SERVICE
     message = error["message"]
     if is_fault and "X-Request-Id" in answer.headers:

@@ -1,0 +1,282 @@
+"""``deploy/haproxy``: behind it the contract holds, whoever answers, with TLS and without."""
+
+import json
+import re
+import shutil
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.cli.client import Client
+from petstore.cli.client_failures import ExitStatus, Failure
+from support.haproxy import PROGRAM, SHIPPED, HaProxy, haproxy, haproxy_version
+from support.odd_service import SILENCE, odd_service
+from support.patience import within
+from support.postgres import PostgresServer
+from support.raw_socket import RawSocket
+from support.shared_service import SharedService, shared_service
+from support.tls import self_signed_certificate
+
+ERRORS = {int(path.stem): path for path in SHIPPED.glob("errors/*.http")}
+CONFIG = (SHIPPED / "haproxy.cfg").read_text()
+
+runs_haproxy = pytest.mark.skipif(PROGRAM is None, reason="it takes haproxy")
+
+
+# What HAProxy answers by itself
+
+
+def test_every_status_that_haproxy_makes_has_a_response_of_ours() -> None:
+    # As its manual lists them, and 421 and 422. With 408 the connection is closed.
+    made = {400, 401, 403, 404, 405, 407, 410, 413, 414, 421, 422, 425, 429, 431}
+    made |= {500, 501, 502, 503, 504}
+    assert ERRORS.keys() == made
+    used = re.findall(r"^    errorfile ([0-9]+) (\S+)$", CONFIG, re.MULTILINE)
+    assert dict(used) == {"408": "/dev/null"} | {str(s): f"errors/{s}.http" for s in made}
+
+
+@pytest.mark.parametrize("status", ERRORS)
+def test_a_response_of_haproxy_has_the_error_body(status: int) -> None:
+    head, _, body = ERRORS[status].read_text().partition("\n\n")
+    status_line, *fields = head.split("\n")
+    assert status_line.startswith(f"HTTP/1.1 {status} ")
+    assert_is_error(status, httpx.Headers(dict(line.split(": ", 1) for line in fields)), body)
+
+
+def assert_is_error(status: int, fields: httpx.Headers, text: str) -> None:
+    error = json.loads(text)
+    assert list(error) == ["code", "message", "status"]
+    assert error["status"] == status
+    assert re.fullmatch("[a-z_]+", error["code"])
+    assert fields["Content-Type"] == "application/json"
+    assert fields["Cache-Control"] == "no-store"
+    assert int(fields["Content-Length"]) == len(text.encode())
+    if status in {429, 503}:
+        assert fields["Retry-After"] == "1"
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[PostgresServer]:
+    """A server that a test may stop; it starts it again."""
+    server = PostgresServer(fsync="off")
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="module")
+def service(
+    tmp_path_factory: pytest.TempPathFactory, database: PostgresServer
+) -> Iterator[SharedService]:
+    """The service, which believes the balancer."""
+    options = ("--trusted-proxy", "127.0.0.1", "--database-seconds", "0.5")
+    folder = tmp_path_factory.mktemp("service")
+    with shared_service(folder, database.new_store(), *options) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def token(service: SharedService) -> str:
+    return service.issue()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory, service: SharedService) -> Iterator[HaProxy]:
+    """The balancer before the service."""
+    with haproxy(tmp_path_factory.mktemp("haproxy"), service.port) as balancer:
+        assert within(30, lambda: httpx.get(f"{balancer.url}/readyz").status_code == 200)
+        yield balancer
+
+
+@pytest.fixture
+def client(plain: HaProxy, token: str) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=f"{plain.url}/v1", headers=headers) as client:
+        yield client
+
+
+@runs_haproxy
+def test_without_postgresql_the_balancer_says_so_as_the_service_does(
+    database: PostgresServer, plain: HaProxy, client: httpx.Client, token: str
+) -> None:
+    def is_of_the_balancer() -> bool:
+        """Tell who responds: as long as an instance counts as ready, the service does."""
+        response = client.get("/pets", headers={"X-Request-Id": "mine"})
+        assert (response.status_code, response.json()["code"]) == (503, "service_unavailable")
+        assert response.headers["Content-Type"] == "application/json"
+        assert response.headers["Retry-After"] == "1"
+        assert response.headers["X-Request-Id"] == "mine"
+        return "no instance" in response.json()["message"]
+
+    database.stop()
+    try:
+        assert within(30, is_of_the_balancer)
+        response = client.get("/pets")
+        assert_is_error(503, response.headers, response.text)
+        logged = f" {response.headers['X-Request-Id']} GET /v1/pets 503 "
+        assert within(30, lambda: logged in plain.log.read_text())
+        slept: list[float] = []
+        with pytest.raises(Failure) as failure:
+            Client(f"{plain.url}/v1", token, slept.append).get("/pets", list[Any])
+        assert failure.value.exit_code == ExitStatus.SERVICE
+        assert failure.value.message.startswith("no instance of the service is available now")
+        assert slept == [1, 2, 4]
+    finally:
+        database.start()
+    assert within(30, lambda: client.get("/pets").status_code == 200)
+
+
+@runs_haproxy
+def test_a_request_has_one_id_from_the_client_to_the_log(
+    service: SharedService, client: httpx.Client
+) -> None:
+    given = [
+        client.get("/pets", headers={"X-Request-Id": sent}).headers["X-Request-Id"]
+        for sent in ("my-own", "not valid")
+    ]
+    assert given[0] == "my-own"
+    assert re.fullmatch("[0-9a-f-]{36}", given[1])
+    assert within(30, lambda: set(given) <= {line.get("request") for line in service.log_lines()})
+
+
+@runs_haproxy
+def test_the_service_itself_refuses_what_is_too_large(client: httpx.Client) -> None:
+    too_large = client.post("/pets", content=b" " * 1_000_000)
+    assert (too_large.status_code, too_large.json()["code"]) == (413, "content_too_large")
+    long_target = client.get("/pets", params={"name": "x" * 9_000})
+    assert (long_target.status_code, long_target.json()["code"]) == (414, "uri_too_long")
+    many_fields = client.get("/pets", headers={f"X-{number}": "" for number in range(200)})
+    assert (many_fields.status_code, many_fields.json()["code"]) == (431, "header_fields_too_large")
+
+
+@runs_haproxy
+@pytest.mark.parametrize(
+    ("behaviour", "status"), [(b"garbage\r\n\r\n", 502), (SILENCE, 504)], ids=["garbage", "silence"]
+)
+def test_an_instance_that_fails_during_a_request_is_an_error_as_any(
+    tmp_path: Path, behaviour: bytes, status: int
+) -> None:
+    with odd_service(behaviour) as broken:
+        port = int(broken.url.rpartition(":")[2])
+        # Without health checks: the broken one is taken to be ready.
+        unchecked = {"default-server": "inter 1s", "timeout server": "200ms"}
+        with haproxy(tmp_path, port, replaced=unchecked) as balancer:
+            response = httpx.get(f"{balancer.url}/v1/pets", headers={"X-Request-Id": "mine"})
+    assert response.status_code == status
+    assert_is_error(status, response.headers, response.text)
+    assert response.headers["X-Request-Id"] == "mine"
+
+
+@runs_haproxy
+def test_a_connection_without_a_whole_head_is_closed_as_the_service_closes_it(
+    tmp_path: Path, service: SharedService
+) -> None:
+    soon = {"timeout http-request": "100ms"}
+    with (
+        haproxy(tmp_path, service.port, replaced=soon) as balancer,
+        RawSocket(balancer.port) as caller,
+    ):
+        caller.send(b"GET /v1/pets HTTP/1.1\r\n")
+        assert caller.rest() == b""
+
+
+@pytest.mark.skipif(
+    haproxy_version() < (3, 2, 4), reason="older ones answer what is no HTTP with a page of theirs"
+)
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        (b"GARBAGE\r\n\r\n", 400),
+        (b"GET /v1/pets HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 422),
+    ],
+)
+def test_what_is_no_http_is_an_error_as_any(plain: HaProxy, message: bytes, status: int) -> None:
+    with RawSocket(plain.port) as caller:
+        caller.send(message)
+        answer = caller.answer()
+    assert answer.status == status
+    assert_is_error(status, httpx.Headers(answer.fields), answer.body.decode())
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate and its key in one file; the certificate alone is beside it."""
+    folder = tmp_path_factory.mktemp("certificate")
+    certificate, key = self_signed_certificate(folder)
+    both = folder / "both.pem"
+    both.write_text(certificate.read_text() + key.read_text())
+    return both
+
+
+@pytest.fixture(scope="module")
+def secure(
+    tmp_path_factory: pytest.TempPathFactory, service: SharedService, certificate: Path
+) -> Iterator[HaProxy]:
+    """The balancer with a certificate."""
+    with haproxy(tmp_path_factory.mktemp("haproxy"), service.port, certificate) as balancer:
+        yield balancer
+
+
+def curl(certificate: Path, *arguments: str) -> str:
+    """Return what curl prints; it believes the test's certificate and no other."""
+    program = shutil.which("curl")
+    if program is None:
+        pytest.skip("it takes curl, which speaks HTTP/2")
+    trusted = certificate.with_name("certificate.pem")
+    command = [program, "--silent", "--show-error", "--cacert", str(trusted), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+
+
+@runs_haproxy
+def test_with_a_certificate_clients_speak_http_2_over_a_connection_that_is_kept(
+    secure: HaProxy, certificate: Path, token: str
+) -> None:
+    url = f"https://127.0.0.1:{secure.port}/v1/pets"
+    told = curl(
+        *(certificate, "--http2", "--header", f"Authorization: Bearer {token}"),
+        *("--write-out", " %{http_version} %{http_code} %{num_connects}\n", url, url),
+    )
+    assert told.splitlines() == ["[] 2 200 1", "[] 2 200 0"]
+
+
+@runs_haproxy
+def test_with_a_certificate_clients_of_http_1_are_served_too(
+    secure: HaProxy, certificate: Path
+) -> None:
+    context = ssl.create_default_context(cafile=certificate.with_name("certificate.pem"))
+    with httpx.Client(base_url=f"https://127.0.0.1:{secure.port}", verify=context) as client:
+        assert within(30, lambda: client.get("/readyz").status_code == 200)
+        response = client.get("/v1/pets")
+    assert response.json()["code"] == "missing_api_key"
+    assert response.headers["Strict-Transport-Security"] == "max-age=31536000"
+
+
+@runs_haproxy
+def test_with_a_certificate_nothing_is_said_without_tls(secure: HaProxy) -> None:
+    with pytest.raises(httpx.RemoteProtocolError):
+        httpx.get(f"{secure.url}/v1/pets")
+
+
+@runs_haproxy
+def test_a_client_is_counted_by_its_own_address_whatever_it_says_of_others(
+    secure: HaProxy, certificate: Path
+) -> None:
+    context = ssl.create_default_context(cafile=certificate.with_name("certificate.pem"))
+
+    def remaining(address: str, **fields: str) -> int:
+        """Send a request from an address; return what it has left without a key."""
+        transport = httpx.HTTPTransport(verify=context, local_address=address)
+        with httpx.Client(transport=transport) as client:
+            response = client.get(f"https://127.0.0.1:{secure.port}/v1/pets", headers=fields)
+        return int(response.headers["X-RateLimit-Remaining"])
+
+    first = remaining("127.0.0.2")
+    assert remaining("127.0.0.2", **{"X-Forwarded-For": "203.0.113.9"}) == first - 1
+    assert remaining("127.0.0.3") == first

@@ -1,0 +1,204 @@
+"""``make dist`` and ``make release``, on a repository of their own."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from petstore import __version__
+
+ROOT = Path(__file__).parents[2]
+COPIED = ("CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", ".gitignore", "deploy", "src")
+SOURCE = ROOT / "src"
+CODE = {
+    f"petstore/{path.relative_to(SOURCE / 'petstore')}"
+    for path in (SOURCE / "petstore").rglob("*")
+    if path.is_file() and path.suffix != ".pyc"
+}
+NEXT = "99.1.0"
+ENTRY = "### Added\n\n- Something that users notice.\n"
+PASSES, FAILS = "test:\n\t@touch .git/tested\n", "test:\n\t@false\n"
+
+
+class Repository:
+    """A project like this one with something to release, whose tests ``makefile`` runs."""
+
+    def __init__(self, folder: Path, makefile: str = PASSES, entry: str = ENTRY) -> None:
+        self.folder = folder
+        for name in COPIED:
+            if (ROOT / name).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+                shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+            else:
+                shutil.copy(ROOT / name, folder)
+        (folder / "Makefile").write_text(makefile)
+        changelog = (folder / "CHANGELOG.md").read_text()
+        before, unreleased, after = changelog.partition("## [Unreleased]\n")
+        after = after[after.index("## [") :]
+        (folder / "CHANGELOG.md").write_text(f"{before}{unreleased}\n{entry}\n{after}")
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.commit()
+
+    def commit(self) -> None:
+        """Commit what is there."""
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", "Work")
+
+    def git(self, *arguments: str) -> str:
+        """Run git and return what it prints."""
+        return self._run("git", *arguments, check=True).stdout.strip()
+
+    def release(self, version: str = NEXT) -> subprocess.CompletedProcess[str]:
+        """Run what ``make release`` runs."""
+        return self._run(sys.executable, "deploy/release.py", version, check=False)
+
+    def refusal(self, version: str = NEXT) -> str:
+        """Return why there is no release, and see that nothing has changed."""
+        before = self.git("rev-parse", "HEAD"), self.git("status", "--porcelain")
+        done = self.release(version)
+        assert done.returncode == 1
+        assert (self.git("rev-parse", "HEAD"), self.git("status", "--porcelain")) == before
+        _, line, refusal = done.stderr.partition("No release: ")
+        assert line
+        return refusal.strip()
+
+    def _run(self, *command: str, check: bool) -> subprocess.CompletedProcess[str]:
+        person = {
+            f"GIT_{role}_{field}": "a@b"
+            for role in ("AUTHOR", "COMMITTER")
+            for field in ("NAME", "EMAIL")
+        }
+        settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env={**os.environ, **person, **settings, "PIP_NO_INDEX": "1"},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=check,
+        )
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+# Refusals
+
+
+def test_what_is_no_version_is_refused(repository: Repository) -> None:
+    for version in ("", "1", "v99.1.0", "99.1", "99.1.0-rc1", "99.01.0"):
+        expected = f"VERSION: expected three numbers such as 1.2.0, not {version!r}"
+        assert repository.refusal(version) == expected
+
+
+def test_a_version_that_is_not_after_the_present_one_is_refused(repository: Repository) -> None:
+    for version in ("0.9.9", __version__):
+        expected = f"VERSION: expected one after {__version__}, the version that is here, not"
+        assert repository.refusal(version) == f"{expected} {version}"
+
+
+def test_a_dirty_tree_is_refused_with_what_is_in_the_way(repository: Repository) -> None:
+    (repository.folder / "README.md").write_text("draft")
+    (repository.folder / "notes.txt").write_text("mine")
+    refusal = repository.refusal()
+    assert refusal.startswith("the tree is not clean; ")
+    assert " M README.md\n?? notes.txt" in refusal
+
+
+def test_a_version_that_is_tagged_is_refused(repository: Repository) -> None:
+    repository.git("tag", f"v{NEXT}")
+    assert repository.refusal() == f"the tag v{NEXT} is there already"
+
+
+def test_a_changelog_without_entries_is_refused(tmp_path: Path) -> None:
+    refusal = Repository(tmp_path, entry="### Added\n").refusal()
+    assert refusal == "CHANGELOG.md: the section [Unreleased] has no entries"
+
+
+@pytest.mark.parametrize("lost", ["## [Unreleased]", "[Unreleased]: "])
+def test_a_changelog_without_a_section_for_it_is_refused(repository: Repository, lost: str) -> None:
+    path = repository.folder / "CHANGELOG.md"
+    path.write_text(path.read_text().replace(lost, "## [Lost]"))
+    repository.commit()
+    expected = "CHANGELOG.md: expected a section [Unreleased] and its link"
+    assert repository.refusal() == expected
+
+
+def test_a_changelog_whose_last_version_is_another_is_refused(repository: Repository) -> None:
+    path = repository.folder / "CHANGELOG.md"
+    path.write_text(path.read_text().replace(f"v{__version__}...HEAD", "v0.1.0...HEAD"))
+    repository.commit()
+    expected = f"CHANGELOG.md: the link of [Unreleased] begins at 0.1.0, not at {__version__}"
+    assert repository.refusal() == expected
+
+
+def test_without_passing_tests_nothing_is_released(tmp_path: Path) -> None:
+    repository = Repository(tmp_path, makefile=FAILS)
+    assert repository.refusal().endswith("make test failed")
+    assert repository.git("tag") == ""
+
+
+def test_packages_that_cannot_be_built_leave_the_files_as_they_were(
+    repository: Repository,
+) -> None:
+    (repository.folder / "LICENSE").unlink()
+    (repository.folder / "README.md").unlink()
+    repository.commit()
+    assert "hatchling build" in repository.refusal()
+
+
+# A release
+
+
+def test_a_release_is_tested_committed_and_tagged_and_its_packages_hold_what_they_should(
+    repository: Repository,
+) -> None:
+    done = repository.release()
+    assert done.returncode == 0, done.stderr
+    assert (repository.folder / ".git/tested").exists()
+    assert repository.git("status", "--porcelain") == ""
+    assert repository.git("log", "-1", "--format=%s") == f"Release {NEXT}"
+    assert repository.git("rev-parse", f"v{NEXT}^{{commit}}") == repository.git("rev-parse", "HEAD")
+    assert repository.git("cat-file", "-t", f"v{NEXT}") == "tag"
+    assert_has_its_version(repository)
+    assert_has_its_section((repository.folder / "CHANGELOG.md").read_text())
+    assert_hold_the_code_and_nothing_else(repository.folder / "dist")
+
+
+def assert_has_its_version(repository: Repository) -> None:
+    changed = repository.git("show", "--format=", "--name-only", "HEAD").splitlines()
+    image, code = "deploy/kubernetes/kustomization.yaml", "src/petstore/__init__.py"
+    assert changed == ["CHANGELOG.md", image, code]
+    assert f"newTag: {NEXT}\n" in (repository.folder / image).read_text()
+    assert f'__version__ = "{NEXT}"\n' in (repository.folder / code).read_text()
+
+
+def assert_has_its_section(changelog: str) -> None:
+    beginning = rf"## \[Unreleased\]\n\n## \[{NEXT}\] - 20\d\d-\d\d-\d\d\n\n{re.escape(ENTRY)}"
+    assert re.search(beginning, changelog)
+    links = changelog[changelog.index("[Unreleased]: ") :].splitlines()
+    assert links[0].endswith(f"/compare/v{NEXT}...HEAD")
+    assert links[1].endswith(f"/compare/v{__version__}...v{NEXT}")
+
+
+def assert_hold_the_code_and_nothing_else(dist: Path) -> None:
+    with zipfile.ZipFile(dist / f"petstore-{NEXT}-py3-none-any.whl") as wheel:
+        in_wheel = set(wheel.namelist())
+    about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+    assert in_wheel == CODE | {f"petstore-{NEXT}.dist-info/{name}" for name in about}
+    with tarfile.open(dist / f"petstore-{NEXT}.tar.gz") as sdist:
+        in_sdist = set(sdist.getnames())
+    about = {"CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
+    files = about | {f"src/{name}" for name in CODE}
+    assert in_sdist == {f"petstore-{NEXT}/{name}" for name in files}
+    needed = {"py.typed", "rate_limits/take.lua", "storage/migrations/sqlite_0001.sql"}
+    assert {f"petstore/{name}" for name in needed} <= CODE
