@@ -1,6 +1,7 @@
 """``petstore pets import`` and ``export``: move animals in and out of a store."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from io import TextIOWrapper
@@ -9,14 +10,16 @@ from typing import Any, TextIO, get_args
 
 import click
 
-from petstore.cli.failures import plain_failures
+from petstore.cli.failures import interruptible, plain_failures
 from petstore.cli.in_store import in_store, note_new_store, require_store
 from petstore.cli.settings_options import database_option
 from petstore.cli.tables import TerminalOutput, printable
 from petstore.clock import system_clock
+from petstore.errors import Unavailable
 from petstore.operations.pet_files import (
     FileFormat,
     FileRow,
+    ImportCallbacks,
     Output,
     export_pets,
     import_pets,
@@ -25,6 +28,13 @@ from petstore.settings import check_database
 from petstore.storage.private_files import part_of, replacing
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+# A slow disk, or another long transaction, is over by then.
+_WAIT_SECONDS = 300
+_GO_ON = (
+    "the first {rows:,} rows of {file} are done."
+    " Run the same command again to go on; nothing is added twice"
+)
 
 _format_option = click.option(
     "--format",
@@ -63,31 +73,42 @@ def import_file(
     """Add the animals of FILE: CSV with a header line, or JSON Lines.
 
     The columns are name, categoryId and status; others are ignored, and ids are assigned anew. A
-    bad row is reported with its line number and the good ones go in; the exit status is then 1. An
-    import that was interrupted is run again, and goes on where it stopped.
+    bad row is reported with its line number and the good ones go in; the exit status is then 1.
+    Run an import that was interrupted again: it goes on where it stopped.
     """
     chosen = _format(file, file_format)
     if refused is not None and file.resolve() in {refused.resolve(), part_of(refused).resolve()}:
         msg = "expected another file than the one imported"
         raise click.BadParameter(msg, param_hint="--refused")
     note_new_store(database)
-    with plain_failures(), _refusals(refused, file, chosen) as on_refused:
-        size = file.stat().st_size
-        with _progress(f"Importing {file.name}", size) as on_progress:
-            result = in_store(
-                database,
-                lambda store: import_pets(
-                    store,
-                    file,
-                    chosen,
-                    system_clock,
-                    again=again,
-                    strict_categories=strict_categories,
-                    on_refused=on_refused,
-                    on_progress=on_progress,
-                ),
-                create=True,
-            )
+    rows_done = 0
+    wait = _Wait()
+
+    def note_progress(rows: int, size: int) -> None:
+        nonlocal rows_done
+        rows_done = rows
+        wait.end()
+        on_progress(size)
+
+    with (
+        plain_failures(),
+        interruptible(lambda: _GO_ON.format(rows=rows_done, file=file)),
+        _refusals(refused, file, chosen) as on_refused,
+        _progress(f"Importing {file.name}", file.stat().st_size) as on_progress,
+    ):
+        result = in_store(
+            database,
+            lambda store: import_pets(
+                store,
+                file,
+                chosen,
+                system_clock,
+                again=again,
+                strict_categories=strict_categories,
+                callbacks=ImportCallbacks(on_refused, note_progress, wait.may_go_on),
+            ),
+            create=True,
+        )
     if result.was_complete:
         click.echo(f"{file} was imported before; nothing added. To add it all once more: --again")
         return
@@ -121,6 +142,7 @@ def export_file(
         require_store(database)
     with (
         plain_failures(),
+        interruptible(lambda: "the export is not whole" if to_stdout else f"no {file} was written"),
         nullcontext(_standard_output()) if to_stdout else _replacing(file) as out,
         _progress("Exporting", None) as on_progress,
     ):
@@ -131,6 +153,24 @@ def export_file(
             ),
         )
     click.echo(f"{count:,} animals exported.", err=True)
+
+
+class _Wait:
+    """How long an import waits for a database that does not confirm what it writes."""
+
+    def __init__(self) -> None:
+        self._ends_at: float | None = None
+
+    def may_go_on(self, reason: Unavailable) -> bool:
+        """Tell whether to wait longer; at first say why."""
+        if self._ends_at is None:
+            self._ends_at = time.monotonic() + _WAIT_SECONDS
+            click.echo(f"Waiting up to {_WAIT_SECONDS} s: {printable(str(reason))}", err=True)
+        return time.monotonic() < self._ends_at
+
+    def end(self) -> None:
+        """Wait anew the next time."""
+        self._ends_at = None
 
 
 def _standard_output() -> Output:

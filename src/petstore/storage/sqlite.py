@@ -26,6 +26,7 @@ from petstore.storage.sqlite_files import OpenFiles
 
 _DATA_VERSION = "PRAGMA data_version"
 _LARGEST_GROUP = 256
+_LARGEST_LOG = 16 * 1024 * 1024
 _TURNS = 4
 _WATCH_SECONDS = 0.05
 _MIGRATION_WAIT = 10_000
@@ -119,6 +120,11 @@ class SqliteStore:
             self._writer = self._open_connection(opened)
             self._writer.pragma("synchronous", "full")
             self._writer.pragma("foreign_keys", "on")
+            # SQLite keeps a copy of each page that a savepoint changes. In a temporary file, those
+            # of an import would be as much to write as the import itself.
+            self._writer.pragma("temp_store", "memory")
+            # The log grows while a long read holds it; it is cut back once it starts anew.
+            self._writer.pragma("journal_size_limit", _LARGEST_LOG)
             self._reader = self._open_connection(opened)
             # Readers wait for nobody but a recovery; and the event loop waits with them.
             self._reader.set_busy_timeout(_READER_WAIT)
