@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from petstore.cli.failures import plain_failures
+from petstore.cli.failures import interruptible, plain_failures
 from petstore.cli.in_store import migrate, require_store
 from petstore.cli.progress import progress
 from petstore.cli.tables import print_table
@@ -69,7 +69,8 @@ def copy(*, source: str, target: str) -> None:
     require_store(source)
     migrate(source)
     migrate(target)
-    with plain_failures(), progress("Copying") as on_progress:
+    undone = interruptible(lambda: "nothing was copied; run the same command again")
+    with plain_failures(), undone, progress("Copying") as on_progress:
         copied = asyncio.run(run())
     print_table(
         [

@@ -140,9 +140,10 @@ def export_file(
     with plain_failures():
         check_database(database)
         require_store(database)
+    outcome = "what was written is not whole" if to_stdout else f"{file} is as it was before"
     with (
         plain_failures(),
-        interruptible(lambda: "the export is not whole" if to_stdout else f"no {file} was written"),
+        interruptible(lambda: outcome),
         nullcontext(_standard_output()) if to_stdout else _replacing(file) as out,
         _progress("Exporting", None) as on_progress,
     ):
