@@ -7,6 +7,7 @@ import click
 
 from petstore.cli.failures import interruptible, plain_failures
 from petstore.cli.in_store import migrate, require_store
+from petstore.cli.option_types import SecretOption
 from petstore.cli.progress import progress
 from petstore.cli.tables import print_table
 from petstore.settings import SettingError, check_database, is_postgres, sqlite_path
@@ -33,6 +34,7 @@ class Address(click.ParamType[str]):
 @click.option(
     "--from",
     "source",
+    cls=SecretOption,
     required=True,
     type=Address(),
     envvar="PETSTORE_FROM",
@@ -42,6 +44,7 @@ class Address(click.ParamType[str]):
 @click.option(
     "--to",
     "target",
+    cls=SecretOption,
     required=True,
     type=Address(),
     envvar="PETSTORE_TO",
