@@ -42,7 +42,7 @@ def of(path: Path) -> str:
 def test_postgresql_is_left_to_its_own_programs(stocked: Command, file: Path, name: str) -> None:
     file.touch()
     address = "postgresql://me:geheim@127.0.0.1/shop"
-    words = stocked.fail(name, str(file), "--database", address, status=2)
+    words = stocked.fail(name, str(file), status=2, PETSTORE_DATABASE=address)
     assert words == (
         "PostgreSQL has programs of its own for this: pg_dump, pg_restore and pg_basebackup"
     )

@@ -125,7 +125,7 @@ def test_a_folder_that_is_not_there_is_told(command: Command, tmp_path: Path, po
     command.database = tmp_path / "none" / "petstore.db"
     result = command("serve", "--check", "--port", port)
     assert result.exit_code == 1
-    failed = f"{command.database}: no file can be made in {tmp_path / 'none'}"
+    failed = f"{command.database}: this user cannot read and write {tmp_path / 'none'}"
     assert results(result.stdout)[-1] == f"failed  database: {failed}"
 
 

@@ -102,16 +102,14 @@ def _sqlite(settings: Settings) -> str:
     from petstore.storage.sqlite import SqliteStore
 
     path = sqlite_path(settings.database)
-    if path.exists():
-        if not os.access(path, os.R_OK | os.W_OK):
-            msg = f"{path}: this user may not read and write it"
-            raise PermissionError(msg)
-        return _state(*SqliteStore(path, _PATIENCE).schema())
-    folder = path.absolute().parent
-    if not os.access(folder, os.W_OK | os.X_OK):
-        msg = f"{path}: no file can be made in {folder}"
+    is_there = path.exists()
+    to_write = path if is_there else path.absolute().parent
+    if not os.access(to_write, os.R_OK | os.W_OK):
+        msg = f"{path}: this user cannot read and write {to_write}"
         raise PermissionError(msg)
-    return f"there is no {path} yet; the start makes it"
+    if not is_there:
+        return f"there is no {path} yet; the start makes it"
+    return _state(*SqliteStore(path, _PATIENCE).schema())
 
 
 def _postgres(settings: Settings) -> str:

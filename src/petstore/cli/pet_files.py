@@ -1,7 +1,6 @@
 """``petstore pets import`` and ``export``: move animals in and out of a store."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from io import TextIOWrapper
@@ -14,8 +13,8 @@ from petstore.cli.failures import interruptible, plain_failures
 from petstore.cli.in_store import in_store, note_new_store, require_store
 from petstore.cli.settings_options import database_option
 from petstore.cli.tables import TerminalOutput, printable
+from petstore.cli.waiting import Wait
 from petstore.clock import system_clock
-from petstore.errors import Unavailable
 from petstore.operations.pet_files import (
     FileFormat,
     FileRow,
@@ -82,7 +81,7 @@ def import_file(
         raise click.BadParameter(msg, param_hint="--refused")
     note_new_store(database)
     rows_done = 0
-    wait = _Wait()
+    wait = Wait(_WAIT_SECONDS)
 
     def note_progress(rows: int, size: int) -> None:
         nonlocal rows_done
@@ -154,24 +153,6 @@ def export_file(
             ),
         )
     click.echo(f"{count:,} animals exported.", err=True)
-
-
-class _Wait:
-    """How long an import waits for a database that does not confirm what it writes."""
-
-    def __init__(self) -> None:
-        self._ends_at: float | None = None
-
-    def may_go_on(self, reason: Unavailable) -> bool:
-        """Tell whether to wait longer; at first say why."""
-        if self._ends_at is None:
-            self._ends_at = time.monotonic() + _WAIT_SECONDS
-            click.echo(f"Waiting up to {_WAIT_SECONDS} s: {printable(str(reason))}", err=True)
-        return time.monotonic() < self._ends_at
-
-    def end(self) -> None:
-        """Wait anew the next time."""
-        self._ends_at = None
 
 
 def _standard_output() -> Output:
