@@ -1,4 +1,5 @@
 # Two commands do everything: `make serve` and `make test`. Both need Python 3.11 or newer.
+# `make help` lists the others, by what stands after their ##.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -7,12 +8,12 @@ TESTERS ?= auto
 # Absolute, for the processes that tests start in folders of their own.
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
 
-.PHONY: serve test check lint bench dist release lock clean
+.PHONY: serve test check lint bench dist release lock clean help
 
-serve: .venv/installed
-	@exec $(BIN)/petstore serve --demo
+serve: .venv/installed ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
+	@exec $(BIN)/petstore serve --demo$(if $(PORT), --port $(PORT))$(if $(DATABASE), --database $(DATABASE))
 
-test: lint .venv/browser
+test: lint .venv/browser ## Lint, type-check, run every test and check the coverage
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m pytest -n $(TESTERS) --dist worksteal
 	@$(BIN)/python -m coverage combine --quiet
@@ -22,16 +23,16 @@ test: lint .venv/browser
 QUICK := tests/api tests/domain tests/http tests/operations
 QUICKLY := --ignore tests/api/test_reference.py -k "not postgresql"
 
-check: lint
+check: lint ## Lint, and run the quick tests: under a minute
 	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal $(QUICKLY) $(QUICK)
 
-lint: .venv/installed-dev
+lint: .venv/installed-dev ## Run ruff and mypy alone
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
 # What the peers are built with comes from Debian, when one may install it.
-bench: .venv/installed-dev
+bench: .venv/installed-dev ## Compare with the peers, alone on the machine; half an hour
 	@missing="$$($(BIN)/python bench/compare.py --missing)"; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
@@ -39,24 +40,27 @@ bench: .venv/installed-dev
 	$(BIN)/python bench/compare.py --save
 
 # The sdist and the wheel, each tried in an environment of its own; downloads nothing.
-dist: .venv/installed-dev
+dist: .venv/installed-dev ## Build the sdist and the wheel, and try both
 	$(BIN)/python deploy/packages.py
 
 # make release VERSION=1.2.0: of a clean tree that passes its tests; commits and tags.
-release: .venv/installed-dev
+release: .venv/installed-dev ## Release VERSION=1.2.0: test, build, commit and tag
 	@$(BIN)/python deploy/release.py "$(VERSION)"
 
 # Resolves the newest versions that pyproject.toml admits; needs uv.
 COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
   --no-header pyproject.toml --group build
 
-lock:
+lock: ## Resolve the newest dependencies into the lock files; needs uv
 	$(COMPILE) -o requirements.lock
 	$(COMPILE) --extra tracing -c requirements.lock -o requirements-tracing.lock
 	$(COMPILE) --all-extras --group dev -c requirements-tracing.lock -o requirements-dev.lock
 
-clean:
+clean: ## Remove what was installed and what tools have kept
 	rm -rf .venv .coverage .mypy_cache .pytest_cache .ruff_cache
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Petstore needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …")'

@@ -5,6 +5,7 @@ import logging
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import apsw
 import pytest
 
 from petstore.api.application import Application
-from petstore.app import database_of, is_for_person, serve_settings
+from petstore.api.bodies import BodyReader
+from petstore.app import chores_of, database_of, is_for_person, serve_settings
 from petstore.errors import Unavailable
 from petstore.settings import SettingError, Settings
 from support.bare_app import bare_app, fields
@@ -28,6 +30,20 @@ async def test_a_database_that_is_not_there_stops_the_start(database: Path) -> N
     database.unlink()
     with pytest.raises(Unavailable):
         await bare.app.lifespan().__aenter__()
+
+
+@pytest.mark.parametrize(
+    ("address", "is_looked_after"), [("sqlite:///p.db", True), ("postgresql://db/shop", False)]
+)
+async def test_only_a_database_in_files_is_looked_after_each_second(
+    database: Path,
+    address: str,
+    is_looked_after: bool,  # noqa: FBT001 - what is expected
+) -> None:
+    bare = bare_app(database)
+    services = bare.app._services  # noqa: SLF001 - nobody else needs to see them
+    chores = chores_of(replace(bare.settings, database=address), services, BodyReader(1024, 1))
+    assert (services.store.check in [chore.action for chore in chores]) == is_looked_after
 
 
 async def test_counts_are_saved_at_the_stop(database: Path) -> None:

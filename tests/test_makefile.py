@@ -33,13 +33,13 @@ def pins(lock: str) -> dict[str, str]:
     return {name_of(line): line for line in lines}
 
 
-def dry_run(target: str, folder: Path) -> str:
+def dry_run(target: str, folder: Path, *variables: str) -> str:
     """Return the commands of a target in a checkout where nothing is installed yet."""
     make = shutil.which("make")
     assert make
     for name in ("Makefile", "pyproject.toml", *LOCKS):
         shutil.copy(ROOT / name, folder)
-    command = [make, "--dry-run", "--no-print-directory", target]
+    command = [make, "--dry-run", "--no-print-directory", target, *variables]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
@@ -76,6 +76,25 @@ def test_make_serve_installs_what_is_locked_and_starts_a_demo(tmp_path: Path) ->
     assert "pip --disable-pip-version-check --quiet install --require-hashes" in commands
     assert "requirements-dev.lock" not in commands
     assert commands.rstrip().endswith("exec .venv/bin/petstore serve --demo")
+
+
+def test_make_serve_takes_a_port_and_a_database(tmp_path: Path) -> None:
+    commands = dry_run("serve", tmp_path, "PORT=8001", "DATABASE=sqlite:///shop.db")
+    assert commands.rstrip().endswith(
+        "exec .venv/bin/petstore serve --demo --port 8001 --database sqlite:///shop.db"
+    )
+
+
+def test_make_help_has_a_line_for_each_target() -> None:
+    make = shutil.which("make")
+    assert make
+    command = [make, "--no-print-directory", "help"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = {name for name, text in (line.split(None, 1) for line in shown.splitlines()) if text}
+    (targets,) = re.findall(
+        r"\A(?:#.*\n|.*=.*\n|\n)*\.PHONY: (.*)", (ROOT / "Makefile").read_text()
+    )
+    assert listed == set(targets.split())
 
 
 def test_make_test_lints_first_and_then_runs_every_test(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from petstore.settings import SettingError, Settings, sqlite_path
+from petstore.settings import SettingError, Settings, masked, sqlite_path
 
 
 @pytest.mark.parametrize(
@@ -155,3 +155,20 @@ def test_an_origin_no_browser_sends_is_refused(origin: str) -> None:
 def test_a_first_ban_longer_than_the_longest_is_refused() -> None:
     with pytest.raises(SettingError, match=r"^ban-seconds: "):
         replace(Settings(), ban_seconds=90_000).check()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///petstore.db", "sqlite:///petstore.db"),
+        ("postgresql://petstore@db:5432/shop", "postgresql://petstore@db:5432/shop"),
+        ("postgresql://petstore:s3cret@db/shop", "postgresql://petstore:***@db/shop"),
+        ("postgresql://petstore:s3@c/r@et@db/shop", "postgresql://petstore:***@db/shop"),
+        ("postgresql://db/shop?password=s3cret&a=b", "postgresql://db/shop?password=***&a=b"),
+        ("postgresql://db/shop?a=b&sslpassword=s3cret", "postgresql://db/shop?a=b&sslpassword=***"),
+        ("redis://:s3cret@a:6379,b:6379", "redis://:***@a:6379,b:6379"),
+        ("redis://a:6379,b:6379?cluster=true", "redis://a:6379,b:6379?cluster=true"),
+    ],
+)
+def test_a_password_is_not_shown(url: str, shown: str) -> None:
+    assert masked(url) == shown

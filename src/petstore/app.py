@@ -1,7 +1,7 @@
 """All the wiring: the whole service is put together here, and nowhere else."""
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from petstore import __version__
@@ -132,25 +132,28 @@ async def at_work(
     settings: Settings, services: Services, bodies: BodyReader
 ) -> AsyncIterator[None]:
     """Do what is to be done beside answering requests, until the block ends."""
-    limiter, reservations = services.limiter, services.reservations
+    limiter = services.limiter
     save = Chore(limiter.save, settings.limits_save_seconds, "counts not saved")
-    lapse = Chore(reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed")
+    lapse = Chore(services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed")
     try:
         # What lapsed while nobody served is free before the first request.
         await attempt(lapse)
         await limiter.beat()
-        async with background(
-            save,
-            Chore(limiter.beat, _BEAT_SECONDS, "the other processes are not known"),
-            lapse,
-            Chore(services.store.check, _CHECK_SECONDS, "the database is not as it should be"),
-            Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen"),
-            Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended"),
-            Chore(services.retries.forget, _FORGET_SECONDS, "kept answers not forgotten"),
-        ):
+        async with background(save, lapse, *chores_of(settings, services, bodies)):
             yield
     finally:
         await attempt(save)
+
+
+def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Iterator[Chore]:
+    """Yield what is done while the service runs, but not at its start or its end."""
+    if not is_postgres(settings.database):  # only files can be deleted while in use
+        check = services.store.check
+        yield Chore(check, _CHECK_SECONDS, "the database is not as it should be")
+    yield Chore(services.limiter.beat, _BEAT_SECONDS, "the other processes are not known")
+    yield Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
+    yield Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
+    yield Chore(services.retries.forget, _FORGET_SECONDS, "kept answers not forgotten")
 
 
 def tracing_of(settings: Settings) -> NoTracing:

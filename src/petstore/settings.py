@@ -20,6 +20,9 @@ T = TypeVar("T")
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _REDIS_SCHEMES = ("redis://", "rediss://", "redis+sentinel://")
 _HTTP = re.compile(r"https?://[^/?#\s]")
+# Some are written with characters that should have been percent-encoded, so up to the last @.
+_USER_PASSWORD = re.compile(r"(?<=://)([^:/@]*):.+(?=@)")
+_QUERY_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&]*")
 _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 
 
@@ -28,10 +31,18 @@ class SettingError(ValueError):
 
 
 def _setting(
-    default: T, description: str, *, least: float | None = None, most: float | None = None
+    default: T,
+    description: str,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    secret: bool = False,
 ) -> T:
-    """Declare a setting; a number is from ``least`` to ``most``."""
-    metadata = {"description": description, "least": least, "most": most}
+    """Declare a setting; a number is from ``least`` to ``most``.
+
+    A ``secret`` may hold a password.
+    """
+    metadata = {"description": description, "least": least, "most": most, "secret": secret}
     declared: Any = field(default=default, metadata=metadata)
     return declared  # type: ignore[no-any-return] # a dataclass makes the value of the field
 
@@ -45,14 +56,18 @@ class Settings:
     database: str = _setting(
         "sqlite:///petstore.db",
         "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
+        secret=True,
     )
     read_database: str = _setting(
-        "", "A streaming replica of the PostgreSQL database, from which lists are read."
+        "",
+        "A streaming replica of the PostgreSQL database, from which lists are read.",
+        secret=True,
     )
     redis: str = _setting(
         "",
         "Where processes share limits: redis://host:6379, rediss://, redis://…?cluster=true or"
         " redis+sentinel://host:26379/name.",
+        secret=True,
     )
     database_connections: int = _setting(
         10, "Connections of each process to PostgreSQL.", least=1, most=1000
@@ -153,6 +168,7 @@ class Settings:
     trace_endpoint: str = _setting(
         "",
         "Where traces are sent by OTLP over HTTP, such as http://collector:4318/v1/traces.",
+        secret=True,
     )
     database_seconds: float = _setting(
         1.5, "A change the database has not confirmed by then gets 503.", least=0.1, most=3600
@@ -233,6 +249,11 @@ class Settings:
         if installed is None:
             msg = "trace-endpoint: the extra [tracing] is not installed; see docs/monitoring.md"
             raise SettingError(msg)
+
+
+def masked(url: str) -> str:
+    """Return ``url`` with ``***`` in place of each password in it."""
+    return _QUERY_PASSWORD.sub(r"\1***", _USER_PASSWORD.sub(r"\1:***", url))
 
 
 def is_postgres(database: str) -> bool:

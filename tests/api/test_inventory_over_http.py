@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from petstore.domain.pets import NewPet
-from petstore.operations.pet_files import import_pets
+from petstore.operations.pet_files import ImportCallbacks, import_pets
 from petstore.storage.contract import Statement
 from petstore.storage.orders import SELECT_NEXT_LAPSE, cancel_lapsed, select_open_order
 from petstore.storage.pets import SELECT_INVENTORY, add_pets
@@ -140,8 +140,7 @@ async def test_an_import_is_counted(service: Service, send: Send, tmp_path: Path
         file,
         "csv",
         service.clock,
-        on_refused=lambda _: None,
-        on_progress=lambda _: None,
+        callbacks=ImportCallbacks(lambda _: None, lambda *_: None),
     )
     assert (done.added, done.refused) == (95, 1)
     assert await inventory(send) == {"available": 40, "pending": 30, "sold": 20}

@@ -11,6 +11,7 @@ from petstore.storage.migrations import scripts
 from support.command import Command
 from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query
+from support.interrupts import interrupted_at_once
 from support.patience import within
 from support.permissions import umask
 from support.process import petstore
@@ -41,7 +42,7 @@ def of(path: Path) -> str:
 def test_postgresql_is_left_to_its_own_programs(stocked: Command, file: Path, name: str) -> None:
     file.touch()
     address = "postgresql://me:geheim@127.0.0.1/shop"
-    words = stocked.fail(name, str(file), "--database", address, status=2)
+    words = stocked.fail(name, str(file), status=2, PETSTORE_DATABASE=address)
     assert words == (
         "PostgreSQL has programs of its own for this: pg_dump, pg_restore and pg_basebackup"
     )
@@ -388,8 +389,23 @@ def test_what_is_interrupted_leaves_the_file_before_or_a_whole_one(
         assert within(20, lambda: part.exists() and part.stat().st_size)
         terminal.process.send_signal(end)
         terminal.wait()
+    assert "Traceback" not in terminal.text
     assert target.read_bytes() == kept or len(contents(of(target))["pets"]) == 100_007
     assert part.exists() <= (end == signal.SIGKILL)
     assert petstore(*arguments, cwd=file.parent).returncode == 0
     assert len(contents(of(target))["pets"]) == 100_007
     assert {path.name for path in target.parent.iterdir()} == beside
+
+
+@pytest.mark.parametrize("name", ["backup", "restore"])
+def test_what_is_interrupted_says_that_nothing_was_changed(
+    stocked: Command, file: Path, name: str
+) -> None:
+    stocked.succeed("backup", str(file))
+    target = file if name == "backup" else stocked.database
+    before = contents(of(target))
+    with interrupted_at_once():
+        words = stocked.fail(name, "--force", str(file), status=1)
+    assert words == f"interrupted: {target} is as it was before; run the same command again"
+    assert contents(of(target)) == before
+    assert not target.with_name(f"{target.name}.part").exists()

@@ -393,7 +393,7 @@ def test_a_copy_that_is_interrupted_leaves_nothing_and_can_be_run_again(
         assert within(20, lambda: re.search(r" [1-9][0-9]?% ", terminal.text)), terminal.text
         terminal.process.send_signal(end)
         assert terminal.wait() == (1 if end == signal.SIGINT else -end)
-    assert ("Aborted!" in terminal.text) == (end == signal.SIGINT)
+    assert ("Error: interrupted: nothing was copied" in terminal.text) == (end == signal.SIGINT)
     assert only_the_revision(contents(target))
     with Terminal("copy", "--from", full, "--to", target, cwd=tmp_path) as terminal:
         assert terminal.wait(60) == 0

@@ -5,9 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from petstore import __version__
+from petstore.cli.groups import SectionedGroup
+from petstore.cli.main import main
 from support.command import Command
 from support.process import petstore
 
@@ -39,6 +43,27 @@ def test_every_command_explains_itself(
     explained = re.findall(r"^  (?:-\w, )?--[^\n]*?(?:  |\n {10,})\S", text, re.MULTILINE)
     assert options
     assert len(explained) == len(options)
+
+
+def test_the_commands_are_listed_in_sections(command: Command) -> None:
+    text = command.succeed("--help")
+    titles = re.findall(r"^(\w.*):$", text, re.MULTILINE)
+    assert titles == [
+        "Options",
+        "Run the service",
+        "Work on its store",
+        "Ask a running service, with the key in PETSTORE_KEY",
+    ]
+    listed = re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
+    assert sorted(listed) == sorted(main.commands)
+
+
+def test_a_command_without_a_section_is_listed_last() -> None:
+    group = SectionedGroup("shop")
+    group.add_command(click.Command("other", help="Another one."))
+    group.add_section("First", click.Command("one", help="The first. Of several."))
+    text = CliRunner().invoke(group, ["--help"]).output
+    assert text.endswith("First:\n  one  The first.\n\nOther commands:\n  other  Another one.\n")
 
 
 def test_the_version_is_that_of_the_package(command: Command) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
+from support.interrupts import interrupted_at_once
 from support.permissions import umask
 from support.process import petstore
 from support.terminal import Terminal
@@ -50,6 +51,19 @@ def test_a_file_that_cannot_be_written_is_named(command: Command, tmp_path: Path
     file = tmp_path / "no folder" / "animals.csv"
     words = command.fail("pets", "export", str(file), status=1)
     assert words == f"{file}.part: No such file or directory"
+
+
+def test_an_export_that_is_interrupted_leaves_an_earlier_one_alone(
+    stocked: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("of yesterday")
+    with interrupted_at_once():
+        words = stocked.fail("pets", "export", str(file), status=1)
+        assert words == f"interrupted: {file} is as it was before"
+        words = stocked.fail("pets", "export", status=1)
+        assert words == "interrupted: what was written is not whole"
+    assert file.read_text() == "of yesterday"
 
 
 def test_standard_output_has_the_animals_and_nothing_else(stocked: Command) -> None:

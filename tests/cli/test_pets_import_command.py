@@ -1,16 +1,19 @@
 """``petstore pets import``: good rows go in, bad ones are told, and nothing goes in twice."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from resource import RLIMIT_FSIZE, getrlimit, prlimit
 
 import apsw
 import httpx
 import pytest
 
 from support.command import Command
+from support.full_disk import full_disk
 from support.patience import within
 from support.permissions import umask
 from support.process import petstore
@@ -22,6 +25,7 @@ NAME = "name: expected a string of 1 to 255 characters, not only white space and
 CATEGORY = "categoryId: expected an integer from -2^63 to 2^63 - 1"
 STATUS = "status: expected one of 'available', 'pending', 'sold'"
 MANY = 20_000
+GO_ON = "Run the same command again to go on; nothing is added twice"
 
 
 def imported(command: Command) -> list[tuple[str, int, str | None]]:
@@ -265,6 +269,7 @@ def test_an_interrupted_import_goes_on_and_adds_each_animal_once(
         _, errors = process.communicate()
     assert process.returncode == (1 if how == signal.SIGINT else -signal.SIGKILL)
     assert "Traceback" not in errors
+    assert (GO_ON in errors) == (how == signal.SIGINT)
     assert rows_done(command) == nameless.stop
 
     result = command(*arguments)
@@ -277,6 +282,24 @@ def test_an_interrupted_import_goes_on_and_adds_each_animal_once(
     assert refused.read_text() == HEADER + "".join(f",{n},sold\n" for n in nameless)
     names = [name for name, _, _ in imported(command)]
     assert names == [f"animal {n}" for n in range(MANY) if n not in nameless]
+
+
+def test_an_import_waits_for_room_on_the_disk_and_says_so(command: Command, tmp_path: Path) -> None:
+    command.make_store()
+    file, room = many_animals(tmp_path), getrlimit(RLIMIT_FSIZE)
+    with full_disk():
+        process = subprocess.Popen(
+            [sys.executable, "-m", "petstore", "pets", "import", str(file)],
+            env={**os.environ, "PETSTORE_DATABASE": f"sqlite:///{command.database}"},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    with process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("Waiting up to 300 s: the database is not ")
+        prlimit(process.pid, RLIMIT_FSIZE, room)
+        assert process.wait(60) == 0
+    assert len(imported(command)) == MANY
 
 
 def test_an_import_and_a_running_service_take_turns(start: StartServer, tmp_path: Path) -> None:

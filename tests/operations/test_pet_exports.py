@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from msgspec import convert
 
 from petstore.domain.pets import NewPet, Pet, PetFilter
-from petstore.operations.pet_files import FileFormat, export_pets, import_pets
+from petstore.operations.pet_files import (
+    FileFormat,
+    ImportCallbacks,
+    export_pets,
+    import_pets,
+)
 from petstore.operations.pets import list_pets
 from petstore.storage.contract import Store
 from petstore.storage.pets import add_pets
@@ -68,8 +73,7 @@ async def imported(folder: Path, text: str, file_format: FileFormat) -> list[Pet
             file,
             file_format,
             ManualClock(),
-            on_refused=lambda row: pytest.fail(f"{row}"),
-            on_progress=lambda _: None,
+            callbacks=ImportCallbacks(lambda row: pytest.fail(f"{row}"), lambda *_: None),
         )
         pets = (await list_pets(store, PetFilter(), None, 100_000)).items
         assert result.added == len(pets)

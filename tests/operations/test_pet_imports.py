@@ -1,17 +1,25 @@
 """Animals from files: which rows go in, which are refused and why, and how an import goes on."""
 
 import asyncio
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from petstore.domain.categories import NewCategory
 from petstore.domain.pets import Pet, PetFilter
 from petstore.errors import Conflict, InvalidBody, Unavailable
 from petstore.operations.categories import create_category
-from petstore.operations.pet_files import FileFormat, FileRow, ImportResult, import_pets
+from petstore.operations.pet_files import (
+    FileFormat,
+    FileRow,
+    ImportCallbacks,
+    ImportResult,
+    import_pets,
+)
 from petstore.storage.contract import Store
 from petstore.storage.pets import pet_of, select_pets
 from support.manual_clock import ManualClock
@@ -38,8 +46,15 @@ class Importer:
     ) -> ImportResult:
         self.file.write_bytes(content)
         self.refused, self.progress = [], []
-        told = {"on_refused": self.refused.append, "on_progress": self.progress.append} | options
-        return await import_pets(self.store, self.file, file_format, self.clock, **told)
+        told = {name: options.pop(name) for name in ImportCallbacks._fields if name in options}
+        callbacks = self.callbacks._replace(**told)
+        return await import_pets(
+            self.store, self.file, file_format, self.clock, callbacks=callbacks, **options
+        )
+
+    @property
+    def callbacks(self) -> ImportCallbacks:
+        return ImportCallbacks(self.refused.append, lambda _, size: self.progress.append(size))
 
     @property
     def reasons(self) -> list[tuple[int, str]]:
@@ -110,8 +125,7 @@ async def test_a_file_that_is_not_there_is_an_error_of_the_system(importer: Impo
             importer.file,
             "csv",
             importer.clock,
-            on_refused=importer.refused.append,
-            on_progress=importer.progress.append,
+            callbacks=importer.callbacks,
         )
 
 
@@ -291,7 +305,7 @@ def stop_after(batches: int) -> Any:
     """Return a callback that ends the import, as a power cut would, after so many batches."""
     left = iter(range(batches))
 
-    def stop(_: int) -> None:
+    def stop(*_: int) -> None:
         if next(left, None) is None:
             raise KeyboardInterrupt
 
@@ -346,9 +360,59 @@ async def test_an_import_that_met_a_locked_database_goes_on(
 ) -> None:
     content = HEADER + rows(1_500)
     with ExitStack() as stack, pytest.raises(Unavailable):
-        await importer.run(content, on_progress=lambda _: stack.enter_context(locked(database)))
+        await importer.run(content, on_progress=lambda *_: stack.enter_context(locked(database)))
     assert (await importer.run(content)).resumed_at == 1_000
     assert await importer.names() == numbered(1_500)
+
+
+@impatient
+async def test_an_import_outlives_a_lock(importer: Importer, database: Path) -> None:
+    reasons = []
+    with ExitStack() as stack:
+
+        def go_on(error: Unavailable) -> bool:
+            reasons.append(str(error))
+            stack.close()
+            return True
+
+        result = await importer.run(
+            HEADER + rows(1_500),
+            on_progress=lambda done, _: done == 1_000 and stack.enter_context(locked(database)),
+            may_retry=go_on,
+        )
+    assert len(reasons) == 1
+    assert result == ImportResult(1_500, 0, 0, was_complete=False)
+    assert await importer.names() == numbered(1_500)
+
+
+@pytest.mark.parametrize("count", [1_500, 2_000])
+async def test_an_import_outlives_a_slow_commit_and_adds_nothing_twice(
+    database: Path, clock: ManualClock, tmp_path: Path, count: int
+) -> None:
+    connections: list[apsw.Connection] = []
+    apsw.connection_hooks.append(connections.append)
+    disk_answers = threading.Event()
+    waits = []
+
+    def be_slow(*_: int) -> None:
+        disk_answers.clear()
+        connections[-2].set_commit_hook(lambda: not disk_answers.wait(30))
+
+    def go_on(reason: Unavailable) -> bool:
+        waits.append(str(reason))
+        disk_answers.set()
+        return True
+
+    try:
+        async with open_store(database, 200) as store:
+            importer = Importer(store, clock, tmp_path / "animals")
+            result = await importer.run(HEADER + rows(count), on_progress=be_slow, may_retry=go_on)
+            assert result == ImportResult(count, 0, 0, was_complete=False)
+            assert set(waits) == {"the database did not confirm the change in time"}
+            connections[-2].set_commit_hook(None)
+            assert await importer.names() == numbered(count)
+    finally:
+        apsw.connection_hooks.remove(connections.append)
 
 
 async def test_of_two_imports_of_a_file_at_once_one_is_refused(

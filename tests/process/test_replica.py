@@ -1,5 +1,6 @@
 """Lists from a real streaming replica: no caller ever misses a change of its own."""
 
+import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,8 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support.command import Command
 from support.patience import within
 from support.postgres_replica import PostgresReplica, replicated
+from support.process import free_port
 from support.redis_server import RedisServer, redis_server
 from support.shared_service import SharedService, shared_service
 
@@ -201,3 +204,23 @@ def test_a_service_starts_without_its_replica_and_uses_it_once_it_is_there(
     finally:
         if not replica.is_running():
             replica.start()
+
+
+def test_a_check_tries_the_database_its_replica_redis_and_the_collector(
+    replica: PostgresReplica, redis: RedisServer, tmp_path: Path
+) -> None:
+    url = replica.primary.new_store()
+    replica.catch_up()
+    with socket.create_server(("127.0.0.1", 0)) as collector:
+        traces = f"http://127.0.0.1:{collector.getsockname()[1]}/v1/traces"
+        printed = Command(tmp_path / "petstore.db").succeed(
+            *("serve", "--check", "--port", str(free_port()), "--database", url, "--workers", "2"),
+            *("--read-database", replica.url_of(url), "--redis", redis.url),
+            *("--trace-endpoint", traces),
+        )
+    assert printed.splitlines()[-4:] == [
+        "ok      database: schema version 1",
+        "ok      replica: a streaming replica",
+        "ok      redis: it answers",
+        "ok      traces: it takes connections",
+    ]

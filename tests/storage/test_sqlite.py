@@ -9,11 +9,16 @@ import pytest
 from petstore.domain.pets import NewPet, PetFilter
 from petstore.storage.pets import add_pet, select_pets
 from petstore.storage.sqlite import SqliteStore
-from support.stores import do
+from support.memory_folder import folder_in_memory
+from support.stores import do, open_store
 
 pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 1)
+MANY_LONG_NAMES = (
+    "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+    " INSERT INTO pets (name, category_id) SELECT printf('%0250d', i), 1 FROM n"
+)
 
 
 def commits_in_wal(database: Path) -> int:
@@ -46,6 +51,25 @@ async def test_changes_that_come_together_share_commits(store: SqliteStore, data
 async def test_every_commit_is_synced(store: SqliteStore) -> None:
     assert await store.write(do("PRAGMA synchronous")) == [(2,)]
     assert await store.write(do("PRAGMA journal_mode")) == [("wal",)]
+
+
+async def test_what_savepoints_keep_is_not_written_to_a_file(store: SqliteStore) -> None:
+    assert await store.write(do("PRAGMA temp_store")) == [(2,)]
+
+
+async def test_a_log_that_a_long_read_let_grow_is_cut_back() -> None:
+    with folder_in_memory() as folder:
+        path = folder / "petstore.db"
+        async with open_store(path, 30_000) as store:
+            log = path.with_name("petstore.db-wal")
+            reader = apsw.Connection(str(path))
+            reader.execute("BEGIN; SELECT count(*) FROM pets")
+            await store.write(do(MANY_LONG_NAMES))
+            assert log.stat().st_size > 20 * 1024 * 1024
+            reader.close()
+            for _ in range(2):  # the first one brings the log into the database
+                await store.write(add_pet(BELLA))
+            assert log.stat().st_size <= 16 * 1024 * 1024
 
 
 async def test_foreign_keys_hold(store: SqliteStore) -> None:

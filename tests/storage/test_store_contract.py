@@ -12,6 +12,7 @@ from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.pets import NewPet, Pet, PetFilter
 from petstore.errors import Conflict, PetstoreError
 from petstore.storage.contract import Statement, Store, Unit
+from petstore.storage.pet_imports import begin_import, import_batch
 from petstore.storage.pets import add_pet, add_pets, pet_of, select_pet, select_pets
 from support.postgres_stores import open_postgres_store
 from support.stores import do, open_store
@@ -229,3 +230,15 @@ async def test_every_commit_is_another_version_for_everybody(store: Store, other
 
 async def test_a_store_in_order_passes_its_check(store: Store) -> None:
     await store.check()
+
+
+async def test_a_batch_of_an_import_is_added_once_however_often_it_is_tried(store: Store) -> None:
+    digest, rows = b"of a file", range(1)
+    await store.write(begin_import(digest, again=False))
+    await store.write(import_batch(digest, rows, [BELLA], None))
+    await store.write(import_batch(digest, rows, [BELLA], None, is_retry=True))
+    with pytest.raises(Conflict):
+        await store.write(import_batch(digest, rows, [BELLA], None))
+    with pytest.raises(Conflict):
+        await store.write(import_batch(digest, range(2, 3), [BELLA], None, is_retry=True))
+    assert len(await store.read(select_pets(PetFilter(), None, 10))) == 1

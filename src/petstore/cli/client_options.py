@@ -1,6 +1,5 @@
 """What every command has that asks a running service."""
 
-import os
 import re
 from typing import Any
 
@@ -8,7 +7,11 @@ import click
 
 from petstore.cli.client import Client
 from petstore.cli.client_failures import ExitStatus, Failure
+from petstore.cli.environment import read_secret
 from petstore.cli.option_types import Integer
+
+KEY = "PETSTORE_KEY"
+"""The environment variable with the API key; there is no option for it."""
 
 _URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?", re.IGNORECASE)
 _KEY = re.compile(r"[!-~]+")
@@ -38,12 +41,12 @@ class ServiceUrl(click.ParamType[str]):
 
 def _client(_ctx: click.Context, _param: click.Parameter, url: str) -> Client:
     """Return a client for the key of the environment: others can read a command line."""
-    key = os.environ.get("PETSTORE_KEY", "").strip()
+    key = (read_secret(KEY) or "").strip()
     if not key:
-        msg = "no key: put your API key into the environment variable PETSTORE_KEY"
+        msg = f"no key: put your API key into the environment variable {KEY}"
         raise Failure(msg, ExitStatus.KEY)
     if not _KEY.fullmatch(key):
-        msg = "PETSTORE_KEY: expected an API key, which has no spaces and no special characters"
+        msg = f"{KEY}: expected an API key, which has no spaces and no special characters"
         raise Failure(msg, ExitStatus.KEY)
     return Client(url, key)
 
@@ -57,7 +60,7 @@ client_option = click.option(
     show_envvar=True,
     default="http://127.0.0.1:8000",
     show_default=True,
-    help="Where the service is. The key comes from the environment alone: PETSTORE_KEY.",
+    help=f"Where the service is. The key comes from the environment alone: {KEY} or {KEY}_FILE.",
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from petstore.cli.failures import plain_failures
+from petstore.cli.failures import interruptible, plain_failures
 from petstore.cli.in_store import migrate, require_store
+from petstore.cli.option_types import SecretOption
 from petstore.cli.progress import progress
 from petstore.cli.tables import print_table
 from petstore.settings import SettingError, check_database, is_postgres, sqlite_path
@@ -33,6 +34,7 @@ class Address(click.ParamType[str]):
 @click.option(
     "--from",
     "source",
+    cls=SecretOption,
     required=True,
     type=Address(),
     envvar="PETSTORE_FROM",
@@ -42,6 +44,7 @@ class Address(click.ParamType[str]):
 @click.option(
     "--to",
     "target",
+    cls=SecretOption,
     required=True,
     type=Address(),
     envvar="PETSTORE_TO",
@@ -69,7 +72,8 @@ def copy(*, source: str, target: str) -> None:
     require_store(source)
     migrate(source)
     migrate(target)
-    with plain_failures(), progress("Copying") as on_progress:
+    undone = interruptible(lambda: "nothing was copied; run the same command again")
+    with plain_failures(), undone, progress("Copying") as on_progress:
         copied = asyncio.run(run())
     print_table(
         [

@@ -13,7 +13,7 @@ from petstore.errors import CategoryNameTaken
 from petstore.operations.api_keys import Actor, create_key
 from petstore.operations.categories import create_category
 from petstore.operations.key_ring import KeyRing
-from petstore.operations.pet_files import import_pets
+from petstore.operations.pet_files import ImportCallbacks, import_pets
 from petstore.operations.pets import list_pets
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.storage.contract import Store
@@ -49,8 +49,7 @@ async def _import_samples(store: Store) -> None:
             "csv",
             system_clock,
             again=True,
-            on_refused=lambda _: None,
-            on_progress=lambda _: None,
+            callbacks=ImportCallbacks(lambda _: None, lambda *_: None),
         )
 
 

@@ -1,6 +1,6 @@
 """How a command says what went wrong: one line, never a traceback."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -25,3 +25,13 @@ def plain_failures() -> Iterator[None]:
     except OSError as error:
         msg = f"{error.filename}: {error.strerror}" if error.filename else str(error)
         raise click.ClickException(msg) from error
+
+
+@contextmanager
+def interruptible(outcome: Callable[[], str]) -> Iterator[None]:
+    """Turn Ctrl-C into a line that says what came of the work and how to go on, and exit 1."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        msg = f"interrupted: {outcome()}"
+        raise click.ClickException(printable(msg)) from None

@@ -8,15 +8,26 @@ import click
 from petstore import __version__
 from petstore.cli.backup import backup, restore
 from petstore.cli.categories import categories
+from petstore.cli.client_options import KEY
 from petstore.cli.copy import copy
+from petstore.cli.environment import file_variable, refuse_unknown, variables_of
+from petstore.cli.groups import SectionedGroup
 from petstore.cli.keys import keys
 from petstore.cli.orders import orders
 from petstore.cli.pets import pets
 from petstore.cli.serve import serve
 
 
-class Petstore(click.Group):
-    """The command, that tells in a line if what it prints cannot be written."""
+class Petstore(SectionedGroup):
+    """The command. It knows its environment variables, and whether its output could be written."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, and refuse mistyped variables unless help is wanted."""
+        wants_help = not set(ctx.help_option_names).isdisjoint(args)
+        rest = super().parse_args(ctx, args)
+        if not wants_help:
+            refuse_unknown(ctx, {*variables_of(self), KEY, file_variable(KEY)})
+        return rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command and see its output written."""
@@ -36,18 +47,11 @@ class Petstore(click.Group):
 def main() -> None:
     """Run a pet store and work in it.
 
-    serve runs the service. keys, pets import, pets export, copy, backup and restore work on its
-    store. The other commands ask a running service, with the key in PETSTORE_KEY.
-
-    Every setting is also an environment variable, as each command's help shows.
+    Every setting is also an environment variable, as each command's help shows. What may hold a
+    password can be in a file, too, that a variable with _FILE at its end names.
     """
 
 
-main.add_command(serve)
-main.add_command(keys)
-main.add_command(copy)
-main.add_command(backup)
-main.add_command(restore)
-main.add_command(pets)
-main.add_command(orders)
-main.add_command(categories)
+main.add_section("Run the service", serve)
+main.add_section("Work on its store", keys, copy, backup, restore)
+main.add_section(f"Ask a running service, with the key in {KEY}", pets, orders, categories)

@@ -1,13 +1,17 @@
 """What options take, checked and told in the words of this project."""
 
 import math
+import os
 import re
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from petstore.cli.environment import file_variable, read_secret
 from petstore.clock import SECOND, Milliseconds
 from petstore.domain.api_keys import LONGEST_LIFE
+from petstore.settings import masked
 
 _LONGEST_NAME = 100
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -77,6 +81,46 @@ class OrWord(click.ParamType[Any]):
     ) -> Any:
         """Return ``word`` itself, or what ``other`` makes of ``value``."""
         return value if value == self._word else self._other.convert(value, param, ctx)
+
+
+class SecretOption(click.Option):
+    """An option whose value may hold a password, and may be in a file (see ``read_secret``).
+
+    Unless told otherwise, it warns of a password on the command line.
+    """
+
+    def __init__(self, *names: Any, envvar: str, warns: bool = True, **options: Any) -> None:
+        super().__init__(*names, envvar=[envvar, file_variable(envvar)], **options)
+        self._variable = envvar
+        self._warns = warns
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """Return what the environment says."""
+        del ctx
+        return read_secret(self._variable)
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the value that ``value`` stands for."""
+        processed = super().process_value(ctx, value)
+        if self._warns and (warning := self.warning(ctx, processed)):
+            click.echo(f"Warning: {warning}", err=True)
+        return processed
+
+    @property
+    def source(self) -> str:
+        """Where the value is, if it comes from the environment."""
+        file = os.environ.get(file_variable(self._variable))
+        return f"file {file}" if file else "environment"
+
+    def warning(self, ctx: click.Context, value: str) -> str:
+        """Return a warning of a password in ``value``, if that is on the command line; else ''."""
+        source = ctx.get_parameter_source(str(self.name))
+        if source is not ParameterSource.COMMANDLINE or masked(value) == value:
+            return ""
+        return (
+            f"{self.opts[0]}: others on this machine can read a password on the command line; put"
+            f" the value into a file and name that in {file_variable(self._variable)}"
+        )
 
 
 class KeyName(click.ParamType[str]):

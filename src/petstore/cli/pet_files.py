@@ -9,14 +9,16 @@ from typing import Any, TextIO, get_args
 
 import click
 
-from petstore.cli.failures import plain_failures
+from petstore.cli.failures import interruptible, plain_failures
 from petstore.cli.in_store import in_store, note_new_store, require_store
 from petstore.cli.settings_options import database_option
 from petstore.cli.tables import TerminalOutput, printable
+from petstore.cli.waiting import Wait
 from petstore.clock import system_clock
 from petstore.operations.pet_files import (
     FileFormat,
     FileRow,
+    ImportCallbacks,
     Output,
     export_pets,
     import_pets,
@@ -25,6 +27,13 @@ from petstore.settings import check_database
 from petstore.storage.private_files import part_of, replacing
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+# A slow disk, or another long transaction, is over by then.
+_WAIT_SECONDS = 300
+_GO_ON = (
+    "the first {rows:,} rows of {file} are done."
+    " Run the same command again to go on; nothing is added twice"
+)
 
 _format_option = click.option(
     "--format",
@@ -63,31 +72,42 @@ def import_file(
     """Add the animals of FILE: CSV with a header line, or JSON Lines.
 
     The columns are name, categoryId and status; others are ignored, and ids are assigned anew. A
-    bad row is reported with its line number and the good ones go in; the exit status is then 1. An
-    import that was interrupted is run again, and goes on where it stopped.
+    bad row is reported with its line number and the good ones go in; the exit status is then 1.
+    Run an import that was interrupted again: it goes on where it stopped.
     """
     chosen = _format(file, file_format)
     if refused is not None and file.resolve() in {refused.resolve(), part_of(refused).resolve()}:
         msg = "expected another file than the one imported"
         raise click.BadParameter(msg, param_hint="--refused")
     note_new_store(database)
-    with plain_failures(), _refusals(refused, file, chosen) as on_refused:
-        size = file.stat().st_size
-        with _progress(f"Importing {file.name}", size) as on_progress:
-            result = in_store(
-                database,
-                lambda store: import_pets(
-                    store,
-                    file,
-                    chosen,
-                    system_clock,
-                    again=again,
-                    strict_categories=strict_categories,
-                    on_refused=on_refused,
-                    on_progress=on_progress,
-                ),
-                create=True,
-            )
+    rows_done = 0
+    wait = Wait(_WAIT_SECONDS)
+
+    def note_progress(rows: int, size: int) -> None:
+        nonlocal rows_done
+        rows_done = rows
+        wait.end()
+        on_progress(size)
+
+    with (
+        plain_failures(),
+        interruptible(lambda: _GO_ON.format(rows=rows_done, file=file)),
+        _refusals(refused, file, chosen) as on_refused,
+        _progress(f"Importing {file.name}", file.stat().st_size) as on_progress,
+    ):
+        result = in_store(
+            database,
+            lambda store: import_pets(
+                store,
+                file,
+                chosen,
+                system_clock,
+                again=again,
+                strict_categories=strict_categories,
+                callbacks=ImportCallbacks(on_refused, note_progress, wait.may_go_on),
+            ),
+            create=True,
+        )
     if result.was_complete:
         click.echo(f"{file} was imported before; nothing added. To add it all once more: --again")
         return
@@ -119,8 +139,10 @@ def export_file(
     with plain_failures():
         check_database(database)
         require_store(database)
+    outcome = "what was written is not whole" if to_stdout else f"{file} is as it was before"
     with (
         plain_failures(),
+        interruptible(lambda: outcome),
         nullcontext(_standard_output()) if to_stdout else _replacing(file) as out,
         _progress("Exporting", None) as on_progress,
     ):

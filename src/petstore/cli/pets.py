@@ -7,6 +7,7 @@ import click
 from petstore.cli.client import Client
 from petstore.cli.client_failures import ExitStatus, Failure
 from petstore.cli.client_options import ID, client_option, json_option
+from petstore.cli.groups import SectionedGroup
 from petstore.cli.pet_files import export_file, import_file
 from petstore.cli.resources import NOTHING, Resources, list_options
 
@@ -42,7 +43,7 @@ def _line(pet: Pet) -> str:
 _PETS = Resources("/pets", Pet, _row, _line)
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def pets() -> None:
     """Work with the animals of a running service; move animals in and out of a store."""
 
@@ -96,5 +97,5 @@ def set_status(*, pet_id: int, status: str, as_json: bool, client: Client) -> No
     _PETS.show(client.patch(f"{_PETS.path}/{pet_id}", wanted, Pet), as_json=as_json)
 
 
-pets.add_command(import_file)
-pets.add_command(export_file)
+pets.add_section("Ask a running service", list_pets, add, show, set_status)
+pets.add_section("Work on its store", import_file, export_file)

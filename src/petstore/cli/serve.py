@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,7 +12,7 @@ import click
 
 from petstore.cli.failures import plain_failures
 from petstore.cli.in_store import in_store, migrate
-from petstore.cli.settings_options import settings_options
+from petstore.cli.settings_options import settings_options, warnings_of
 from petstore.http.open_files import require_room
 from petstore.observability.place import Place, open_place
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
@@ -29,10 +29,22 @@ _BACKLOG = 4096  # the system may allow fewer
     show_envvar=True,
     help="First fill an empty store with sample animals and make a key to try it with.",
 )
+@click.option(
+    "--check",
+    "is_check",
+    is_flag=True,
+    help="Print the settings, try what they name, and end; change nothing.",
+)
 @settings_options
-def serve(*, demo: bool, **options: Any) -> None:
+@click.pass_context
+def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) -> None:
     """Serve the interface over HTTP until stopped."""
     settings = Settings(**options)
+    if is_check:
+        from petstore.cli.check import print_settings, works
+
+        print_settings(ctx)
+        sys.exit(0 if works(settings) else 1)
     with ExitStack() as opened:
         with plain_failures():
             settings.check()
@@ -44,7 +56,7 @@ def serve(*, demo: bool, **options: Any) -> None:
                 place = opened.enter_context(open_place(metrics))
             token = _prepare(settings, demo=demo)
         announce(settings, token)
-        sys.exit(run(settings, listener, place))
+        sys.exit(run(settings, listener, place, warnings_of(ctx)))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -110,8 +122,13 @@ def announce(settings: Settings, token: str | None) -> None:
     sys.stdout.flush()
 
 
-def run(settings: Settings, listener: socket.socket, place: Place | None) -> int:
-    """Serve until a stop signal, then finish what is under way; return the exit status."""
+def run(
+    settings: Settings, listener: socket.socket, place: Place | None, warnings: Iterable[str]
+) -> int:
+    """Serve until a stop signal, then finish what is under way; return the exit status.
+
+    The log begins with ``warnings``.
+    """
     # Imported here, so that the processes that serve need not, and other commands do not.
     from petstore.app import open_log
     from petstore.cli.supervisor import Supervisor
@@ -122,6 +139,8 @@ def run(settings: Settings, listener: socket.socket, place: Place | None) -> int
         work(settings, listener, place and place._replace(seat=seat), say_ready)
 
     log = open_log(settings)
+    for warning in warnings:
+        _LOG.warning(warning)
     _warn_if_open_to_others(settings.database)
     try:
         return Supervisor(

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
-from petstore.cli.option_types import Integer, Number
+from petstore.cli.option_types import Integer, Number, SecretOption
 from petstore.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -15,6 +15,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 database_option = click.option(
     "--database",
+    cls=SecretOption,
     envvar="PETSTORE_DATABASE",
     show_envvar=True,
     default=Settings.database,
@@ -31,6 +32,8 @@ def settings_options(command: Command) -> Command:
         name = setting.name.replace("_", "-")
         hint = hints[setting.name]
         multiple = get_origin(hint) is tuple
+        # `serve` writes the warning of a secret to its log.
+        secret: dict[str, Any] = {"cls": SecretOption, "warns": False}
         option = click.option(
             f"--{name}",
             setting.name,
@@ -42,9 +45,17 @@ def settings_options(command: Command) -> Command:
             multiple=multiple,
             type=None if hint is bool else _type(hint, setting.metadata),
             help=setting.metadata["description"],
+            **(secret if setting.metadata["secret"] else {}),
         )
         command = option(command)
     return command
+
+
+def warnings_of(ctx: click.Context) -> list[str]:
+    """Return a warning for each password on the command line."""
+    options = [option for option in ctx.command.params if isinstance(option, SecretOption)]
+    warnings = (option.warning(ctx, ctx.params[str(option.name)]) for option in options)
+    return [warning for warning in warnings if warning]
 
 
 def _type(hint: Any, metadata: types.MappingProxyType[Any, Any]) -> click.ParamType[Any]:

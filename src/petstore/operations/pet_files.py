@@ -8,6 +8,7 @@ digest of its content.
 import csv
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
@@ -19,10 +20,10 @@ from msgspec import UNSET
 from petstore.clock import Clock
 from petstore.domain.decoding import decode_json, expectation, field_types, number_or_text
 from petstore.domain.pets import NewPet, Pet, PetFilter
-from petstore.errors import InvalidBody
+from petstore.errors import InvalidBody, Unavailable
 from petstore.operations.pets import list_pets, unknown_category
 from petstore.storage.categories import select_category
-from petstore.storage.contract import Store
+from petstore.storage.contract import Store, T, Unit
 from petstore.storage.pet_imports import begin_import, import_batch
 
 FileFormat: TypeAlias = Literal["csv", "jsonl"]
@@ -34,6 +35,7 @@ _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\u
 
 _BATCH = 1000
 _BREATH = 0.005
+_RETRY_SECONDS = 0.5
 
 
 class Output(Protocol):
@@ -62,6 +64,19 @@ class ImportResult(NamedTuple):
     was_complete: bool
 
 
+class ImportCallbacks(NamedTuple):
+    """What an import tells meanwhile.
+
+    ``on_refused`` takes each refused row, ``on_progress`` the rows and the bytes of the file that
+    are done. ``may_retry`` takes the error of a write that the database did not confirm, and tells
+    whether to try again after a pause; then no row goes in twice.
+    """
+
+    on_refused: Callable[[FileRow], None]
+    on_progress: Callable[[int, int], object]
+    may_retry: Callable[[Unavailable], bool] = lambda _: False
+
+
 async def import_pets(
     store: Store,
     path: Path,
@@ -70,10 +85,9 @@ async def import_pets(
     *,
     again: bool = False,
     strict_categories: bool = False,
-    on_refused: Callable[[FileRow], None],
-    on_progress: Callable[[int], None],
+    callbacks: ImportCallbacks,
 ) -> ImportResult:
-    """Add the animals of a file, calling back with each refused row and the bytes read so far.
+    """Add the animals of a file.
 
     An import that goes on calls back with the rows refused before, too. With
     ``strict_categories`` an animal of a category that is not registered is refused.
@@ -98,10 +112,13 @@ async def import_pets(
         def report(batch: list[FileRow]) -> int:
             refused = [row for row in batch if row.pet is None]
             for row in refused:
-                on_refused(row)
+                callbacks.on_refused(row)
             return len(refused)
 
-        start, was_complete = await store.write(begin_import(digest, again=again))
+        async def write(attempt: Callable[[bool], Unit[T]]) -> T:
+            return await _write_patiently(store, attempt, callbacks.may_retry)
+
+        start, was_complete = await write(lambda _: begin_import(digest, again=again))
         if was_complete:
             return ImportResult(0, 0, start, was_complete=True)
         added = refused = done = 0
@@ -109,19 +126,42 @@ async def import_pets(
             batch = await next_batch(min(_BATCH, start - done))
             refused += report(batch)
             done += len(batch)
+            callbacks.on_progress(done, file.tell())
         finished = False
         while not finished:
             batch = await next_batch(_BATCH)
             finished = len(batch) < _BATCH
             pets = [row.pet for row in batch if row.pet is not None]
             span = range(done, done + len(batch))
-            await store.write(import_batch(digest, span, pets, clock() if finished else None))
+            finished_at = clock() if finished else None
+            await write(partial(import_batch, digest, span, pets, finished_at))
             refused += report(batch)
             done, added = span.stop, added + len(pets)
-            on_progress(file.tell())
+            callbacks.on_progress(done, file.tell())
             # A running service waits for the same lock: let it in between.
             await asyncio.sleep(_BREATH)
     return ImportResult(added, refused, start, was_complete=False)
+
+
+async def _write_patiently(
+    store: Store, attempt: Callable[[bool], Unit[T]], may_retry: Callable[[Unavailable], bool]
+) -> T:
+    """Run a unit of work until it is durable; ``attempt`` makes it, told whether it is a retry.
+
+    Raises:
+        Unavailable: it is not, and may not be tried again.
+    """
+    import asyncio
+
+    is_retry = False
+    while True:
+        try:
+            return await store.write(attempt(is_retry))
+        except Unavailable as error:
+            if not may_retry(error):
+                raise
+        is_retry = True
+        await asyncio.sleep(_RETRY_SECONDS)
 
 
 async def _refuse_unknown(store: Store, rows: list[FileRow]) -> list[FileRow]:

@@ -210,11 +210,12 @@ async def disconnect(client: Client) -> None:
             await sentinel.aclose()
 
 
-async def refuse_wrong_password(url: str) -> None:
-    """Return unless Redis answers at ``url`` and does not know the user or the password.
+async def ping(url: str) -> None:
+    """Return if Redis answers at ``url``.
 
     Raises:
-        PermissionError: it does not know them.
+        PermissionError: it does not know the user or the password.
+        ConnectionError: it does not answer.
         ValueError: the URL names no place.
     """
     client = connect(url, _SILENCE)
@@ -223,10 +224,22 @@ async def refuse_wrong_password(url: str) -> None:
     except AuthenticationError as error:
         msg = f"redis: {error}"
         raise PermissionError(msg) from None
-    except Exception:  # noqa: BLE001, S110 - it may be there later
-        pass
+    except Exception as error:
+        msg = f"redis: {error}"
+        raise ConnectionError(msg) from error
     finally:
         await disconnect(client)
+
+
+async def refuse_wrong_password(url: str) -> None:
+    """Return unless Redis answers at ``url`` and does not know the user or the password.
+
+    Raises:
+        PermissionError: it does not know them.
+        ValueError: the URL names no place.
+    """
+    with suppress(ConnectionError):  # it may be there later
+        await ping(url)
 
 
 async def _retried(action: Callable[[], Awaitable[T]]) -> T:

@@ -74,17 +74,9 @@ def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bo
 
 
 def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool) -> None:
-    with _opened(source) as reading, _opened(part) as writing:
-        reading.set_busy_timeout(_WAIT)
-        # Within one transaction what is read stays the same, however much is written meanwhile.
-        reading.execute("BEGIN")
-        if reading.pragma("application_id") != APPLICATION_ID:
-            msg = "there is no store of petstore in it"
-            raise UnusableDatabase(msg)
-        with writing.backup("main", reading, "main") as copying:
-            while not copying.done:
-                copying.step(_PAGES_AT_ONCE)
-                on_progress(copying.page_count - copying.remaining, copying.page_count)
+    with _opened(part) as writing:
+        with _opened(source) as reading:
+            _copy_pages(reading, writing, on_progress)
         # A file alone, without a log beside it.
         writing.pragma("journal_mode", "delete")
         found = writing.execute("PRAGMA integrity_check(1)").get
@@ -97,6 +89,27 @@ def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool)
             raise UnusableDatabase(msg)
         if as_newest:
             migrate(writing)
+
+
+def _copy_pages(
+    reading: apsw.Connection, writing: apsw.Connection, on_progress: OnProgress
+) -> None:
+    """Copy a store as it is at one moment.
+
+    The transaction ends with the copy, before the copy is checked: as long as it lasts, the log of
+    a store in use only grows.
+    """
+    reading.set_busy_timeout(_WAIT)
+    # Within one transaction what is read stays the same, however much is written meanwhile.
+    reading.execute("BEGIN")
+    if reading.pragma("application_id") != APPLICATION_ID:
+        msg = "there is no store of petstore in it"
+        raise UnusableDatabase(msg)
+    with writing.backup("main", reading, "main") as copying:
+        while not copying.done:
+            copying.step(_PAGES_AT_ONCE)
+            on_progress(copying.page_count - copying.remaining, copying.page_count)
+    reading.execute("ROLLBACK")
 
 
 @contextmanager

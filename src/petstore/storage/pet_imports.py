@@ -36,8 +36,12 @@ def import_batch(
     rows: range,
     pets: Iterable[NewPet],
     finished_at: Milliseconds | None,
+    is_retry: bool = False,  # noqa: FBT001, FBT002 - as a retry calls it
 ) -> Unit[None]:
     """Add the animals of ``rows`` of a file, and note that these rows are done.
+
+    A retry adds nothing if they are done already: the attempt before may have been committed
+    without a confirmation.
 
     Raises:
         Conflict: another import of the same file has come in between.
@@ -47,7 +51,12 @@ def import_batch(
         " WHERE digest = ?3 AND rows_done = ?4 AND finished_at IS NULL RETURNING rows_done",
         (rows.stop, finished_at, digest, rows.start),
     )
-    if not moved:
+    if moved:
+        yield from add_pets(pets)
+        return
+    ((rows_done,),) = yield Statement(
+        "SELECT rows_done FROM pet_imports WHERE digest = ?1", (digest,)
+    )
+    if not (is_retry and rows_done == rows.stop):
         msg = "another import of the same file is under way"
         raise Conflict(msg)
-    yield from add_pets(pets)

@@ -11,17 +11,18 @@ those two a pooler may stand between.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import lru_cache
+from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import SECOND, Milliseconds
 from petstore.errors import InternalError, Unavailable
 from petstore.storage.contract import Duplicate, Row, Statement, T, Unit
-from petstore.storage.migrations import UnusableDatabase
-from petstore.storage.migrations.postgres import migrate
+from petstore.storage.migrations import Schema, UnusableDatabase
+from petstore.storage.migrations.postgres import inspect, migrate
 from petstore.storage.postgres_pool import Connection, PostgresPool, is_lost
 
 _PARAMETER = re.compile(r"\?(\d+)")
@@ -81,13 +82,34 @@ class PostgresStore:
             UnusableDatabase: it is of a newer version or another program, or cannot be named so.
             Unavailable: the server is out of reach.
         """
-        asyncio.run(self._migrate())
+        asyncio.run(self._connected(migrate, _MIGRATION_SECONDS))
 
-    async def _migrate(self) -> None:
-        async with _faults(_MIGRATION_SECONDS):
+    def schema(self) -> Schema:
+        """Return which version of the schema there is; change nothing.
+
+        Raises:
+            UnusableDatabase: it is of a newer version or another program, or cannot be named so.
+            Unavailable: the server is out of reach.
+        """
+        return asyncio.run(self._connected(inspect, self._patience))
+
+    def is_replica(self) -> bool:
+        """Tell whether the server is a streaming replica.
+
+        Raises:
+            UnusableDatabase: it cannot be named so.
+            Unavailable: the server is out of reach.
+        """
+        return asyncio.run(self._connected(_is_in_recovery, self._patience))
+
+    async def _connected(
+        self, action: Callable[[Connection], Coroutine[Any, Any, T]], seconds: float
+    ) -> T:
+        """Return what ``action`` makes of a connection of its own."""
+        async with _faults(seconds):
             connection = await self._connect()
             try:
-                await migrate(connection)
+                return await action(connection)
             finally:
                 connection.terminate()
 
@@ -168,6 +190,10 @@ class PostgresStore:
             raise _unavailable(error, _HINT if _POOLER_SAYS in str(error) else "") from error
         except (ValueError, OverflowError) as error:
             raise UnusableDatabase(_refusal(error)) from None
+
+
+async def _is_in_recovery(connection: Connection) -> bool:
+    return bool(await connection.fetchval("SELECT pg_is_in_recovery()"))
 
 
 @asynccontextmanager

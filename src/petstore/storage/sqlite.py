@@ -20,12 +20,13 @@ from msgspec import Struct
 
 from petstore.errors import Unavailable
 from petstore.storage.contract import Row, Statement, T, Unit
-from petstore.storage.migrations import UnusableDatabase, migrate
+from petstore.storage.migrations import Schema, UnusableDatabase, inspect, migrate
 from petstore.storage.private_files import create
-from petstore.storage.sqlite_files import OpenFiles
+from petstore.storage.sqlite_files import LOG, OpenFiles
 
 _DATA_VERSION = "PRAGMA data_version"
 _LARGEST_GROUP = 256
+_LARGEST_LOG = 16 * 1024 * 1024
 _TURNS = 4
 _WATCH_SECONDS = 0.05
 _MIGRATION_WAIT = 10_000
@@ -82,20 +83,27 @@ class SqliteStore:
         """
         with suppress(OSError):  # it is there, or SQLite says what is wrong
             create(self._path).close()  # by itself SQLite would let everybody read it
-        try:
+        with _unusable(self._path):
             connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
-            try:
+            with closing(connection):
                 connection.set_busy_timeout(_MIGRATION_WAIT)
                 migrate(connection)
                 connection.pragma("journal_mode", "wal")
-            finally:
-                connection.close()
-        except apsw.Error as error:
-            msg = f"{self._path}: {error}"
-            raise UnusableDatabase(msg) from error
-        except UnusableDatabase as error:
-            msg = f"{self._path}: {error.message}"
-            raise UnusableDatabase(msg) from error
+
+    def schema(self) -> Schema:
+        """Return which version of the schema there is; change nothing, not even a file beside it.
+
+        Raises:
+            UnusableDatabase: it is no database of this version, or cannot be opened.
+        """
+        file = self._path.resolve()
+        # Nobody uses a database without a log. SQLite makes one to read it, unless nothing changes.
+        mode = "mode=ro" if Path(f"{file}{LOG}").exists() else "immutable=1"
+        with _unusable(self._path):
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            with closing(apsw.Connection(f"{file.as_uri()}?{mode}", flags=flags)) as connection:
+                connection.set_busy_timeout(self._patience)
+                return inspect(connection)
 
     async def open(self) -> None:
         """Connect to the file. Call it in the process that uses it: SQLite must not be forked.
@@ -119,6 +127,11 @@ class SqliteStore:
             self._writer = self._open_connection(opened)
             self._writer.pragma("synchronous", "full")
             self._writer.pragma("foreign_keys", "on")
+            # SQLite keeps a copy of each page that a savepoint changes. In a temporary file, those
+            # of an import would be as much to write as the import itself.
+            self._writer.pragma("temp_store", "memory")
+            # The log grows while a long read holds it; it is cut back once it starts anew.
+            self._writer.pragma("journal_size_limit", _LARGEST_LOG)
             self._reader = self._open_connection(opened)
             # Readers wait for nobody but a recovery; and the event loop waits with them.
             self._reader.set_busy_timeout(_READER_WAIT)
@@ -371,6 +384,18 @@ def _settle(done: asyncio.Future[Any], outcome: object) -> None:
         done.set_exception(outcome)
     else:
         done.set_result(outcome)
+
+
+@contextmanager
+def _unusable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except apsw.Error as error:
+        msg = f"{path}: {error}"
+        raise UnusableDatabase(msg) from error
+    except UnusableDatabase as error:
+        msg = f"{path}: {error.message}"
+        raise UnusableDatabase(msg) from error
 
 
 @contextmanager

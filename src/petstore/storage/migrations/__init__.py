@@ -2,6 +2,7 @@
 
 import re
 from importlib.resources import files
+from typing import NamedTuple
 
 import apsw
 
@@ -9,6 +10,13 @@ from petstore.errors import PetstoreError
 from petstore.storage.migrations.schemas import difference
 
 APPLICATION_ID = 0x50455453  # "PETS": marks a SQLite file as a store of ours, and names our lock
+
+
+class Schema(NamedTuple):
+    """Which version of the schema a database has, 0 for none, and the newest this program knows."""
+
+    version: int
+    newest: int
 
 
 class UnusableDatabase(PetstoreError):
@@ -43,6 +51,17 @@ def _upgrade(connection: apsw.Connection, known: list[str]) -> None:
     connection.pragma("application_id", APPLICATION_ID)
     connection.pragma("user_version", len(known))
     check_schema(connection)
+
+
+def inspect(connection: apsw.Connection) -> Schema:
+    """Return which version of the schema there is; change nothing.
+
+    Raises:
+        UnusableDatabase: a newer version made the database, or another program did, or changed it.
+    """
+    _refuse_foreign(connection)
+    check_schema(connection)
+    return Schema(connection.pragma("user_version"), len(scripts("sqlite")))
 
 
 def check_schema(connection: apsw.Connection) -> None:

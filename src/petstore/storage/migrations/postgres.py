@@ -5,7 +5,7 @@ from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 
-from petstore.storage.migrations import APPLICATION_ID, UnusableDatabase, scripts
+from petstore.storage.migrations import APPLICATION_ID, Schema, UnusableDatabase, scripts
 
 _IS_THERE = "SELECT to_regclass('petstore_schema') IS NOT NULL"
 _VERSION = "SELECT coalesce(max(version), 0) FROM petstore_schema"
@@ -40,6 +40,20 @@ async def migrate(connection: Any) -> None:
     ) as error:
         msg = f"the database cannot be used: {error}"
         raise UnusableDatabase(msg) from error
+
+
+async def inspect(connection: Any) -> Schema:
+    """Return which version of the schema there is; change nothing.
+
+    Raises:
+        UnusableDatabase: a newer version made the database, or this user may not change it.
+    """
+    known = scripts("postgres")
+    is_there = await connection.fetchval(_IS_THERE)
+    version = await _version(connection, len(known)) if is_there else 0
+    if version == len(known):
+        await _require_rights(connection, _TABLE.findall("".join(known)))
+    return Schema(version, len(known))
 
 
 async def _version(connection: Any, newest: int) -> int:

@@ -1,0 +1,91 @@
+"""Environment variables: those that name a file with a secret, and those that nobody knows."""
+
+import os
+import re
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+
+import click
+
+_PREFIX = "PETSTORE_"
+_LARGEST_SECRET = 64 * 1024
+# What Kubernetes sets in a pod for each Service that is named petstore or petstore-….
+# https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+_SERVICE_LINK = re.compile(
+    rf"{_PREFIX}(\w+_)?"
+    r"(SERVICE_(HOST|PORT(_\w+)?)|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_LINKED_PORT = re.compile(r"(tcp|udp|sctp)://")
+
+
+def file_variable(variable: str) -> str:
+    """Return the name of the variable that names the file with the value of ``variable``."""
+    return f"{variable}_FILE"
+
+
+def read_secret(variable: str) -> str | None:
+    """Return the value of ``variable``, from the file that ``<variable>_FILE`` names if it is set.
+
+    Raises:
+        click.UsageError: both are set, or the file does not hold one line of text.
+    """
+    value, file = os.environ.get(variable), os.environ.get(file_variable(variable))
+    if not file:
+        return value or None
+    if value:
+        msg = f"{variable} and {file_variable(variable)} are both set; expected one of them"
+        raise click.UsageError(msg)
+    try:
+        with Path(file).open("rb") as opened:
+            text = opened.read(_LARGEST_SECRET).decode().rstrip("\r\n")
+    except OSError as error:
+        msg = f"{file_variable(variable)}: {file}: {error.strerror}"
+        raise click.UsageError(msg) from error
+    except UnicodeDecodeError:
+        text = ""
+    if not (text and text.isprintable()):
+        msg = f"{file_variable(variable)}: {file}: expected one line, the value of {variable}"
+        raise click.UsageError(msg)
+    return text
+
+
+def variables_of(command: click.Command) -> Iterator[str]:
+    """Yield the environment variables of a command and of those in it."""
+    for parameter in command.params:
+        variables = parameter.envvar or ()
+        yield from (variables,) if isinstance(variables, str) else variables
+    if isinstance(command, click.Group):
+        for part in command.commands.values():
+            yield from variables_of(part)
+
+
+def refuse_unknown(ctx: click.Context, known: Collection[str]) -> None:
+    """Refuse variables named ``PETSTORE_…`` that are not ``known``: they are mistyped.
+
+    The links to Services that Kubernetes sets are taken out of the environment: ``PETSTORE_PORT``
+    is one of them, and a setting.
+
+    Raises:
+        click.UsageError: naming each, and the one that it is nearest to.
+    """
+    ours = [name for name in os.environ if name.startswith(_PREFIX)]
+    for name in filter(_is_service_link, ours):
+        del os.environ[name]
+    unknown = sorted(name for name in ours if name in os.environ and name not in known)
+    if unknown:
+        described = ", ".join(_with_nearest(name, known) for name in unknown)
+        msg = f"no such environment variable: {described}"
+        raise click.UsageError(msg, ctx)
+
+
+def _is_service_link(name: str) -> bool:
+    is_port = name.endswith("_PORT") and _LINKED_PORT.match(os.environ[name])
+    return bool(is_port or _SERVICE_LINK.fullmatch(name))
+
+
+def _with_nearest(name: str, known: Collection[str]) -> str:
+    # What all have in common would make all of them near.
+    endings = [other.removeprefix(_PREFIX) for other in known]
+    nearest = get_close_matches(name.removeprefix(_PREFIX), endings, 1)
+    return f"{name} (did you mean {_PREFIX}{nearest[0]}?)" if nearest else name

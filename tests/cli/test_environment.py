@@ -1,0 +1,164 @@
+"""Environment variables: a secret from a file, and names that are mistyped."""
+
+from pathlib import Path
+
+import pytest
+
+from support.command import Command
+from support.postgres import PostgresServer
+from support.servers import StartServer
+from support.shop import Shop
+
+PASSWORD = "geheim"
+WITH_PASSWORD = f"postgresql://me:{PASSWORD}@127.0.0.1:1/shop"
+WARNING = (
+    "others on this machine can read a password on the command line; put the value into a file"
+    " and name that in "
+)
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """The file of a secret."""
+    return tmp_path / "secret"
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"one\ntwo\n", b"\xff\xfe", b"a\0b"])
+def test_a_file_that_does_not_hold_one_line_of_text_is_refused_by_name(
+    command: Command, secret: Path, content: bytes
+) -> None:
+    secret.write_bytes(content)
+    files = {"PETSTORE_DATABASE": "", "PETSTORE_DATABASE_FILE": str(secret)}
+    words = command.fail("keys", "list", status=2, **files)
+    assert words == (
+        f"PETSTORE_DATABASE_FILE: {secret}: expected one line, the value of PETSTORE_DATABASE"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("none", "No such file or directory"), (".", "Is a directory")]
+)
+def test_a_file_that_cannot_be_read_is_refused_by_name(
+    command: Command, tmp_path: Path, name: str, reason: str
+) -> None:
+    file = str(tmp_path / name)
+    words = command.fail(
+        "keys", "list", status=2, PETSTORE_DATABASE="", PETSTORE_DATABASE_FILE=file
+    )
+    assert words == f"PETSTORE_DATABASE_FILE: {file}: {reason}"
+
+
+def test_a_secret_that_is_given_twice_is_refused(command: Command, secret: Path) -> None:
+    words = command.fail("keys", "list", status=2, PETSTORE_DATABASE_FILE=str(secret))
+    assert words == (
+        "PETSTORE_DATABASE and PETSTORE_DATABASE_FILE are both set; expected one of them"
+    )
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_database_can_be_named_by_a_file(command: Command, secret: Path, end: str) -> None:
+    command.make_store()
+    secret.write_text(f"sqlite:///{command.database}{end}", newline="")
+    files = {"PETSTORE_DATABASE": "", "PETSTORE_DATABASE_FILE": str(secret)}
+    assert command.succeed("keys", "list", "--json", **files) == "[]\n"
+
+
+def test_an_option_counts_more_than_the_file_of_its_variable(
+    command: Command, secret: Path
+) -> None:
+    command.make_store()
+    option = ("--database", f"sqlite:///{command.database}")
+    files = {"PETSTORE_DATABASE": "", "PETSTORE_DATABASE_FILE": str(secret)}
+    assert command.succeed("keys", "list", "--json", *option, **files) == "[]\n"
+
+
+def test_both_sides_of_a_copy_can_be_named_by_files(command: Command, tmp_path: Path) -> None:
+    command.make_store()
+    files = {}
+    for name, database in (("FROM", command.database), ("TO", tmp_path / "other.db")):
+        file = tmp_path / name
+        file.write_text(f"sqlite:///{database}\n")
+        files[f"PETSTORE_{name}_FILE"] = str(file)
+    assert "every table has the same count" in command.succeed("copy", **files)
+
+
+def test_the_key_of_the_shop_can_be_in_a_file(shop: Shop, secret: Path) -> None:
+    secret.write_text(shop.environment.pop("PETSTORE_KEY") + "\n")
+    shop.environment |= {"PETSTORE_KEY": "", "PETSTORE_KEY_FILE": str(secret)}
+    assert shop.succeed("pets", "list", "--json").startswith("[")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "variable"),
+    [
+        (("keys", "list"), "--database", "PETSTORE_DATABASE_FILE"),
+        (("copy", "--to", "sqlite:///x.db"), "--from", "PETSTORE_FROM_FILE"),
+        (("copy", "--from", "sqlite:///x.db"), "--to", "PETSTORE_TO_FILE"),
+    ],
+)
+def test_a_password_on_the_command_line_is_warned_of(
+    command: Command, arguments: tuple[str, ...], option: str, variable: str
+) -> None:
+    result = command(*arguments, option, WITH_PASSWORD)
+    assert result.stderr.startswith(f"Warning: {option}: {WARNING}{variable}\n")
+    assert PASSWORD not in result.output
+
+
+def test_a_password_in_a_variable_is_not_warned_of(command: Command) -> None:
+    result = command("keys", "list", PETSTORE_DATABASE=WITH_PASSWORD)
+    assert result.exit_code == 1
+    assert "Warning" not in result.stderr
+
+
+def test_a_service_logs_a_warning_of_a_password_on_its_command_line(
+    start: StartServer, postgres: PostgresServer, postgres_url: str
+) -> None:
+    server = start("--database", postgres.guarded_url(postgres_url))
+    first = server.log_lines()[0]
+    assert first["level"] == "warning"
+    assert first["event"] == f"--database: {WARNING}PETSTORE_DATABASE_FILE"
+
+
+@pytest.mark.parametrize(
+    ("variables", "described"),
+    [
+        ("DATABSE", "PETSTORE_DATABSE (did you mean PETSTORE_DATABASE?)"),
+        ("KEYFILE", "PETSTORE_KEYFILE (did you mean PETSTORE_KEY_FILE?)"),
+        ("XYZZY", "PETSTORE_XYZZY"),
+        ("XYZZY PROT", "PETSTORE_PROT (did you mean PETSTORE_PORT?), PETSTORE_XYZZY"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [("serve",), ("keys", "list"), ("pets", "list")])
+def test_a_variable_that_nothing_reads_is_refused_by_every_command(
+    command: Command, arguments: tuple[str, ...], variables: str, described: str
+) -> None:
+    mistyped = {f"PETSTORE_{name}": "1" for name in variables.split()}
+    words = command.fail(*arguments, status=2, **mistyped)
+    assert words == f"no such environment variable: {described}"
+
+
+def test_help_is_there_with_a_mistyped_variable_too(command: Command) -> None:
+    assert "PETSTORE_PORT" in command.succeed("serve", "--help", PETSTORE_PROT="80")
+    assert command.succeed("--version", PETSTORE_PROT="80")
+
+
+def test_the_variables_of_kubernetes_for_services_of_that_name_are_no_settings(
+    command: Command,
+) -> None:
+    command.make_store()
+    links = {
+        "PETSTORE_PORT": "tcp://10.0.0.1:80",
+        "PETSTORE_SERVICE_HOST": "10.0.0.1",
+        "PETSTORE_SERVICE_PORT": "80",
+        "PETSTORE_SERVICE_PORT_HTTP": "80",
+        "PETSTORE_PORT_80_TCP": "tcp://10.0.0.1:80",
+        "PETSTORE_PORT_80_TCP_PROTO": "tcp",
+        "PETSTORE_PORT_80_TCP_PORT": "80",
+        "PETSTORE_PORT_80_TCP_ADDR": "10.0.0.1",
+        "PETSTORE_METRICS_PORT": "tcp://10.0.0.2:9100",
+        "PETSTORE_REDIS_SERVICE_HOST": "10.0.0.3",
+        "PETSTORE_REDIS_PORT_6379_TCP_ADDR": "10.0.0.3",
+    }
+    rows = [line.split() for line in command("serve", "--check", **links).stdout.splitlines()]
+    assert ["--port", "8000", "default"] in rows
+    assert ["--metrics-port", "0", "default"] in rows

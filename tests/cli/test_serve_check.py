@@ -1,0 +1,186 @@
+"""``petstore serve --check``: the settings, and whether what they name is there."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from petstore.storage.migrations import APPLICATION_ID, scripts
+from support.command import Command
+from support.postgres import PostgresServer
+from support.process import free_port
+
+
+@pytest.fixture
+def port() -> str:
+    return str(free_port())
+
+
+def table(printed: str) -> dict[str, list[str]]:
+    """Return the value and the source of each setting."""
+    settings, _, _ = printed.partition("\n\n")
+    rows = [line.split() for line in settings.splitlines()]
+    assert rows[0] == ["setting", "value", "from"]
+    return {name: rest for name, *rest in rows[1:]}
+
+
+def results(printed: str) -> list[str]:
+    """Return the lines about what was tried."""
+    _, _, tried = printed.partition("\n\n")
+    return tried.splitlines()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_the_settings_are_printed_without_passwords_and_with_their_sources(
+    command: Command, tmp_path: Path, port: str
+) -> None:
+    file = tmp_path / "redis"
+    file.write_text("redis://:geheim@127.0.0.1:1\n")
+    printed = command(
+        *("serve", "--check", "--port", port, "--trusted-proxy", "10.0.0.0/8"),
+        *("--trace-endpoint", "http://me:geheim@127.0.0.1:1/v1/traces"),
+        PETSTORE_DATABASE="postgresql://me:geheim@127.0.0.1:1/shop?password=geheim",
+        PETSTORE_REDIS_FILE=str(file),
+    ).output
+    assert "geheim" not in printed
+    settings = table(printed)
+    assert settings["--host"] == ["127.0.0.1", "default"]
+    assert settings["--port"] == [port, "option"]
+    assert settings["--trusted-proxy"] == ["10.0.0.0/8", "option"]
+    database = "postgresql://me:***@127.0.0.1:1/shop?password=***"
+    assert settings["--database"] == [database, "environment"]
+    assert settings["--redis"] == ["redis://:***@127.0.0.1:1", "file", str(file)]
+    assert settings["--trace-endpoint"] == ["http://me:***@127.0.0.1:1/v1/traces", "option"]
+    assert "--demo" not in settings
+
+
+def test_settings_that_do_not_fit_together_are_not_tried(command: Command) -> None:
+    result = command("serve", "--check", "--workers", "2")
+    assert result.exit_code == 1
+    (line,) = results(result.stdout)
+    reason = "more than one process needs --redis to share limits; expected 1"
+    assert line == f"failed  settings: --workers: {reason}"
+
+
+def test_a_store_that_is_not_there_yet_is_not_made(
+    command: Command, tmp_path: Path, port: str
+) -> None:
+    printed = command.succeed("serve", "--check", "--port", port)
+    settings, _, address, database = results(printed)
+    assert settings == "ok      settings: they fit together"
+    assert address == f"ok      address: 127.0.0.1 port {port} is free"
+    made = f"there is no {command.database} yet; the start makes it"
+    assert database == f"ok      database: {made}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_is_read_and_left_as_it_is(command: Command, tmp_path: Path, port: str) -> None:
+    command.make_store()
+    before = files(tmp_path)
+    printed = command.succeed("serve", "--check", "--port", port)
+    assert results(printed)[-1] == "ok      database: schema version 2"
+    assert files(tmp_path) == before
+
+
+def test_a_store_in_use_is_read_and_left_as_it_is(
+    command: Command, tmp_path: Path, port: str
+) -> None:
+    command.make_store()
+    service = apsw.Connection(str(command.database))
+    service.execute("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)")
+    before = files(tmp_path)
+    printed = command.succeed("serve", "--check", "--port", port)
+    assert results(printed)[-1] == "ok      database: schema version 2"
+    assert {name: content for name, content in files(tmp_path).items() if "shm" not in name} == {
+        name: content for name, content in before.items() if "shm" not in name
+    }
+    service.close()
+
+
+def test_a_store_of_an_older_version_is_left_at_it(command: Command, port: str) -> None:
+    older = apsw.Connection(str(command.database))
+    older.execute(scripts("sqlite")[0])
+    older.pragma("application_id", APPLICATION_ID)
+    older.pragma("user_version", 1)
+    older.close()
+    printed = command.succeed("serve", "--check", "--port", port)
+    assert results(printed)[-1] == ("ok      database: schema version 1; the start brings it to 2")
+
+
+def test_what_is_no_store_is_told(command: Command, port: str) -> None:
+    command.database.write_text("no database at all, but long enough to be one\n" * 100)
+    result = command("serve", "--check", "--port", port)
+    assert result.exit_code == 1
+    failed = f"failed  database: {command.database}: file is not a database"
+    assert results(result.stdout)[-1] == failed
+
+
+def test_a_folder_that_is_not_there_is_told(command: Command, tmp_path: Path, port: str) -> None:
+    command.database = tmp_path / "none" / "petstore.db"
+    result = command("serve", "--check", "--port", port)
+    assert result.exit_code == 1
+    failed = f"{command.database}: this user cannot read and write {tmp_path / 'none'}"
+    assert results(result.stdout)[-1] == f"failed  database: {failed}"
+
+
+def test_each_thing_that_is_missing_has_its_line(
+    command: Command, postgres: PostgresServer
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        other = str(free_port())
+        nothing = f"127.0.0.1:{free_port()}"
+        result = command(
+            *("serve", "--check", "--port", port, "--metrics-port", other),
+            *("--database", f"postgresql://petstore@{nothing}/shop"),
+            *("--read-database", postgres.new_store()),
+            *("--redis", f"redis://{nothing}", "--trace-endpoint", f"http://{nothing}"),
+        )
+    assert result.exit_code == 1
+    settings, open_files, *rest = results(result.stdout)
+    assert settings == "ok      settings: they fit together"
+    assert open_files.startswith("ok      open files: ")
+    assert [line[:7] for line in rest] == ["failed ", "ok     ", *["failed "] * 4]
+    address, metrics, database, replica, redis, traces = (line[8:] for line in rest)
+    assert address == f"address: cannot listen on 127.0.0.1 port {port}: Address already in use"
+    assert metrics == f"metrics: 127.0.0.1 port {other} is free"
+    assert database.startswith("database: the database is not available: ")
+    assert replica == (
+        "replica: --read-database: expected a streaming replica; this server is none"
+    )
+    assert redis.startswith("redis: Error ")
+    assert traces.startswith(f"traces: cannot connect to {nothing.replace(':', ' port ')}: ")
+
+
+def test_an_empty_database_of_postgresql_is_left_empty(
+    command: Command, postgres: PostgresServer, port: str
+) -> None:
+    url = postgres.new_database()
+    printed = command.succeed("serve", "--check", "--port", port, "--database", url)
+    assert results(printed)[-1] == ("ok      database: schema version 0; the start brings it to 1")
+    tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+    assert postgres.sql(tables, url.rpartition("/")[2]) == "0"
+
+
+def test_too_few_open_files_are_told(tmp_path: Path, port: str) -> None:
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (150, 150));"
+        "from petstore.cli.main import main; main()"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "serve", "--check", "--port", port],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert results(ran.stdout)[1] == (
+        "failed  open files: the limit of open files is 150; expected at least 200 (ulimit -Hn)"
+    )
