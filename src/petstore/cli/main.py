@@ -12,6 +12,7 @@ from petstore.cli.copy import copy
 from petstore.cli.keys import keys
 from petstore.cli.orders import orders
 from petstore.cli.pets import pets
+from petstore.cli.reload import reload
 from petstore.cli.serve import serve
 
 
@@ -36,14 +37,16 @@ class Petstore(click.Group):
 def main() -> None:
     """Run a pet store and work in it.
 
-    serve runs the service. keys, pets import, pets export, copy, backup and restore work on its
-    store. The other commands ask a running service, with the key in PETSTORE_KEY.
+    serve runs the service, reload gives it fresh processes. keys, pets import, pets export, copy,
+    backup and restore work on its store. The other commands ask a running service, with the key in
+    PETSTORE_KEY.
 
     Every setting is also an environment variable, as each command's help shows.
     """
 
 
 main.add_command(serve)
+main.add_command(reload)
 main.add_command(keys)
 main.add_command(copy)
 main.add_command(backup)
