@@ -72,10 +72,8 @@ class Supervisor:
         """Supervise until a stop signal and the end of all; return the exit status of the whole."""
         with _received_signals() as received:
             self._lifecycle.starting()
-            while self._settle():
+            while self._settle(received):
                 connection.wait([received, *self._awaited()], self._seconds_until_due())
-                for number in _read(received):
-                    self._reload() if number == signal.SIGHUP else self._stop()
         self._lifecycle.stopped(self._status)
         return self._status
 
@@ -100,9 +98,13 @@ class Supervisor:
             for worker in self._workers:
                 worker.ask_to_end(self._patience)
 
-    def _settle(self) -> bool:
+    def _settle(self, received: socket.socket) -> bool:
         """Do what is due now, and tell whether anything is left to supervise."""
-        for worker in [worker for worker in self._workers if worker.has_ended]:
+        # Signals are read after this: one that ended by a stop signal to all did not end unasked.
+        ended = [worker for worker in self._workers if worker.has_ended]
+        for number in _read(received):
+            self._reload() if number == signal.SIGHUP else self._stop()
+        for worker in ended:
             self._workers.remove(worker)
             self._note_end(worker)
         for worker in self._workers:

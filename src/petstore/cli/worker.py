@@ -64,12 +64,11 @@ class _Orders:
         for order in (self.serve, self.leave, self.stop):
             order.set()
 
-    async def stopped_within(self, seconds: float) -> bool:
-        """Wait for the stop of the whole service, so long at most; tell whether it came."""
+    async def await_stop(self, seconds: float) -> None:
+        """Wait for the stop of the whole service, so long at most."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.stop.wait()
-        return self.stop.is_set()
 
     def _receive(self) -> None:
         {SERVE: self.serve, LEAVE: self.leave}[self._link.recv_bytes()].set()
@@ -106,7 +105,8 @@ async def _serve(
     server.retire()
     app.hand_over()
     # While another takes its place the service stays ready.
-    if await orders.stopped_within(lame):
+    await orders.await_stop(lame)
+    if orders.stop.is_set():
         app.retire()
         await asyncio.sleep(lame)
     server.stop()
