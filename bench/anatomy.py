@@ -22,7 +22,7 @@ from petstore.api.messages import Request
 from petstore.api.rate_limit_headers import rate_limit_headers
 from petstore.app import create_app, create_limiter, database_of
 from petstore.clock import system_clock
-from petstore.logs import RequestLog
+from petstore.logs import RequestLine, RequestLog
 from petstore.operations.key_ring import KeyRing
 from petstore.settings import Settings
 from report import FOLDER
@@ -109,7 +109,21 @@ async def _parts(url: str, token: str, log: RequestLog, rounds: int) -> list[Par
         rate_limit_headers(decision)
 
     async def line() -> None:
-        log.add("0123456789abcdef01234567", 1, "GET", "listPets", 200, 0.0001)
+        log.add(
+            RequestLine(
+                request="0123456789abcdef01234567",
+                client="127.0.0.1",
+                key=1,
+                method="GET",
+                route="/v1/pets",
+                operation="listPets",
+                status=200,
+                code=None,
+                limit=None,
+                bytes=2000,
+                milliseconds=0.1,
+            )
+        )
 
     app = create_app(settings, store, limiter, log)
     async with app.lifespan():

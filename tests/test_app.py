@@ -14,8 +14,9 @@ import pytest
 
 from petstore.api.application import Application
 from petstore.api.bodies import BodyReader
-from petstore.app import chores_of, database_of, is_for_person, serve_settings
+from petstore.app import chores_of, database_of, serve_settings
 from petstore.errors import Unavailable
+from petstore.logs import is_for_person
 from petstore.settings import SettingError, Settings
 from support.bare_app import bare_app, fields
 from support.keys import revoke
@@ -86,7 +87,7 @@ async def test_a_stop_while_the_database_is_locked_says_so_and_ends(
 async def test_the_log_is_whole_after_the_stop(database: Path) -> None:
     async with running_service(database) as service:
         for _ in range(100):
-            await service.request("GET", "/healthz")
+            await service.request("GET", "/docs")
     assert service.log.getvalue().count(b"\n") == 100
 
 
@@ -142,12 +143,12 @@ def test_a_database_of_another_kind_is_refused() -> None:
 
 @pytest.mark.parametrize(("log_format", "for_person"), [("text", True), ("json", False)])
 def test_the_log_takes_the_form_that_was_set(log_format: Any, *, for_person: bool) -> None:
-    assert is_for_person(Settings(log_format=log_format)) is for_person
+    assert is_for_person(log_format) is for_person
 
 
 def test_without_a_terminal_the_log_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert not is_for_person(Settings(log_format="auto"))
+    assert not is_for_person("auto")
 
 
 async def test_a_deleted_log_is_brought_to_safety_while_nobody_writes(

@@ -76,7 +76,7 @@ KNOWN = {
     ),
     "http": (*BASICS, "api"),
     "observability": (
-        *(*BASICS, "domain", "api", "chores", "storage.contract"),
+        *(*BASICS, "domain", "api", "chores", "logs", "storage.contract"),
         *("rate_limits.contract", "rate_limits.trips"),
     ),
 }

@@ -6,14 +6,30 @@ import logging
 import os
 import select
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from petstore.logs import RequestLog, configure_logging
+from petstore.logs import Event, LogRules, RequestLine, RequestLog, configure_logging
 from support.manual_clock import ManualClock
 from support.patience import within
 
-REQUEST = ("abc123", 7, "GET", "listPets", 200, 0.0123456)
+
+def request(request: str = "abc123", **members: Any) -> RequestLine:
+    """Return what is told of a request; ``members`` differ from those of a list of animals."""
+    usual = {
+        "client": "192.0.2.7",
+        "key": 7,
+        "method": "GET",
+        "route": "/v1/pets",
+        "operation": "listPets",
+        "status": 200,
+        "code": None,
+        "limit": None,
+        "bytes": 81,
+        "milliseconds": 12.346,
+    }
+    return RequestLine(request=request, **{**usual, **members})
 
 
 class FailingDisk(io.BytesIO):
@@ -38,26 +54,31 @@ def root() -> Iterator[logging.Logger]:
     root.handlers, root.level = handlers, level
 
 
-def logged(*requests: tuple[str, int | None, str, str | None, int, float], person: bool) -> str:
-    """Return what a log has of ``requests`` once it is closed."""
+def logged(*lines: RequestLine, person: bool = False, **rules: Any) -> str:
+    """Return what a log with these rules has of requests once it is closed."""
     stream = io.BytesIO()
-    log = RequestLog(stream, ManualClock(), for_person=person)
-    for request in requests:
-        log.add(*request)
+    log = RequestLog(stream, ManualClock(), for_person=person, rules=LogRules(**rules))
+    for line in lines:
+        log.add(line)
     log.close()
     return stream.getvalue().decode()
 
 
 def test_a_request_is_one_json_object_on_one_line() -> None:
-    text = logged(REQUEST, person=False)
+    text = logged(request(status=429, code="rate_limit_exceeded", limit="key_day"))
     assert text.endswith("}\n")
     assert json.loads(text) == {
         "time": "2026-12-01T12:00:00.000Z",
         "request": "abc123",
+        "client": "192.0.2.7",
         "key": 7,
         "method": "GET",
+        "route": "/v1/pets",
         "operation": "listPets",
-        "status": 200,
+        "status": 429,
+        "code": "rate_limit_exceeded",
+        "limit": "key_day",
+        "bytes": 81,
         "milliseconds": 12.346,
         "level": "info",
         "event": "request",
@@ -65,13 +86,14 @@ def test_a_request_is_one_json_object_on_one_line() -> None:
 
 
 def test_what_is_not_known_of_a_request_is_null() -> None:
-    line = json.loads(logged(("abc123", None, "GET", None, 404, 0.001), person=False))
-    assert (line["key"], line["operation"]) == (None, None)
+    unknown = request(key=None, route=None, operation=None)
+    line = json.loads(logged(unknown))
+    assert all(line[name] is None for name in ("key", "route", "operation", "code", "limit"))
 
 
 def test_lines_are_in_the_order_of_the_requests() -> None:
-    requests = [(f"r{n}", n, "GET", "getPet", 200, 0.001) for n in range(500)]
-    lines = [json.loads(line) for line in logged(*requests, person=False).splitlines()]
+    requests = [request(key=n) for n in range(500)]
+    lines = [json.loads(line) for line in logged(*requests).splitlines()]
     assert [line["key"] for line in lines] == list(range(500))
 
 
@@ -80,7 +102,7 @@ def test_the_time_is_that_of_the_clock_to_the_millisecond() -> None:
     log = RequestLog(stream, clock, for_person=False)
     for seconds in (0.007, 0.9, 0.1, 86400):
         clock.advance(seconds)
-        log.add(*REQUEST)
+        log.add(request())
     log.close()
     assert [json.loads(line)["time"] for line in stream.getvalue().splitlines()] == [
         "2026-12-01T12:00:00.007Z",
@@ -94,15 +116,74 @@ def test_the_time_is_that_of_the_clock_to_the_millisecond() -> None:
     ("status", "color"), [(200, "32"), (304, "36"), (404, "33"), (500, "31"), (100, "31")]
 )
 def test_a_person_reads_a_line_with_the_status_in_color(status: int, color: str) -> None:
-    text = logged(("abc123", 7, "GET", "listPets", status, 0.0123456), person=True)
+    text = logged(request(status=status), person=True)
     assert text == (
-        f"12:00:00 \x1b[{color}m{status}\x1b[0m GET    listPets     key=7 12.35 ms abc123\n"
+        f"12:00:00 \x1b[{color}m{status}\x1b[0m GET    listPets     key=7 192.0.2.7 12.35 ms 81 B"
+        " abc123\n"
     )
 
 
+def test_a_person_reads_why_a_request_was_refused() -> None:
+    refused = request(status=429, code="rate_limit_exceeded", limit="key_minute")
+    assert logged(refused, person=True).endswith(" abc123 rate_limit_exceeded (key_minute)\n")
+
+
 def test_a_person_sees_a_dash_for_what_is_not_known() -> None:
-    text = logged(("abc123", None, "GET", None, 200, 0.001), person=True)
-    assert text.endswith(" GET    -            key=- 1.00 ms abc123\n")
+    unknown = request(key=None, client=None, route=None, operation=None)
+    text = logged(unknown, person=True)
+    assert text.endswith(" GET    -            key=- - 12.35 ms 81 B abc123\n")
+
+
+def test_a_page_is_shown_to_a_person_by_its_path() -> None:
+    assert " GET    /docs        " in logged(request(operation=None, route="/docs"), person=True)
+
+
+def test_client_addresses_can_be_left_out() -> None:
+    assert json.loads(logged(request(), addresses=False))["client"] is None
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_health_checks_are_logged_if_they_are_wanted_or_fail(path: str) -> None:
+    succeeded = request(route=path, operation=None)
+    failed = request(route=path, operation=None, status=503)
+    assert logged(succeeded) == ""
+    assert logged(failed) != ""
+    assert logged(succeeded, health_checks=True) != ""
+
+
+def test_requests_are_not_logged_at_a_level_above_info() -> None:
+    assert logged(request(), level="debug") != ""
+    assert logged(request(), level="warning") == ""
+
+
+def test_a_record_below_the_level_is_not_logged(root: logging.Logger) -> None:
+    stream = io.BytesIO()
+    rules = LogRules(level="error")
+    log = RequestLog(stream, ManualClock(), for_person=False, rules=rules)
+    configure_logging(log)
+    root.warning("first")
+    root.error("second")
+    log.close()
+    assert json.loads(stream.getvalue())["event"] == "second"
+
+
+def test_an_event_has_its_name_its_words_and_its_members(root: logging.Logger) -> None:
+    event = Event("started", "the service has started", workers=2)
+    line = json.loads(records(person=False, emit=lambda: root.info(event)))
+    del line["time"], line["logger"]
+    assert line == {
+        "level": "info",
+        "event": "started",
+        "message": "the service has started",
+        "workers": 2,
+    }
+
+
+def test_a_person_reads_the_words_of_an_event(root: logging.Logger) -> None:
+    event = Event("started", "the service has started", workers=2)
+    assert records(person=True, emit=lambda: root.info(event)).endswith(
+        " the service has started\n"
+    )
 
 
 def test_a_reader_who_stalls_holds_nobody_up_and_what_he_misses_is_counted() -> None:
@@ -110,15 +191,15 @@ def test_a_reader_who_stalls_holds_nobody_up_and_what_he_misses_is_counted() -> 
     with os.fdopen(ours, "wb") as stream, os.fdopen(theirs, "rb") as reader:
         log = RequestLog(stream, ManualClock(), for_person=False, longest_backlog=2000)
         for _ in range(2000):  # more than the pipe holds
-            log.add(*REQUEST)
+            log.add(request())
         assert select.select([reader], [], [], 5) == ([reader], [], [])
         for _ in range(20_000):
-            log.add(*REQUEST)
+            log.add(request())
         for _ in range(4000):
             assert json.loads(reader.readline())["request"] == "abc123"
         told = json.loads(reader.readline())
         assert (told["level"], told["event"]) == ("warning", "18000 lines dropped")
-        log.add("last", *REQUEST[1:])
+        log.add(request("last"))
         assert json.loads(reader.readline())["request"] == "last"
         log.close()
 
@@ -126,10 +207,10 @@ def test_a_reader_who_stalls_holds_nobody_up_and_what_he_misses_is_counted() -> 
 def test_a_disk_that_was_full_gets_the_lines_that_come_once_it_is_not() -> None:
     disk = FailingDisk()
     log = RequestLog(disk, ManualClock(), for_person=False)
-    log.add(*REQUEST)
+    log.add(request())
     assert within(20, lambda: disk.refused > 1)
     disk.full = False
-    log.add("last", *REQUEST[1:])
+    log.add(request("last"))
     log.close()
     *_, last, told = disk.getvalue().splitlines()
     assert json.loads(last)["request"] == "last"
@@ -165,9 +246,9 @@ def test_records_and_requests_are_in_the_order_they_came(
     stream = io.BytesIO()
     log = RequestLog(stream, ManualClock(), for_person=person)
     configure_logging(log)
-    log.add("first", *REQUEST[1:])
+    log.add(request("first"))
     root.warning("second")
-    log.add("third", *REQUEST[1:])
+    log.add(request("third"))
     log.close()
     lines = stream.getvalue().decode().splitlines()
     words = ("first", "second", "third")

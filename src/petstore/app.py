@@ -1,6 +1,5 @@
 """All the wiring: the whole service is put together here, and nowhere else."""
 
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -16,7 +15,7 @@ from petstore.api.routes import Routes
 from petstore.api.table import BASE, OPERATIONS
 from petstore.chores import Chore, attempt, background
 from petstore.clock import SECOND, Clock, Milliseconds, system_clock
-from petstore.logs import RequestLog, configure_logging, standard_error
+from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.figures import (
     BANS,
     COMMITS,
@@ -255,16 +254,12 @@ def store_at(
 
 def open_log(settings: Settings) -> RequestLog:
     """Return a log on standard error that takes the records of ``logging`` too."""
-    log = RequestLog(standard_error(), system_clock, for_person=is_for_person(settings))
+    rules = LogRules(settings.log_level, settings.log_health_checks, not settings.omit_addresses)
+    log = RequestLog(
+        standard_error(), system_clock, for_person=is_for_person(settings.log_format), rules=rules
+    )
     configure_logging(log)
     return log
-
-
-def is_for_person(settings: Settings) -> bool:
-    """Tell whether the log is read by a person."""
-    if settings.log_format == "auto":
-        return sys.stderr.isatty()
-    return settings.log_format == "text"
 
 
 def _pages(health: Health) -> dict[str, Page]:

@@ -12,6 +12,7 @@ class PetstoreError(Exception):
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
+    limit: str | None = None
 
     def __init__(self, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -224,10 +225,14 @@ class IdempotencyKeyReused(PetstoreError):
 
 
 class RateLimitExceeded(PetstoreError):
-    """A window of the caller's limit has no room left."""
+    """A window of the caller's limit has no room left; ``limit`` says which to the operator."""
 
     status = 429
     code = "rate_limit_exceeded"
+
+    def __init__(self, message: str, headers: dict[str, str], limit: str) -> None:
+        super().__init__(message, headers)
+        self.limit = limit
 
 
 class KeyBanned(PetstoreError):

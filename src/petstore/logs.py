@@ -6,11 +6,13 @@ once, which costs less than half of encoding each.
 """
 
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
 import msgspec
 
@@ -19,23 +21,69 @@ from petstore.clock import SECOND, Clock, rfc3339
 _LONGEST_BACKLOG = 100_000
 _FLUSH_SECONDS = 0.1
 _STANDARD_ERROR = 2
+_HEALTH_CHECKS = frozenset({"/healthz", "/readyz"})
+_OK = 200
 _LEVEL_COLORS = {"WARNING": "33", "ERROR": "31", "CRITICAL": "31"}
 
 _encoder = msgspec.json.Encoder()
 
 
-class RequestLine(msgspec.Struct, frozen=True, gc=False):
-    """What is logged of a request. ``key`` is the id of its API key, never the token."""
+EventName: TypeAlias = Literal[
+    "started",
+    "start_failed",
+    "worker_ended",
+    "reload_started",
+    "worker_replaced",
+    "reload_ended",
+    "reload_failed",
+    "stop_started",
+    "stopped",
+]
+"""What happens to the service as a whole. Programs wait for these names, so they stay."""
 
-    time: str
+
+class Event:
+    """The message of a record that has a name and members of its own, beside words for a person."""
+
+    def __init__(self, name: EventName, message: str, **members: int | str) -> None:
+        self.name = name
+        self.members = members
+        self._message = message
+
+    def __str__(self) -> str:
+        return self._message
+
+
+class RequestLine(msgspec.Struct, kw_only=True, gc=False):
+    """What is logged of a request; docs/logs.md says what each member is.
+
+    ``key`` is the id of its API key, never the token. ``route`` is a template, never the path. The
+    log adds the ``time``.
+    """
+
+    time: str = ""
     request: str
+    client: str | None
     key: int | None
     method: str
+    route: str | None
     operation: str | None
     status: int
+    code: str | None
+    limit: str | None
+    bytes: int
     milliseconds: float
     level: str = "info"
     event: str = "request"
+
+
+@dataclass(frozen=True)
+class LogRules:
+    """What is logged: records from a level on, health checks that succeed, client addresses."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    health_checks: bool = False
+    addresses: bool = True
 
 
 Line: TypeAlias = RequestLine | msgspec.Raw
@@ -54,12 +102,17 @@ class RequestLog:
         clock: Clock,
         *,
         for_person: bool,
+        rules: LogRules = LogRules(),
         longest_backlog: int = _LONGEST_BACKLOG,
     ) -> None:
         self._stream = stream
         self._clock = clock
         self._encode = _for_person if for_person else _encoder.encode_lines
         self._formatter = _formatter(for_person=for_person)
+        self.level = logging.getLevelNamesMapping()[rules.level.upper()]
+        self._takes_requests = self.level <= logging.INFO
+        self._unlogged = frozenset() if rules.health_checks else _HEALTH_CHECKS
+        self._has_addresses = rules.addresses
         self._lines: deque[Line] = deque()
         self._longest_backlog = longest_backlog
         self._dropped = 0
@@ -68,20 +121,14 @@ class RequestLog:
         # Started with the first line: a process that is to fork may have a log, and no thread.
         self._thread: threading.Thread | None = None
 
-    def add(
-        self,
-        request_id: str,
-        key_id: int | None,
-        method: str,
-        operation: str | None,
-        status: int,
-        seconds: float,
-    ) -> None:
-        """Log a request that took ``seconds``."""
-        milliseconds = round(seconds * 1e6) / 1e3  # a third of what rounding to three digits costs
-        self._append(
-            RequestLine(self._now(), request_id, key_id, method, operation, status, milliseconds)
-        )
+    def add(self, line: RequestLine) -> None:
+        """Log a request that was answered just now."""
+        if not self._takes_requests or (line.status == _OK and line.route in self._unlogged):
+            return
+        line.time = self._now()
+        if not self._has_addresses:
+            line.client = None
+        self._append(line)
 
     def add_record(self, record: logging.LogRecord) -> None:
         """Log a record of ``logging``."""
@@ -141,9 +188,19 @@ def standard_error() -> BinaryIO:
     return open(_STANDARD_ERROR, "wb", closefd=False)
 
 
+def is_for_person(log_format: str) -> bool:
+    """Tell whether a log is read by a person: its format is ``text``, or ``auto`` on a terminal."""
+    return sys.stderr.isatty() if log_format == "auto" else log_format == "text"
+
+
+def record_text(record: logging.LogRecord, *, for_person: bool) -> str:
+    """Return a record as the log has it."""
+    return _formatter(for_person=for_person).format(record)
+
+
 def configure_logging(log: RequestLog) -> None:
     """Send every record of ``logging`` to ``log``."""
-    logging.basicConfig(handlers=[_LogHandler(log)], level=logging.INFO, force=True)
+    logging.basicConfig(handlers=[_LogHandler(log)], level=log.level, force=True)
 
 
 class _LogHandler(logging.Handler):
@@ -166,12 +223,18 @@ class _JsonFormatter(logging.Formatter):
         line = {
             "time": rfc3339(int(record.created * SECOND)),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            **_said(record),
             "logger": record.name,
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return _encoder.encode(line).decode()
+
+
+def _said(record: logging.LogRecord) -> dict[str, int | str]:
+    if isinstance(record.msg, Event):
+        return {"event": record.msg.name, "message": str(record.msg), **record.msg.members}
+    return {"event": record.getMessage()}
 
 
 class _PersonFormatter(logging.Formatter):
@@ -193,8 +256,11 @@ def _for_person(lines: Iterable[Line]) -> bytes:
 def _colored(line: RequestLine) -> bytes:
     color = {2: "32", 3: "36", 4: "33"}.get(line.status // 100, "31")
     key = "-" if line.key is None else line.key
-    operation = line.operation or "-"
+    operation = line.operation or line.route or "-"
+    reason = "" if line.code is None else f" {line.code}"
+    limit = "" if line.limit is None else f" ({line.limit})"
     return (
         f"{line.time[11:19]} \x1b[{color}m{line.status}\x1b[0m {line.method:6} {operation:12}"
-        f" key={key} {line.milliseconds:.2f} ms {line.request}\n"
+        f" key={key} {line.client or '-'} {line.milliseconds:.2f} ms {line.bytes} B"
+        f" {line.request}{reason}{limit}\n"
     ).encode()

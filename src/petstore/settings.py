@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from petstore.domain.api_keys import Environment
 
 LogFormat: TypeAlias = Literal["auto", "text", "json"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 T = TypeVar("T")
 
@@ -82,6 +83,21 @@ class Settings:
         most=256,
     )
     log_format: LogFormat = _setting("auto", "text, json, or auto: text on a terminal, else json.")
+    log_level: LogLevel = _setting(
+        "info",
+        "What is logged: debug, info, warning or error, and what is graver. Requests are info.",
+    )
+    log_health_checks: bool = _setting(
+        False,  # noqa: FBT003 - the default of a setting
+        "Log health checks that succeed, too.",
+    )
+    omit_addresses: bool = _setting(
+        False,  # noqa: FBT003 - the default of a setting
+        "Leave the addresses of clients out of the request log.",
+    )
+    pid_file: str = _setting(
+        "", "A file with the id of the main process, by which petstore reload finds the service."
+    )
     trusted_proxy: tuple[str, ...] = _setting(
         (), "A network whose X-Forwarded-For counts, such as 10.0.0.0/8. May be repeated."
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from petstore.api.rate_limit_headers import rate_limit_headers, refusal
+from petstore.api.rate_limit_headers import KEY, rate_limit_headers, refusal
 from petstore.app import create_app, database_of
 from petstore.clock import DAY, SECOND
 from petstore.domain.plans import UNLIMITED, Limits
@@ -64,7 +64,7 @@ def test_without_any_limit_there_is_no_policy_to_tell() -> None:
 @pytest.mark.parametrize(("late", "seconds"), [(0, 60), (1, 60), (1_000, 59), (59_999, 1)])
 def test_what_is_to_wait_for_is_counted_from_the_decision(late: int, seconds: int) -> None:
     decision = decided(Limits(5, UNLIMITED), 5, 5, NOON + late)
-    assert refusal(decision, "this key").headers == {"Retry-After": str(seconds)}
+    assert refusal(decision, KEY).headers == {"Retry-After": str(seconds)}
     assert told(decision)["ratelimit"] == f'"minute";r=0;t={60 - -(-late // SECOND)}'
 
 

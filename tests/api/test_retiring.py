@@ -34,3 +34,12 @@ async def test_once_it_retires_every_answer_closes_its_connection(service: Servi
         answer = await service.request(method, path, key.token, json=body)
         assert answer.status_code == status
         assert answer.headers.get_list("Connection") == ["close"]
+
+
+async def test_while_another_process_takes_its_place_the_service_stays_ready(
+    service: Service,
+) -> None:
+    service.app.hand_over()
+    ready = await service.request("GET", "/readyz")
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+    assert ready.headers.get_list("Connection") == ["close"]

@@ -27,6 +27,10 @@ OTHERS: dict[str, Any] = {
     "lame_seconds": 1.5,
     "environment": "staging",
     "log_format": "text",
+    "log_level": "warning",
+    "log_health_checks": True,
+    "omit_addresses": True,
+    "pid_file": "petstore.pid",
     "trusted_proxy": ("10.0.0.0/8",),
     "allowed_origin": ("https://shop.example",),
     "strict_categories": True,
@@ -91,7 +95,7 @@ def test_a_variable_outside_its_range_is_refused_by_its_name(
     assert f"'{variable(name)}'" in words
 
 
-@pytest.mark.parametrize("name", ["environment", "log_format"])
+@pytest.mark.parametrize("name", ["environment", "log_level"])
 def test_a_choice_that_is_none_is_refused(command: Command, name: str) -> None:
     words = command.fail("serve", option(name), "other", status=2)
     assert words.startswith(f"Invalid value for '{option(name)}'")

@@ -24,14 +24,14 @@ def lines_of(server: ServerProcess, request: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "operation", "status"),
+    ("method", "path", "route", "operation", "status"),
     [
-        ("GET", "/v1/pets", "listPets", 200),
-        ("HEAD", "/v1/pets", "listPets", 200),
-        ("GET", "/v1/pets?limit=0", "listPets", 400),
-        ("POST", "/v1/pets", "createPet", 201),
-        ("GET", "/v1/pets/999999999", "getPet", 404),
-        ("DELETE", "/v1/pets", None, 405),
+        ("GET", "/v1/pets", "/v1/pets", "listPets", 200),
+        ("HEAD", "/v1/pets", "/v1/pets", "listPets", 200),
+        ("GET", "/v1/pets?limit=0", "/v1/pets", "listPets", 400),
+        ("POST", "/v1/pets", "/v1/pets", "createPet", 201),
+        ("GET", "/v1/pets/999999999", "/v1/pets/{petId}", "getPet", 404),
+        ("DELETE", "/v1/pets", None, None, 405),
     ],
 )
 def test_a_request_is_one_line(
@@ -40,6 +40,7 @@ def test_a_request_is_one_line(
     request: pytest.FixtureRequest,
     method: str,
     path: str,
+    route: str | None,
     operation: str | None,
     status: int,
 ) -> None:
@@ -57,9 +58,14 @@ def test_a_request_is_one_line(
     assert isinstance(line.pop("key"), int)
     assert line == {
         "request": request_id,
+        "client": "127.0.0.1",
         "method": method,
+        "route": route,
         "operation": operation,
         "status": status,
+        "code": answer.json()["code"] if status >= 400 else None,
+        "limit": None,
+        "bytes": len(answer.content),
         "level": "info",
         "event": "request",
     }
@@ -102,13 +108,16 @@ def test_a_terminal_gets_lines_for_a_person(tmp_path: Path) -> None:
         terminal.process.terminate()
         assert terminal.wait() == 0
     line = next(line for line in terminal.text.splitlines() if "by-a-person" in line)
-    assert re.fullmatch(r"\d\d:\d\d:\d\d 200 GET    listPets +key=1 \d+\.\d\d ms by-a-person", line)
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d 200 GET    listPets +key=1 127.0.0.1 \d+\.\d\d ms \d+ B by-a-person", line
+    )
     assert "\x1b[32m200\x1b[0m" in terminal.raw
 
 
 def test_the_form_of_the_log_can_be_chosen(start: StartServer) -> None:
     server = start("--log-format", "text")
     headers = {"X-Request-Id": "chosen"}
-    httpx.get(f"{server.url}/healthz", headers=headers)
+    httpx.get(f"{server.url}/nowhere", headers=headers)
     assert server.stop() == 0
-    assert re.search(r" GET    -            key=- .* chosen\n", server.log_path.read_text())
+    line = r" GET    -            key=- .* chosen not_found\n"
+    assert re.search(line, server.log_path.read_text())

@@ -193,7 +193,7 @@ def test_who_connects_and_says_nothing_yet_is_left_to_the_next_process(start: St
     server = start("--lame-seconds", "0.3")
     old = server.worker
     server.process.send_signal(signal.SIGHUP)
-    assert within(10, lambda: status_of(server, "/readyz") == 503)
+    assert within(10, lambda: is_handing_over(server))
     with RawSocket(server.port) as caller:
         assert within(20, lambda: server.workers() not in ([], [old]))
         caller.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
@@ -204,11 +204,24 @@ def test_a_stop_in_the_middle_of_a_replacement_ends_all_in_time(start: StartServ
     with redis_server() as redis:
         server = start("--workers", "2", "--redis", redis.url, "--lame-seconds", "2")
         server.process.send_signal(signal.SIGHUP)
-        assert within(10, lambda: status_of(server, "/readyz") == 503)
+        assert within(10, lambda: is_handing_over(server))
         started = time.monotonic()
         assert server.stop() == 0
         # Together, not one after another.
         assert time.monotonic() - started < 4
+
+
+def test_a_service_that_stops_in_the_middle_of_a_replacement_sends_callers_away_first(
+    start: StartServer,
+) -> None:
+    server = start("--lame-seconds", "3")
+    server.process.send_signal(signal.SIGHUP)
+    assert within(10, lambda: is_handing_over(server))
+    assert status_of(server, "/readyz") == 200
+    server.process.send_signal(signal.SIGTERM)
+    server.process.send_signal(signal.SIGHUP)  # it changes nothing any more
+    assert within(10, lambda: status_of(server, "/readyz") == 503)
+    assert server.stop() == 0
 
 
 def test_a_request_that_never_ends_does_not_keep_sighup_from_its_end(start: StartServer) -> None:
@@ -241,6 +254,11 @@ def reload(
     if meanwhile is not None:
         meanwhile(are_replaced)
     assert within(20, are_replaced)
+
+
+def is_handing_over(server: ServerProcess) -> bool:
+    """Tell whether the process that answers is about to be replaced."""
+    return "Connection" in httpx.get(f"{server.url}/healthz").headers
 
 
 def is_refusing(server: ServerProcess) -> bool:

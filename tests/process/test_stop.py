@@ -65,7 +65,8 @@ def test_a_request_under_way_gets_its_answer_and_new_ones_are_refused(
     assert server.process.wait(10) == 0
     assert time.monotonic() - started < 10
     assert pets(tmp_path) == [answer.json()]
-    assert server.log_lines()[-1]["status"] == 201
+    requests = [line for line in server.log_lines() if line["event"] == "request"]
+    assert requests[-1]["status"] == 201
 
 
 def test_connections_that_ask_for_nothing_do_not_hold_it_up(start: StartServer) -> None:

@@ -18,7 +18,11 @@ class Command:
 
     def __call__(self, *arguments: str, **environment: str) -> Result:
         """Run it; what it prints and what it says on standard error are kept apart."""
-        environment = {"PETSTORE_DATABASE": f"sqlite:///{self.database}", **environment}
+        environment = {
+            "PETSTORE_DATABASE": f"sqlite:///{self.database}",
+            "PETSTORE_LOG_FORMAT": "text",
+            **environment,
+        }
         return CliRunner().invoke(main, arguments, env=environment)
 
     def succeed(self, *arguments: str, **environment: str) -> str:

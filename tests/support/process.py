@@ -34,7 +34,7 @@ def petstore(
     return subprocess.run(
         [sys.executable, "-m", "petstore", *arguments],
         cwd=cwd,
-        env={**os.environ, **(env or {})},
+        env={**os.environ, "PETSTORE_LOG_FORMAT": "text", **(env or {})},
         capture_output=True,
         text=True,
         timeout=60,

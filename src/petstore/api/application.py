@@ -30,7 +30,13 @@ from petstore.api.messages import (
 )
 from petstore.api.operation import Call, Operation, Services
 from petstore.api.parameters import Query, decode_path_id, decode_query
-from petstore.api.rate_limit_headers import rate_limit_headers, refusal
+from petstore.api.rate_limit_headers import (
+    ADDRESS,
+    KEY,
+    Holder,
+    rate_limit_headers,
+    refusal,
+)
 from petstore.api.routes import Route, Routes, not_allowed
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.decoding import decode_json
@@ -43,6 +49,7 @@ from petstore.errors import (
     PetstoreError,
     Unavailable,
 )
+from petstore.logs import RequestLine
 from petstore.rate_limits.contract import Decision
 
 Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
@@ -65,7 +72,6 @@ _NO_QUERY = Query(None, ())
 _EMPTY_BODY = b"{}"
 _WITHOUT_CONTENT = (204, 304)
 _WHOLE = ("none", "read")
-_NO_KEY = "this address without a valid key"
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,10 @@ class HttpRules:
 class Meaning(Struct):
     """What follows from the head of a request alone.
 
-    ``always`` are the headers of every answer to it, with room for the request id. ``token`` and
-    ``given``, the id in the path and the query, are there once found valid.
+    ``template`` is the path without values of the caller, if it leads anywhere, and ``client`` the
+    address behind trusted proxies. ``always`` are the headers of every answer to it, with room for
+    the request id. ``token`` and ``given``, the id in the path and the query, are there once found
+    valid.
     """
 
     is_api: bool
@@ -88,6 +96,8 @@ class Meaning(Struct):
     page: Page | None
     route: Route
     operation: Operation | None
+    template: str | None
+    client: str
     always: bytes
     token: bytes | None = None
     given: tuple[int, Query] | None = None
@@ -107,16 +117,8 @@ class Exchange(Struct):
 class RequestRecord(Protocol):
     """Takes down each request once it is answered."""
 
-    def add(
-        self,
-        request_id: str,
-        key_id: int | None,
-        method: str,
-        operation: str | None,
-        status: int,
-        seconds: float,
-    ) -> None:
-        """Take down a request that took ``seconds``."""
+    def add(self, line: RequestLine) -> None:
+        """Note a request that was answered just now."""
         ...
 
 
@@ -135,8 +137,12 @@ class Servable(Protocol):
         """Answer one request, within the ``lifespan``, whatever happens."""
         ...
 
+    def hand_over(self) -> None:
+        """Ask every caller to come back on another connection, to the process that is next."""
+        ...
+
     def retire(self) -> None:
-        """Ask every caller to come back on another connection, for this process is to stop."""
+        """Do so too, and be ready no more: the service is to stop."""
         ...
 
 
@@ -174,8 +180,12 @@ class Application:
         operation = self._routes.find(path).operation(method)
         return None if operation is None else self._routes.base + operation.path
 
+    def hand_over(self) -> None:
+        """Ask every caller to come back on another connection, to the process that is next."""
+        self._retiring = True
+
     def retire(self) -> None:
-        """Ask every caller to come back on another connection, for this process is to stop."""
+        """Do so too, and be ready no more: the service is to stop."""
         self._retiring = True
         self._on_retire()
 
@@ -193,20 +203,29 @@ class Application:
             answer = error_answer(InternalError("the service failed; its log tells why"))
         decision, operation = exchange.decision, exchange.meaning.operation
         if decision is None and (exchange.meaning.is_api or request.refusal is not None):
-            decision = await self._services.limiter.look_address(self._client(request))
+            address = exchange.meaning.client
+            decision = await self._services.limiter.look_address(address)
         headers = self._headers(exchange, answer, decision)
         if request.body != "none":
             await self._bodies.discard(request, receive)
         is_last = self._retiring or request.body not in _WHOLE
-        self._log.add(
-            exchange.request_id,
-            exchange.key.id if exchange.key else None,
-            request.method,
-            operation.id if operation else None,
-            answer.status,
-            time.perf_counter() - exchange.started,
-        )
         body = b"" if request.method == "HEAD" else answer.body
+        self._log.add(
+            RequestLine(
+                request=exchange.request_id,
+                client=exchange.meaning.client,
+                key=exchange.key.id if exchange.key else None,
+                method=request.method,
+                route=exchange.meaning.template,
+                operation=operation.id if operation else None,
+                status=answer.status,
+                code=answer.code,
+                limit=answer.limit,
+                bytes=len(body),
+                # A third of what rounding to three digits costs.
+                milliseconds=round((time.perf_counter() - exchange.started) * 1e6) / 1e3,
+            )
+        )
         return Answer(answer.status, body, headers, is_last)
 
     def _begin(self, request: Request) -> Exchange:
@@ -223,6 +242,7 @@ class Application:
     def _meaning(self, request: Request) -> Meaning:
         path, route = request.path, self._routes.find(request.path)
         page, operation = self._pages.get(path), route.operation(request.method)
+        template = None if operation is None else self._routes.base + operation.path
         is_api = path.startswith(("/v1/", "/v1%")) or path == "/v1"
         preflight = is_preflight(request, self._rules.allowed_origins)
         if preflight or not is_api or page is not None:
@@ -235,6 +255,8 @@ class Application:
             page=page,
             route=route,
             operation=operation,
+            template=template if page is None else path,
+            client=client_address(request, self._rules.trusted_proxies),
             always=always,
         )
 
@@ -287,17 +309,18 @@ class Application:
             key = keys.recall(meaning.token) or await self._look_up(exchange, meaning.token)
             exchange.key = key
         except (InvalidRequest, MissingKey, InvalidKey):
-            exchange.decision = await limiter.take_address(self._client(request))
-            self._refuse_unadmitted(exchange.decision, _NO_KEY)
+            exchange.decision = await limiter.take_address(meaning.client)
+            self._refuse_unadmitted(exchange.decision, ADDRESS)
             raise
         operation = meaning.operation
         if operation is not None and not operation.charged:
             exchange.decision = self._services.uncharged.take(key.id)
-            self._refuse_unadmitted(exchange.decision, f"this key for {operation.id}")
+            holder = Holder("operation", f"this key for {operation.id}")
+            self._refuse_unadmitted(exchange.decision, holder)
             exchange.decision = await limiter.look(key)
         else:
             exchange.decision = await limiter.take(key)
-            self._refuse_unadmitted(exchange.decision, "this key")
+            self._refuse_unadmitted(exchange.decision, KEY)
         return key
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
@@ -309,9 +332,9 @@ class Application:
         keys, look_ups = self._services.keys, self._services.look_ups
         if not keys.is_new(token):
             return await authenticate(token, keys)
-        address = self._client(exchange.request)
+        address = exchange.meaning.client
         exchange.decision = look_ups.take(address)
-        self._refuse_unadmitted(exchange.decision, _NO_KEY)
+        self._refuse_unadmitted(exchange.decision, ADDRESS)
         try:
             key = await authenticate(token, keys)
         except Unavailable:
@@ -320,7 +343,7 @@ class Application:
         look_ups.give_back(address)
         return key
 
-    def _refuse_unadmitted(self, decision: Decision, holder: str) -> None:
+    def _refuse_unadmitted(self, decision: Decision, holder: Holder) -> None:
         if decision.verdict != "admitted":
             raise refusal(decision, holder)
 
@@ -347,9 +370,6 @@ class Application:
         if allowed:
             headers += cross_origin_headers(exchange.request, allowed)
         return headers
-
-    def _client(self, request: Request) -> str:
-        return client_address(request, self._rules.trusted_proxies)
 
 
 def _given(request: Request, route: Route, operation: Operation) -> tuple[int, Query]:

@@ -77,7 +77,8 @@ class Request:
 class Answer(msgspec.Struct, frozen=True):
     """Status, body and headers; and if the connection is to end with it.
 
-    ``tag`` is the value of the ``ETag`` that is among the headers, if there is one.
+    ``tag`` is the value of the ``ETag`` that is among the headers, if there is one. An error has
+    its ``code``, and a 429 the ``limit`` that was reached.
     """
 
     status: int
@@ -85,6 +86,8 @@ class Answer(msgspec.Struct, frozen=True):
     headers: Headers
     is_last: bool = False
     tag: bytes = b""
+    code: str | None = None
+    limit: str | None = None
 
 
 def json_answer(status: int, content: object, headers: Headers | None = None) -> Answer:
@@ -98,7 +101,13 @@ def error_answer(error: PetstoreError) -> Answer:
     headers = [
         f"{name.lower()}: {value}".encode("latin-1") for name, value in error.headers.items()
     ]
-    return json_answer(error.status, body, headers)
+    return Answer(
+        error.status,
+        encode_json(body),
+        [JSON, *headers],
+        code=error.code,
+        limit=error.limit,
+    )
 
 
 def created_answer(content: object, location: str) -> Answer:

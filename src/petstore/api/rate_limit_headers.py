@@ -1,6 +1,7 @@
 """The headers that tell a caller its limits (interface.md, section "Rate limit headers")."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from petstore.clock import DAY, MINUTE, SECOND, seconds_up
 from petstore.domain.plans import UNLIMITED, Limits
@@ -43,7 +44,18 @@ def rate_limit_headers(decision: Decision) -> bytes:
     return _WITH_BOTH % (limit, left, reset, policy, minute_left, minute_rest, day_left, day_rest)
 
 
-def refusal(decision: Decision, holder: str) -> PetstoreError:
+class Holder(NamedTuple):
+    """Whose limit it is: a name for the log, and words for the caller."""
+
+    name: str
+    words: str
+
+
+KEY = Holder("key", "this key")
+ADDRESS = Holder("address", "this address without a valid key")
+
+
+def refusal(decision: Decision, holder: Holder) -> PetstoreError:
     """Return the 429 of a request that was not admitted; ``holder`` is whose limit it was."""
     seconds = seconds_up(decision.described.reset * SECOND - decision.now)
     headers = {"Retry-After": str(seconds)}
@@ -52,8 +64,8 @@ def refusal(decision: Decision, holder: str) -> PetstoreError:
         return KeyBanned(msg, headers)
     length = "minute" if decision.described == decision.minute else "day"
     limit = f"{decision.described.limit} requests a {length}"
-    msg = f"the limit of {holder}, {limit}, is reached: wait {seconds} seconds"
-    return RateLimitExceeded(msg, headers)
+    msg = f"the limit of {holder.words}, {limit}, is reached: wait {seconds} seconds"
+    return RateLimitExceeded(msg, headers, f"{holder.name}_{length}")
 
 
 @lru_cache(maxsize=1024)

@@ -15,6 +15,7 @@ from petstore.cli.groups import SectionedGroup
 from petstore.cli.keys import keys
 from petstore.cli.orders import orders
 from petstore.cli.pets import pets
+from petstore.cli.reload import reload
 from petstore.cli.serve import serve
 
 
@@ -52,6 +53,6 @@ def main() -> None:
     """
 
 
-main.add_section("Run the service", serve)
+main.add_section("Run the service", serve, reload)
 main.add_section("Work on its store", keys, copy, backup, restore)
 main.add_section(f"Ask a running service, with the key in {KEY}", pets, orders, categories)

@@ -4,14 +4,17 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import click
 
 from petstore.cli.failures import plain_failures
 from petstore.cli.in_store import in_store, migrate
+from petstore.cli.pid_file import PidFile, held_pid_file
+from petstore.cli.serve_command import ServeCommand
 from petstore.cli.settings_options import settings_options, warnings_of
 from petstore.http.open_files import require_room
 from petstore.observability.place import Place, open_place
@@ -21,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 _BACKLOG = 4096  # the system may allow fewer
 
 
-@click.command()
+@click.command(cls=ServeCommand)
 @click.option(
     "--demo",
     is_flag=True,
@@ -54,9 +57,12 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
             if settings.metrics_port:
                 metrics = opened.enter_context(listen(settings.host, settings.metrics_port))
                 place = opened.enter_context(open_place(metrics))
+            pid_file = None
+            if settings.pid_file:
+                pid_file = opened.enter_context(held_pid_file(Path(settings.pid_file)))
             token = _prepare(settings, demo=demo)
         announce(settings, token)
-        sys.exit(run(settings, listener, place, warnings_of(ctx)))
+        sys.exit(run(settings, listener, place, pid_file, warnings_of(ctx)))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -123,7 +129,11 @@ def announce(settings: Settings, token: str | None) -> None:
 
 
 def run(
-    settings: Settings, listener: socket.socket, place: Place | None, warnings: Iterable[str]
+    settings: Settings,
+    listener: socket.socket,
+    place: Place | None,
+    pid_file: PidFile | None,
+    warnings: Iterable[str],
 ) -> int:
     """Serve until a stop signal, then finish what is under way; return the exit status.
 
@@ -131,23 +141,27 @@ def run(
     """
     # Imported here, so that the processes that serve need not, and other commands do not.
     from petstore.app import open_log
-    from petstore.cli.supervisor import Supervisor
+    from petstore.cli.lifecycle import Lifecycle
+    from petstore.cli.service_manager import service_manager
+    from petstore.cli.supervisor import Link, Supervisor
     from petstore.cli.worker import work
     from petstore.storage.sqlite import put_log_away
 
-    def serve(seat: int, say_ready: Callable[[], None]) -> None:
-        work(settings, listener, place and place._replace(seat=seat), say_ready)
+    def serve(seat: int, link: Link) -> None:
+        work(settings, listener, place and place._replace(seat=seat), link)
 
     log = open_log(settings)
     for warning in warnings:
         _LOG.warning(warning)
     _warn_if_open_to_others(settings.database)
+    lifecycle = Lifecycle(settings.workers, service_manager(), pid_file)
     try:
         return Supervisor(
-            serve, settings.workers, settings.stop_seconds, on_stop=listener.close
+            serve, settings.workers, settings.stop_seconds, listener.close, lifecycle
         ).run()
     finally:
-        if settings.workers > 1 and not is_postgres(settings.database):
+        # In a reload there are two processes, even of a service with one.
+        if not is_postgres(settings.database):
             put_log_away(sqlite_path(settings.database))
         log.close()
 

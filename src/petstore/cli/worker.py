@@ -6,13 +6,15 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 import uvloop
 
+from petstore.api.application import Servable
 from petstore.api.client_address import Network, is_in
 from petstore.app import open_log, serve_settings
+from petstore.cli.supervisor import LEAVE, READY, SERVE, Link
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.observability.place import Place
 from petstore.rate_limits.addresses import network_of
@@ -25,16 +27,14 @@ _ALLOCATIONS = 10_000
 _LOG = logging.getLogger(__name__)
 
 
-def work(
-    settings: Settings, listener: socket.socket, place: Place | None, say_ready: Callable[[], None]
-) -> None:
-    """Serve the callers of ``listener`` until a stop signal, and then what is under way.
+def work(settings: Settings, listener: socket.socket, place: Place | None, link: Link) -> None:
+    """Serve the callers of ``listener`` as ``link`` says, and at the end what is under way.
 
     Raises:
         SystemExit: it cannot serve; the log tells why.
     """
     try:
-        uvloop.new_event_loop().run_until_complete(_serve(settings, listener, place, say_ready))
+        uvloop.new_event_loop().run_until_complete(_prepare(settings, listener, place, link))
     except Exception:  # noqa: BLE001 - it is logged, if not under its own name
         log = open_log(settings)  # that of the application is closed by now
         _LOG.exception("this process cannot serve")
@@ -42,11 +42,55 @@ def work(
         sys.exit(1)
 
 
-async def _serve(
-    settings: Settings, listener: socket.socket, place: Place | None, say_ready: Callable[[], None]
+class _Orders:
+    """What this process is told, over ``link`` or by a stop signal.
+
+    ``serve``: nobody else serves in its place. ``leave``: another process takes its place.
+    ``stop``: the whole service stops. Who is to leave need not wait to serve, and so on.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self.serve, self.leave, self.stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(link.fileno(), self._receive)
+        # At Ctrl-C there are two: one from the terminal, and one from the process that started this
+        # one. Those after the first change nothing.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.end)
+
+    def end(self) -> None:
+        """Stop."""
+        for order in (self.serve, self.leave, self.stop):
+            order.set()
+
+    async def await_stop(self, seconds: float) -> None:
+        """Wait for the stop of the whole service, so long at most."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.stop.wait()
+
+    def _receive(self) -> None:
+        {SERVE: self.serve, LEAVE: self.leave}[self._link.recv_bytes()].set()
+
+
+async def _prepare(
+    settings: Settings, listener: socket.socket, place: Place | None, link: Link
 ) -> None:
-    stop = _stop_signal()
+    """Do all that is needed to serve, serve when it is time, and put everything away."""
+    orders = _Orders(link)
     app = serve_settings(settings, place)
+    async with app.lifespan():
+        spare_collector()
+        link.send_bytes(READY)
+        await orders.serve.wait()
+        if not orders.stop.is_set():
+            await _serve(settings, listener, app, orders)
+
+
+async def _serve(
+    settings: Settings, listener: socket.socket, app: Servable, orders: _Orders
+) -> None:
     limits = ConnectionLimits(
         settings.connections,
         settings.connections_per_address,
@@ -54,21 +98,22 @@ async def _serve(
         settings.head_seconds,
     )
     server = HttpServer(app, listener, limits, partial(_counted_as, settings.trusted_networks))
-    async with app.lifespan():
-        serving = asyncio.ensure_future(server.serve())
-        serving.add_done_callback(lambda _: stop.set())
-        spare_collector()
-        say_ready()
-        await stop.wait()
+    serving = asyncio.ensure_future(server.serve())
+    serving.add_done_callback(lambda _: orders.end())
+    lame = max(settings.lame_seconds, _UNDER_WAY_SECONDS)
+    await orders.leave.wait()
+    server.retire()
+    app.hand_over()
+    # While another takes its place the service stays ready.
+    await orders.await_stop(lame)
+    if orders.stop.is_set():
         app.retire()
-        server.retire()
-        lame = max(settings.lame_seconds, _UNDER_WAY_SECONDS)
         await asyncio.sleep(lame)
-        server.stop()
-        patience = settings.stop_seconds - _CUT_OFF_SECONDS
-        _, unfinished = await asyncio.wait([serving], timeout=patience - lame)
-        if unfinished:
-            _LOG.warning("what was under way %d s after the stop signal was cut off", patience)
+    server.stop()
+    patience = settings.stop_seconds - _CUT_OFF_SECONDS
+    _, unfinished = await asyncio.wait([serving], timeout=patience - lame)
+    if unfinished:
+        _LOG.warning("what was under way %d s after the stop signal was cut off", patience)
 
 
 def _counted_as(proxies: tuple[Network, ...], address: str) -> str | None:
@@ -81,14 +126,3 @@ def spare_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_ALLOCATIONS)
-
-
-def _stop_signal() -> asyncio.Event:
-    """Return what the first stop signal sets; those after it change nothing.
-
-    At Ctrl-C there are two: one from the terminal, and one from the process that started this one.
-    """
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return stop

@@ -2,7 +2,8 @@
 
 A process has a seat, which another takes once it has ended, and never before. Each seat has a file,
 with which the next process there goes on: so sums never fall, and there are never more files than
-seats. What a process put down last is too old for its gauges some seconds after it ended.
+seats: one for each process, and one more for reloads. What a process put down last is too old for
+its gauges some seconds after it ended.
 """
 
 import time

@@ -17,6 +17,7 @@ from typing import TypeVar, get_args
 from petstore.api.application import RequestRecord
 from petstore.chores import Chore, attempt, background
 from petstore.domain.api_keys import ApiKey
+from petstore.logs import RequestLine
 from petstore.observability.board import Board
 from petstore.observability.endpoint import endpoint
 from petstore.observability.figures import (
@@ -149,18 +150,11 @@ class _CountedRequests:
         figures.counters[REQUESTS.name] = self._requests
         figures.histograms[SECONDS.metric.name] = self._seconds
 
-    def add(
-        self,
-        request_id: str,
-        key_id: int | None,
-        method: str,
-        operation: str | None,
-        status: int,
-        seconds: float,
-    ) -> None:
-        self._record.add(request_id, key_id, method, operation, status, seconds)
-        name = operation or _NONE
-        self._requests[name, method if method in METHODS else _OTHER, status] += 1
+    def add(self, line: RequestLine) -> None:
+        self._record.add(line)
+        name, seconds = line.operation or _NONE, line.milliseconds / 1000
+        method = line.method if line.method in METHODS else _OTHER
+        self._requests[name, method, line.status] += 1
         spread = self._seconds[(name,)]
         spread.buckets[bisect_left(SECONDS.bounds, seconds)] += 1
         spread.sum += seconds

@@ -116,7 +116,7 @@ class _TracedApplication:
     def __init__(self, app: Application, tracing: Tracing) -> None:
         self._app = app
         self._tracing = tracing
-        self.retire = app.retire
+        self.hand_over, self.retire = app.hand_over, app.retire
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:

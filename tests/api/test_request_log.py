@@ -1,0 +1,96 @@
+"""What the line of a request tells: who asked, for what, and why it was refused."""
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+PROXY = {"X-Forwarded-For": "198.51.100.7"}
+
+
+async def lines(
+    database: Path, ask: Callable[[Service], Awaitable[object]], **settings: Any
+) -> list[dict[str, Any]]:
+    """Return the lines of the requests that ``ask`` makes of a service with these settings."""
+    async with running_service(database, **settings) as service:
+        await ask(service)
+    return [json.loads(line) for line in service.log.getvalue().splitlines()]
+
+
+async def test_the_client_is_the_one_behind_trusted_proxies(database: Path) -> None:
+    async def ask(service: Service) -> None:
+        await service.request("GET", "/docs", headers=PROXY)
+
+    (trusting,) = await lines(database, ask, trusted_proxy=("127.0.0.0/8",))
+    (wary,) = await lines(database, ask)
+    assert (trusting["client"], wary["client"]) == ("198.51.100.7", "127.0.0.1")
+
+
+async def test_the_route_is_a_template_and_never_what_the_caller_wrote(database: Path) -> None:
+    paths = ["/v1/pets/7?limit=1", "/v1/store/orders/7", "/docs/", "/v1/keys/secret/none", "/a"]
+
+    async def ask(service: Service) -> None:
+        key = await service.issue()
+        for path in paths:
+            await service.request("GET", path, key.token)
+
+    routes = [line["route"] for line in await lines(database, ask)]
+    assert routes == ["/v1/pets/{petId}", "/v1/store/orders/{orderId}", "/docs/", None, None]
+
+
+async def test_the_bytes_are_those_of_the_body_that_was_sent(database: Path) -> None:
+    sent = []
+
+    async def ask(service: Service) -> None:
+        for method in ("GET", "HEAD"):
+            answer = await service.request(method, "/v1/openapi.json")
+            sent.append(len(answer.content))
+
+    counted = [line["bytes"] for line in await lines(database, ask)]
+    assert counted == sent
+    assert counted[0] > counted[1] == 0
+
+
+async def test_a_429_says_which_limit_it_is_for(database: Path) -> None:
+    async def ask(service: Service) -> None:
+        minute = (await service.issue(per_minute=1, per_day=9)).token
+        day = (await service.issue(per_minute=9, per_day=1)).token
+        for token in (minute, minute, day, day, None, None):
+            await service.request("GET", "/v1/pets", token)
+        for _ in range(2):
+            await service.request("GET", "/v1/usage", minute)
+
+    settings = {"anonymous_per_minute": 1, "usage_per_minute": 1}
+    told = [
+        (line["status"], line["code"], line["limit"])
+        for line in await lines(database, ask, **settings)
+    ]
+    assert told == [
+        (200, None, None),
+        (429, "rate_limit_exceeded", "key_minute"),
+        (200, None, None),
+        (429, "rate_limit_exceeded", "key_day"),
+        (401, "missing_api_key", None),
+        (429, "rate_limit_exceeded", "address_minute"),
+        (200, None, None),
+        (429, "rate_limit_exceeded", "operation_minute"),
+    ]
+
+
+async def test_a_conflict_that_is_replayed_has_its_code_again(database: Path) -> None:
+    async def ask(service: Service) -> None:
+        key = (await service.issue(scopes=["pets:read", "pets:write"])).token
+        category = {"name": "Dogs"}
+        await service.request("POST", "/v1/categories", key, json=category)
+        for _ in range(2):
+            once = {"Idempotency-Key": "one"}
+            await service.request("POST", "/v1/categories", key, json=category, headers=once)
+
+    codes = [line["code"] for line in await lines(database, ask)]
+    assert codes == [None, "category_name_taken", "category_name_taken"]
