@@ -41,7 +41,7 @@ def serve(*, demo: bool, **options: Any) -> None:
             place = None
             if settings.metrics_port:
                 metrics = opened.enter_context(listen(settings.host, settings.metrics_port))
-                place = opened.enter_context(open_place(metrics))
+                place = opened.enter_context(open_place(metrics, settings.workers))
             token = _prepare(settings, demo=demo)
         announce(settings, token)
         sys.exit(run(settings, listener, place))

@@ -12,8 +12,9 @@ from functools import partial
 import uvloop
 
 from petstore.api.client_address import Network, is_in
-from petstore.app import open_log, serve_settings
+from petstore.app import metrics_at, open_log, serve_settings
 from petstore.http.server import ConnectionLimits, HttpServer
+from petstore.observability.figures import CONNECTIONS, CONNECTIONS_MAX
 from petstore.observability.place import Place
 from petstore.rate_limits.addresses import network_of
 from petstore.settings import Settings
@@ -46,7 +47,8 @@ async def _serve(
     settings: Settings, listener: socket.socket, place: Place | None, say_ready: Callable[[], None]
 ) -> None:
     stop = _stop_signal()
-    app = serve_settings(settings, place)
+    metrics = metrics_at(place)
+    app = serve_settings(settings, metrics)
     limits = ConnectionLimits(
         settings.connections,
         settings.connections_per_address,
@@ -54,6 +56,8 @@ async def _serve(
         settings.head_seconds,
     )
     server = HttpServer(app, listener, limits, partial(_counted_as, settings.trusted_networks))
+    metrics.gauge(CONNECTIONS, lambda: server.connections)
+    metrics.gauge(CONNECTIONS_MAX, lambda: server.max_connections)
     async with app.lifespan():
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(lambda _: stop.set())
