@@ -1,7 +1,6 @@
 """Units of work whose statements are looked at, whatever database runs them."""
 
 from collections.abc import Callable
-from functools import partial
 
 from petstore.storage.contract import Duplicate, Row, Statement, T, Unit
 
@@ -11,19 +10,19 @@ def observed(unit: Unit[T], begin: Callable[[Statement], Callable[[], None]]) ->
 
     Between the two is the work of the database alone.
     """
-    resume: Callable[[], Statement] = partial(next, unit)
-    while True:
-        try:
-            statement = resume()
-        except StopIteration as finished:
-            result: T = finished.value
-            return result
-        end = begin(statement)
-        try:
-            rows: list[Row] = yield statement
-        except Duplicate as error:
-            resume = partial(unit.throw, error)
-        else:
-            resume = partial(unit.send, rows)
-        finally:
-            end()
+    try:
+        statement = next(unit)
+        while True:
+            end = begin(statement)
+            rows: list[Row] = []
+            duplicate = None
+            try:
+                rows = yield statement
+            except Duplicate as error:
+                duplicate = error
+            finally:
+                end()
+            statement = unit.send(rows) if duplicate is None else unit.throw(duplicate)
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
