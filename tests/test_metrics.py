@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import re
 import shutil
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,23 +15,40 @@ import httpx
 import pytest
 
 from petstore import __version__
-from petstore.app import create_limiter
+from petstore.app import create_limiter, metrics_at
 from petstore.clock import MINUTE
+from petstore.errors import Unavailable
 from petstore.observability.board import Board
 from petstore.observability.counted_trips import CountedTrips
-from petstore.observability.figures import BANS, COMMITS, Figures, spread_of
+from petstore.observability.event_loop import LoopLag
+from petstore.observability.figures import (
+    BANS,
+    BUILD,
+    COMMITS,
+    COUNTERS,
+    GAUGES,
+    HISTOGRAMS,
+    LAG,
+    Figures,
+    Metric,
+    empty_spread,
+    spread_of,
+)
 from petstore.observability.metrics import NO_METRICS, Metrics
+from petstore.observability.observed_units import observed
 from petstore.observability.place import open_place
 from petstore.rate_limits.contract import RateLimiter
 from petstore.rate_limits.trips import OutOfReach, connect
 from petstore.settings import Settings
+from petstore.storage.contract import Duplicate, Statement, Unit
 from petstore.storage.sqlite import SqliteStore
+from petstore.storage.sqlite_usage import database_bytes, note_backup
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
-from support.observed import ObservedService, observed_service, read_metrics
+from support.observed import ObservedService, Samples, observed_service, read_metrics
 from support.patience import eventually
 from support.redis_server import RedisServer, redis_server
-from support.stores import open_store
+from support.stores import do, open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -133,6 +151,109 @@ async def test_replays_lapsed_reservations_and_commits_are_counted(
     commits = "petstore_commit_changes_count"
     # Two requests to add, an order, its lapse, and counts that are saved meanwhile.
     assert told[commits] - before.get(commits, 0) >= 4
+
+
+async def test_queries_are_timed_by_name_and_transactions_to_their_commit(
+    database: Path, clock: ManualClock
+) -> None:
+    async with observed_service(database, clock) as service:
+        headers = await service.issue()
+        pet = {"name": "Bella", "categoryId": 1}
+        added = await service.client.post("/v1/pets", headers=headers, json=pet)
+        for _ in range(2):
+            await service.client.get(added.headers["location"], headers=headers)
+        told = await service.metrics()
+    queries = 'petstore_query_duration_seconds_%s{database="primary",query="%s"}'
+    assert told[queries % ("count", "insert_pet")] == 1
+    assert told[queries % ("count", "select_pet")] == 2
+    assert 0 < told[queries % ("sum", "select_pet")] < 1
+    assert told['petstore_transaction_duration_seconds_count{database="primary"}'] >= 1
+    assert told['petstore_database_errors_total{database="primary"}'] == 0
+
+
+async def test_what_the_database_does_not_do_is_counted(database: Path) -> None:
+    async with open_store(database) as store:
+        with metrics_of_test() as metrics:
+            timed = metrics.of_store(store, "primary")
+            away = database.with_suffix(".away")
+            database.rename(away)
+            for failing in (timed.check(), timed.write(do("SELECT 1"))):
+                with pytest.raises(Unavailable):
+                    await failing
+            away.rename(database)
+            await store.close()
+            with pytest.raises(Unavailable):
+                await timed.read(Statement("SELECT 1"))
+            await store.open()
+            async with told_of(metrics) as told:
+                assert told['petstore_database_errors_total{database="primary"}'] == 3
+
+
+def test_a_unit_of_work_is_looked_at_statement_by_statement() -> None:
+    seen: list[str] = []
+
+    def begin(statement: Statement) -> Callable[[], None]:
+        seen.append(statement.sql)
+        return lambda: seen.append("done")
+
+    def unit() -> Unit[str]:
+        rows = yield Statement("one")
+        try:
+            yield Statement("two")
+        except Duplicate:
+            rows += yield Statement("three")
+        return str(rows)
+
+    running = observed(unit(), begin)
+    assert next(running).sql == "one"
+    assert running.send([(1,)]).sql == "two"
+    assert running.throw(Duplicate()).sql == "three"
+    with pytest.raises(StopIteration, match=r"\[\(1,\), \(3,\)\]"):
+        running.send([(3,)])
+    assert seen == ["one", "done", "two", "done", "three", "done"]
+
+
+async def test_a_slow_turn_of_the_event_loop_is_told() -> None:
+    spread, moments = empty_spread(LAG), iter((0.0, 0.1, 0.5))
+    lag = LoopLag(spread, lambda: next(moments))
+    for _ in range(3):
+        await lag.sample()
+    assert spread.buckets == [2, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]
+    assert spread.sum == pytest.approx(0.3)
+
+
+async def test_the_process_is_told_by_the_names_that_prometheus_has_for_it() -> None:
+    with metrics_of_test(seat=3) as metrics:
+        async with told_of(metrics) as told:
+            of = '{worker="3"}'
+            assert time.time() - 20 < told[f"process_start_time_seconds{of}"] < time.time()
+            assert 0 < told[f"process_cpu_seconds_total{of}"] <= time.process_time()
+            assert 10**6 < told[f"process_resident_memory_bytes{of}"] < 10**10
+            assert 3 < told[f"process_open_fds{of}"] < told[f"process_max_fds{of}"]
+            assert told['petstore_event_loop_lag_seconds_bucket{le="+Inf"}'] >= 0
+
+
+async def test_the_disk_and_the_last_backup_are_told(database: Path, clock: ManualClock) -> None:
+    async with observed_service(database, clock) as service:
+        told = await service.metrics()
+        assert told["petstore_last_backup_timestamp_seconds"] == 0
+        assert told["petstore_database_bytes"] > 10_000
+        assert 0 < told["petstore_disk_free_bytes"] < told["petstore_disk_size_bytes"]
+        note_backup(database, 1234.5)
+        assert (await service.metrics())["petstore_last_backup_timestamp_seconds"] == 1234.5
+        away = database.with_suffix(".away")
+        database.rename(away)
+        told = await service.metrics()
+        away.rename(database)
+    assert "petstore_database_bytes" not in told
+    assert told["petstore_workers"] == told["petstore_workers_configured"] == 1
+
+
+def test_a_file_without_a_log_has_a_size_too(database: Path) -> None:
+    database.write_bytes(b"123")
+    assert database_bytes(database) == 3
+    database.with_name(f"{database.name}-wal").write_bytes(b"45")
+    assert database_bytes(database) == 5
 
 
 def test_values_are_spread_over_buckets_by_their_upper_ends() -> None:
@@ -240,6 +361,61 @@ def test_what_a_process_counted_outlives_it_and_its_gauges_do_not(tmp_path: Path
     total = board.total()
     assert total.counters == {BANS.name: {(): 11}}
     assert total.gauges == {"workers": {(): 1}}
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_only_a_worker_that_ended_without_a_clean_stop_has_crashed(
+    tmp_path: Path, *, is_killed: bool
+) -> None:
+    with metrics_of_test(folder=tmp_path) as metrics:
+        async with told_of(metrics) as told:
+            assert told["petstore_worker_crashes_total"] == 0
+            left = (tmp_path / "0").read_bytes()
+    if is_killed:  # and so it put down nothing more
+        (tmp_path / "0").write_bytes(left)
+    with metrics_of_test(folder=tmp_path) as metrics:
+        async with told_of(metrics) as told:
+            assert told["petstore_worker_crashes_total"] == is_killed
+            assert told["petstore_workers"] == 1
+
+
+METRIC_ROW = re.compile(r"^\| (`[^|]+`) \| (counter|gauge|histogram) \| [^|]+ \|$", re.MULTILINE)
+
+
+def test_the_page_on_monitoring_lists_every_metric_with_its_kind_and_labels() -> None:
+    page = (Path(__file__).parent.parent / "docs/monitoring.md").read_text()
+    listed = {
+        (name, kind)
+        for names, kind in METRIC_ROW.findall(page)
+        for name in re.findall(r"`([^`]+)`", names)
+    }
+
+    def written(metric: Metric, ending: str = "") -> str:
+        labels = f"{{{','.join(metric.labels)}}}" if metric.labels else ""
+        return f"{metric.name}{ending}{labels}"
+
+    assert listed == {
+        *((written(metric, "_total"), "counter") for metric in COUNTERS),
+        *((written(metric), "gauge") for metric in (*GAUGES, BUILD)),
+        *((written(histogram.metric), "histogram") for histogram in HISTOGRAMS),
+    }
+
+
+@contextmanager
+def metrics_of_test(seat: int = 0, folder: Path | None = None) -> Iterator[Metrics]:
+    """Give the metrics of a process at a seat, perhaps one with a folder that is there."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, open_place(listener) as place:
+        metrics = metrics_at(place._replace(folder=folder or place.folder, seat=seat))
+        assert isinstance(metrics, Metrics)
+        yield metrics
+
+
+@asynccontextmanager
+async def told_of(metrics: Metrics) -> AsyncIterator[Samples]:
+    """Give what running metrics tell at once."""
+    async with metrics.running():
+        port = vars(metrics)["_listener"].getsockname()[1]
+        yield await asyncio.to_thread(read_metrics, port)
 
 
 @asynccontextmanager

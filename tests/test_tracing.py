@@ -50,6 +50,12 @@ def server_span(collector: Collector) -> Span:
     return span
 
 
+def parts_of(collector: Collector, span: Span) -> list[Span]:
+    """Return the spans within a span, in the order in which they began."""
+    parts = [part for part in collector.spans if part.parent_span_id == span.span_id]
+    return sorted(parts, key=lambda part: part.start_time_unix_nano)
+
+
 async def test_a_request_is_a_span_by_the_conventions_of_http(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
@@ -133,11 +139,19 @@ async def test_reads_and_writes_are_parts_of_their_request(
         added = await service.client.post("/v1/pets", headers=headers, json=pet)
         assert added.status_code == 201
     span = server_span(collector)
-    parts = [part for part in collector.spans if part.parent_span_id == span.span_id]
-    assert {part.name for part in parts} == {"store read", "store write"}
-    assert all(attributes(part) == {"db.system.name": "sqlite"} for part in parts)
+    *reads, write = parts_of(collector, span)
+    queries = [*reads, *parts_of(collector, write)]
+    assert (write.name, attributes(write)) == ("store write", {"db.system.name": "sqlite"})
+    assert [(query.name, attributes(query)) for query in queries] == [
+        (name, {"db.system.name": "sqlite", "db.query.summary": name})
+        for name in (
+            "select_key_by_digest",
+            "select_rate_limit",
+            "insert_pet",
+        )
+    ]
     # What the service does in the background belongs to nobody's trace.
-    assert len(collector.spans) == len(parts) + 1
+    assert len(collector.spans) == 2 + len(queries)
 
 
 async def test_a_failing_database_is_an_error_of_both_spans(
@@ -232,10 +246,11 @@ def test_traces_come_from_a_running_service_until_its_stop(
     finally:
         postgres.remove()
     (span,) = [span for span in collector.spans if span.name == "GET /v1/categories"]
-    parts = [part for part in collector.spans if part.parent_span_id == span.span_id]
-    assert {(part.name, attributes(part)["db.system.name"]) for part in parts} == {
-        ("store read", "postgresql"),
+    told = {(part.name, attributes(part)["db.system.name"]) for part in parts_of(collector, span)}
+    assert told == {
+        ("select_key_by_digest", "postgresql"),
         ("limiter take", "redis"),
+        ("select_categories", "postgresql"),
     }
 
 

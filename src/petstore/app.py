@@ -19,7 +19,11 @@ from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person
 from petstore.observability.figures import (
     BANS,
     COMMITS,
+    DATABASE_BYTES,
+    DISK_FREE,
+    DISK_SIZE,
     LAPSED,
+    LAST_BACKUP,
     POOL_IN_USE,
     POOL_SIZE,
     REPLAYS,
@@ -27,6 +31,7 @@ from petstore.observability.figures import (
 from petstore.observability.metrics import NO_METRICS, Metrics, NoMetrics
 from petstore.observability.no_tracing import NO_TRACING, NoTracing
 from petstore.observability.place import Place
+from petstore.observability.process import tell_process
 from petstore.operations.key_ring import KeyRing
 from petstore.operations.reservations import Reservations
 from petstore.operations.safe_retries import SafeRetries
@@ -40,6 +45,7 @@ from petstore.storage.positions import MemoryPositions, RedisPositions
 from petstore.storage.rate_limits import StoredRateLimits
 from petstore.storage.replicas import PrimaryOnly, Readers, ReplicaReaders
 from petstore.storage.sqlite import SqliteStore
+from petstore.storage.sqlite_usage import database_bytes, disk_bytes, free_bytes, last_backup
 
 _LATE_BODIES_SECONDS = 0.1
 _LAPSES_SECONDS = 1
@@ -50,13 +56,18 @@ _FORGET_SECONDS = 60
 _USAGE_TABLE = 20_000
 
 
-def serve_settings(settings: Settings, place: Place | None = None) -> Servable:
-    """Return the service that ``settings`` describe, logging to standard error.
+def metrics_at(place: Place | None) -> NoMetrics:
+    """Return the metrics of this process, told at ``place`` if there is one."""
+    if place is None:
+        return NO_METRICS
+    metrics = Metrics(place, __version__)
+    tell_process(metrics, str(place.seat))
+    return metrics
 
-    Its metrics are told at ``place``.
-    """
+
+def serve_settings(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Servable:
+    """Return the service that ``settings`` describe, logging to standard error."""
     log = open_log(settings)
-    metrics = NO_METRICS if place is None else Metrics(place, __version__)
     tracing = tracing_of(settings)
     system = "postgresql" if is_postgres(settings.database) else "sqlite"
     store = tracing.of_store(database_of(settings, metrics), system)
@@ -240,16 +251,21 @@ def store_at(
     ``metrics`` tell of it as the one with this ``name``.
     """
     if not is_postgres(database):
-        file = SqliteStore(sqlite_path(database), patience)
+        path = sqlite_path(database)
+        file = SqliteStore(path, patience)
         metrics.histogram(COMMITS, file.committed)
-        return file
+        metrics.shared_gauge(DATABASE_BYTES, lambda: database_bytes(path))
+        metrics.shared_gauge(DISK_SIZE, lambda: disk_bytes(path))
+        metrics.shared_gauge(DISK_FREE, lambda: free_bytes(path))
+        metrics.shared_gauge(LAST_BACKUP, lambda: last_backup(path))
+        return metrics.of_store(file, name)
     # Imported where it is used: it takes its time.
     from petstore.storage.postgres import PostgresStore
 
     server = PostgresStore(database, patience, connections)
     metrics.gauge(POOL_IN_USE, lambda: server.connections_in_use, name)
     metrics.gauge(POOL_SIZE, lambda: server.connections, name)
-    return server
+    return metrics.of_store(server, name)
 
 
 def open_log(settings: Settings) -> RequestLog:

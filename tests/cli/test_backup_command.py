@@ -1,13 +1,16 @@
 """``petstore backup`` and ``petstore restore``: a store in a file, and back again."""
 
+import os
 import signal
 import sqlite3
+import time
 from pathlib import Path
 
 import apsw
 import pytest
 
 from petstore.storage.migrations import scripts
+from petstore.storage.sqlite_usage import last_backup
 from support.command import Command
 from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query
@@ -409,3 +412,22 @@ def test_what_is_interrupted_says_that_nothing_was_changed(
     assert words == f"interrupted: {target} is as it was before; run the same command again"
     assert contents(of(target)) == before
     assert not target.with_name(f"{target.name}.part").exists()
+
+
+def test_the_time_of_a_good_backup_is_noted_beside_the_database(
+    stocked: Command, file: Path
+) -> None:
+    before = time.time()
+    stocked.succeed("backup", str(file))
+    assert before - 0.001 <= last_backup(stocked.database) <= time.time()
+    os.utime(f"{stocked.database}.last-backup", (1, 1))
+    stocked.fail("backup", str(stocked.database), "--force", status=1)
+    assert last_backup(stocked.database) == 1
+
+
+def test_a_backup_that_cannot_be_noted_is_good_all_the_same(stocked: Command, file: Path) -> None:
+    Path(f"{stocked.database}.last-backup").mkdir()
+    done = stocked("backup", str(file))
+    assert done.exit_code == 0
+    assert "Warning: metrics will not tell of this backup" in done.stderr
+    assert contents(of(file)) == contents(of(stocked.database))

@@ -55,6 +55,11 @@ def test_metrics_are_told_on_their_port_alone(start: StartServer, tmp_path: Path
     server = start("--metrics-port", str(port), env={"TMPDIR": str(folder)})
     list_pets(server, server.issue(), 3)
     assert read_metrics(port)[LISTED] == 3
+    with httpx.Client() as client:
+        assert client.get(f"{server.url}/healthz").status_code == 200
+        assert within(10, lambda: read_metrics(port)["petstore_connections"] == 1)
+    assert within(10, lambda: read_metrics(port)["petstore_connections"] == 0)
+    assert read_metrics(port)["petstore_connections_max"] > 0
     assert httpx.get(f"{server.url}/metrics").status_code == 404
     server.process.send_signal(signal.SIGTERM)
     assert server.process.stdout is not None
@@ -79,6 +84,8 @@ def test_the_figures_are_of_all_workers_also_after_one_was_killed(start: StartSe
         os.kill(server.workers()[0], signal.SIGKILL)
         assert told()[LISTED] == 40
         assert within(10, lambda: told()["petstore_workers"] == 2)
+        assert told()["petstore_workers_configured"] == 2
+        assert told()["petstore_worker_crashes_total"] == 1
         list_pets(server, token, 40)
         assert within(10, lambda: told()[LISTED] == 80)
         server.stop()
@@ -101,6 +108,7 @@ def test_reloads_forget_no_figure_and_leave_no_files(
             assert within(20, lambda old=before: not {*old} & {*server.workers()})  # type: ignore[misc]
             assert within(10, lambda: read_metrics(port)["petstore_workers"] == workers)
             assert read_metrics(port)[LISTED] == 20 * reloads
+            assert read_metrics(port)["petstore_worker_crashes_total"] == 0
         (place,) = folder.iterdir()
         files = [file for file in place.iterdir() if not file.name.startswith("~")]
         assert len(files) == workers + 1  # in a reload there is one process more
@@ -143,7 +151,7 @@ def test_the_dashboard_asks_for_nothing_that_is_not_told(start: StartServer) -> 
         for variable in dashboard["templating"]["list"]
         if variable["type"] == "query"
     ]
-    asked = {name for query in queries for name in re.findall(r"petstore_\w+", query)}
+    asked = {name for query in queries for name in re.findall(r"(?:petstore|process)_\w+", query)}
     assert asked - told == set()
     labels = {name for query in queries for name in re.findall(r"(\w+)=~?\"", query)}
     for names in re.findall(r"(?:by|on|group_left) \(([\w, ]+)\)", " ".join(queries)):

@@ -11,6 +11,8 @@ from petstore.cli.failures import interruptible, plain_failures
 from petstore.cli.in_store import require_store
 from petstore.cli.progress import progress
 from petstore.cli.settings_options import database_option
+from petstore.clock import SECOND, Milliseconds, system_clock
+from petstore.errors import Conflict
 from petstore.settings import check_database, is_postgres, sqlite_path
 
 
@@ -33,9 +35,11 @@ def backup(*, file: Path, force: bool, database: str) -> None:
     path = _sqlite_file(database)
     require_store(database)
     _refuse_present(file, force=force)
+    began = system_clock()
     with plain_failures(), _undone(file), progress("Backing up") as on_progress:
         back_up(path, file, on_progress)
     click.echo(f"{path} is backed up in {file}.")
+    _note(path, began)
 
 
 @click.command()
@@ -55,6 +59,16 @@ def restore(*, file: Path, force: bool, database: str) -> None:
     with plain_failures(), _undone(path), progress("Restoring") as on_progress:
         restore_backup(file, path, on_progress)
     click.echo(f"{path} is restored from {file}.")
+
+
+def _note(database: Path, began: Milliseconds) -> None:
+    """Note a good backup for the metrics of the service; it is good without that too."""
+    from petstore.storage.sqlite_usage import note_backup
+
+    try:
+        note_backup(database, began / SECOND)
+    except (Conflict, OSError) as error:
+        click.echo(f"Warning: metrics will not tell of this backup: {error}", err=True)
 
 
 def _sqlite_file(database: str) -> Path:

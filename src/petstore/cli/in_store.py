@@ -13,7 +13,7 @@ from petstore.storage.contract import Statement, Store
 T = TypeVar("T")
 
 _PATIENCE = 10 * SECOND
-_HAS_TABLES = Statement("SELECT to_regclass('petstore_schema') IS NOT NULL")
+_HAS_TABLES = Statement("SELECT to_regclass('petstore_schema') IS NOT NULL", name="has_tables")
 
 
 def in_store(database: str, action: Callable[[Store], Awaitable[T]], *, create: bool = False) -> T:

@@ -56,7 +56,7 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
             place = None
             if settings.metrics_port:
                 metrics = opened.enter_context(listen(settings.host, settings.metrics_port))
-                place = opened.enter_context(open_place(metrics))
+                place = opened.enter_context(open_place(metrics, settings.workers))
             pid_file = None
             if settings.pid_file:
                 pid_file = opened.enter_context(held_pid_file(Path(settings.pid_file)))

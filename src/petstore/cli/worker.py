@@ -13,9 +13,11 @@ import uvloop
 
 from petstore.api.application import Servable
 from petstore.api.client_address import Network, is_in
-from petstore.app import open_log, serve_settings
+from petstore.app import metrics_at, open_log, serve_settings
 from petstore.cli.supervisor import LEAVE, READY, SERVE, Link
 from petstore.http.server import ConnectionLimits, HttpServer
+from petstore.observability.figures import CONNECTIONS, CONNECTIONS_MAX
+from petstore.observability.metrics import NoMetrics
 from petstore.observability.place import Place
 from petstore.rate_limits.addresses import network_of
 from petstore.settings import Settings
@@ -79,17 +81,22 @@ async def _prepare(
 ) -> None:
     """Do all that is needed to serve, serve when it is time, and put everything away."""
     orders = _Orders(link)
-    app = serve_settings(settings, place)
+    metrics = metrics_at(place)
+    app = serve_settings(settings, metrics)
     async with app.lifespan():
         spare_collector()
         link.send_bytes(READY)
         await orders.serve.wait()
         if not orders.stop.is_set():
-            await _serve(settings, listener, app, orders)
+            await _serve(settings, listener, app, orders, metrics)
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, app: Servable, orders: _Orders
+    settings: Settings,
+    listener: socket.socket,
+    app: Servable,
+    orders: _Orders,
+    metrics: NoMetrics,
 ) -> None:
     limits = ConnectionLimits(
         settings.connections,
@@ -98,6 +105,8 @@ async def _serve(
         settings.head_seconds,
     )
     server = HttpServer(app, listener, limits, partial(_counted_as, settings.trusted_networks))
+    metrics.gauge(CONNECTIONS, lambda: server.connections)
+    metrics.gauge(CONNECTIONS_MAX, lambda: server.max_connections)
     serving = asyncio.ensure_future(server.serve())
     serving.add_done_callback(lambda _: orders.end())
     lame = max(settings.lame_seconds, _UNDER_WAY_SECONDS)

@@ -66,8 +66,8 @@ class HttpServer:
     ) -> None:
         self._respond = respond
         self._listener = listener
-        self._room = room_for(limits.connections)
-        self._per_address = limits.per_address or max(1, self._room // 4)
+        self.max_connections = room_for(limits.connections)
+        self._per_address = limits.per_address or max(1, self.max_connections // 4)
         self._seconds = limits.seconds
         self._counted_as = counted_as
         self._loop = asyncio.get_running_loop()
@@ -89,6 +89,11 @@ class HttpServer:
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         self._accept_only_with_request(within=0)
         self._tick()
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._connections) + len(self._connecting)
 
     async def serve(self) -> None:
         """Serve who connects until ``stop``, and return when the last is gone."""
@@ -209,7 +214,7 @@ class HttpServer:
             self._loop.add_reader(self._listener, self._accept)
 
     def _has_room(self) -> bool:
-        return len(self._connections) + len(self._connecting) < self._room
+        return self.connections < self.max_connections
 
     def _stop_accepting(self) -> None:
         if self._is_accepting:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from petstore.observability.figures import Figures
+from petstore.observability.figures import WORKERS, Figures
 
 _GAUGES_LAST_SECONDS = 3
 
@@ -26,8 +26,11 @@ class Board:
         self._folder = folder
         self._file = folder / str(seat)
         self._before = Figures()
+        self.is_after_crash = False
+        """Whether the process before at this seat ended without a clean stop."""
         if self._file.exists():
             self._before = _decode(self._file.read_bytes())
+            self.is_after_crash = WORKERS.name in self._before.gauges
             self._before.gauges.clear()
 
     def encoded(self, figures: Figures) -> bytes:

@@ -35,9 +35,29 @@ FALLBACKS = Metric(
 BANS = Metric("petstore_bans", "Bans of keys that began.")
 LAPSED = Metric("petstore_reservations_lapsed", "Orders cancelled as their time was over.")
 REPLAYS = Metric("petstore_replays", "Answers given again to a repeated Idempotency-Key.")
-COUNTERS = (REQUESTS, DECISIONS, FALLBACKS, BANS, LAPSED, REPLAYS)
+DATABASE_ERRORS = Metric(
+    "petstore_database_errors",
+    "Reads, transactions and checks that the database did not do.",
+    ("database",),
+)
+CRASHES = Metric("petstore_worker_crashes", "Workers that ended without a clean stop.")
+CPU_SECONDS = Metric("process_cpu_seconds", "User and system CPU time, in seconds.", ("worker",))
+COUNTERS = (
+    REQUESTS,
+    DECISIONS,
+    FALLBACKS,
+    BANS,
+    LAPSED,
+    REPLAYS,
+    DATABASE_ERRORS,
+    CRASHES,
+    CPU_SECONDS,
+)
 
 WORKERS = Metric("petstore_workers", "Processes that serve.")
+WORKERS_CONFIGURED = Metric("petstore_workers_configured", "Processes that should serve.")
+CONNECTIONS = Metric("petstore_connections", "Open connections of clients.")
+CONNECTIONS_MAX = Metric("petstore_connections_max", "Connections of clients there may be.")
 APART = Metric("petstore_limiter_fallback_workers", "Processes that do without Redis now.")
 POOL_IN_USE = Metric(
     "petstore_pool_connections_in_use", "Connections to PostgreSQL at work.", ("database",)
@@ -45,7 +65,36 @@ POOL_IN_USE = Metric(
 POOL_SIZE = Metric(
     "petstore_pool_connections_max", "Connections to PostgreSQL there may be.", ("database",)
 )
-GAUGES = (WORKERS, APART, POOL_IN_USE, POOL_SIZE)
+DATABASE_BYTES = Metric("petstore_database_bytes", "Size of the SQLite file and its log.")
+DISK_FREE = Metric("petstore_disk_free_bytes", "Room on the disk of the SQLite file.")
+DISK_SIZE = Metric("petstore_disk_size_bytes", "Size of the disk of the SQLite file.")
+LAST_BACKUP = Metric(
+    "petstore_last_backup_timestamp_seconds",
+    "When the last good backup of the SQLite file began; 0 for never.",
+)
+START_TIME = Metric(
+    "process_start_time_seconds", "When the process started, since the epoch.", ("worker",)
+)
+MEMORY = Metric("process_resident_memory_bytes", "Resident memory size.", ("worker",))
+OPEN_FILES = Metric("process_open_fds", "Open file descriptors.", ("worker",))
+MAX_FILES = Metric("process_max_fds", "Open file descriptors there may be.", ("worker",))
+GAUGES = (
+    WORKERS,
+    WORKERS_CONFIGURED,
+    CONNECTIONS,
+    CONNECTIONS_MAX,
+    APART,
+    POOL_IN_USE,
+    POOL_SIZE,
+    DATABASE_BYTES,
+    DISK_FREE,
+    DISK_SIZE,
+    LAST_BACKUP,
+    START_TIME,
+    MEMORY,
+    OPEN_FILES,
+    MAX_FILES,
+)
 
 BUILD = Metric("petstore_build_info", "What is running; always 1.", ("version",))
 
@@ -59,7 +108,27 @@ COMMITS = Histogram(
     Metric("petstore_commit_changes", "Changes in each commit to SQLite."),
     (1, 2, 4, 8, 16, 32, 64, 128, 256),
 )
-HISTOGRAMS = (SECONDS, COMMITS)
+QUERIES = Histogram(
+    Metric(
+        "petstore_query_duration_seconds",
+        "From the statement to its rows; of a read, waiting for a connection included.",
+        ("database", "query"),
+    ),
+    (0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5),
+)
+TRANSACTIONS = Histogram(
+    Metric(
+        "petstore_transaction_duration_seconds",
+        "From the change to its commit on disk, waiting for others included.",
+        ("database",),
+    ),
+    (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
+)
+LAG = Histogram(
+    Metric("petstore_event_loop_lag_seconds", "How late the event loop ran a timer."),
+    (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
+)
+HISTOGRAMS = (SECONDS, COMMITS, QUERIES, TRANSACTIONS, LAG)
 
 
 class Spread(Struct, array_like=True):
@@ -74,6 +143,12 @@ def empty_spread(histogram: Histogram) -> Spread:
     return Spread([0] * (len(histogram.bounds) + 1))
 
 
+def observe(spread: Spread, histogram: Histogram, value: float) -> None:
+    """Add one observation."""
+    spread.buckets[bisect_left(histogram.bounds, value)] += 1
+    spread.sum += value
+
+
 def spread_of(histogram: Histogram, observations: Mapping[int, int]) -> Spread:
     """Return the spread of values that were each observed so many times."""
     spread = empty_spread(histogram)
@@ -86,8 +161,8 @@ def spread_of(histogram: Histogram, observations: Mapping[int, int]) -> Spread:
 class Figures(Struct):
     """Values by metric and labels; counters and histograms since the start of a process."""
 
-    counters: dict[str, dict[Labels, int]] = field(default_factory=dict)
-    gauges: dict[str, dict[Labels, int]] = field(default_factory=dict)
+    counters: dict[str, dict[Labels, float]] = field(default_factory=dict)
+    gauges: dict[str, dict[Labels, float]] = field(default_factory=dict)
     histograms: dict[str, dict[Labels, Spread]] = field(default_factory=dict)
 
     def add(self, others: "Figures") -> None:

@@ -4,13 +4,13 @@ Without metrics none of this is there, and nothing is spent on it.
 """
 
 import asyncio
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
     nullcontext,
+    suppress,
 )
 from typing import TypeVar, get_args
 
@@ -20,22 +20,32 @@ from petstore.domain.api_keys import ApiKey
 from petstore.logs import RequestLine
 from petstore.observability.board import Board
 from petstore.observability.endpoint import endpoint
+from petstore.observability.event_loop import SAMPLE_SECONDS, LoopLag
 from petstore.observability.figures import (
+    CRASHES,
+    DATABASE_ERRORS,
     DECISIONS,
+    LAG,
     METHODS,
+    QUERIES,
     REQUESTS,
     SECONDS,
+    TRANSACTIONS,
     WORKERS,
+    WORKERS_CONFIGURED,
     Figures,
     Histogram,
     Labels,
     Metric,
     Spread,
     empty_spread,
+    observe,
     spread_of,
 )
 from petstore.observability.place import Place
+from petstore.observability.timed_store import TimedStore
 from petstore.rate_limits.contract import Decision, RateLimiter, Verdict
+from petstore.storage.contract import Store
 
 T = TypeVar("T")
 
@@ -55,11 +65,21 @@ class NoMetrics:
         """Return ``limiter`` so that its decisions are counted too."""
         return limiter
 
-    def counter(self, metric: Metric, read: Callable[[], int]) -> None:
+    def of_store(self, store: Store, name: str) -> Store:  # noqa: ARG002 - told in metrics alone
+        """Return ``store``, the database of this ``name``, so that it is timed too."""
+        return store
+
+    def counter(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
         """Tell what ``read`` returns: a count since the start of this process."""
 
-    def gauge(self, metric: Metric, read: Callable[[], int], *labels: str) -> None:
+    def gauge(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
         """Tell what ``read`` returns: how many there are now."""
+
+    def shared_gauge(self, metric: Metric, read: Callable[[], float]) -> None:
+        """Tell what ``read`` returns, which is the same in every process of the service.
+
+        It is called at a scrape, in a thread. It raises ``OSError`` for what cannot be told.
+        """
 
     def histogram(self, histogram: Histogram, observed: Mapping[int, int]) -> None:
         """Tell how often each value was ``observed`` since the start of this process."""
@@ -80,24 +100,42 @@ class Metrics(NoMetrics):
         self._listener = place.listener
         self._board = Board(place.folder, place.seat)
         self._publishing = asyncio.Lock()
-        self._figures = Figures(gauges={WORKERS.name: {(): 1}})
+        self._figures = Figures(
+            counters={CRASHES.name: {(): int(self._board.is_after_crash)}},
+            gauges={WORKERS.name: {(): 1}},
+        )
         self._refreshers: list[Callable[[], None]] = []
+        self._shared: dict[Metric, Callable[[], float]] = {}
+        self._lag = LoopLag(self._spreads(LAG)[()])
+        self.shared_gauge(WORKERS_CONFIGURED, lambda: place.workers)
 
     def of_requests(self, record: RequestRecord) -> RequestRecord:
         """Return ``record`` so that requests are counted too."""
-        return _CountedRequests(record, self._figures)
+        return _CountedRequests(record, self._figures, self._spreads(SECONDS))
 
     def of_limiter(self, limiter: RateLimiter) -> RateLimiter:
         """Return ``limiter`` so that its decisions are counted too."""
         return _CountedLimiter(limiter, self._figures)
 
-    def counter(self, metric: Metric, read: Callable[[], int]) -> None:
-        """Tell what ``read`` returns: a count since the start of this process."""
-        self._keep_reading(self._figures.counters.setdefault(metric.name, {}), (), read)
+    def of_store(self, store: Store, name: str) -> Store:
+        """Return ``store``, the database of this ``name``, so that it is timed too."""
+        errors = self._figures.counters.setdefault(DATABASE_ERRORS.name, {})
+        return TimedStore(store, name, self._spreads(QUERIES), self._spreads(TRANSACTIONS), errors)
 
-    def gauge(self, metric: Metric, read: Callable[[], int], *labels: str) -> None:
+    def counter(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
+        """Tell what ``read`` returns: a count since the start of this process."""
+        self._keep_reading(self._figures.counters.setdefault(metric.name, {}), labels, read)
+
+    def gauge(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
         """Tell what ``read`` returns: how many there are now."""
         self._keep_reading(self._figures.gauges.setdefault(metric.name, {}), labels, read)
+
+    def shared_gauge(self, metric: Metric, read: Callable[[], float]) -> None:
+        """Tell what ``read`` returns, which is the same in every process of the service.
+
+        It is called at a scrape, in a thread. It raises ``OSError`` for what cannot be told.
+        """
+        self._shared[metric] = read
 
     def histogram(self, histogram: Histogram, observed: Mapping[int, int]) -> None:
         """Tell how often each value was ``observed`` since the start of this process."""
@@ -108,14 +146,23 @@ class Metrics(NoMetrics):
     async def running(self) -> AsyncIterator[None]:
         """Tell the figures until the block ends."""
         publish = Chore(self._publish, _PUBLISH_SECONDS, "metrics not published")
+        sample = Chore(self._lag.sample, SAMPLE_SECONDS, "lag of the event loop not measured")
+        await attempt(publish)  # if it is killed before the first time, that is known
         try:
             async with (
                 endpoint(self._listener, self._tell_all),
-                background(publish),
+                background(publish, sample),
             ):
                 yield
         finally:
+            self._figures.gauges.clear()
             await attempt(publish)
+
+    def _spreads(self, histogram: Histogram) -> dict[Labels, Spread]:
+        spreads = self._figures.histograms
+        return spreads.setdefault(
+            histogram.metric.name, defaultdict(lambda: empty_spread(histogram))
+        )
 
     def _keep_reading(self, values: dict[Labels, T], labels: Labels, read: Callable[[], T]) -> None:
         def refresh() -> None:
@@ -139,31 +186,34 @@ class Metrics(NoMetrics):
         # Imported where it is used, in a thread: it takes its time.
         from petstore.observability.exposition import exposition
 
-        return exposition(self._board.total(), self._version)
+        total = self._board.total()
+        for metric, read in self._shared.items():
+            with suppress(OSError):
+                total.gauges[metric.name] = {(): read()}
+        return exposition(total, self._version)
 
 
 class _CountedRequests:
-    def __init__(self, record: RequestRecord, figures: Figures) -> None:
+    def __init__(
+        self, record: RequestRecord, figures: Figures, seconds: dict[Labels, Spread]
+    ) -> None:
         self._record = record
-        self._requests: dict[Labels, int] = defaultdict(int)
-        self._seconds: dict[Labels, Spread] = defaultdict(lambda: empty_spread(SECONDS))
+        self._requests: dict[Labels, float] = defaultdict(int)
+        self._seconds = seconds
         figures.counters[REQUESTS.name] = self._requests
-        figures.histograms[SECONDS.metric.name] = self._seconds
 
     def add(self, line: RequestLine) -> None:
         self._record.add(line)
-        name, seconds = line.operation or _NONE, line.milliseconds / 1000
+        name = line.operation or _NONE
         method = line.method if line.method in METHODS else _OTHER
         self._requests[name, method, line.status] += 1
-        spread = self._seconds[(name,)]
-        spread.buckets[bisect_left(SECONDS.bounds, seconds)] += 1
-        spread.sum += seconds
+        observe(self._seconds[(name,)], SECONDS, line.milliseconds / 1000)
 
 
 class _CountedLimiter:
     def __init__(self, limiter: RateLimiter, figures: Figures) -> None:
         self._limiter = limiter
-        self._verdicts: dict[Labels, int] = {(verdict,): 0 for verdict in get_args(Verdict)}
+        self._verdicts: dict[Labels, float] = {(verdict,): 0 for verdict in get_args(Verdict)}
         figures.counters[DECISIONS.name] = self._verdicts
         self.look, self.look_address = limiter.look, limiter.look_address
         self.beat, self.save, self.close = limiter.beat, limiter.save, limiter.close

@@ -7,14 +7,20 @@ nobody waits. They hold no tokens, queries, bodies or paths beyond the route.
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.trace import Span, SpanKind, StatusCode, get_current_span
+from opentelemetry.trace import (
+    Span,
+    SpanKind,
+    StatusCode,
+    get_current_span,
+    set_span_in_context,
+)
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from petstore.api.application import Application, Servable
@@ -23,6 +29,7 @@ from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
 from petstore.observability.figures import METHODS
 from petstore.observability.no_tracing import NoTracing
+from petstore.observability.observed_units import observed
 from petstore.rate_limits.contract import Decision, RateLimiter
 from petstore.storage.contract import Row, Statement, Store, T, Unit
 
@@ -32,6 +39,7 @@ _SERVER_ERROR = 500
 _BATCH_SECONDS = 1
 _EXPORT_SECONDS = 5
 _LAST_EXPORT_SECONDS = 0.3
+_REDIS = {"db.system.name": "redis"}
 
 _propagator = TraceContextTextMapPropagator()
 
@@ -86,15 +94,15 @@ class Tracing(NoTracing):
             yield span
 
     @contextmanager
-    def of_trip(self, name: str, system: str) -> Iterator[None]:
-        """Measure a trip to another ``system`` as a part of the request under way."""
+    def of_trip(self, name: str, attributes: Mapping[str, str]) -> Iterator[None]:
+        """Measure a trip to another system as a part of the request under way."""
         if not get_current_span().is_recording():
             yield
             return
         with self._tracer.start_as_current_span(
             name,
             kind=SpanKind.CLIENT,
-            attributes={"db.system.name": system},
+            attributes=attributes,
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
@@ -103,6 +111,22 @@ class Tracing(NoTracing):
             except Unavailable as error:
                 _fail(span, error.code)
                 raise
+
+    def of_unit(self, unit: Unit[T], system: str) -> Unit[T]:
+        """Return ``unit`` so that its statements are measured as parts of what is under way now.
+
+        They may run in the task of another request.
+        """
+        parent = get_current_span()
+        if not parent.is_recording():
+            return unit
+        context = set_span_in_context(parent)
+
+        def begin(statement: Statement) -> Callable[[], None]:
+            attributes = _query_attributes(statement, system)
+            return self._tracer.start_span(statement.name, context, SpanKind.CLIENT, attributes).end
+
+        return observed(unit, begin)
 
     async def close(self) -> None:
         """Send what is left, if the collector takes it at once."""
@@ -144,12 +168,13 @@ class _TracedStore:
         self.check, self.version = store.check, store.version
 
     async def read(self, statement: Statement) -> list[Row]:
-        with self._tracing.of_trip("store read", self._system):
+        attributes = _query_attributes(statement, self._system)
+        with self._tracing.of_trip(statement.name, attributes):
             return await self._store.read(statement)
 
     async def write(self, unit: Unit[T]) -> T:
-        with self._tracing.of_trip("store write", self._system):
-            return await self._store.write(unit)
+        with self._tracing.of_trip("store write", {"db.system.name": self._system}):
+            return await self._store.write(self._tracing.of_unit(unit, self._system))
 
 
 class _TracedLimiter:
@@ -160,11 +185,11 @@ class _TracedLimiter:
         self.beat, self.save, self.close = limiter.beat, limiter.save, limiter.close
 
     async def take(self, key: ApiKey) -> Decision:
-        with self._tracing.of_trip("limiter take", "redis"):
+        with self._tracing.of_trip("limiter take", _REDIS):
             return await self._limiter.take(key)
 
     async def take_address(self, address: str) -> Decision:
-        with self._tracing.of_trip("limiter take", "redis"):
+        with self._tracing.of_trip("limiter take", _REDIS):
             return await self._limiter.take_address(address)
 
 
@@ -187,6 +212,11 @@ class _Exporter(SpanExporter):
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
+
+
+def _query_attributes(statement: Statement, system: str) -> dict[str, str]:
+    """Return the attributes of a statement, by the conventions of OpenTelemetry for databases."""
+    return {"db.system.name": system, "db.query.summary": statement.name}
 
 
 def _describe(span: Span, answer: Answer) -> None:

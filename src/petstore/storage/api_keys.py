@@ -14,9 +14,11 @@ _SELECT = (
     " FROM api_keys k LEFT JOIN rate_limits r ON r.key_id = k.id"
 )
 
-SELECT_REVISION = Statement("SELECT revision FROM api_key_revision")
+SELECT_REVISION = Statement("SELECT revision FROM api_key_revision", name="select_key_revision")
 
-NOTE_CHANGE = Statement("UPDATE api_key_revision SET revision = revision + 1")
+NOTE_CHANGE = Statement(
+    "UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision"
+)
 """Counts up the revision. At the head of a unit it makes changes to keys wait for one another."""
 
 
@@ -26,17 +28,18 @@ def select_key_by_digest(digest: bytes) -> Statement:
         f"SELECT {_COLUMNS}, t.expires_at FROM api_key_tokens t"  # noqa: S608 - only names
         " JOIN api_keys k ON k.id = t.key_id WHERE t.digest = ?1",
         (digest,),
+        name="select_key_by_digest",
     )
 
 
 def select_key(key_id: int) -> Statement:
     """Return the SELECT of one key, and of what the limiter has saved of it."""
-    return Statement(f"{_SELECT} WHERE k.id = ?1", (key_id,))
+    return Statement(f"{_SELECT} WHERE k.id = ?1", (key_id,), name="select_key")
 
 
 def select_keys(environment: Environment | None, after: int | None, count: int) -> Statement:
     """Return the SELECT of the first ``count`` keys with an id above ``after``, by id."""
-    return select_page(_SELECT, {"environment": environment}, after, count)
+    return select_page("select_keys", _SELECT, {"environment": environment}, after, count)
 
 
 def select_other_admin_key(key: ApiKey) -> Statement:
@@ -48,6 +51,7 @@ def select_other_admin_key(key: ApiKey) -> Statement:
         "SELECT id FROM api_keys WHERE environment = ?1 AND id <> ?2"  # noqa: S608 - only names
         f" AND scopes LIKE '%keys:admin%' AND revoked_at IS NULL AND ({lives_as_long}) LIMIT 1",
         (key.environment, key.id, *(() if key.expires_at is None else (key.expires_at,))),
+        name="select_other_admin_key",
     )
 
 
@@ -67,13 +71,16 @@ def insert_key(new: NewApiKey, now: Milliseconds) -> Statement:
             now,
             new.expires_at,
         ),
+        name="insert_key",
     )
 
 
 def insert_token(digest: bytes, key_id: int) -> Statement:
     """Return the INSERT of a token by its digest."""
     return Statement(
-        "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)", (digest, key_id)
+        "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)",
+        (digest, key_id),
+        name="insert_token",
     )
 
 
@@ -83,6 +90,7 @@ def end_tokens(key_id: int, until: Milliseconds) -> Statement:
         "UPDATE api_key_tokens SET expires_at = ?1"
         " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
         (until, key_id),
+        name="end_tokens",
     )
 
 
@@ -102,6 +110,7 @@ def update_key(key: ApiKey) -> Statement:
             key.pardoned_at,
             key.id,
         ),
+        name="update_key",
     )
 
 
@@ -113,13 +122,14 @@ def insert_event(
         "INSERT INTO api_key_events (key_id, at, actor, action, changes)"
         " VALUES (?1, ?2, ?3, ?4, ?5)",
         (key_id, now, actor, action, changes),
+        name="insert_key_event",
     )
 
 
 def select_events(key_id: int, after: int | None, count: int) -> Statement:
     """Return the SELECT of the first ``count`` changes with an id above ``after``, by id."""
     select = "SELECT id, at, actor, action, changes FROM api_key_events"
-    return select_page(select, {"key_id": key_id}, after, count)
+    return select_page("select_key_events", select, {"key_id": key_id}, after, count)
 
 
 def api_key_of(row: Row) -> ApiKey:

@@ -25,12 +25,13 @@ class Statement(Struct, frozen=True, gc=False):
     """One SQL statement and its parameters.
 
     With ``gives_id`` it inserts one row and gives the id: PostgreSQL is told so in ``sql``, SQLite
-    tells it in any case.
+    tells it in any case. Metrics and traces call it ``name``: it holds nothing of a caller's.
     """
 
     sql: str
     parameters: Sequence[Value] = ()
     gives_id: bool = False
+    name: str = "unnamed"
 
 
 Unit: TypeAlias = Generator[Statement, list[Row], T]

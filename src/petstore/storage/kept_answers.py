@@ -18,6 +18,7 @@ def claim(
         " SET request = excluded.request, answer = excluded.answer, kept_at = excluded.kept_at"
         " WHERE kept_answers.kept_at <= ?6 RETURNING key_id",
         (key_id, idempotency_key, request, b"", now, since),
+        name="insert_idempotency_record",
     )
 
 
@@ -26,6 +27,7 @@ def select_answer(key_id: int, idempotency_key: str) -> Statement:
     return Statement(
         "SELECT request, answer FROM kept_answers WHERE key_id = ?1 AND idempotency_key = ?2",
         (key_id, idempotency_key),
+        name="select_idempotency_record",
     )
 
 
@@ -34,6 +36,7 @@ def keep_answer(key_id: int, idempotency_key: str, answer: bytes) -> Statement:
     return Statement(
         "UPDATE kept_answers SET answer = ?1 WHERE key_id = ?2 AND idempotency_key = ?3",
         (answer, key_id, idempotency_key),
+        name="update_idempotency_record",
     )
 
 
@@ -47,4 +50,5 @@ def delete_answers(until: Milliseconds, count: int) -> Statement:
         " (SELECT key_id, idempotency_key FROM kept_answers WHERE kept_at <= ?1"
         " ORDER BY kept_at LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */) RETURNING key_id",
         (until, count),
+        name="delete_idempotency_records",
     )

@@ -13,7 +13,8 @@ _SELECT = "SELECT id, pet_id, status, ship_date, placed_at, reserved_until FROM 
 
 SELECT_NEXT_LAPSE = Statement(
     "SELECT reserved_until FROM orders WHERE reserved_until IS NOT NULL"
-    " ORDER BY reserved_until LIMIT 1"
+    " ORDER BY reserved_until LIMIT 1",
+    name="select_next_lapse",
 )
 
 
@@ -26,28 +27,33 @@ def insert_order(
         " VALUES (?1, 'placed', ?2, ?3, ?4)"
         " RETURNING id, pet_id, status, ship_date, placed_at, reserved_until",
         (new.petId, _text(new.shipDate), placed_at, reserved_until),
+        name="insert_order",
     )
 
 
 def select_order(order_id: int) -> Statement:
     """Return the SELECT of one order."""
-    return Statement(f"{_SELECT} WHERE id = ?1", (order_id,))
+    return Statement(f"{_SELECT} WHERE id = ?1", (order_id,), name="select_order")
 
 
 def hold_order(order_id: int) -> Statement:
     """Return the SELECT of one order that nobody else changes until the unit of work ends."""
-    return Statement(f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */", (order_id,))
+    return Statement(f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */", (order_id,), name="lock_order")
 
 
 def select_orders(wanted: OrderFilter, after: int | None, count: int) -> Statement:
     """Return the SELECT of the first ``count`` orders with an id above ``after``, by id."""
     filters = {"status": wanted.status, "pet_id": wanted.pet_id}
-    return select_page(_SELECT, filters, after, count)
+    return select_page("select_orders", _SELECT, filters, after, count)
 
 
 def select_open_order(pet_id: int) -> Statement:
     """Return the SELECT of the order that holds an animal, if there is one."""
-    return Statement(f"{_SELECT} WHERE pet_id = ?1 AND status IN ('placed', 'approved')", (pet_id,))
+    return Statement(
+        f"{_SELECT} WHERE pet_id = ?1 AND status IN ('placed', 'approved')",
+        (pet_id,),
+        name="select_open_order",
+    )
 
 
 def update_order(order: Order) -> Statement:
@@ -59,6 +65,7 @@ def update_order(order: Order) -> Statement:
         "UPDATE orders SET status = ?1, ship_date = ?2,"
         " reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END WHERE id = ?3",
         (order.status, _text(order.shipDate), order.id),
+        name="update_order",
     )
 
 
@@ -73,6 +80,7 @@ def cancel_lapsed(now: Milliseconds, count: int) -> Statement:
         " (SELECT id FROM orders WHERE reserved_until <= ?1 ORDER BY reserved_until, id LIMIT ?2"
         " /*pg FOR UPDATE */) RETURNING pet_id",
         (now, count),
+        name="cancel_lapsed_orders",
     )
 
 
@@ -85,6 +93,7 @@ def cancel_if_lapsed(pet_id: int, now: Milliseconds) -> Statement:
         "UPDATE orders SET status = 'cancelled', reserved_until = NULL"
         " WHERE pet_id = ?1 AND status = 'placed' AND reserved_until <= ?2 RETURNING id",
         (pet_id, now),
+        name="cancel_lapsed_order",
     )
 
 

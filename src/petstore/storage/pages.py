@@ -9,12 +9,12 @@ Filter: TypeAlias = Value | tuple[int, ...]
 
 
 def select_page(
-    select: str, filters: Mapping[str, Filter], after: int | None, count: int
+    name: str, select: str, filters: Mapping[str, Filter], after: int | None, count: int
 ) -> Statement:
     """Return ``select`` for the first ``count`` rows with an id above ``after``, by ascending id.
 
-    ``filters`` names columns and the value each must have, or one of which it must have; ``None``
-    filters nothing.
+    The statement is called ``name``. ``filters`` names columns and the value each must have, or one
+    of which it must have; ``None`` filters nothing.
     """
     parameters: list[Value] = []
 
@@ -30,4 +30,4 @@ def select_page(
         elif wanted is not None:
             conditions.append(f"{column} = {bind(wanted)}")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return Statement(f"{select}{where} ORDER BY id LIMIT {bind(count)}", parameters)
+    return Statement(f"{select}{where} ORDER BY id LIMIT {bind(count)}", parameters, name=name)

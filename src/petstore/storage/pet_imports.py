@@ -18,15 +18,19 @@ def begin_import(digest: bytes, *, again: bool) -> Unit[tuple[int, bool]]:
         "INSERT INTO pet_imports (digest, rows_done) VALUES (?1, 0)"
         " ON CONFLICT (digest) DO NOTHING",
         (digest,),
+        name="insert_pet_import",
     )
     if again:
         yield Statement(
             "UPDATE pet_imports SET rows_done = 0, finished_at = NULL"
             " WHERE digest = ?1 AND finished_at IS NOT NULL",
             (digest,),
+            name="restart_pet_import",
         )
     ((rows_done, finished_at),) = yield Statement(
-        "SELECT rows_done, finished_at FROM pet_imports WHERE digest = ?1", (digest,)
+        "SELECT rows_done, finished_at FROM pet_imports WHERE digest = ?1",
+        (digest,),
+        name="select_pet_import",
     )
     return rows_done, finished_at is not None
 
@@ -50,6 +54,7 @@ def import_batch(
         "UPDATE pet_imports SET rows_done = ?1, finished_at = ?2"
         " WHERE digest = ?3 AND rows_done = ?4 AND finished_at IS NULL RETURNING rows_done",
         (rows.stop, finished_at, digest, rows.start),
+        name="update_pet_import",
     )
     if moved:
         yield from add_pets(pets)

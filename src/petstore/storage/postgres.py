@@ -27,7 +27,7 @@ from petstore.storage.postgres_pool import Connection, PostgresPool, is_lost
 
 _PARAMETER = re.compile(r"\?(\d+)")
 _POSTGRES_ONLY = re.compile(r"/\*pg (.*?) \*/")
-_PING = Statement("SELECT revision FROM api_key_revision")
+_PING = Statement("SELECT revision FROM api_key_revision", name="ping")
 _MIGRATION_SECONDS = 60
 _POOLED = "pgbouncer=true"
 _KEPT_STATEMENTS = 100

@@ -37,7 +37,11 @@ class StoredRateLimits:
             Unavailable: the database is out of reach.
         """
         rows = await self._store.read(
-            Statement(f"SELECT {_COLUMNS} FROM rate_limits WHERE key_id = ?1", (key_id,))  # noqa: S608
+            Statement(
+                f"SELECT {_COLUMNS} FROM rate_limits WHERE key_id = ?1",  # noqa: S608 - only names
+                (key_id,),
+                name="select_rate_limit",
+            )
         )
         return _state(rows[0]) if rows else None
 
@@ -64,6 +68,7 @@ class StoredRateLimits:
                 f"SELECT id, pardoned_at FROM api_keys WHERE id IN ({places})"  # noqa: S608 - places
                 " AND pardoned_at IS NOT NULL",
                 ids,
+                name="select_unbans",
             )
         )
         return dict(rows)
@@ -74,6 +79,7 @@ def select_usage(key_id: int, since_day: int) -> Statement:
     return Statement(
         "SELECT day, requests FROM usage WHERE key_id = ?1 AND day >= ?2 ORDER BY day",
         (key_id, since_day),
+        name="select_usage",
     )
 
 
@@ -122,4 +128,5 @@ def _upsert(
             f"INSERT INTO {table} ({', '.join(columns)}) VALUES {tuples}"  # noqa: S608 - only names
             f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updates} WHERE {condition}",
             tuple(chain.from_iterable(batch)),
+            name=f"upsert_{table}",
         )

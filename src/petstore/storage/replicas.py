@@ -14,8 +14,13 @@ from petstore.errors import Unavailable
 from petstore.storage.contract import Reader, Row, Statement, Store
 
 _LOG = logging.getLogger(__name__)
-_WRITTEN = Statement("SELECT CAST(pg_current_wal_insert_lsn() - '0/0' AS BIGINT)")
-_REPLAYED = Statement("SELECT CAST(coalesce(pg_last_wal_replay_lsn(), '0/0') - '0/0' AS BIGINT)")
+_WRITTEN = Statement(
+    "SELECT CAST(pg_current_wal_insert_lsn() - '0/0' AS BIGINT)", name="select_written_position"
+)
+_REPLAYED = Statement(
+    "SELECT CAST(coalesce(pg_last_wal_replay_lsn(), '0/0') - '0/0' AS BIGINT)",
+    name="select_replayed_position",
+)
 _AVOIDED: Milliseconds = 2 * SECOND
 _TOO_LATE = "it did not answer in time"
 _UNKNOWN = 2**63 - 1

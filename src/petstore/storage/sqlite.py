@@ -369,7 +369,7 @@ def put_log_away(path: Path) -> None:
 
 def _nothing() -> Unit[None]:
     """Change nothing: to have a group committed, and the files looked after with it."""
-    yield Statement("SELECT 1")
+    yield Statement("SELECT 1", name="nothing")
 
 
 def _settle_all(outcomes: list[_Outcome]) -> None:

@@ -1,0 +1,85 @@
+"""``deploy/prometheus``: what wakes an operator, and what does not."""
+
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from petstore.observability.figures import BUILD, COUNTERS, GAUGES, HISTOGRAMS
+from support.deploy_files import DEPLOY
+
+FOLDER = DEPLOY / "prometheus"
+RULES: list[dict[str, Any]] = [
+    rule
+    for group in yaml.safe_load((FOLDER / "alerts.yml").read_text())["groups"]
+    for rule in group["rules"]
+]
+ALERTS = [rule for rule in RULES if "alert" in rule]
+TESTS = sorted(path.name for path in FOLDER.glob("*_test.yml"))
+SERIES = {
+    "up": {"job", "instance"},
+    **{f"{metric.name}_total": set(metric.labels) for metric in COUNTERS},
+    **{metric.name: set(metric.labels) for metric in (*GAUGES, BUILD)},
+    **{
+        f"{metric.name}_{ending}": {*metric.labels, *(["le"] if ending == "bucket" else [])}
+        for metric, _ in HISTOGRAMS
+        for ending in ("bucket", "count", "sum")
+    },
+    **{rule["record"]: {"job"} for rule in RULES if "record" in rule},
+}
+NAME = re.compile(r"\b((?:job:)?petstore_[\w:]+|process_\w+|up)\b(?:\{(.*?)\})?")
+
+
+def heading_of(alert: dict[str, Any]) -> str:
+    """Return the part of the link to the runbook that names a heading of it."""
+    page, _, heading = alert["annotations"]["runbook_url"].partition("#")
+    assert page == "docs/runbook.md"
+    return str(heading)
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
+def test_an_alert_says_what_is_wrong_how_urgent_it_is_and_what_to_do(
+    alert: dict[str, Any],
+) -> None:
+    assert alert["labels"] in ({"severity": "page"}, {"severity": "ticket"})
+    assert set(alert["annotations"]) == {"summary", "description", "runbook_url"}
+    assert heading_of(alert) == alert["alert"].lower()
+
+
+def test_the_runbook_has_a_section_for_each_alert_and_no_other() -> None:
+    page = (DEPLOY.parent / "docs/runbook.md").read_text()
+    sections = re.findall(r"^## (Petstore\w+)$", page, re.MULTILINE)
+    assert sections == list(dict.fromkeys(alert["alert"] for alert in ALERTS))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
+def test_a_rule_asks_for_nothing_that_is_not_told(rule: dict[str, Any]) -> None:
+    asked = NAME.findall(rule["expr"])
+    assert asked
+    for name, selectors in asked:
+        assert name in SERIES
+        labels = set(re.findall(r"(\w+)[!=~]+\"", selectors))
+        assert labels <= SERIES[name] | {"job", "instance"}
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
+def test_every_alert_is_seen_to_fire_in_the_tests_of_the_rules(alert: dict[str, Any]) -> None:
+    fires = f'{{alertname="{alert["alert"]}",severity="{alert["labels"]["severity"]}"}}'
+    assert any(fires in (FOLDER / name).read_text() for name in TESTS)
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@pytest.mark.parametrize("name", TESTS)
+def test_alerts_fire_when_they_should_and_a_healthy_reload_fires_nothing(name: str) -> None:
+    tried = subprocess.run(
+        ["promtool", "test", "rules", name],  # noqa: S607 - wherever it is installed
+        cwd=FOLDER,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert tried.returncode == 0, tried.stdout + tried.stderr

@@ -1,0 +1,32 @@
+"""Names of statements, by which metrics and traces tell them apart."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import petstore
+
+SOURCE = Path(petstore.__file__).parent
+IS_FIXED = re.compile(r"[a-z]+(_[a-z]+)*").fullmatch
+
+
+def statements() -> Iterator[tuple[str, ast.Call]]:
+    """Yield every call in the source that makes a statement, and where it stands."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Statement":
+                yield f"{path.relative_to(SOURCE)}:{node.lineno}", node
+
+
+def test_every_statement_has_a_name_that_holds_nothing_of_a_caller() -> None:
+    found = dict(statements())
+    assert len(found) > 40
+    for place, call in found.items():
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
+        assert "name" in given, f"{place}: expected name="
+        name = given["name"]
+        text = ast.unparse(name)
+        is_parameter = text == "name" and place.startswith("storage/pages.py")
+        is_table = text == "f'upsert_{table}'"
+        assert is_parameter or is_table or IS_FIXED(ast.literal_eval(name)), place
