@@ -1,8 +1,9 @@
 """All experiments, in the order in which they run."""
 
 from proof.experiment import Experiment
-from proof.experiments import kills
+from proof.experiments import disk_faults, kills
 
 EXPERIMENTS: list[Experiment] = [
     *kills.EXPERIMENTS,
+    *disk_faults.EXPERIMENTS,
 ]
