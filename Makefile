@@ -7,7 +7,7 @@ TESTERS ?= auto
 # Absolute, for the processes that tests start in folders of their own.
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
 
-.PHONY: serve test lint bench lock clean
+.PHONY: serve test lint bench prove lock clean
 
 serve: .venv/installed
 	@exec $(BIN)/petstore serve --demo
@@ -30,6 +30,12 @@ bench: .venv/installed-dev
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
 	fi
 	$(BIN)/python bench/compare.py --save
+
+# What the service promises when its parts fail; takes MINUTES, SEED and ONLY (docs/reliability.md).
+MINUTES ?= 45
+prove: .venv/installed-dev
+	PYTHONPATH=.:tests:bench exec $(BIN)/python -m proof --save --minutes $(MINUTES) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 # Resolves the newest versions that pyproject.toml admits; needs uv.
 COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

@@ -59,7 +59,7 @@ class BlackHole:
 
     async def _hand_on(self, reader: StreamReader, writer: StreamWriter) -> None:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a handler is a task
+        assert task is not None
         self._tasks.add(task)
         since = self._hole
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]
 import httpx
 
 from proof.ledger import Rows, StoredOrder, StoredPet
@@ -57,7 +57,7 @@ class Deployment:
     @property
     def server(self) -> ServerProcess:
         """The processes of the service."""
-        assert self._server is not None  # noqa: S101 - it was started
+        assert self._server is not None
         return self._server
 
     @property
@@ -106,7 +106,7 @@ class Deployment:
         killed = self.server.workers()[0]
         os.kill(killed, signal.SIGKILL)
         replaced = within(_READY_SECONDS, lambda: self._has_workers_without(killed))
-        assert replaced, "a killed worker was not replaced"  # noqa: S101 - the experiment tells
+        assert replaced, "a killed worker was not replaced"
 
     def _has_workers_without(self, killed: int) -> bool:
         workers = self.server.workers()
@@ -120,18 +120,18 @@ class Deployment:
         ended = within(
             _READY_SECONDS, lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers)
         )
-        assert ended, "a worker outlived its supervisor"  # noqa: S101 - the experiment tells
+        assert ended, "a worker outlived its supervisor"
         self.start()
 
     def kill_postgres(self) -> None:
         """Kill every process of PostgreSQL, and start it again."""
-        assert self.postgres is not None  # noqa: S101 - there is one
+        assert self.postgres is not None
         self.postgres.kill()
         self.postgres.start()
 
     def kill_redis(self) -> None:
         """Kill Redis, which forgets everything, and start it again."""
-        assert self.redis is not None  # noqa: S101 - there is one
+        assert self.redis is not None
         self.redis.kill()
         self.redis.start()
 
@@ -165,7 +165,7 @@ class Deployment:
         )
 
     async def _rows_of_postgres(self) -> tuple[Any, Any]:
-        assert self.postgres is not None  # noqa: S101 - it was asked before
+        assert self.postgres is not None
         connection = await asyncpg.connect(self.postgres.url(self.database.rpartition("/")[2]))
         try:
             async with connection.transaction(isolation="repeatable_read"):
@@ -174,21 +174,25 @@ class Deployment:
             await connection.close()
 
     def _rows_of_sqlite(self) -> tuple[Any, Any]:
-        connection = apsw.Connection(str(self.file), apsw.SQLITE_OPEN_READWRITE)
-        connection.set_busy_timeout(10_000)
+        connection = self._sqlite()
         try:
-            with connection:
-                return connection.execute(_PETS).fetchall(), connection.execute(_ORDERS).fetchall()
+            connection.execute("BEGIN")  # both of one moment
+            return connection.execute(_PETS).fetchall(), connection.execute(_ORDERS).fetchall()
         finally:
             connection.close()
 
     def is_sound(self) -> bool:
         """Tell whether SQLite finds no damage in the file."""
-        connection = apsw.Connection(str(self.file), apsw.SQLITE_OPEN_READWRITE)
+        connection = self._sqlite()
         try:
             return bool(connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)])
         finally:
             connection.close()
+
+    def _sqlite(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.file), apsw.SQLITE_OPEN_READWRITE)
+        connection.set_busy_timeout(10_000)
+        return connection
 
     def inventory(self) -> dict[str, int]:
         """Return what the service says how many animals there are of each status."""

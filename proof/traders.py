@@ -45,7 +45,7 @@ class Traders:
         self.port = port
         self.token = token
         self.is_stopping = False
-        self._traders = [_Trader(self, Random(random.random())) for _ in range(callers)]  # noqa: S311
+        self._traders = [_Trader(self, Random(random.random())) for _ in range(callers)]
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -85,7 +85,7 @@ class Traders:
         self.slowest = max(self.slowest, seconds)
         if response.status not in (200, 201, 204, 503, *_REFUSALS):
             self.unexpected.append(f"{asked}: {response.status} {response.body[:200]!r}")
-        if response.status == 503 and b"\r\nretry-after: " not in response.head:  # noqa: PLR2004
+        if response.status == 503 and b"\r\nretry-after: " not in response.head:
             self.unexpected.append(f"{asked}: 503 without Retry-After")
 
 
@@ -123,26 +123,26 @@ class _Trader:
             self._all.lost += 1
             return None
         self._all.note(response, f"{method} {target}", time.monotonic() - started)
-        if response.status == 503:  # noqa: PLR2004
+        if response.status == 503:
             await asyncio.sleep(_RETRY_PAUSE)
             return None
         if method == "GET":
             self._all.reads += 1
-        elif response.status < 300:  # noqa: PLR2004
+        elif response.status < 300:
             self._all.acknowledged += 1
             self._all.last_acknowledged = time.monotonic()
         return response
 
     async def _create(self, path: str, tag: str, body: object) -> Response | None:
         """Send a creation, half of the time with an Idempotency-Key and until it has an outcome."""
-        if self._random.random() < 0.5:  # noqa: PLR2004
+        if self._random.random() < 0.5:
             return await self._ask("POST", path, body)
         line = f"Idempotency-Key: {tag}"
         for attempt in range(_TRIES):
             response = await self._ask("POST", path, body, line)
             if response is not None and b'"idempotency_key_in_use"' not in response.body:
                 self._all.retried += attempt > 0
-                if response.status == 201 and self._random.random() < 0.1:  # noqa: PLR2004
+                if response.status == 201 and self._random.random() < 0.1:
                     await self._replay(path, body, line, response)
                 return response
             if self._all.is_stopping:
@@ -155,7 +155,7 @@ class _Trader:
         again = await self._ask("POST", path, body, line)
         if again is None:
             return
-        self._all.acknowledged -= again.status == 201  # noqa: PLR2004
+        self._all.acknowledged -= again.status == 201
         self._all.replayed += 1
         if again.body != first.body or b"\r\nidempotent-replayed: true" not in again.head:
             self._all.unexpected.append(f"{path}: another response to the same {line}")
@@ -168,7 +168,7 @@ class _Trader:
         response = await self._create("/v1/pets", tag, new)
         if response is None:
             return
-        if response.status != 201:  # noqa: PLR2004
+        if response.status != 201:
             self._ledger.pet_tags[tag] = REFUSED
             self._all.unexpected.append(f"a new animal: {response.status}")
             return
@@ -187,9 +187,9 @@ class _Trader:
         response = await self._create("/v1/store/orders", tag, {"petId": pet_id, "shipDate": tag})
         if response is None:
             return
-        if response.status != 201:  # noqa: PLR2004
+        if response.status != 201:
             self._ledger.order_tags[tag] = REFUSED
-            if self._random.random() < 0.3:  # noqa: PLR2004
+            if self._random.random() < 0.3:
                 self._take_off_sale(pet_id)
             return
         order_id = response.content["id"]
@@ -210,13 +210,13 @@ class _Trader:
         wanted = self._random.choice(_MOVES[status])
         known.statuses = {status, wanted}
         path = f"/v1/store/orders/{order_id}"
-        if wanted == "cancelled" and self._random.random() < 0.5:  # noqa: PLR2004
+        if wanted == "cancelled" and self._random.random() < 0.5:
             response = await self._ask("DELETE", path)
         else:
             response = await self._ask("PATCH", path, {"status": wanted})
         if response is None:
             return
-        if response.status >= 300:  # noqa: PLR2004
+        if response.status >= 300:
             self._all.unexpected.append(f"order {order_id} to {wanted}: {response.body!r}")
             return
         known.statuses = {wanted}
@@ -235,7 +235,7 @@ class _Trader:
         response = await self._ask("PATCH", f"/v1/pets/{pet_id}", {"categoryId": category})
         if response is None:
             return
-        if response.status == 200:  # noqa: PLR2004
+        if response.status == 200:
             known.categories = {category}
             self._pets.append(pet_id)
         else:
@@ -251,7 +251,7 @@ class _Trader:
         response = await self._ask("DELETE", f"/v1/pets/{pet_id}")
         if response is None:
             return
-        known.may_exist = {response.status == 409}  # noqa: PLR2004
+        known.may_exist = {response.status == 409}
         self._take_off_sale(pet_id)
 
     async def _look(self) -> None:
@@ -262,6 +262,6 @@ class _Trader:
         if response is None:
             return
         known = self._ledger.pets[pet_id]
-        found: list[dict[str, Any]] = response.content if response.status == 200 else []  # noqa: PLR2004
+        found: list[dict[str, Any]] = response.content if response.status == 200 else []
         if len(found) != 1 or found[0]["categoryId"] not in known.categories:
             self._all.unexpected.append(f"animal {pet_id} reads {found}, not {known}")

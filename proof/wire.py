@@ -1,4 +1,4 @@
-"""A connection to the service for one request at a time, with no more between than there must be."""
+"""A connection to the service, for one request at a time."""
 
 import asyncio
 from typing import Any, NamedTuple
@@ -52,7 +52,7 @@ class Wire:
         Raises:
             Lost: the connection ended, or there was no response within ``seconds``.
         """
-        assert self._streams is not None  # noqa: S101 - callers connect first
+        assert self._streams is not None
         reader, writer = self._streams
         try:
             async with asyncio.timeout(seconds):

@@ -165,7 +165,7 @@ def _run_overload(trial: Trial) -> None:
 def _overload(trial: Trial, deployment: Deployment, name: str, one: bytes) -> None:
     seconds = max(4.0, min(10.0, trial.seconds / 4))
     target, token = target_of(deployment), deployment.token
-    method, body = (("POST", one.partition(b"\r\n\r\n")[2]) if b"POST" in one else ("GET", b""))
+    method, body = ("POST", one.partition(b"\r\n\r\n")[2]) if b"POST" in one else ("GET", b"")
     path = one.split(b" ")[1].decode()
     asking = costly(method, path, body.decode())
     alone = ask_beside(target, token, asking, 32, seconds / 2, niceness=0)
@@ -239,17 +239,17 @@ EXPERIMENTS = [
         " each crowd. Its p99 must be under 2 s; beside idle callers it opens a connection for each"
         " request.",
         _run_crowds,
-        1.5,
+        1,
     ),
     Experiment(
         "overload",
         "At five times what it can do the service goes on doing at least half of that, a good"
         " client is served in time, memory stays bounded, and afterwards all is as before.",
         "100 callers send requests by the clock, whether responses come or not, at five times the"
-        " rate that was just measured; once reads, once durable creates. They come in pipelines, which"
-        " cost the service more. A good client as above.",
+        " rate that was just measured; once reads, once durable creates. They come in pipelines,"
+        " which cost the service more. A good client as above.",
         _run_overload,
-        1.5,
+        1,
     ),
     Experiment(
         "a noisy neighbour",
@@ -259,6 +259,6 @@ EXPERIMENTS = [
         " pipelines, beside a good client with another key. Then a fresh key asks until it is"
         " refused.",
         _run_neighbour,
-        1,
+        0.7,
     ),
 ]

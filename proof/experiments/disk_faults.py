@@ -1,7 +1,6 @@
 """A disk that fails, is slow or is full, and files that are deleted or replaced under load."""
 
 import asyncio
-import os
 import resource
 import shutil
 import subprocess
@@ -195,7 +194,7 @@ def _replaced(database: Path) -> Iterator[None]:
     aside = database.rename(database.with_name("aside.db"))
     database.touch(0o600)
     yield
-    os.replace(aside, database)
+    aside.replace(database)
 
 
 _FILES = {
@@ -222,12 +221,13 @@ def _run_files(trial: Trial) -> None:
 
 
 _PROMISE = (
-    "No change that was acknowledged is lost, and none that was refused is made. What the disk does"
-    " not confirm gets 503 with `Retry-After` in about 2 s. The service needs no restart afterwards."
+    "No change that was acknowledged is lost, and none that was refused is made. What the disk"
+    " does not confirm gets 503 with `Retry-After` in about 2 s. The service needs no restart"
+    " afterwards."
 )
 _METHOD = (
-    "24 callers trade before, during and 20 changes after the fault; then the service is killed with"
-    " -9, started again, and all rows are compared with the model. "
+    "24 callers trade before, during and 20 changes after the fault. Then the service is killed"
+    " with -9 and started again, and all rows are compared with the model. "
 )
 
 EXPERIMENTS = [
@@ -237,7 +237,7 @@ EXPERIMENTS = [
         _METHOD + "A library of a few lines of C, loaded before others, makes the calls fail:"
         " EIO and ENOSPC on writes, EIO on reads, an fsync that fails or takes 0.1 or 3 s.",
         _run_faults,
-        2,
+        1.5,
     ),
     Experiment(
         "a full disk",
@@ -245,6 +245,7 @@ EXPERIMENTS = [
         _METHOD + "Once on a tmpfs that is filled (as root), once with a limit on the size of files"
         " (`RLIMIT_FSIZE`).",
         _run_full_disk,
+        0.7,
     ),
     Experiment(
         "deleted and replaced files",
@@ -252,6 +253,6 @@ EXPERIMENTS = [
         _METHOD + "The files beside the database are deleted; the database itself is moved away or"
         " replaced, and put back.",
         _run_files,
-        1.5,
+        1,
     ),
 ]
