@@ -235,6 +235,7 @@ def attacking(
     outcome, told = fork.Pipe(duplex=False)
 
     def run() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.nice(niceness)
         told.send(uvloop.run(attack(kind, target, callers, addresses, seconds, after)))
 

@@ -34,6 +34,7 @@ class BlackHole:
         finally:
             self._loop.call_soon_threadsafe(self._end.set)
             thread.join(10)
+            self._loop.close()
 
     @contextmanager
     def swallowing(self) -> Iterator[None]:

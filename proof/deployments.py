@@ -127,6 +127,7 @@ class Deployment:
         """Kill every process of PostgreSQL, and start it again."""
         assert self.postgres is not None
         self.postgres.kill()
+        (self.postgres.data / "postmaster.pid").unlink()  # pg_ctl would wonder about it
         self.postgres.start()
 
     def kill_redis(self) -> None:

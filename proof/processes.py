@@ -23,7 +23,7 @@ def guarded(run: Callable[[], int]) -> int:
     runner = os.fork()
     if not runner:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+        signal.signal(signal.SIGTERM, _stop)
         return run()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both
     signal.signal(signal.SIGTERM, lambda number, _: os.kill(runner, number))
@@ -38,6 +38,12 @@ def guarded(run: Callable[[], int]) -> int:
         with suppress(ChildProcessError):
             os.wait()
     return os.waitstatus_to_exitcode(status)
+
+
+def _stop(*_: object) -> None:
+    """Stop the run in good order, so that it stops what it has started."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    sys.exit(128 + signal.SIGTERM)
 
 
 def descendants(pid: int) -> list[int]:

@@ -109,6 +109,6 @@ EXPERIMENTS = [
         " method, path, query, fields or body, in pipelines on 48 connections, with a key that"
         " has every scope.",
         _run,
-        9,
+        10.5,
     )
 ]

@@ -249,7 +249,7 @@ EXPERIMENTS = [
         " rate that was just measured; once reads, once durable creates. They come in pipelines,"
         " which cost the service more. A good client as above.",
         _run_overload,
-        1,
+        0.7,
     ),
     Experiment(
         "a noisy neighbour",

@@ -237,7 +237,7 @@ EXPERIMENTS = [
         _METHOD + "A library of a few lines of C, loaded before others, makes the calls fail:"
         " EIO and ENOSPC on writes, EIO on reads, an fsync that fails or takes 0.1 or 3 s.",
         _run_faults,
-        1.5,
+        1,
     ),
     Experiment(
         "a full disk",
@@ -245,7 +245,7 @@ EXPERIMENTS = [
         _METHOD + "Once on a tmpfs that is filled (as root), once with a limit on the size of files"
         " (`RLIMIT_FSIZE`).",
         _run_full_disk,
-        0.7,
+        0.5,
     ),
     Experiment(
         "deleted and replaced files",
@@ -253,6 +253,6 @@ EXPERIMENTS = [
         _METHOD + "The files beside the database are deleted; the database itself is moved away or"
         " replaced, and put back.",
         _run_files,
-        1,
+        0.8,
     ),
 ]

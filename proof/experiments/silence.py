@@ -131,6 +131,6 @@ EXPERIMENTS = [
         " lost bytes stay silent for ever. A response may take 3 s longer than is promised, as the"
         " machine is busy.",
         _run,
-        1,
+        0.9,
     )
 ]
