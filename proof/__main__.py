@@ -24,7 +24,7 @@ from proof.experiments import EXPERIMENTS
 from proof.processes import guarded
 from proof.report import REPORT, Outcome, Results, one_line, report, save
 
-_MINUTES = 45.0
+_MINUTES = 48.0
 
 
 def main() -> int:

@@ -196,7 +196,11 @@ class Deployment:
         return connection
 
     def inventory(self) -> dict[str, int]:
-        """Return what the service says how many animals there are of each status."""
+        """Return how many animals of each status there are, by the service.
+
+        Raises:
+            httpx.HTTPError: it gave no such response.
+        """
         headers = {"Authorization": f"Bearer {self.token}"}
         response = httpx.get(f"{self.server.url}/v1/store/inventory", headers=headers, timeout=10)
         counts: dict[str, int] = response.raise_for_status().json()

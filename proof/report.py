@@ -15,7 +15,7 @@ What the service promises when its parts fail, how each promise is tried, and wh
 of the experiments in `proof/` writes this page; nobody edits it.
 
 ```sh
-make prove                # all experiments, 45 minutes
+make prove                # all experiments, 50 minutes
 make prove MINUTES=10     # the same, shorter: fewer kills, fewer messages
 make prove ONLY="kill -9" SEED=7   # some of them, with the draws of an earlier run
 ```

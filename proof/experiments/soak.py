@@ -41,7 +41,7 @@ def _run(trial: Trial) -> None:
 
 
 async def _load(trial: Trial, deployment: Deployment) -> None:
-    traders = Traders(deployment.port, deployment.token, Ledger(), trial.random, callers=64)
+    traders = Traders(deployment.port, deployment.token, Ledger(), trial.random, callers=160)
     traders.start()
     started, samples = time.monotonic(), []
     await asyncio.sleep(trial.seconds * _WARM_UP)
@@ -72,10 +72,10 @@ EXPERIMENTS = [
         "soak",
         "Under a load that does not end, memory, open files and threads stay the same, and the"
         " store is what callers were told.",
-        "64 callers trade on one process on SQLite. After a quarter of the time the process is"
+        "160 callers trade on one process on SQLite. After a quarter of the time the process is"
         " sampled 60 times; the last third may have 10 % more memory than the first, and four more"
         " files or threads.",
         _run,
-        9,
+        11,
     )
 ]
