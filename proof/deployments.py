@@ -116,7 +116,7 @@ class Deployment:
         """Kill the process that starts the others; they end by themselves, and it starts again."""
         workers = self.server.workers()
         self.server.process.kill()
-        self.server.process.wait()
+        self.server.stop()  # waits for its end
         ended = within(
             _READY_SECONDS, lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers)
         )

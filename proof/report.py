@@ -78,10 +78,32 @@ def report(results: Results) -> str:
         f"- In all: {_totals(results)}.",
         f"- {_verdict(results)}",
     ]
-    return _HEAD + "\n".join(lines) + "\n\n" + "\n".join(map(_section, results.outcomes))
+    parts = ("\n".join(lines), _overview(results), *map(_section, results.outcomes))
+    return _HEAD + "\n\n".join(parts) + "\n"
+
+
+def _overview(results: Results) -> str:
+    """Return a row for each experiment."""
+    rows = [
+        f"| {outcome.name} | {outcome.seconds:,.0f} s | {_outcome(outcome)} | {_counts(outcome)} |"
+        for outcome in results.outcomes
+    ]
+    head = ("| Experiment | Time | Promise | How often |", "|---|---:|---|---|")
+    return "\n".join((*head, *rows))
+
+
+def _outcome(outcome: Outcome) -> str:
+    return "broken" if outcome.broken else "kept" if outcome.seen else "skipped"
+
+
+def _counts(outcome: Outcome) -> str:
+    return ", ".join(
+        f"{outcome.seen[name]:,.0f} {name}" for name in _COUNTS if name in outcome.seen
+    )
 
 
 _TOTALS = ("kills", "acknowledged changes", "rows compared", "messages", "segmentations")
+_COUNTS = (*_TOTALS, "requests of the good client", "broken promises")
 
 
 def _totals(results: Results) -> str:
@@ -111,7 +133,7 @@ def _section(outcome: Outcome) -> str:
     if outcome.broken:
         lines = "\n".join(f"- {line}" for line in outcome.broken)
         parts.append(f"**Broken:**\n\n{lines}")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def _figure(figure: float) -> str:
@@ -120,10 +142,5 @@ def _figure(figure: float) -> str:
 
 def one_line(outcome: Outcome) -> str:
     """Return an experiment's outcome in a line."""
-    verdict = "BROKEN" if outcome.broken else "skipped" if not outcome.seen else "kept"
-    counts = (
-        f"{figure:,.0f} {name}"
-        for name, figure in outcome.seen.items()
-        if name in (*_TOTALS, "broken promises", "requests of the good client")
-    )
-    return f"{verdict:8}{outcome.name:30}{outcome.seconds:6,.0f} s   {', '.join(counts)}"
+    verdict = _outcome(outcome).replace("broken", "BROKEN")
+    return f"{verdict:8}{outcome.name:30}{outcome.seconds:6,.0f} s   {_counts(outcome)}"

@@ -66,6 +66,7 @@ class Traders:
         outcomes = await asyncio.gather(*self._tasks, return_exceptions=True)
         for trader in self._traders:
             trader.wire.close()
+        await asyncio.sleep(0)  # until they are closed
         for outcome in outcomes:
             if isinstance(outcome, Exception):
                 raise outcome

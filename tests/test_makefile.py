@@ -33,13 +33,13 @@ def pins(lock: str) -> dict[str, str]:
     return {name_of(line): line for line in lines}
 
 
-def dry_run(target: str, folder: Path) -> str:
+def dry_run(target: str, folder: Path, *variables: str) -> str:
     """Return the commands of a target in a checkout where nothing is installed yet."""
     make = shutil.which("make")
     assert make
     for name in ("Makefile", "pyproject.toml", *LOCKS):
         shutil.copy(ROOT / name, folder)
-    command = [make, "--dry-run", "--no-print-directory", target]
+    command = [make, "--dry-run", "--no-print-directory", target, *variables]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
@@ -82,6 +82,14 @@ def test_make_test_lints_first_and_then_runs_every_test(tmp_path: Path) -> None:
     commands = dry_run("test", tmp_path)
     steps = ("ruff check", "ruff format --check", "mypy", "-m pytest", "coverage report")
     assert [commands.index(step) for step in steps] == sorted(map(commands.index, steps))
+
+
+def test_make_prove_runs_the_experiments_with_what_it_is_given(tmp_path: Path) -> None:
+    commands = dry_run("prove", tmp_path).replace("\\\n ", "")
+    assert commands.rstrip().endswith("python -m proof --save --minutes 48")
+    commands = dry_run("prove", tmp_path, "MINUTES=2", "SEED=7", "ONLY=kill -9")
+    assert "--minutes 2 " in commands
+    assert '--seed 7 --only "kill -9"' in commands
 
 
 def test_what_continuous_integration_runs_is_make_test() -> None:

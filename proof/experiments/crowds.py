@@ -98,12 +98,14 @@ def _open_loop(one: bytes, rate: float) -> Kind:
             lambda: _Counting(caller.seen), "127.0.0.1", caller.target.port
         )
         started, sent = loop.time(), 0
-        while (now := loop.time()) < started + caller.seconds:
-            due = int((now - started) * rate)
-            connection.send(one, due - sent)
-            sent = due
-            await asyncio.sleep(_TICK)
-        connection.end()
+        try:
+            while True:
+                due = int((loop.time() - started) * rate)
+                connection.send(one, due - sent)
+                sent = due
+                await asyncio.sleep(_TICK)
+        finally:
+            connection.end()
 
     return calling
 
