@@ -1,6 +1,7 @@
 """The report of a run, in Markdown, from its results."""
 
 from pathlib import Path
+from textwrap import fill
 
 import msgspec
 
@@ -97,9 +98,8 @@ def _outcome(outcome: Outcome) -> str:
 
 
 def _counts(outcome: Outcome) -> str:
-    return ", ".join(
-        f"{outcome.seen[name]:,.0f} {name}" for name in _COUNTS if name in outcome.seen
-    )
+    counted = [name for name in _COUNTS if name in outcome.seen]
+    return ", ".join(f"{outcome.seen[name]:,.0f} {name}" for name in counted)
 
 
 _TOTALS = ("kills", "acknowledged changes", "rows compared", "messages", "segmentations")
@@ -122,8 +122,8 @@ def _section(outcome: Outcome) -> str:
     seen = [f"| {name} | {_figure(figure)} |" for name, figure in sorted(outcome.seen.items())]
     parts = [
         f"## {outcome.name[0].upper()}{outcome.name[1:]}",
-        f"**Promised.** {outcome.promise}",
-        f"**Tried.** {outcome.method}",
+        _wrapped(f"**Promised.** {outcome.promise}"),
+        _wrapped(f"**Tried.** {outcome.method}"),
         f"**Seen** in {outcome.seconds:,.0f} s:",
     ]
     if seen:
@@ -134,6 +134,10 @@ def _section(outcome: Outcome) -> str:
         lines = "\n".join(f"- {line}" for line in outcome.broken)
         parts.append(f"**Broken:**\n\n{lines}")
     return "\n\n".join(parts)
+
+
+def _wrapped(text: str) -> str:
+    return fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def _figure(figure: float) -> str:
