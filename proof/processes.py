@@ -3,30 +3,33 @@
 import ctypes
 import os
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
+_STOPPED = 128 + signal.SIGINT
 
 
 def guarded(run: Callable[[], int]) -> int:
     """Run something in a process of its own, and kill whatever it leaves behind.
 
     Processes whose parents are gone become children of this one, so none is missed. A stop signal
-    is passed on, and ends the run as Ctrl-C does. Returns the exit status of the run.
+    ends the run as Ctrl-C does. Returns the exit status of the run.
     """
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     runner = os.fork()
     if not runner:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        signal.signal(signal.SIGTERM, _stop)
-        return run()
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
+        try:
+            return run()
+        except KeyboardInterrupt:
+            print("stopped")
+            return _STOPPED
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to both
-    signal.signal(signal.SIGTERM, lambda number, _: os.kill(runner, number))
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(runner, signal.SIGINT))
     while True:
         ended, status = os.wait()
         if ended == runner:
@@ -38,12 +41,6 @@ def guarded(run: Callable[[], int]) -> int:
         with suppress(ChildProcessError):
             os.wait()
     return os.waitstatus_to_exitcode(status)
-
-
-def _stop(*_: object) -> None:
-    """Stop the run in good order, so that it stops what it has started."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    sys.exit(128 + signal.SIGTERM)
 
 
 def descendants(pid: int) -> list[int]:

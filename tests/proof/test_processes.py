@@ -33,7 +33,7 @@ sys.exit(guarded(run))
         ("return 3", None, 3),
         ("raise ValueError", None, 1),
         ("os.kill(os.getpid(), 9)", None, -9),
-        ("time.sleep(600)", signal.SIGTERM, 143),
+        ("time.sleep(600)", signal.SIGTERM, 130),
     ],
 )
 def test_what_is_left_is_killed_and_the_status_is_that_of_the_run(
