@@ -8,7 +8,7 @@ TESTERS ?= auto
 # Absolute, for the processes that tests start in folders of their own.
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
 
-.PHONY: serve test check lint bench dist release lock clean help
+.PHONY: serve test check lint bench prove dist release lock clean help
 
 serve: .venv/installed ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
 	@exec $(BIN)/petstore serve --demo$(if $(PORT), --port $(PORT))$(if $(DATABASE), --database $(DATABASE))
@@ -46,6 +46,12 @@ dist: .venv/installed-dev ## Build the sdist and the wheel, and try both
 # make release VERSION=1.2.0: of a clean tree that passes its tests; commits and tags.
 release: .venv/installed-dev ## Release VERSION=1.2.0: test, build, commit and tag
 	@$(BIN)/python deploy/release.py "$(VERSION)"
+
+# What the service promises when its parts fail; takes MINUTES, SEED and ONLY (docs/reliability.md).
+MINUTES ?= 48
+prove: .venv/installed-dev ## Kill, starve and attack the service; MINUTES=10, SEED and ONLY
+	PYTHONPATH=.:tests:bench exec $(BIN)/python -m proof --save --minutes $(MINUTES) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 # Resolves the newest versions that pyproject.toml admits; needs uv.
 COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

@@ -218,7 +218,13 @@ def _status(response: bytes) -> str:
 
 @contextmanager
 def attacking(
-    kind: Kind, target: Target, callers: int, addresses: int, seconds: float, after: float = 0
+    kind: Kind,
+    target: Target,
+    callers: int,
+    addresses: int,
+    seconds: float,
+    after: float = 0,
+    niceness: int = _NICE,
 ) -> Iterator[Counter[str]]:
     """Attack from a process of its own; what the callers saw is there after the block.
 
@@ -229,7 +235,8 @@ def attacking(
     outcome, told = fork.Pipe(duplex=False)
 
     def run() -> None:
-        os.nice(_NICE)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.nice(niceness)
         told.send(uvloop.run(attack(kind, target, callers, addresses, seconds, after)))
 
     process = fork.Process(target=run, daemon=True)

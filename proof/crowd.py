@@ -1,0 +1,69 @@
+"""A good client beside a crowd: what it notices, and what the service spends."""
+
+import asyncio
+import resource
+from typing import NamedTuple
+
+from attackers import Kind, Target, attacking
+from good_client import Requests, ask_steadily
+from proof.deployments import Deployment
+from proof.experiment import Trial
+from servers import Server
+
+_MANY = 100_000
+_SPARE_FILES = 500
+
+
+class Beside(NamedTuple):
+    """What the good client had, what the crowd saw, and the growth of the service in MB."""
+
+    good: Requests
+    seen: dict[str, int]
+    megabytes: float
+
+
+def target_of(deployment: Deployment, limited: str = "") -> Target:
+    """Return the service as the target of a crowd; ``limited`` is the token of a key with limits.
+
+    Without it the crowd has only the key without limits.
+    """
+    server = deployment.server
+    return Target(server.port, server.process.pid, deployment.token, limited or deployment.token)
+
+
+def ask_beside(
+    target: Target,
+    token: str,
+    kind: Kind,
+    callers: int,
+    seconds: float,
+    *,
+    addresses: int = _MANY,
+    keeps_alive: bool = True,
+    niceness: int = 10,
+) -> Beside:
+    """Let a good client ask with ``token`` for some seconds beside so many callers of a kind."""
+    server = Server(target.pid, target.port, 0)
+    before = server.megabytes
+    with attacking(kind, target, callers, addresses, seconds, niceness=niceness) as seen:
+        asking = ask_steadily(target.port, token, seconds, keeps_alive=keeps_alive)
+        good = asyncio.run(asking)
+        grown = server.megabytes - before
+    return Beside(good, dict(seen), grown)
+
+
+def judge_good_client(trial: Trial, name: str, good: Requests, longest: float) -> None:
+    """Expect each request to have had its response, and nearly all within ``longest`` seconds."""
+    p99 = good.percentile(0.99) / 1e3
+    trial.count("requests of the good client", len(good.times))
+    trial.note_max(f"p50 beside {name}, ms", good.percentile(0.5))
+    trial.note_max(f"p99 beside {name}, ms", good.percentile(0.99))
+    trial.expect(not good.failed, f"{name}: {good.failed} of {len(good.times)} requests failed")
+    trial.expect(p99 < longest, f"{name}: p99 of the good client is {p99:.2f} s")
+
+
+def allowed_callers(wanted: int) -> int:
+    """Return how many connections a process may have of those that are wanted."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return min(wanted, most - _SPARE_FILES)

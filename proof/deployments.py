@@ -1,0 +1,230 @@
+"""The service in the forms that it is run in, its store, and how each of its parts is killed."""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+import asyncpg  # type: ignore[import-untyped]
+import httpx
+
+from proof.ledger import Rows, StoredOrder, StoredPet
+from support.patience import within
+from support.postgres import PostgresServer
+from support.process import ServerProcess, is_ready
+from support.redis_server import RedisServer
+from support.shared_service import SharedService
+
+_READY_SECONDS = 60
+_PETS = "SELECT id, name, category_id, status FROM pets"
+_ORDERS = "SELECT id, ship_date, pet_id, status FROM orders"
+
+
+class Deployment:
+    """A service on a store of its own in ``folder``; of what it needs, some may be shared.
+
+    ``options`` are those of ``petstore serve``, ``env`` is added to its environment.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        workers: int = 1,
+        redis: RedisServer | None = None,
+        postgres: PostgresServer | None = None,
+        database: str = "",
+        env: dict[str, str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.workers = workers
+        self.redis = redis
+        self.postgres = postgres
+        self.database = database or (postgres.new_store() if postgres else "")
+        self.env = env
+        self._options = [*options, "--workers", str(workers)]
+        if redis is not None and "--redis" not in options:
+            self._options += ["--redis", redis.url]
+        self._server: ServerProcess | None = None
+        self._token = ""
+
+    @property
+    def server(self) -> ServerProcess:
+        """The processes of the service."""
+        assert self._server is not None
+        return self._server
+
+    @property
+    def file(self) -> Path:
+        """The SQLite file."""
+        return self.folder / "petstore.db"
+
+    def port(self) -> int:
+        """Return where it listens now: a restart may change it."""
+        return self.server.port
+
+    @property
+    def token(self) -> str:
+        """The token of a key without limits."""
+        if not self._token:
+            self._token = self.server.issue()
+        return self._token
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
+        if self.database:
+            server = SharedService(self.folder, self.database, *self._options, env=self.env)
+            self._server = server
+        else:
+            self._server = ServerProcess(self.folder, *self._options, env=self.env)
+        self.server.wait_until_ready(_READY_SECONDS)
+
+    def stop(self) -> int:
+        """Stop it in good order and return its exit status."""
+        return self.server.stop(20)
+
+    def kill(self) -> None:
+        """End every process of it at once."""
+        if self._server is not None:
+            self._server.kill()
+
+    # What is killed, and what brings it back
+
+    def kill_service(self) -> None:
+        """Kill every process of the service at once, and start it again."""
+        self.kill()
+        self.start()
+
+    def kill_worker(self) -> None:
+        """Kill one process that serves; the supervisor replaces it."""
+        killed = self.server.workers()[0]
+        os.kill(killed, signal.SIGKILL)
+        replaced = within(_READY_SECONDS, lambda: self._has_workers_without(killed))
+        assert replaced, "a killed worker was not replaced"
+
+    def _has_workers_without(self, killed: int) -> bool:
+        workers = self.server.workers()
+        return killed not in workers and len(workers) == self.workers and is_ready(self.server.url)
+
+    def kill_supervisor(self) -> None:
+        """Kill the process that starts the others; they end by themselves, and it starts again."""
+        workers = self.server.workers()
+        self.server.process.kill()
+        self.server.stop()  # waits for its end
+        ended = within(
+            _READY_SECONDS, lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers)
+        )
+        assert ended, "a worker outlived its supervisor"
+        self.start()
+
+    def kill_postgres(self) -> None:
+        """Kill every process of PostgreSQL, and start it again."""
+        assert self.postgres is not None
+        self.postgres.kill()
+        (self.postgres.data / "postmaster.pid").unlink()  # pg_ctl would wonder about it
+        self.postgres.start()
+
+    def kill_redis(self) -> None:
+        """Kill Redis, which forgets everything, and start it again."""
+        assert self.redis is not None
+        self.redis.kill()
+        self.redis.start()
+
+    def targets(self) -> dict[str, Callable[[], None]]:
+        """Return what can be killed, by name."""
+        targets = {
+            "the service": self.kill_service,
+            "a worker": self.kill_worker,
+            "the supervisor": self.kill_supervisor,
+        }
+        if self.postgres is not None:
+            targets["PostgreSQL"] = self.kill_postgres
+        if self.redis is not None:
+            targets["Redis"] = self.kill_redis
+        return targets
+
+    # What it holds
+
+    def rows(self) -> Rows:
+        """Return all animals and orders, read from the database by another program."""
+        if self.postgres is not None:
+            pets, orders = asyncio.run(self._rows_of_postgres())
+        else:
+            pets, orders = self._rows_of_sqlite()
+        return Rows(
+            [StoredPet(*row) for row in pets],
+            [
+                StoredOrder(number, datetime.fromisoformat(tag).isoformat(), pet_id, status)
+                for number, tag, pet_id, status in orders
+            ],
+        )
+
+    async def _rows_of_postgres(self) -> tuple[Any, Any]:
+        assert self.postgres is not None
+        connection = await asyncpg.connect(self.postgres.url(self.database.rpartition("/")[2]))
+        try:
+            async with connection.transaction(isolation="repeatable_read"):
+                return await connection.fetch(_PETS), await connection.fetch(_ORDERS)
+        finally:
+            await connection.close()
+
+    def _rows_of_sqlite(self) -> tuple[Any, Any]:
+        connection = self._sqlite()
+        try:
+            connection.execute("BEGIN")  # both of one moment
+            return connection.execute(_PETS).fetchall(), connection.execute(_ORDERS).fetchall()
+        finally:
+            connection.close()
+
+    def is_sound(self) -> bool:
+        """Tell whether SQLite finds no damage in the file."""
+        connection = self._sqlite()
+        try:
+            return bool(connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)])
+        finally:
+            connection.close()
+
+    def _sqlite(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.file), apsw.SQLITE_OPEN_READWRITE)
+        connection.set_busy_timeout(10_000)
+        return connection
+
+    def inventory(self) -> dict[str, int]:
+        """Return how many animals of each status there are, by the service.
+
+        Raises:
+            httpx.HTTPError: it gave no such response.
+        """
+        headers = {"Authorization": f"Bearer {self.token}"}
+        response = httpx.get(f"{self.server.url}/v1/store/inventory", headers=headers, timeout=10)
+        counts: dict[str, int] = response.raise_for_status().json()
+        return counts
+
+
+@contextmanager
+def deployed(folder: Path, *options: str, **parts: Any) -> Iterator[Deployment]:
+    """Run a deployment on a fresh store until the block ends."""
+    folder.mkdir(parents=True)
+    deployment = Deployment(folder, *options, **parts)
+    try:
+        deployment.start()
+        yield deployment
+    finally:
+        deployment.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def postgres_server(**settings: str) -> Iterator[PostgresServer]:
+    """Run a PostgreSQL server until the block ends."""
+    server = PostgresServer(**settings)
+    try:
+        yield server
+    finally:
+        server.remove()

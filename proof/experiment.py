@@ -1,0 +1,70 @@
+"""What an experiment is: a promise, how it is tried, and what was seen."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import NamedTuple, TypeAlias
+
+_MAX_BROKEN = 20
+
+
+@dataclass
+class Trial:
+    """One run of an experiment: what it may use, and what it has found so far.
+
+    It has some ``seconds`` and a ``folder`` of its own. Everything it draws comes from ``random``.
+    ``seen`` has counts and measures by name, ``broken`` each promise that was not kept, and
+    ``skipped`` what this machine does not allow.
+    """
+
+    seconds: float
+    random: Random
+    folder: Path
+    seen: dict[str, float] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Add to a count."""
+        self.seen[what] = self.seen.get(what, 0) + number
+
+    def note_max(self, what: str, measure: float) -> None:
+        """Keep the largest value of a measure."""
+        self.seen[what] = max(self.seen.get(what, measure), round(measure, 3))
+
+    def expect(self, kept: object, otherwise: str) -> None:
+        """Note a broken promise unless it was ``kept``."""
+        if not kept:
+            self.count("broken promises")
+            if len(self.broken) < _MAX_BROKEN:
+                self.broken.append(otherwise)
+
+
+class Skipped(Exception):
+    """This machine does not allow the experiment; the message says what is missing."""
+
+
+Run: TypeAlias = Callable[[Trial], None]
+
+
+class Experiment(NamedTuple):
+    """An experiment: what is promised, how it is tried, and its share of the time."""
+
+    name: str
+    promise: str
+    method: str
+    run: Run
+    share: float = 1
+
+
+def conduct(experiment: Experiment, trial: Trial) -> None:
+    """Run an experiment; one that fails itself has proven nothing, and so breaks its promise."""
+    try:
+        experiment.run(trial)
+    except Skipped as skipped:
+        trial.skipped.append(str(skipped))
+    except Exception as error:  # noqa: BLE001 - whatever it was, the other experiments run
+        traceback.print_exc()
+        trial.expect(False, f"the experiment failed: {type(error).__name__}: {error}"[:500])  # noqa: FBT003

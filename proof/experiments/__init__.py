@@ -1,0 +1,14 @@
+"""All experiments, in the order in which they run."""
+
+from proof.experiment import Experiment
+from proof.experiments import bad_requests, crowds, disk_faults, kills, parsing, silence, soak
+
+EXPERIMENTS: list[Experiment] = [
+    *kills.EXPERIMENTS,
+    *disk_faults.EXPERIMENTS,
+    *silence.EXPERIMENTS,
+    *crowds.EXPERIMENTS,
+    *parsing.EXPERIMENTS,
+    *bad_requests.EXPERIMENTS,
+    *soak.EXPERIMENTS,
+]

@@ -1,0 +1,258 @@
+"""A disk that fails, is slow or is full, and files that are deleted or replaced under load."""
+
+import asyncio
+import resource
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import count
+from pathlib import Path
+
+import httpx
+import uvloop
+
+from petstore.storage.sqlite_files import INDEX, LOG
+from proof import faulty_disk
+from proof.deployments import Deployment, deployed
+from proof.experiment import Experiment, Trial
+from proof.faulty_disk import FaultyDisk
+from proof.judging import judge_store, judge_traders
+from proof.ledger import Ledger
+from proof.traders import Traders
+
+_RECOVERY_SECONDS = 20.0
+_REFUSAL_SECONDS = 5.0  # 2 on a quiet machine
+_VERY_SLOW, _SLOW = 3_000, 100  # ms of an fsync
+_ROOM = 4 * 1024 * 1024
+
+
+async def _trade_through(
+    trial: Trial,
+    deployment: Deployment,
+    fault: AbstractContextManager[object],
+    name: str,
+    seconds: float = 1.5,
+    *,
+    writes_go_on: bool = False,
+) -> None:
+    """Let callers trade before, during and after a fault, and judge the store after a kill."""
+    traders = Traders(deployment.port, deployment.token, Ledger(), trial.random, callers=24)
+    traders.start()
+    trial.expect(await traders.acknowledge_more(20, _RECOVERY_SECONDS), f"{name}: no start")
+    with fault:
+        await asyncio.sleep(seconds)
+        before = traders.acknowledged
+        await asyncio.sleep(0.3)
+        if writes_go_on:
+            trial.expect(traders.acknowledged > before, f"{name}: changes were not confirmed")
+        health = await asyncio.to_thread(httpx.get, f"{deployment.server.url}/healthz", timeout=10)
+        trial.expect(health.status_code == 200, f"{name}: /healthz says {health.status_code}")
+    ended = time.monotonic()
+    recovered = await traders.acknowledge_more(20, _RECOVERY_SECONDS)
+    trial.expect(recovered, f"{name}: nothing was acknowledged when it was over")
+    trial.note_max("longest recovery, s", time.monotonic() - ended)
+    await traders.stop()
+    trial.note_max("longest response, s", traders.slowest)
+    late = f"{name}: a response took {traders.slowest:.1f} s"
+    trial.expect(traders.slowest < _REFUSAL_SECONDS, late)
+    await asyncio.to_thread(deployment.kill_service)
+    await asyncio.to_thread(judge_store, trial, deployment, traders, name)
+    trial.expect(deployment.is_sound(), f"{name}: SQLite finds damage in the file")
+    judge_traders(trial, traders)
+    trial.count(f"times: {name}")
+
+
+# Calls that fail
+
+_FAULTS = {
+    "writes fail (EIO)": (faulty_disk.WRITE_EIO, 0),
+    "no space (ENOSPC)": (faulty_disk.WRITE_ENOSPC, 0),
+    "fsync fails (EIO)": (faulty_disk.FSYNC_EIO, 0),
+    "fsync takes 3 s": (faulty_disk.FSYNC_SLOW, _VERY_SLOW),
+    "fsync takes 0.1 s": (faulty_disk.FSYNC_SLOW, _SLOW),
+    "reads fail (EIO)": (faulty_disk.READ_EIO, 0),
+}
+
+
+def _run_faults(trial: Trial) -> None:
+    ends = time.monotonic() + trial.seconds
+    for number in count():
+        for name, (fault, milliseconds) in _FAULTS.items():
+            folder = trial.folder / f"{number}-{fault}-{milliseconds}"
+            disk = FaultyDisk(trial.folder, folder / "petstore.db")
+            with deployed(folder, env=disk.env) as deployment:
+                _ = deployment.token
+                failing = disk.failing(fault, milliseconds)
+                is_just_slow = milliseconds == _SLOW
+                through = _trade_through(
+                    trial, deployment, failing, name, writes_go_on=is_just_slow
+                )
+                uvloop.run(through)
+            trial.expect(disk.hits, f"{name}: no call had the fault")
+            trial.count("calls with a fault", disk.hits)
+        if time.monotonic() > ends:
+            return
+
+
+# A disk without room
+
+
+def _run_full_disk(trial: Trial) -> None:
+    ends = time.monotonic() + trial.seconds
+    for number in count():
+        with _small_disk(trial, trial.folder / f"disk-{number}") as folder:
+            if folder is not None:
+                with deployed(folder / "store") as deployment:
+                    filled = _filled(folder, deployment)
+                    uvloop.run(_trade_through(trial, deployment, filled, "a full disk"))
+        with deployed(trial.folder / f"limit-{number}") as deployment:
+            limited = _file_size_limited(deployment)
+            uvloop.run(_trade_through(trial, deployment, limited, "a limit on the size of files"))
+        if time.monotonic() > ends:
+            return
+
+
+@contextmanager
+def _small_disk(trial: Trial, folder: Path) -> Iterator[Path | None]:
+    """Mount a small file system in memory until the block ends, if this user may."""
+    folder.mkdir()
+    mount, umount = shutil.which("mount"), shutil.which("umount")
+    options = ("-t", "tmpfs", "-o", f"size={8 * _ROOM}", "tmpfs", str(folder))
+    mounted = mount and umount and _succeeds(mount, *options)
+    if not (mount and umount and mounted):
+        reason = "a full tmpfs: mounting one needs root"
+        if reason not in trial.skipped:
+            trial.skipped.append(reason)
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        _succeeds(umount, "--lazy", str(folder))
+
+
+def _succeeds(*command: str) -> bool:
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+@contextmanager
+def _filled(folder: Path, deployment: Deployment) -> Iterator[None]:
+    """Leave no room on the disk of ``folder`` until the block ends."""
+    _ = deployment.token
+    ballast = folder / "ballast"
+    with ballast.open("wb") as file:
+        try:
+            while True:
+                file.write(bytes(2**16))
+                file.flush()
+        except OSError:
+            pass
+    try:
+        yield
+    finally:
+        ballast.unlink()
+
+
+@contextmanager
+def _file_size_limited(deployment: Deployment) -> Iterator[None]:
+    """Let no file of the service grow any further, until the block ends."""
+    workers = deployment.server.workers()
+    soft, hard = resource.prlimit(workers[0], resource.RLIMIT_FSIZE)
+    for worker in workers:
+        resource.prlimit(worker, resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        yield
+    finally:
+        for worker in workers:
+            resource.prlimit(worker, resource.RLIMIT_FSIZE, (soft, hard))
+
+
+# Files that are deleted or replaced
+
+
+def _deletion(*endings: str) -> Callable[[Path], AbstractContextManager[None]]:
+    @contextmanager
+    def deleted(database: Path) -> Iterator[None]:
+        for ending in endings:
+            Path(f"{database}{ending}").unlink()
+        yield
+
+    return deleted
+
+
+@contextmanager
+def _moved(database: Path) -> Iterator[None]:
+    aside = database.rename(database.with_name("aside.db"))
+    yield
+    aside.rename(database)
+
+
+@contextmanager
+def _replaced(database: Path) -> Iterator[None]:
+    aside = database.rename(database.with_name("aside.db"))
+    database.touch(0o600)
+    yield
+    aside.replace(database)
+
+
+_FILES = {
+    "-wal deleted": (_deletion(LOG), True),
+    "-shm deleted": (_deletion(INDEX), True),
+    "-wal and -shm deleted": (_deletion(LOG, INDEX), True),
+    "the database moved away and back": (_moved, False),
+    "the database replaced and put back": (_replaced, False),
+}
+
+
+def _run_files(trial: Trial) -> None:
+    ends = time.monotonic() + trial.seconds
+    for number in count():
+        for at, (name, (lose, writes_go_on)) in enumerate(_FILES.items()):
+            with deployed(trial.folder / f"{number}-{at}") as deployment:
+                _ = deployment.token
+                through = _trade_through(
+                    trial, deployment, lose(deployment.file), name, writes_go_on=writes_go_on
+                )
+                uvloop.run(through)
+        if time.monotonic() > ends:
+            return
+
+
+_PROMISE = (
+    "No change that was acknowledged is lost, and none that was refused is made. What the disk"
+    " does not confirm gets 503 with `Retry-After` in about 2 s. The service needs no restart"
+    " afterwards."
+)
+_METHOD = (
+    "24 callers trade before, during and 20 changes after the fault. Then the service is killed"
+    " with -9 and started again, and all rows are compared with the model. "
+)
+
+EXPERIMENTS = [
+    Experiment(
+        "disk faults",
+        _PROMISE,
+        _METHOD + "A library of a few lines of C, loaded before others, makes the calls fail:"
+        " EIO and ENOSPC on writes, EIO on reads, an fsync that fails or takes 0.1 or 3 s.",
+        _run_faults,
+        1,
+    ),
+    Experiment(
+        "a full disk",
+        _PROMISE,
+        _METHOD + "Once on a tmpfs that is filled (as root), once with a limit on the size of files"
+        " (`RLIMIT_FSIZE`).",
+        _run_full_disk,
+        0.5,
+    ),
+    Experiment(
+        "deleted and replaced files",
+        _PROMISE + " Without its `-wal` or `-shm` the service goes on.",
+        _METHOD + "The files beside the database are deleted; the database itself is moved away or"
+        " replaced, and put back.",
+        _run_files,
+        0.8,
+    ),
+]

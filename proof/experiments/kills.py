@@ -1,0 +1,86 @@
+"""kill -9 of every part under load, and the store compared with what callers were told."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import count
+from typing import Any
+
+import uvloop
+
+from proof.deployments import Deployment, deployed, postgres_server
+from proof.experiment import Experiment, Trial
+from proof.judging import judge_store, judge_traders
+from proof.ledger import Ledger
+from proof.traders import Traders
+from support.redis_server import redis_server
+
+_KILLS_OF_A_STORE = 12
+_RECOVERY_SECONDS = 30.0
+_PROMISE = (
+    "Each change that was acknowledged is there after the kill, and none that was refused. A"
+    " change without a response was made once or not at all, and with an `Idempotency-Key` a retry"
+    " makes it once. No animal has two buyers. The inventory equals the rows. The service recovers"
+    " alone."
+)
+_METHOD = (
+    "48 callers add, change, order, sell and delete animals, several wanting the same. After 0.2 to"
+    " 1 s one part is killed. Once it is back, all rows are read from the database and compared"
+    " with a model that knows only what the callers were told."
+)
+
+
+@contextmanager
+def _parts(form: str) -> Iterator[dict[str, Any]]:
+    """Run what a form needs beside the service until the block ends."""
+    with ExitStack() as stack:
+        parts: dict[str, Any] = {}
+        if form != "SQLite":
+            parts |= {"redis": stack.enter_context(redis_server()), "workers": 2}
+        if form == "PostgreSQL and Redis":
+            parts["postgres"] = stack.enter_context(postgres_server())
+        yield parts
+
+
+def _run(form: str, trial: Trial) -> None:
+    ends = time.monotonic() + trial.seconds
+    with _parts(form) as parts:
+        for number in count():
+            with deployed(trial.folder / str(number), **parts) as deployment:
+                uvloop.run(_kill_again_and_again(trial, deployment, ends))
+                if deployment.postgres is None:
+                    trial.expect(deployment.is_sound(), "SQLite finds damage in the file")
+            if time.monotonic() > ends:
+                return
+
+
+async def _kill_again_and_again(trial: Trial, deployment: Deployment, ends: float) -> None:
+    token = await asyncio.to_thread(lambda: deployment.token)
+    traders = Traders(deployment.port, token, Ledger(), trial.random)
+    targets = deployment.targets()
+    for _ in range(_KILLS_OF_A_STORE):
+        name = trial.random.choice(list(targets))
+        traders.start()
+        started = await traders.acknowledge_more(1, _RECOVERY_SECONDS)
+        trial.expect(started, f"nothing was acknowledged before a kill of {name}")
+        await asyncio.sleep(trial.random.uniform(0.2, 1))
+        killed = time.monotonic()
+        await asyncio.to_thread(targets[name])
+        trial.count(f"kills of {name}")
+        trial.count("kills")
+        has_recovered = await traders.acknowledge_more(1, _RECOVERY_SECONDS)
+        trial.expect(has_recovered, f"nothing was acknowledged after a kill of {name}")
+        trial.note_max("longest recovery, s", time.monotonic() - killed)
+        await traders.stop()
+        await asyncio.to_thread(judge_store, trial, deployment, traders, f"after a kill of {name}")
+        if time.monotonic() > ends:
+            break
+    judge_traders(trial, traders)
+
+
+EXPERIMENTS = [
+    Experiment(f"kill -9, {form}", _PROMISE, _METHOD, partial(_run, form), share)
+    for form, share in (("SQLite", 4.6), ("SQLite and Redis", 2.8), ("PostgreSQL and Redis", 6.8))
+]

@@ -1,0 +1,47 @@
+"""``make prove``: what it takes, and what it does with it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proof.__main__ import main
+from proof.experiments import EXPERIMENTS
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_an_experiment_that_is_none_is_refused_with_their_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["prove", "--only", "nothing of the kind"])
+    with pytest.raises(SystemExit, match="--only: expected the beginning of one of: kill -9"):
+        main()
+
+
+def test_a_run_of_one_experiment_prints_its_line_and_its_report_and_saves_nothing() -> None:
+    page = ROOT / "docs/reliability.md"
+    before = page.read_bytes() if page.exists() else b""
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "proof", "--only", "the HTTP parser", "--save"),
+            *("--minutes", "0.01", "--seed", "7"),
+        ],
+        cwd=ROOT,
+        env={"PYTHONPATH": "tests:bench", "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    first, second, *_ = run.stdout.splitlines()
+    assert first == "seed 7, 0.01 minutes"
+    assert second.startswith("kept    the HTTP parser ")
+    assert "## The HTTP parser" in run.stdout
+    assert (page.read_bytes() if page.exists() else b"") == before
+
+
+def test_every_experiment_can_be_asked_for_by_its_name() -> None:
+    assert all(one.name == one.name.strip() and '"' not in one.name for one in EXPERIMENTS)

@@ -1,0 +1,67 @@
+"""Experiments: each has one shape, and what fails in one is told."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from proof.experiment import Experiment, Skipped, Trial, conduct
+from proof.experiments import EXPERIMENTS
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    """A trial without any time: what must be done once is done once."""
+    return Trial(0, Random(1), tmp_path)  # noqa: S311 - what is drawn is no secret
+
+
+def experiment(name: str) -> Experiment:
+    (found,) = (one for one in EXPERIMENTS if one.name == name)
+    return found
+
+
+def test_every_experiment_has_a_name_a_promise_and_a_method_of_its_own() -> None:
+    assert len({one.name for one in EXPERIMENTS}) == len(EXPERIMENTS)
+    for one in EXPERIMENTS:
+        assert one.promise.endswith(".")
+        assert one.method.endswith(".")
+        assert one.share > 0
+
+
+def test_a_broken_promise_is_noted_and_counted(trial: Trial) -> None:
+    for number in range(30):
+        trial.expect(kept=False, otherwise=f"promise {number}")
+    trial.expect(kept=True, otherwise="never said")
+    assert trial.seen == {"broken promises": 30}
+    assert trial.broken == [f"promise {number}" for number in range(20)]
+
+
+def test_an_experiment_that_fails_itself_breaks_its_promise(
+    trial: Trial, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: Trial) -> None:
+        msg = "the ground gave way"
+        raise ValueError(msg)
+
+    conduct(Experiment("shaky", "It holds.", "By standing.", fail), trial)
+    assert trial.broken == ["the experiment failed: ValueError: the ground gave way"]
+    assert "the ground gave way" in capsys.readouterr().err
+
+
+def test_an_experiment_that_this_machine_does_not_allow_is_skipped(trial: Trial) -> None:
+    def skip(_: Trial) -> None:
+        msg = "needs a second moon"
+        raise Skipped(msg)
+
+    conduct(Experiment("lunar", "It shines.", "By looking.", skip), trial)
+    assert (trial.broken, trial.skipped) == ([], ["needs a second moon"])
+
+
+def test_after_a_kill_the_store_is_what_callers_were_told(trial: Trial) -> None:
+    """The whole of the shortest experiment: one kill of one service on SQLite."""
+    conduct(experiment("kill -9, SQLite"), trial)
+    assert trial.broken == []
+    assert trial.seen["kills"] == 1
+    assert trial.seen["acknowledged changes"] > 0
+    assert trial.seen["rows compared"] > 0
+    assert list(trial.folder.iterdir()) == []

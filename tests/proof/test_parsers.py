@@ -1,0 +1,123 @@
+"""Our HTTP parser and h11 on the same bytes: what is compared, and where we are stricter."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from proof.experiment import Trial
+from proof.experiments.parsing import compare_one
+from proof.http_grammar import message
+from proof.parsers import (
+    STRICTER,
+    OurParser,
+    Parsed,
+    Verdict,
+    disagreement,
+    parse_with_h11,
+    segmentations,
+)
+
+pytestmark = pytest.mark.anyio
+
+HEAD = b"POST /v1/pets HTTP/1.1\r\nHost: a\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n"
+EXAMPLES = {
+    "a fragment in the target": b"GET /#x HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a method that no standard names": b"GETS / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a line that ends without CR LF": b"GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
+    "what cannot become a request line": b"GET / HTTP/1.1\nHost: a\r\n\r\n",
+    "control characters": HEAD + b"X: \x01\r\n\r\n",
+    "a field that is folded": HEAD + b"X: a\r\n b\r\n\r\n",
+    "characters in a target": b"GET ?x HTTP/1.1\r\nHost: a\r\n\r\n",
+    "`Content-Length` more than once": HEAD + b"Content-Length: 1, 1\r\n\r\nx",
+    "`Transfer-Encoding` beside": CHUNKED + b"Content-Length: 1\r\n\r\n0\r\n\r\n",
+    "a chunk extension": CHUNKED + b"\r\n1;\ra\r\nx\r\n0\r\n\r\n",
+    "chunks in HTTP/1.0": CHUNKED.replace(b"1.1", b"1.0") + b"\r\n0\r\n\r\n",
+}
+REQUEST = Parsed("GET", "/", b"", {b"host": b"a"}, b"")
+NONE = Verdict([], "whole")
+ONE = Verdict([REQUEST], "whole")
+
+
+@pytest.fixture
+async def parser() -> AsyncIterator[OurParser]:
+    parser = OurParser()
+    yield parser
+    parser.close()
+
+
+async def test_messages_are_the_same_in_every_segmentation_and_to_h11(
+    parser: OurParser, tmp_path: Path
+) -> None:
+    random = Random(5)  # noqa: S311 - what is drawn is no secret
+    trial = Trial(0, random, tmp_path)
+    for _ in range(12):
+        await compare_one(trial, parser, message(random))
+    assert trial.broken == []
+    assert trial.seen["messages"] == 12
+    assert trial.seen["messages that both parsers read alike"] > 5
+
+
+async def test_a_request_is_read_with_method_target_fields_and_body(parser: OurParser) -> None:
+    data = (
+        b"POST http://h/a?b=c HTTP/1.1\r\nHost: a\r\nX: 1\r\nx: 2\r\nContent-Length: 2\r\n\r\nhi"
+        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+    )
+    first = Parsed(
+        *("POST", "/a", b"b=c"),
+        {b"host": b"a", b"x": b"1, 2", b"content-length": b"2"},
+        b"hi",
+    )
+    for verdict in (await parser.parse([data]), parse_with_h11(data)):
+        assert verdict == Verdict([first, REQUEST], "whole")
+
+
+@pytest.mark.parametrize("beginning", EXAMPLES)
+async def test_each_documented_strictness_refuses_what_h11_takes(
+    parser: OurParser, beginning: str
+) -> None:
+    assert sum(name.startswith(beginning) for name in STRICTER) == 1
+    ours = await parser.parse([EXAMPLES[beginning]])
+    theirs = parse_with_h11(EXAMPLES[beginning])
+    assert (ours.end, ours.requests) == ("refused", [])
+    assert len(theirs.requests) == 1
+    assert disagreement(ours, theirs) == ""
+
+
+async def test_every_documented_strictness_has_an_example() -> None:
+    assert len(EXAMPLES) == len(STRICTER)
+    for name in STRICTER:
+        assert any(name.startswith(beginning) for beginning in EXAMPLES), name
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        (ONE, Verdict([REQUEST._replace(body=b"x")], "whole"), "we read "),
+        (ONE, Verdict([], "refused", "no"), "and h11 refuses: no"),
+        (NONE, ONE, "we are whole, and h11 reads"),
+        (Verdict([], "unfinished"), ONE, "we are unfinished, and h11 reads"),
+        (Verdict([], "refused", "for no good reason"), ONE, "we refuse (for no good reason)"),
+        (ONE, Verdict([REQUEST], "refused", "no"), "we are whole, and h11 is refused: no"),
+    ],
+)
+async def test_what_no_strictness_explains_is_a_disagreement(
+    ours: Verdict, theirs: Verdict, said: str
+) -> None:
+    assert said in disagreement(ours, theirs)
+
+
+async def test_a_message_is_cut_whole_in_two_and_byte_by_byte() -> None:
+    in_two = [[b"a", b"bc"], [b"ab", b"c"]]
+    assert list(segmentations(b"abc")) == [[b"abc"], *in_two, [b"a", b"b", b"c"]]
+
+
+async def test_the_same_seed_makes_the_same_messages() -> None:
+    first, second = (
+        [message(random) for _ in range(20)]
+        for random in (Random(1), Random(1))  # noqa: S311 - what is drawn is no secret
+    )
+    assert first == second
+    assert len(set(first)) > 15
