@@ -1,7 +1,16 @@
 """All experiments, in the order in which they run."""
 
 from proof.experiment import Experiment
-from proof.experiments import bad_requests, crowds, disk_faults, kills, parsing, silence, soak
+from proof.experiments import (
+    bad_requests,
+    crowds,
+    disk_faults,
+    kills,
+    parsing,
+    properties,
+    silence,
+    soak,
+)
 
 EXPERIMENTS: list[Experiment] = [
     *kills.EXPERIMENTS,
@@ -10,5 +19,6 @@ EXPERIMENTS: list[Experiment] = [
     *crowds.EXPERIMENTS,
     *parsing.EXPERIMENTS,
     *bad_requests.EXPERIMENTS,
+    *properties.EXPERIMENTS,
     *soak.EXPERIMENTS,
 ]

@@ -246,6 +246,7 @@ def template(tmp_path: Path) -> tuple[Path, str]:
     return tmp_path / "template.db", asyncio.run(prepare())
 
 
+@pytest.mark.explores
 def test_a_store_answers_as_its_model(tmp_path: Path, template: tuple[Path, str]) -> None:
     def folders() -> Iterator[Path]:
         for number in count():

@@ -6,6 +6,8 @@ import subprocess
 import sysconfig
 from pathlib import Path
 
+import pytest
+
 from petstore.app import store_at
 from petstore.clock import system_clock
 from petstore.domain.api_keys import SCOPES, digest, new_token
@@ -66,6 +68,7 @@ async def furnish(store: Store) -> str:
     return token
 
 
+@pytest.mark.explores
 def test_the_service_does_what_its_document_says(tmp_path: Path, serve: Serve, form: str) -> None:
     # Measuring what Schemathesis itself runs would take most of the time.
     uncovered = {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
@@ -83,7 +86,7 @@ def test_the_service_does_what_its_document_says(tmp_path: Path, serve: Serve, f
             env=uncovered,
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=110 * DEPTH,
             check=False,
         )
     assert run.returncode == 0, run.stdout + run.stderr

@@ -74,6 +74,7 @@ def let_some_lapse(folder: Path) -> set[int]:
     return {int(str(order_id)) for (order_id,) in ended}
 
 
+@pytest.mark.explores
 async def test_hundreds_of_buyers_and_a_power_cut_leave_everything_in_agreement(
     start: StartServer, tmp_path: Path
 ) -> None:

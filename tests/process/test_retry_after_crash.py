@@ -167,6 +167,7 @@ def assert_whole(folder: Path) -> None:
     assert inventory == [(len(pets) - len(orders),), (len(orders),), (0,)]
 
 
+@pytest.mark.explores
 def test_however_often_it_is_killed_nothing_is_there_without_its_answer(
     start: StartServer, tmp_path: Path
 ) -> None:

@@ -130,6 +130,7 @@ class Pair:
         assert within(10, lambda: self._balancer.ready() == 2)
 
 
+@pytest.mark.explores
 def test_restarts_in_turn_behind_a_balancer_cost_no_request(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
