@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support.error_body import assert_error
-from support.sending import JSON, STALE, TEXT, TOO_LARGE, Send, sender
+from support.sending import TEXT, Send, sender
 from support.service import Service, running_service
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -70,27 +70,6 @@ async def test_a_key_needs_no_other_scope(service: Service) -> None:
     ]:
         response = await service.request(method, f"/v1{path}", token, json=body)
         assert response.status_code == status
-
-
-@pytest.mark.parametrize(
-    ("path", "headers", "content", "status", "code"),
-    [
-        ("/categories/x", TEXT, TOO_LARGE, 415, "unsupported_media_type"),
-        ("/categories/x", JSON, TOO_LARGE, 413, "content_too_large"),
-        ("/categories/x", JSON, b'{"name":null}', 400, "invalid_body"),
-        ("/categories/x", JSON, b'{"name":"CATS"}', 404, "not_found"),
-        ("/categories/3", JSON, b'{"name":"CATS"}', 404, "not_found"),
-        ("/categories/1", JSON, b'{"name":"CATS"}', 412, "precondition_failed"),
-    ],
-    ids=lambda value: str(value)[:30],
-)
-async def test_the_checks_of_a_change_have_an_order(
-    send: Send, path: str, headers: dict[str, str], content: bytes, status: int, code: str
-) -> None:
-    await add(send, "Dogs", "Cats")
-    response = await send("PATCH", path, headers=headers | STALE, content=content)
-    assert_error(response, status, code)
-    assert await names(send) == ["Dogs", "Cats"]
 
 
 @pytest.mark.parametrize(("method", "path"), [("PUT", "/categories/1"), ("DELETE", "/categories")])

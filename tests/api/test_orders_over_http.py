@@ -10,7 +10,7 @@ import pytest
 from petstore.domain.pets import NewPet
 from petstore.storage.pets import add_pets
 from support.error_body import assert_error
-from support.sending import JSON, STALE, TEXT, TOO_LARGE, Send, sender
+from support.sending import Send, sender
 from support.service import Service
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -514,39 +514,6 @@ async def test_other_methods_are_not_allowed(
     response = await send(method, path, json={})
     assert_error(response, 405, "method_not_allowed")
     assert sorted(response.headers["Allow"].split(", ")) == sorted(allowed.split(", "))
-
-
-@pytest.mark.parametrize(
-    ("scopes", "path", "headers", "content", "status", "code"),
-    [
-        (None, "/x", TEXT, TOO_LARGE, 401, "missing_api_key"),
-        ({"orders:read"}, "/x", TEXT, TOO_LARGE, 403, "missing_scope"),
-        ({"orders:write"}, "/x", TEXT, TOO_LARGE, 415, "unsupported_media_type"),
-        ({"orders:write"}, "/x", JSON, TOO_LARGE, 413, "content_too_large"),
-        ({"orders:write"}, "/x", JSON, b'{"status":null}', 400, "invalid_body"),
-        ({"orders:write"}, "/x", JSON, b'{"status":"placed"}', 404, "not_found"),
-        ({"orders:write"}, "/2", JSON, b'{"status":"placed"}', 404, "not_found"),
-        ({"orders:write"}, "/1", JSON, b'{"status":"placed"}', 412, "precondition_failed"),
-    ],
-    ids=lambda value: str(value)[:30],
-)
-async def test_the_checks_of_a_change_have_an_order(
-    service: Service,
-    send: Send,
-    scopes: set[str] | None,
-    path: str,
-    headers: dict[str, str],
-    content: bytes,
-    status: int,
-    code: str,
-) -> None:
-    await place(send)
-    token = (await service.issue(scopes=frozenset(scopes))).token if scopes else None
-    response = await service.request(
-        "PATCH", f"/v1{ORDERS}{path}", token, headers=headers | STALE, content=content
-    )
-    assert_error(response, status, code)
-    assert await read(send) == ORDER
 
 
 async def test_a_date_that_is_told_by_another_offset_is_told_so(send: Send) -> None:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from support.error_body import assert_error
-from support.sending import JSON, STALE, TEXT, TOO_LARGE, Send, sender
+from support.sending import TEXT, Send, sender
 from support.service import Service
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -240,64 +240,6 @@ async def test_a_body_that_deletes_nothing_does_no_harm(send: Send) -> None:
     await add(send)
     response = await send("DELETE", "/pets/1", headers=TEXT, content=b"no JSON")
     assert response.status_code == 204
-
-
-# The order of checks: each request breaks a rule, and all that are judged after it.
-
-
-@pytest.mark.parametrize(
-    ("scopes", "path", "headers", "content", "status", "code"),
-    [
-        (None, "/pets/x", TEXT, TOO_LARGE, 401, "missing_api_key"),
-        ({"pets:read"}, "/pets/x", TEXT, TOO_LARGE, 403, "missing_scope"),
-        ({"pets:write"}, "/pets/x", TEXT, TOO_LARGE, 415, "unsupported_media_type"),
-        ({"pets:write"}, "/pets/x", JSON, TOO_LARGE, 413, "content_too_large"),
-        ({"pets:write"}, "/pets/x", JSON, b'{"name":null}', 400, "invalid_body"),
-        ({"pets:write"}, "/pets/x", JSON, b'{"status":"pending"}', 404, "not_found"),
-        ({"pets:write"}, "/pets/2", JSON, b'{"status":"pending"}', 404, "not_found"),
-        ({"pets:write"}, "/pets/1", JSON, b'{"status":"pending"}', 412, "precondition_failed"),
-    ],
-    ids=lambda value: str(value)[:30],
-)
-async def test_the_checks_of_a_change_have_an_order(
-    service: Service,
-    send: Send,
-    scopes: set[str] | None,
-    path: str,
-    headers: dict[str, str],
-    content: bytes,
-    status: int,
-    code: str,
-) -> None:
-    await add(send, status="sold")
-    token = (await service.issue(scopes=frozenset(scopes))).token if scopes else None
-    response = await service.request(
-        "PATCH", f"/v1{path}", token, headers=headers | STALE, content=content
-    )
-    assert_error(response, status, code)
-    assert await read(send) == BELLA | {"status": "sold"}
-
-
-@pytest.mark.parametrize(
-    ("scopes", "path", "status", "code"),
-    [
-        (None, "/pets/x", 401, "missing_api_key"),
-        ({"pets:read"}, "/pets/x", 403, "missing_scope"),
-        ({"pets:write"}, "/pets/x", 404, "not_found"),
-        ({"pets:write"}, "/pets/2", 404, "not_found"),
-        ({"pets:write"}, "/pets/1", 412, "precondition_failed"),
-    ],
-    ids=str,
-)
-async def test_the_checks_of_a_deletion_have_an_order(
-    service: Service, send: Send, scopes: set[str] | None, path: str, status: int, code: str
-) -> None:
-    await add(send)
-    await send("POST", "/store/orders", json={"petId": 1})
-    token = (await service.issue(scopes=frozenset(scopes))).token if scopes else None
-    response = await service.request("DELETE", f"/v1{path}", token, headers=STALE)
-    assert_error(response, status, code)
-    assert (await read(send))["id"] == 1
 
 
 # Animals that an open order holds

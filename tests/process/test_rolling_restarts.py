@@ -3,19 +3,18 @@
 import os
 import signal
 import socket
-import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Self
 
 import httpx
 import pytest
 
 from support.balancer import Balancer
+from support.callers import Callers
 from support.exploration import DEPTH
 from support.patience import within
 from support.postgres import PostgresServer
@@ -29,7 +28,7 @@ _THREADS = 3
 _PAUSE = 0.01  # leaves the machine some time for what is starting
 
 
-class Load:
+class Load(Callers):
     """Threads that add animals, each of its own name, and look for them, until the block ends.
 
     Every other thread makes a connection for each request. ``failures`` are requests that had
@@ -42,31 +41,18 @@ class Load:
         self._url = url
         self._headers = {"Authorization": f"Bearer {token}"}
         self._numbers = count()
-        self._stop = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._go_on, args=(number % 2 == 0,))
-            for number in range(_THREADS)
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
+        super().__init__(self._go_on, _THREADS)
 
     def go_on(self, requests: int = 10) -> None:
         """Wait until so many more animals were added."""
         enough = len(self.names) + requests
         assert within(20, lambda: len(self.names) >= enough), self.failures
 
-    def _go_on(self, keep_alive: bool) -> None:  # noqa: FBT001 - an argument of a thread
+    def _go_on(self, number: int) -> None:
+        keep_alive = number % 2 == 0
         headers = self._headers if keep_alive else {**self._headers, "Connection": "close"}
         with httpx.Client(base_url=f"{self._url}/v1", headers=headers, trust_env=False) as client:
-            while not self._stop.wait(_PAUSE):
+            while not self.stop.wait(_PAUSE):
                 try:
                     self._add_and_look(client)
                 except httpx.TransportError as error:

@@ -1,7 +1,5 @@
 """Which files become a store, which are refused, and that nothing of either is lost."""
 
-import subprocess
-import sys
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +21,7 @@ from petstore.storage.migrations import UnusableDatabase
 from petstore.storage.pets import add_pet
 from petstore.storage.sqlite import SqliteStore
 from support.manual_clock import ManualClock
+from support.migrators import migrate_ten_times_at_once
 from support.permissions import umask
 from support.stores import open_store
 
@@ -164,28 +163,8 @@ def test_a_store_is_marked_as_one_of_ours(database: Path) -> None:
     connection.close()
 
 
-def migrate_ten_times_at_once(database: Path) -> None:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", MIGRATE, database],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(10)
-    ]
-    # Each waits for the end of its input, so they start together.
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.close()
-        process.stdin = None
-    errors = [process.communicate(timeout=60)[1] for process in processes]
-    assert errors == [""] * 10
-    assert [process.returncode for process in processes] == [0] * 10
-
-
 def test_ten_processes_may_make_a_store_at_once(database: Path) -> None:
-    migrate_ten_times_at_once(database)
+    migrate_ten_times_at_once(MIGRATE, database)
     alone = database.with_name("alone.db")
     SqliteStore(alone).migrate()
     assert schema(database) == schema(alone)
@@ -194,7 +173,7 @@ def test_ten_processes_may_make_a_store_at_once(database: Path) -> None:
 def test_ten_processes_may_bring_a_store_up_to_date_at_once(database: Path) -> None:
     make_shop_of_version_1(database)
     before = tables_of_version_1(database)
-    migrate_ten_times_at_once(database)
+    migrate_ten_times_at_once(MIGRATE, database)
     assert tables_of_version_1(database) == before
     assert run_sql(database, "SELECT * FROM inventory ORDER BY status") == INVENTORY
 

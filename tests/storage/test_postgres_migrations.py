@@ -1,7 +1,5 @@
 """Which databases on a PostgreSQL server become a store, and which are refused and left alone."""
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from petstore.errors import Unavailable
 from petstore.storage.migrations import APPLICATION_ID, UnusableDatabase
 from petstore.storage.postgres import PostgresStore
+from support.migrators import migrate_ten_times_at_once
 from support.patience import within
 from support.postgres import PASSWORD, PostgresServer, database_name
 
@@ -37,22 +36,7 @@ def schema(postgres: PostgresServer, url: str) -> str:
 
 def test_ten_processes_may_migrate_at_once(postgres: PostgresServer, postgres_url: str) -> None:
     url = postgres.new_database()
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", MIGRATE, url],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(10)
-    ]
-    # Each waits for the end of its input, so they start together.
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.close()
-        process.stdin = None
-    errors = [process.communicate(timeout=60)[1] for process in processes]
-    assert errors == [""] * 10
+    migrate_ten_times_at_once(MIGRATE, url)
     assert schema(postgres, url) == schema(postgres, postgres_url)
 
 

@@ -11,7 +11,6 @@ from asyncio import StreamReader, StreamWriter
 from contextlib import ExitStack, closing, suppress
 from itertools import count
 from threading import Event, Thread
-from types import TracebackType
 from typing import NamedTuple, Self
 
 _CHECK_SECONDS = 0.05
@@ -90,12 +89,7 @@ class Balancer:
         assert self._is_listening.wait(10)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
         self._loop.close()

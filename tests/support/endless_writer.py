@@ -4,7 +4,6 @@ import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 _PROGRAM = Path(__file__).parent.parent / "storage" / "endless_writer.py"
@@ -22,12 +21,7 @@ class EndlessWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._process:
             self._process.kill()
             self._read(None)

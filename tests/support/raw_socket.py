@@ -3,7 +3,6 @@
 import json
 import socket
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 
@@ -33,12 +32,7 @@ class RawSocket:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

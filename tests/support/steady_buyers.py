@@ -1,12 +1,10 @@
 """Callers who add animals and order them without pause, and remember what was acknowledged."""
 
-import threading
 from collections import Counter
-from types import TracebackType
-from typing import Self
 
 import httpx
 
+from support.callers import Callers
 from support.patience import within
 from support.process import ServerProcess
 
@@ -14,7 +12,7 @@ _THREADS = 4
 _LONGEST_WAIT = 2
 
 
-class Buyers:
+class Buyers(Callers):
     """Threads that go on until the block ends, whatever they are answered.
 
     An answer takes two seconds at most: what takes longer counts as the status 0.
@@ -28,34 +26,18 @@ class Buyers:
         self.without_retry_after = 0
         self._url = server.url
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._buy) for _ in range(_THREADS)]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
+        super().__init__(self._buy, _THREADS)
 
     def order_more(self, count: int) -> None:
         """Wait until so many more orders were acknowledged."""
         enough = len(self.orders) + count
         assert within(20, lambda: len(self.orders) >= enough), self.statuses
 
-    def _buy(self) -> None:
+    def _buy(self, _: int) -> None:
         with httpx.Client(
             base_url=f"{self._url}/v1", headers=self._headers, timeout=_LONGEST_WAIT
         ) as client:
-            while not self._stop.is_set():
+            while not self.stop.is_set():
                 new = {"name": "Rex", "categoryId": 1, "status": "available"}
                 pet = self._made(client, "/pets", new)
                 if pet is None:

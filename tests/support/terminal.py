@@ -10,7 +10,6 @@ import sys
 import termios
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from support.patience import within
@@ -42,12 +41,7 @@ class Terminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.process.kill()
         self.wait()

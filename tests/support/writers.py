@@ -1,15 +1,14 @@
 """Callers who add animals without pause, and remember what was acknowledged."""
 
-import threading
-from types import TracebackType
-from typing import Self
-
 import httpx
 
+from support.callers import Callers
 from support.process import ServerProcess
 
+_THREADS = 4
 
-class Writers:
+
+class Writers(Callers):
     """Four threads that post to the service until it is gone, or the block ends.
 
     The ids of what was answered with 201 are ``acknowledged``.
@@ -20,27 +19,11 @@ class Writers:
         self.unexpected: list[int] = []
         self._url = server.url
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._write) for _ in range(4)]
+        super().__init__(self._write, _THREADS)
 
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _write(self) -> None:
+    def _write(self, _: int) -> None:
         with httpx.Client(base_url=self._url, headers=self._headers) as client:
-            while not self._stop.is_set():
+            while not self.stop.is_set():
                 try:
                     answer = client.post("/v1/pets", json={"name": "Rex", "categoryId": 1})
                 except httpx.TransportError:
