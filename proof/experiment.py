@@ -37,9 +37,13 @@ class Trial:
     def expect(self, kept: object, otherwise: str) -> None:
         """Note a broken promise unless it was ``kept``."""
         if not kept:
-            self.count("broken promises")
-            if len(self.broken) < _MAX_BROKEN:
-                self.broken.append(otherwise)
+            self.note_broken(otherwise)
+
+    def note_broken(self, what: str) -> None:
+        """Note a broken promise; all are counted, and the first ones are told."""
+        self.count("broken promises")
+        if len(self.broken) < _MAX_BROKEN:
+            self.broken.append(what)
 
 
 class Skipped(Exception):
@@ -67,4 +71,4 @@ def conduct(experiment: Experiment, trial: Trial) -> None:
         trial.skipped.append(str(skipped))
     except Exception as error:  # noqa: BLE001 - whatever it was, the other experiments run
         traceback.print_exc()
-        trial.expect(False, f"the experiment failed: {type(error).__name__}: {error}"[:500])  # noqa: FBT003
+        trial.note_broken(f"the experiment failed: {type(error).__name__}: {error}"[:500])

@@ -25,7 +25,7 @@ from proof.traders import Traders
 _RECOVERY_SECONDS = 20.0
 _REFUSAL_SECONDS = 5.0  # 2 on a quiet machine
 _VERY_SLOW, _SLOW = 3_000, 100  # ms of an fsync
-_ROOM = 4 * 1024 * 1024
+_DISK_BYTES = 32 * 1024 * 1024
 
 
 async def _trade_through(
@@ -119,7 +119,7 @@ def _small_disk(trial: Trial, folder: Path) -> Iterator[Path | None]:
     """Mount a small file system in memory until the block ends, if this user may."""
     folder.mkdir()
     mount, umount = shutil.which("mount"), shutil.which("umount")
-    options = ("-t", "tmpfs", "-o", f"size={8 * _ROOM}", "tmpfs", str(folder))
+    options = ("-t", "tmpfs", "-o", f"size={_DISK_BYTES}", "tmpfs", str(folder))
     mounted = mount and umount and _succeeds(mount, *options)
     if not (mount and umount and mounted):
         reason = "a full tmpfs: mounting one needs root"
