@@ -89,4 +89,5 @@ def test_the_service_does_what_its_document_says(tmp_path: Path, serve: Serve, f
             timeout=110 * DEPTH,
             check=False,
         )
-    assert run.returncode == 0, run.stdout + run.stderr
+    noted = [line for line in server.log_lines() if line["level"] != "info"]
+    assert run.returncode == 0, f"{run.stdout}{run.stderr}{noted}"
