@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -142,13 +142,10 @@ def _filled(folder: Path, deployment: Deployment) -> Iterator[None]:
     """Leave no room on the disk of ``folder`` until the block ends."""
     _ = deployment.token
     ballast = folder / "ballast"
-    with ballast.open("wb") as file:
-        try:
-            while True:
-                file.write(bytes(2**16))
-                file.flush()
-        except OSError:
-            pass
+    # Without a buffer: what one keeps when a write fails, it would write once more at the end.
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(2**16))
     try:
         yield
     finally:
