@@ -21,6 +21,8 @@ def pytest_configure() -> None:
     """Keep the files of the tests in memory: no test may depend on how fast a disk is."""
     if place := memory():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(place))
+    # asyncpg reports an error of its own where it is cancelled while it asks for TLS.
+    os.environ.setdefault("PGSSLMODE", "disable")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

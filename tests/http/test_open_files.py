@@ -39,7 +39,7 @@ def test_too_few_open_files_are_refused_before_an_address_is_printed(
     tmp_path: Path, hard: int, connections: int, least: int
 ) -> None:
     refused = subprocess.run(
-        limited(hard, "serve", "--connections", str(connections)),
+        limited(hard, "serve", "--connections", str(connections), "--log-format", "text"),
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -29,7 +29,7 @@ SCHEMATHESIS = Path(sysconfig.get_path("scripts")) / "schemathesis"
 MANY = 60
 PATIENCE = 30_000
 # All is decoded and encoded alike in every form: there the databases are what may differ.
-EXAMPLES = {"sqlite": 15, "postgresql": 5}
+EXAMPLES = {"sqlite": 6, "postgresql": 3}
 
 
 def add_some_of_everything() -> Unit[None]:

@@ -60,7 +60,7 @@ def import_batch(
         yield from add_pets(pets)
         return
     ((rows_done,),) = yield Statement(
-        "SELECT rows_done FROM pet_imports WHERE digest = ?1", (digest,)
+        "SELECT rows_done FROM pet_imports WHERE digest = ?1", (digest,), name="select_rows_done"
     )
     if not (is_retry and rows_done == rows.stop):
         msg = "another import of the same file is under way"
