@@ -124,6 +124,7 @@ def test_a_service_logs_a_warning_of_a_password_on_its_command_line(
     [
         ("DATABSE", "PETSTORE_DATABSE (did you mean PETSTORE_DATABASE?)"),
         ("KEYFILE", "PETSTORE_KEYFILE (did you mean PETSTORE_KEY_FILE?)"),
+        ("HOST_FILE", "PETSTORE_HOST_FILE (did you mean PETSTORE_HOST?)"),
         ("XYZZY", "PETSTORE_XYZZY"),
         ("XYZZY PROT", "PETSTORE_PROT (did you mean PETSTORE_PORT?), PETSTORE_XYZZY"),
     ],
