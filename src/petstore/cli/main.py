@@ -39,6 +39,9 @@ class Petstore(SectionedGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command and see its output written."""
+        if sys.stdout is None:  # so it is where the caller has closed it
+            msg = "cannot write the output: standard output is closed"
+            raise click.ClickException(msg)
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
