@@ -85,7 +85,7 @@ class Settings:
     log_format: LogFormat = _setting("auto", "text, json, or auto: text on a terminal, else json.")
     log_level: LogLevel = _setting(
         "info",
-        "What is logged: debug, info, warning or error, and what is graver. Requests are info.",
+        "The lowest level that is logged: debug, info, warning or error. Requests are info.",
     )
     log_health_checks: bool = _setting(
         False,  # noqa: FBT003 - the default of a setting

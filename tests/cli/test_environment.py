@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
+from support.patience import within
 from support.postgres import PostgresServer
 from support.servers import StartServer
 from support.shop import Shop
@@ -114,6 +115,7 @@ def test_a_service_logs_a_warning_of_a_password_on_its_command_line(
     start: StartServer, postgres: PostgresServer, postgres_url: str
 ) -> None:
     server = start("--database", postgres.guarded_url(postgres_url))
+    assert within(20, server.log_lines)
     first = server.log_lines()[0]
     assert first["level"] == "warning"
     assert first["event"] == f"--database: {WARNING}PETSTORE_DATABASE_FILE"
@@ -124,6 +126,7 @@ def test_a_service_logs_a_warning_of_a_password_on_its_command_line(
     [
         ("DATABSE", "PETSTORE_DATABSE (did you mean PETSTORE_DATABASE?)"),
         ("KEYFILE", "PETSTORE_KEYFILE (did you mean PETSTORE_KEY_FILE?)"),
+        ("HOST_FILE", "PETSTORE_HOST_FILE (did you mean PETSTORE_HOST?)"),
         ("XYZZY", "PETSTORE_XYZZY"),
         ("XYZZY PROT", "PETSTORE_PROT (did you mean PETSTORE_PORT?), PETSTORE_XYZZY"),
     ],

@@ -1,6 +1,7 @@
 """``petstore keys``: every form of it, on a database that no service has open."""
 
 import json
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -225,6 +226,23 @@ def test_a_key_whose_token_cannot_be_written_is_named(command: Command, tmp_path
         "Key 1 (app) created. The token is shown this once.",
         "Error: cannot write the output: No space left on device",
     ]
+
+
+def test_a_key_is_not_created_where_its_token_could_not_be_written(
+    command: Command, tmp_path: Path
+) -> None:
+    program = (sys.executable, "-m", "petstore", "keys", "create", "--name", "app")
+    ran = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *program, "--plan", "free"],
+        cwd=tmp_path,
+        env={**os.environ, "PETSTORE_DATABASE": f"sqlite:///{command.database}"},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr == "Error: cannot write the output: standard output is closed\n"
+    assert not command.database.exists()
 
 
 def test_a_new_key_may_do_all_but_manage_keys(command: Command) -> None:

@@ -35,6 +35,20 @@ def test_a_second_service_is_refused_the_file_of_another(path: Path) -> None:
         assert read_pid_file(path) == ReloadState(7)
 
 
+def test_a_file_of_another_kind_is_refused_and_kept(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3\x00")
+    refused = pytest.raises(OSError, match="this file is there already, and is no pid file")
+    with refused, held_pid_file(path):
+        pass
+    assert path.read_bytes() == b"SQLite format 3\x00"
+
+
+def test_a_file_of_another_kind_that_somebody_holds_tells_of_no_service(path: Path) -> None:
+    with held_pid_file(path):
+        path.write_text("some\nother\nlines\nof text\n")
+        assert read_pid_file(path) is None
+
+
 def test_its_first_line_is_the_process_and_the_rest_is_of_reloads(path: Path) -> None:
     states = [ReloadState(7, 12, 12, "process 8 did not start"), ReloadState(7, 13, 12)]
     with held_pid_file(path) as file:

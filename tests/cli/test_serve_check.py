@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from petstore.cli.pid_file import held_pid_file
 from petstore.storage.migrations import APPLICATION_ID, scripts
 from support.command import Command
 from support.postgres import PostgresServer
@@ -60,9 +61,17 @@ def test_the_settings_are_printed_without_passwords_and_with_their_sources(
     assert "--demo" not in settings
 
 
+@pytest.mark.parametrize("value", ["geheim", "geheim@127.0.0.1:6379"])
+def test_a_secret_that_is_no_address_is_not_printed(command: Command, value: str) -> None:
+    result = command("serve", "--check", PETSTORE_REDIS=value)
+    assert result.exit_code == 2
+    assert table(result.stdout)["--redis"] == ["***", "environment"]
+    assert "geheim" not in result.output
+
+
 def test_settings_that_do_not_fit_together_are_not_tried(command: Command) -> None:
     result = command("serve", "--check", "--workers", "2")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     (line,) = results(result.stdout)
     reason = "more than one process needs --redis to share limits; expected 1"
     assert line == f"failed  settings: --workers: {reason}"
@@ -127,6 +136,28 @@ def test_a_folder_that_is_not_there_is_told(command: Command, tmp_path: Path, po
     assert result.exit_code == 1
     failed = f"{command.database}: this user cannot read and write {tmp_path / 'none'}"
     assert results(result.stdout)[-1] == f"failed  database: {failed}"
+
+
+def test_a_pid_file_that_can_be_written_is_left_as_it_is(
+    command: Command, tmp_path: Path, port: str
+) -> None:
+    path = tmp_path / "petstore.pid"
+    for _ in range(2):
+        printed = command.succeed("serve", "--check", "--port", port, "--pid-file", str(path))
+        assert results(printed)[-2] == f"ok      pid file: {path} can be written"
+        assert files(tmp_path) in ({}, {"petstore.pid": b"7\n0\n0\n\n"})
+        path.write_text("7\n0\n0\n\n")
+
+
+def test_a_pid_file_that_another_service_has_is_told(
+    command: Command, tmp_path: Path, port: str
+) -> None:
+    path = tmp_path / "petstore.pid"
+    with held_pid_file(path):
+        result = command("serve", "--check", "--port", port, "--pid-file", str(path))
+    assert result.exit_code == 1
+    failed = f"failed  pid file: {path}: another service has this pid file"
+    assert results(result.stdout)[-2] == failed
 
 
 def test_each_thing_that_is_missing_has_its_line(

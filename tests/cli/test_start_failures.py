@@ -10,9 +10,11 @@ from support.command import Command
 from support.process import free_port
 
 
-def failure(command: Command, *arguments: str, status: int, log_format: str) -> dict[str, str]:
+def failure(
+    command: Command, *arguments: str, status: int, log_format: str, **environment: str
+) -> dict[str, str]:
     """Return the one line, a JSON object, that a start fails with."""
-    result = command("serve", *arguments, PETSTORE_LOG_FORMAT=log_format)
+    result = command("serve", *arguments, PETSTORE_LOG_FORMAT=log_format, **environment)
     assert result.exit_code == status, result.output
     assert result.stdout == ""
     line: dict[str, str] = json.loads(result.stderr)
@@ -48,6 +50,27 @@ def test_a_setting_that_cannot_be_is_a_line_of_the_log(
 ) -> None:
     line = failure(command, *arguments, status=2, log_format="json")
     assert line["message"].startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("PROT", "no such environment variable: PETSTORE_PROT (did you mean PETSTORE_PORT?)"),
+        ("REDIS_FILE", "PETSTORE_REDIS_FILE: none: No such file or directory"),
+    ],
+)
+def test_a_variable_that_cannot_be_is_a_line_of_the_log(
+    command: Command, name: str, words: str
+) -> None:
+    variable = {f"PETSTORE_{name}": "none"}
+    assert failure(command, status=2, log_format="json", **variable)["message"] == words
+
+
+def test_the_format_on_the_command_line_counts_though_a_variable_is_mistyped(
+    command: Command,
+) -> None:
+    result = command("serve", "--log-format", "json", PETSTORE_PROT="80")
+    assert json.loads(result.stderr)["event"] == "start_failed"
 
 
 def test_the_format_on_the_command_line_counts_though_another_option_is_wrong(

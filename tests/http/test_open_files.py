@@ -1,5 +1,6 @@
 """How many connections the limit of open files allows."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,7 @@ def test_too_few_open_files_are_refused_before_an_address_is_printed(
     refused = subprocess.run(
         limited(hard, "serve", "--connections", str(connections), "--log-format", "text"),
         cwd=tmp_path,
+        env={**os.environ, "PETSTORE_LOG_FORMAT": "text"},
         capture_output=True,
         text=True,
         timeout=20,

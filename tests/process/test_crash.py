@@ -95,4 +95,4 @@ def test_a_service_that_cannot_open_its_database_any_more_ends_rather_than_fail_
     os.kill(server.worker, signal.SIGKILL)
     assert server.process.wait(10) == 1
     lines = server.log_lines()
-    assert any("file is not a database" in line.get("traceback", "") for line in lines)
+    assert any(line["event"].endswith("file is not a database") for line in lines)

@@ -1,4 +1,4 @@
-"""The log in a file that logrotate copies and truncates, as ``docs/operating.md`` has it."""
+"""The log in a file that logrotate copies and truncates, as ``docs/logs.md`` has it."""
 
 import json
 import os

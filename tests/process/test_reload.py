@@ -92,9 +92,11 @@ def test_if_the_next_process_cannot_start_the_old_one_goes_on_and_the_reload_fai
     words = "the reload failed, and the processes that serve go on: process "
     assert (failed.returncode, failed.stdout) == (1, "")
     assert failed.stderr.startswith(f"Error: {words}")
-    assert failed.stderr.endswith(" did not start: exit status 1\n")
+    reason = "the database is not available: unable to open database file"
+    assert failed.stderr.endswith(f" did not start: {reason}\n")
     assert server.worker == old
     assert has_told(server, "reload_failed")
+    assert f"this process cannot serve: {reason}" in events(server)
     assert reload(server).returncode == 0
     assert server.worker != old
 
@@ -123,6 +125,21 @@ def test_the_wait_for_a_reload_has_an_end_and_one_more_during_another_begins_it_
         "worker_replaced",
         "reload_ended",
     ]
+
+
+def test_a_stop_ends_the_wait_for_a_reload(start: StartServer) -> None:
+    server = start("--pid-file", "petstore.pid", "--lame-seconds", "1")
+    waiting = subprocess.Popen(
+        [sys.executable, "-m", "petstore", "reload", "--pid-file", "petstore.pid"],
+        cwd=server.folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert has_told(server, "reload_started")
+    assert server.stop() == 0
+    _, said = waiting.communicate(timeout=PATIENCE)
+    assert waiting.returncode == 1
+    assert said == "Error: the service has stopped, and did not end the reload\n"
 
 
 def test_a_reload_of_several_processes_keeps_the_service_ready_throughout(

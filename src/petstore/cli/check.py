@@ -4,6 +4,7 @@ import os
 import resource
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from petstore.cli.option_types import SecretOption
+from petstore.cli.pid_file import require_free
 from petstore.cli.serve import listen
 from petstore.cli.tables import print_table, printable
 from petstore.errors import PetstoreError
@@ -22,6 +24,7 @@ Check: TypeAlias = Callable[[Settings], str]
 
 _PATIENCE = 2000
 _SECONDS = 2
+_INVALID = 2  # as for an option that cannot be parsed
 _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: "environment"}
 
 
@@ -32,11 +35,17 @@ def print_settings(ctx: click.Context) -> None:
         name = str(option.name)
         if name in Settings.__dataclass_fields__:
             value = ctx.params[name]
-            text = " ".join(value) if isinstance(value, tuple) else masked(str(value))
+            text = " ".join(value) if isinstance(value, tuple) else _hidden(option, str(value))
             source = _source(ctx, option)
             rows.append({"setting": option.opts[0], "value": text, "from": source})
     print_table(rows, (), "")
     click.echo()
+
+
+def _hidden(option: click.Parameter, value: str) -> str:
+    # What should be an address and is none may be a password alone.
+    is_address = "://" in value or not value
+    return masked(value) if is_address or not isinstance(option, SecretOption) else "***"
 
 
 def _source(ctx: click.Context, option: click.Parameter) -> str:
@@ -46,13 +55,13 @@ def _source(ctx: click.Context, option: click.Parameter) -> str:
     return _SOURCES.get(source, "default") if source else "default"
 
 
-def works(settings: Settings) -> bool:
-    """Try what the settings name, print a line for each, and tell whether all of it is well."""
+def tried(settings: Settings) -> int:
+    """Try what the settings name, print a line for each, and return the exit status."""
     # What does not fit together cannot be tried.
     if not _passes("settings", _fit_together, settings):
-        return False
+        return _INVALID
     passed = [_passes(name, check, settings) for name, check in _checks(settings)]
-    return all(passed)
+    return 0 if all(passed) else 1
 
 
 def _passes(name: str, check: Check, settings: Settings) -> bool:
@@ -73,6 +82,8 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Check]]:
     yield "address", lambda settings: _listen(settings.host, settings.port)
     if settings.metrics_port:
         yield "metrics", lambda settings: _listen(settings.host, settings.metrics_port)
+    if settings.pid_file:
+        yield "pid file", _pid_file
     yield "database", _postgres if is_postgres(settings.database) else _sqlite
     if settings.read_database:
         yield "replica", _replica
@@ -98,16 +109,32 @@ def _listen(host: str, port: int) -> str:
     return f"{host} port {port} is free"
 
 
-def _sqlite(settings: Settings) -> str:
-    from petstore.storage.sqlite import SqliteStore
+def _pid_file(settings: Settings) -> str:
+    path = Path(settings.pid_file)
+    if _is_there(path):
+        require_free(path)
+    return f"{path} can be written"
 
-    path = sqlite_path(settings.database)
+
+def _is_there(path: Path) -> bool:
+    """Tell whether a file is there.
+
+    Raises:
+        PermissionError: this user cannot write it, or make it.
+    """
     is_there = path.exists()
     to_write = path if is_there else path.absolute().parent
     if not os.access(to_write, os.R_OK | os.W_OK):
         msg = f"{path}: this user cannot read and write {to_write}"
         raise PermissionError(msg)
-    if not is_there:
+    return is_there
+
+
+def _sqlite(settings: Settings) -> str:
+    from petstore.storage.sqlite import SqliteStore
+
+    path = sqlite_path(settings.database)
+    if not _is_there(path):
         return f"there is no {path} yet; the start makes it"
     return _state(*SqliteStore(path, _PATIENCE).schema())
 

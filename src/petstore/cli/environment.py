@@ -85,6 +85,9 @@ def _is_service_link(name: str) -> bool:
 
 
 def _with_nearest(name: str, known: Collection[str]) -> str:
+    without_file = name.removesuffix(file_variable(""))
+    if without_file in known:  # a setting that is no secret, and takes no file
+        return f"{name} (did you mean {without_file}?)"
     # What all have in common would make all of them near.
     endings = [other.removeprefix(_PREFIX) for other in known]
     nearest = get_close_matches(name.removeprefix(_PREFIX), endings, 1)

@@ -8,6 +8,7 @@ from petstore.cli.pid_file import PidFile, ReloadState
 from petstore.cli.service_manager import ServiceManager
 from petstore.logs import Event
 
+_LONGEST_FAILURE = 1000
 _LOG = logging.getLogger(__name__)
 
 
@@ -73,6 +74,8 @@ class Lifecycle:
         _LOG.info(Event("stopped", "the service has stopped", status=status))
 
     def _end_reload(self, failure: str, status: str) -> None:
+        # One line of the file, and of moderate length.
+        failure = " ".join(failure.split())[:_LONGEST_FAILURE]
         self._state = self._state._replace(ended=self._state.requested, failure=failure)
         self._write()
         self._manager.notify("READY=1", status)

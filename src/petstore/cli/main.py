@@ -17,21 +17,31 @@ from petstore.cli.orders import orders
 from petstore.cli.pets import pets
 from petstore.cli.reload import reload
 from petstore.cli.serve import serve
+from petstore.cli.serve_command import ServeCommand
 
 
 class Petstore(SectionedGroup):
     """The command. It knows its environment variables, and whether its output could be written."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments, and refuse mistyped variables unless help is wanted."""
-        wants_help = not set(ctx.help_option_names).isdisjoint(args)
-        rest = super().parse_args(ctx, args)
-        if not wants_help:
-            refuse_unknown(ctx, {*variables_of(self), KEY, file_variable(KEY)})
-        return rest
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, and refuse mistyped variables unless help is wanted."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if set(ctx.help_option_names).isdisjoint(rest):
+            try:
+                refuse_unknown(ctx, {*variables_of(self), KEY, file_variable(KEY)})
+            except click.UsageError as error:
+                if isinstance(command, ServeCommand):
+                    command.refuse(error, name, rest, ctx)
+                raise
+        return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command and see its output written."""
+        if sys.stdout is None:  # so it is where the caller has closed it
+            msg = "cannot write the output: standard output is closed"
+            raise click.ClickException(msg)
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()

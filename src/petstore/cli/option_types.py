@@ -96,8 +96,8 @@ class SecretOption(click.Option):
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
         """Return what the environment says."""
-        del ctx
-        return read_secret(self._variable)
+        # Whoever parses after a failure wants the other options: the file may be what failed.
+        return None if ctx.resilient_parsing else read_secret(self._variable)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         """Return the value that ``value`` stands for."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _LINES = 4
+_NUMBERS = 3  # the lines before the last
 _LARGEST = 4096
 
 
@@ -44,11 +45,12 @@ def held_pid_file(path: Path) -> Iterator[PidFile]:
     """Make a pid file, and remove it when the block ends.
 
     Raises:
-        OSError: it cannot be written, or another service has it.
+        OSError: it cannot be written, another service has it, or it is a file of another kind.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         _lock(descriptor, path)
+        _require_pid_file(descriptor, path)
         try:
             yield PidFile(descriptor)
         finally:
@@ -73,12 +75,38 @@ def read_pid_file(path: Path) -> ReloadState | None:
         os.close(descriptor)
 
 
+def require_free(path: Path) -> None:
+    """See that a service may have ``path`` as its pid file; nothing is made or changed.
+
+    Raises:
+        OSError: it may not.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        if _is_held(descriptor):
+            raise _held(path)
+        _require_pid_file(descriptor, path)
+    finally:
+        os.close(descriptor)
+
+
+def _require_pid_file(descriptor: int, path: Path) -> None:
+    """Refuse a file that is not empty and does not begin with a number: it would be lost."""
+    text = os.pread(descriptor, _LARGEST, 0)
+    if text and not text.partition(b"\n")[0].isdigit():
+        msg = f"{path}: this file is there already, and is no pid file"
+        raise OSError(msg)
+
+
+def _held(path: Path) -> OSError:
+    return OSError(f"{path}: another service has this pid file")
+
+
 def _lock(descriptor: int, path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        msg = f"{path}: another service has this pid file"
-        raise OSError(msg) from None
+        raise _held(path) from None
 
 
 def _is_held(descriptor: int) -> bool:
@@ -92,7 +120,7 @@ def _is_held(descriptor: int) -> bool:
 def _state_in(text: bytes) -> ReloadState | None:
     """Return what the lines say; nothing if the service has not written them yet."""
     lines = text.decode(errors="replace").split("\n")
-    if len(lines) <= _LINES:
+    if len(lines) <= _LINES or not all(line.isdigit() for line in lines[:_NUMBERS]):
         return None
     pid, requested, ended, failure = lines[:_LINES]
     return ReloadState(int(pid), int(requested), int(ended), failure)

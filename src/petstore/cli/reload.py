@@ -38,7 +38,10 @@ def reload(pid_file: Path, timeout: float) -> None:
     nor a new version: restart the service for that.
     """
     with plain_failures():
-        before = _state_in(pid_file)
+        before = read_pid_file(pid_file)
+        if before is None:
+            msg = f"{pid_file}: no service runs with this --pid-file"
+            raise click.ClickException(msg)
         os.kill(before.pid, signal.SIGHUP)
         state = _ended(pid_file, before, timeout)
     if state.failure:
@@ -47,18 +50,13 @@ def reload(pid_file: Path, timeout: float) -> None:
     click.echo("Reloaded.")
 
 
-def _state_in(pid_file: Path) -> ReloadState:
-    state = read_pid_file(pid_file)
-    if state is None:
-        msg = f"{pid_file}: no service runs with this --pid-file"
-        raise click.ClickException(msg)
-    return state
-
-
 def _ended(pid_file: Path, before: ReloadState, timeout: float) -> ReloadState:
     """Return what the service tells once a reload has ended that began after ``before``."""
     deadline = time.monotonic() + timeout
-    while (state := _state_in(pid_file)).ended <= before.requested:
+    while (state := read_pid_file(pid_file)) is None or state.ended <= before.requested:
+        if state is None:
+            msg = "the service has stopped, and did not end the reload"
+            raise click.ClickException(msg)
         if time.monotonic() >= deadline:
             msg = f"the reload has not ended after {timeout:g} seconds; it goes on"
             raise click.ClickException(msg)

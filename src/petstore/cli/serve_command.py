@@ -28,9 +28,24 @@ class ServeCommand(click.Command):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.ClickException as error:
-            lenient = click.Context(self, parent, info_name, resilient_parsing=True)
-            self.parse_args(lenient, given)
-            _fail(error, lenient)
+            self.refuse(error, info_name, given, parent)
+
+    def refuse(
+        self,
+        error: click.ClickException,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None,
+    ) -> NoReturn:
+        """Fail before the arguments are parsed, for what ``error`` says.
+
+        Raises:
+            click.ClickException: the log is for a person.
+            click.exceptions.Exit: it is not, and the log has a line.
+        """
+        lenient = click.Context(self, parent, info_name, resilient_parsing=True)
+        self.parse_args(lenient, [*args])
+        _fail(error, lenient)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the service.

@@ -33,8 +33,8 @@ class Serve(Protocol):
     def __call__(self, seat: int, link: Link) -> None:
         """Serve at ``seat``, a number that no other process has meanwhile.
 
-        Over ``link`` it sends ``READY`` once it could serve. It serves from ``SERVE`` on, and ends
-        some time after ``LEAVE`` or a stop signal.
+        Over ``link`` it sends ``READY`` once it could serve, or why it cannot. It serves from
+        ``SERVE`` on, and ends some time after ``LEAVE`` or a stop signal.
         """
         ...
 
@@ -199,6 +199,7 @@ class _Worker:
         self.is_leaving = False
         self.may_serve = False
         self._was_ready = False
+        self._complaint = ""
         self.link, theirs = Pipe()
         with theirs:
             self._process = _fork.Process(target=_work, args=(serve, seat, theirs), daemon=True)
@@ -217,10 +218,12 @@ class _Worker:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it ever said that it can serve."""
+        """Whether it ever said that it can serve; if it said why not, ``outcome`` tells."""
         if not self._was_ready and self.link.poll():
             with suppress(EOFError, ConnectionError):  # it ended before it could
-                self._was_ready = self.link.recv_bytes() == READY
+                said = self.link.recv_bytes()
+                self._was_ready = said == READY
+                self._complaint = "" if self._was_ready else said.decode()
         return self._was_ready
 
     @property
@@ -234,6 +237,8 @@ class _Worker:
 
     @property
     def outcome(self) -> str:
+        if not self.is_ready and self._complaint:
+            return self._complaint
         status = self._process.exitcode or 0
         return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 

@@ -15,6 +15,7 @@ from petstore.api.application import Servable
 from petstore.api.client_address import Network, is_in
 from petstore.app import metrics_at, open_log, serve_settings
 from petstore.cli.supervisor import LEAVE, READY, SERVE, Link
+from petstore.errors import PetstoreError
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.observability.figures import CONNECTIONS, CONNECTIONS_MAX
 from petstore.observability.metrics import NoMetrics
@@ -33,14 +34,18 @@ def work(settings: Settings, listener: socket.socket, place: Place | None, link:
     """Serve the callers of ``listener`` as ``link`` says, and at the end what is under way.
 
     Raises:
-        SystemExit: it cannot serve; the log tells why.
+        SystemExit: it cannot serve; the log tells why, and ``link``.
     """
     try:
         uvloop.new_event_loop().run_until_complete(_prepare(settings, listener, place, link))
-    except Exception:  # noqa: BLE001 - it is logged, if not under its own name
+    except Exception as error:  # noqa: BLE001 - it is logged, if not under its own name
         log = open_log(settings)  # that of the application is closed by now
-        _LOG.exception("this process cannot serve")
+        # What an operator can mend is told in a line, and a fault of ours with its traceback.
+        is_expected = isinstance(error, PetstoreError | OSError)
+        _LOG.error("this process cannot serve: %s", error, exc_info=not is_expected)
         log.close()
+        with suppress(OSError):  # the supervisor is gone
+            link.send_bytes(str(error).encode())
         sys.exit(1)
 
 
