@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -12,12 +13,15 @@ from click.testing import CliRunner
 from petstore import __version__
 from petstore.cli.groups import SectionedGroup
 from petstore.cli.main import main
+from petstore.cli.settings_options import SECTIONS
+from petstore.settings import Settings
 from support.command import Command
 from support.process import petstore
 
 COMMANDS = [
     (),
     ("serve",),
+    ("reload",),
     ("keys",),
     *(("keys", name) for name in ("create", "list", "show", "history")),
     *(("keys", name) for name in ("change", "rotate", "revoke", "unban")),
@@ -75,6 +79,21 @@ def test_the_command_is_called_by_its_name(tmp_path: Path) -> None:
     shown = subprocess.run([script, "--help"], capture_output=True, text=True, check=True)
     assert shown.stdout.startswith("Usage: petstore [OPTIONS] COMMAND [ARGS]...")
     assert petstore("--help", cwd=tmp_path).stdout.count("\n") == shown.stdout.count("\n")
+
+
+def test_the_help_of_serve_has_every_setting_in_one_section(command: Command) -> None:
+    sections = command.succeed("serve", "--help").split("\n\n")
+    titles = [section.partition(":")[0] for section in sections]
+    assert titles[2:] == ["Options", *SECTIONS]
+    listed = [setting for settings in SECTIONS.values() for setting in settings]
+    assert sorted(listed) == sorted(field.name for field in fields(Settings))
+    for title, section in zip(titles, sections, strict=True):
+        options = re.findall(r"^  --([\w-]+)", section, re.MULTILINE)
+        if title in SECTIONS:
+            assert [option.replace("-", "_") for option in options] == [*SECTIONS[title]]
+    assert re.findall(r"^  (?:-h, )?--([\w-]+)", sections[2], re.MULTILINE) == [
+        *("demo", "check", "help")
+    ]
 
 
 def test_help_loads_nothing_that_takes_its_time(tmp_path: Path) -> None:

@@ -5,11 +5,27 @@ from typing import Any, NoReturn
 
 import click
 
+from petstore.cli.settings_options import SECTIONS
 from petstore.logs import Event, is_for_person, record_text
 
 
 class ServeCommand(click.Command):
-    """A command that fails with a line of its log, where the log is JSON."""
+    """A command whose help has its settings in sections.
+
+    It fails with a line of its log, where the log is JSON.
+    """
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options that are no settings, then a section for each kind of setting."""
+        records = {
+            parameter.name: record
+            for parameter in self.get_params(ctx)
+            if (record := parameter.get_help_record(ctx))
+        }
+        settings = {title: [records.pop(name) for name in SECTIONS[title]] for title in SECTIONS}
+        for title, rows in ({"Options": [*records.values()]} | settings).items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def make_context(
         self,

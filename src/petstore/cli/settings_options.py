@@ -12,6 +12,31 @@ from petstore.settings import Settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+SECTIONS = {
+    "Where it listens": ("host", "port", "metrics_port", "trusted_proxy", "allowed_origin"),
+    "Store": (
+        *("database", "read_database", "redis", "database_connections", "database_seconds"),
+        *("environment", "strict_categories", "reservation_minutes"),
+    ),
+    "Processes": ("workers", "pid_file", "stop_seconds", "lame_seconds"),
+    "Logs and traces": (
+        *("log_format", "log_level", "log_health_checks", "omit_addresses", "trace_endpoint"),
+    ),
+    "Limits of requests": (
+        *("anonymous_per_minute", "address_table", "usage_per_minute"),
+        *("key_refresh_seconds", "limits_save_seconds"),
+    ),
+    "Bans": (
+        *("ban_strikes", "ban_strikes_divisor", "ban_innocent_seconds", "ban_window_seconds"),
+        *("ban_seconds", "ban_longest_seconds", "ban_forgiven_seconds"),
+    ),
+    "Connections and messages": (
+        *("connections", "connections_per_address", "buffer_bytes"),
+        *("head_seconds", "body_seconds", "body_bytes"),
+    ),
+}
+"""The settings by the sections of the help that their options stand in."""
+
 
 database_option = click.option(
     "--database",
