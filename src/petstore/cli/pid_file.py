@@ -7,6 +7,9 @@ process of the service lives, so a file that was left behind is never taken for 
 
 import fcntl
 import os
+import re
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +17,12 @@ from typing import NamedTuple
 
 _LINES = 4
 _LARGEST = 4096
+# Nothing, an id alone as other programs write it, or the lines; of a service that was killed as it
+# wrote, the rest of longer ones may follow.
+_PID_FILE = re.compile(rb"([0-9]+\n?|([0-9]+\n){3}[^\n]*\n.*)?", re.DOTALL)
+# Nobody looks at the file for longer.
+_LOOK_SECONDS = 0.5
+_PAUSE_SECONDS = 0.02
 
 
 class ReloadState(NamedTuple):
@@ -44,16 +53,14 @@ def held_pid_file(path: Path) -> Iterator[PidFile]:
     """Make a pid file, and remove it when the block ends.
 
     Raises:
-        OSError: it cannot be written, or another service has it.
+        OSError: it cannot be written, another service has it, or it is something else.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = _open_locked(path)
     try:
-        _lock(descriptor, path)
-        try:
-            yield PidFile(descriptor)
-        finally:
-            path.unlink(missing_ok=True)
+        yield PidFile(descriptor)
     finally:
+        if _is_at(path, descriptor):
+            path.unlink()
         os.close(descriptor)
 
 
@@ -64,21 +71,60 @@ def read_pid_file(path: Path) -> ReloadState | None:
         OSError: the file cannot be read.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # or a pipe would be waited for
     except FileNotFoundError:
         return None
     try:
-        return _state_in(os.pread(descriptor, _LARGEST, 0)) if _is_held(descriptor) else None
+        is_told = stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_held(descriptor)
+        return _state_in(os.pread(descriptor, _LARGEST, 0)) if is_told else None
     finally:
         os.close(descriptor)
 
 
+def _open_locked(path: Path) -> int:
+    """Open and lock the file that has the name ``path`` from then on."""
+    while True:
+        # A link may lead to what is not to be written, and a pipe would be waited for.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o644)
+        try:
+            _refuse_other(descriptor, path)
+            _lock(descriptor, path)
+            if _is_at(path, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # whoever had it has just removed it
+
+
+def _refuse_other(descriptor: int, path: Path) -> None:
+    """Refuse a file that no service has written: it would be lost."""
+    is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+    if not (is_file and _PID_FILE.fullmatch(os.pread(descriptor, _LARGEST, 0))):
+        msg = f"{path}: expected a pid file, or none; this is something else"
+        raise OSError(msg)
+
+
 def _lock(descriptor: int, path: Path) -> None:
+    deadline = time.monotonic() + _LOOK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                msg = f"{path}: another service has this pid file"
+                raise OSError(msg) from None
+            time.sleep(_PAUSE_SECONDS)  # one who reads it has it locked, too, for a moment
+        else:
+            return
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        msg = f"{path}: another service has this pid file"
-        raise OSError(msg) from None
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def _is_held(descriptor: int) -> bool:
@@ -92,7 +138,8 @@ def _is_held(descriptor: int) -> bool:
 def _state_in(text: bytes) -> ReloadState | None:
     """Return what the lines say; nothing if the service has not written them yet."""
     lines = text.decode(errors="replace").split("\n")
-    if len(lines) <= _LINES:
+    # Of no process or of a group: a signal to 0 or to -1 is for many.
+    if len(lines) <= _LINES or not re.fullmatch("[1-9][0-9]*", lines[0], re.ASCII):
         return None
     pid, requested, ended, failure = lines[:_LINES]
     return ReloadState(int(pid), int(requested), int(ended), failure)
