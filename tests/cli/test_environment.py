@@ -23,7 +23,11 @@ def secret(tmp_path: Path) -> Path:
     return tmp_path / "secret"
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"one\ntwo\n", b"\xff\xfe", b"a\0b"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n", b"one\ntwo\n", b"\xff\xfe", b"a\0b", b"long" * 20_000],
+    ids=lambda content: repr(content[:8]),
+)
 def test_a_file_that_does_not_hold_one_line_of_text_is_refused_by_name(
     command: Command, secret: Path, content: bytes
 ) -> None:
