@@ -14,6 +14,7 @@ from petstore.cli.lifecycle import Lifecycle
 from petstore.cli.service_manager import ServiceManager
 
 supervisor._START_SECONDS = 1
+supervisor._PAUSE_SECONDS = 0.1
 starts_left, signals = map(int, sys.argv[1:])
 
 
@@ -42,6 +43,9 @@ class Told(Lifecycle):
 
     def reload_failed(self, reason):
         print("failed", reason.partition(": ")[2], len(main._workers), flush=True)
+
+    def stopped(self, status):
+        print("starts", starts, flush=True)
 
 
 starts = 0
@@ -76,7 +80,10 @@ def test_a_next_process_that_hangs_ends_the_reload(supervised: subprocess.Popen[
     assert killed.endswith(" did not start in time: killed\n")
     lines = iter(supervised.stdout.readline, "failed killed by signal 9 1\n")
     assert all(" ended unasked: " in line for line in lines)
+    with pytest.raises(subprocess.TimeoutExpired):
+        supervised.wait(0.5)
     supervised.terminate()
+    assert supervised.stdout.read() == "starts 2\n"  # no third for a reload that has failed
     assert supervised.wait() == 0
 
 
@@ -88,5 +95,5 @@ def test_a_service_whose_only_process_hangs_ends(supervised: subprocess.Popen[st
 @pytest.mark.parametrize("supervised", [(9, 5000)], indirect=True)
 def test_a_stop_signal_is_not_lost_among_many_others(supervised: subprocess.Popen[str]) -> None:
     assert supervised.stdout is not None
-    assert supervised.stdout.read() == "started\n"
+    assert supervised.stdout.read() == "started\nstarts 1\n"
     assert supervised.wait() == 0
