@@ -431,3 +431,11 @@ def test_a_backup_that_cannot_be_noted_is_good_all_the_same(stocked: Command, fi
     assert done.exit_code == 0
     assert "Warning: metrics will not tell of this backup" in done.stderr
     assert contents(of(file)) == contents(of(stocked.database))
+
+
+@pytest.mark.parametrize("ending", [".last-backup", ".last-backup.part"])
+def test_a_backup_is_not_written_where_it_is_noted(stocked: Command, ending: str) -> None:
+    assert stocked.fail("backup", "--force", f"{stocked.database}{ending}", status=1) == (
+        f"{stocked.database}{ending} is where the time of the last backup is noted;"
+        " expected another file"
+    )
