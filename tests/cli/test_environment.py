@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
+from support.patience import within
 from support.postgres import PostgresServer
 from support.servers import StartServer
 from support.shop import Shop
@@ -118,6 +119,7 @@ def test_a_service_logs_a_warning_of_a_password_on_its_command_line(
     start: StartServer, postgres: PostgresServer, postgres_url: str
 ) -> None:
     server = start("--database", postgres.guarded_url(postgres_url))
+    assert within(30, server.log_lines)  # it is written a moment later
     first = server.log_lines()[0]
     assert first["level"] == "warning"
     assert first["event"] == f"--database: {WARNING}PETSTORE_DATABASE_FILE"
