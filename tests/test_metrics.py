@@ -379,6 +379,29 @@ async def test_only_a_worker_that_ended_without_a_clean_stop_has_crashed(
             assert told["petstore_workers"] == 1
 
 
+async def test_a_worker_that_ends_while_it_puts_figures_down_has_not_crashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, slow = Board.put, asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def put_slowly(board: Board, encoded: bytes) -> None:
+        if is_serving:
+            loop.call_soon_threadsafe(slow.set)
+            time.sleep(0.3)
+        put(board, encoded)
+
+    is_serving = False
+    monkeypatch.setattr(Board, "put", put_slowly)
+    with metrics_of_test(folder=tmp_path) as metrics:
+        async with metrics.running():
+            is_serving = True
+            await slow.wait()
+            is_serving = False
+    await asyncio.sleep(0.4)
+    assert not Board(tmp_path, 0).is_after_crash
+
+
 METRIC_ROW = re.compile(r"^\| (`[^|]+`) \| (counter|gauge|histogram) \| [^|]+ \|$", re.MULTILINE)
 
 

@@ -22,8 +22,12 @@ _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _REDIS_SCHEMES = ("redis://", "rediss://", "redis+sentinel://")
 _HTTP = re.compile(r"https?://[^/?#\s]")
 # Some are written with characters that should have been percent-encoded, so up to the last @.
-_USER_PASSWORD = re.compile(r"(?<=://)([^:/@]*):.+(?=@)")
-_QUERY_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&]*")
+# That of a user may be among them: Azure names users so.
+_USER_PASSWORD = re.compile(r"(?<=://)([^:/]*):.+(?=@)", re.DOTALL)
+# Collectors of traces take tokens and keys, too.
+_QUERY_PASSWORD = re.compile(
+    r"([?&][^=&]*(?:password|token|secret|api[_-]?key)[^=&]*=)[^&]*", re.IGNORECASE
+)
 _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 
 

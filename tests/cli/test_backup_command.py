@@ -425,9 +425,27 @@ def test_the_time_of_a_good_backup_is_noted_beside_the_database(
     assert last_backup(stocked.database) == 1
 
 
+def test_the_time_that_is_noted_is_that_of_the_beginning(
+    stocked: Command, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter(range(1_000, 10_000, 1_000))
+    monkeypatch.setattr("petstore.cli.backup.system_clock", lambda: next(times))
+    monkeypatch.setattr("petstore.storage.backups.back_up", lambda *_: next(times))
+    stocked.succeed("backup", str(file))
+    assert last_backup(stocked.database) == 1
+
+
 def test_a_backup_that_cannot_be_noted_is_good_all_the_same(stocked: Command, file: Path) -> None:
     Path(f"{stocked.database}.last-backup").mkdir()
     done = stocked("backup", str(file))
     assert done.exit_code == 0
     assert "Warning: metrics will not tell of this backup" in done.stderr
     assert contents(of(file)) == contents(of(stocked.database))
+
+
+@pytest.mark.parametrize("ending", [".last-backup", ".last-backup.part"])
+def test_a_backup_is_not_written_where_it_is_noted(stocked: Command, ending: str) -> None:
+    assert stocked.fail("backup", "--force", f"{stocked.database}{ending}", status=1) == (
+        f"{stocked.database}{ending} is where the time of the last backup is noted;"
+        " expected another file"
+    )

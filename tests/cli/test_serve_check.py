@@ -1,5 +1,6 @@
 """``petstore serve --check``: the settings, and whether what they name is there."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -128,6 +129,14 @@ def test_what_is_no_store_is_told(command: Command, port: str) -> None:
     assert result.exit_code == 1
     failed = f"failed  database: {command.database}: file is not a database"
     assert results(result.stdout)[-1] == failed
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_a_store_is_not_waited_for(command: Command, port: str) -> None:
+    os.mkfifo(command.database)
+    result = command("serve", "--check", "--port", port)
+    assert result.exit_code == 1
+    assert results(result.stdout)[-1] == f"failed  database: {command.database}: expected a file"
 
 
 def test_a_folder_that_is_not_there_is_told(command: Command, tmp_path: Path, port: str) -> None:

@@ -31,6 +31,16 @@ def test_a_receiver_that_is_gone_is_no_failure(tmp_path: Path) -> None:
     ServiceManager(str(tmp_path / "gone")).notify("READY=1")
 
 
+@pytest.mark.timeout(20)
+def test_a_receiver_that_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
+    path = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(path)
+        for number in range(2_000):  # more than any system keeps
+            ServiceManager(path).notify(f"STATUS={number}")
+        assert receiver.recv(100) == b"STATUS=0"
+
+
 def test_without_a_manager_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     service_manager().notify("READY=1")

@@ -1,6 +1,7 @@
 """Which tokens open the service, now and after changes made elsewhere."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from petstore.clock import SECOND
 from petstore.domain.api_keys import Environment, new_token
+from petstore.errors import Unavailable
 from petstore.operations.key_ring import KeyRing
 from petstore.storage.contract import Row, Statement
 from petstore.storage.sqlite import SqliteStore
@@ -25,6 +27,7 @@ class WatchedStore(SqliteStore):
         super().__init__(path)
         self.reads = 0
         self.slow = False
+        self.fault: Unavailable | None = None
         self.under_way = asyncio.Event()
         self.may_arrive = asyncio.Event()
 
@@ -35,6 +38,8 @@ class WatchedStore(SqliteStore):
             self.slow = False
             self.under_way.set()
             await self.may_arrive.wait()
+        if self.fault is not None:
+            raise self.fault
         return rows
 
 
@@ -153,6 +158,46 @@ async def test_requests_that_come_at_once_share_one_look_up_that_begins_with_the
     store.may_arrive.set()
     assert None not in await asyncio.gather(*finding)
     assert store.reads == reads + 1
+
+
+async def test_who_shares_a_look_up_does_not_end_it_for_others(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    token = (await issue(store, clock)).token.encode()
+    await ring.refresh()
+    store.slow = True
+    gone, other = (asyncio.create_task(ring.find(token)) for _ in range(2))
+    await store.under_way.wait()
+    gone.cancel()
+    await asyncio.sleep(0)
+    store.may_arrive.set()
+    assert await other is not None
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+async def test_a_look_up_that_fails_while_nobody_waits_any_more_is_no_fault(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock, *, is_stopped: bool
+) -> None:
+    token = (await issue(store, clock)).token.encode()
+    faults: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+    before = asyncio.all_tasks()
+    store.slow = True
+    finding = asyncio.create_task(ring.find(token))
+    await store.under_way.wait()
+    (reading,) = asyncio.all_tasks() - before - {finding}
+    finding.cancel()
+    await asyncio.sleep(0)
+    if is_stopped:
+        reading.cancel()
+    store.fault = Unavailable("the database is not available")
+    store.may_arrive.set()
+    await asyncio.wait([reading])
+    await asyncio.sleep(0)
+    del reading, finding
+    gc.collect()
+    assert faults == []
+    assert ring.is_new(token)
 
 
 async def test_a_look_up_of_before_a_revocation_is_not_shared_after_it(

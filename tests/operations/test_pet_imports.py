@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from petstore.domain.categories import NewCategory
-from petstore.domain.pets import Pet, PetFilter
+from petstore.domain.pets import NewPet, Pet, PetFilter
 from petstore.errors import Conflict, InvalidBody, Unavailable
 from petstore.operations.categories import create_category
 from petstore.operations.pet_files import (
@@ -21,6 +21,7 @@ from petstore.operations.pet_files import (
     import_pets,
 )
 from petstore.storage.contract import Store
+from petstore.storage.pet_imports import begin_import, import_batch
 from petstore.storage.pets import pet_of, select_pets
 from support.manual_clock import ManualClock
 from support.stores import do, impatient, locked, open_store
@@ -427,6 +428,18 @@ async def test_of_two_imports_of_a_file_at_once_one_is_refused(
     refused = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
     assert [error.message for error in refused] == ["another import of the same file is under way"]
     assert await importer.names() == numbered(2_500)
+
+
+@pytest.mark.parametrize("others", [range(2), range(4)])
+async def test_a_retry_after_another_import_did_other_rows_is_refused(
+    importer: Importer, store: Store, others: range
+) -> None:
+    await store.write(begin_import(b"digest", again=False))
+    pets = [NewPet(name="Bella", categoryId=1) for _ in others]
+    await store.write(import_batch(b"digest", others, pets, None))
+    with pytest.raises(Conflict, match="another import of the same file is under way"):
+        await store.write(import_batch(b"digest", range(3), pets[:3], None, is_retry=True))
+    assert await importer.names() == ["Bella"] * len(others)
 
 
 async def test_an_import_leaves_other_animals_alone(importer: Importer, store: Store) -> None:

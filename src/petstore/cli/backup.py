@@ -34,6 +34,7 @@ def backup(*, file: Path, force: bool, database: str) -> None:
 
     path = _sqlite_file(database)
     require_store(database)
+    _refuse_note(file, path)
     _refuse_present(file, force=force)
     began = system_clock()
     with plain_failures(), _undone(file), progress("Backing up") as on_progress:
@@ -69,6 +70,17 @@ def _note(database: Path, began: Milliseconds) -> None:
         note_backup(database, began / SECOND)
     except (Conflict, OSError) as error:
         click.echo(f"Warning: metrics will not tell of this backup: {error}", err=True)
+
+
+def _refuse_note(file: Path, database: Path) -> None:
+    """Refuse to write where the time of this backup is noted once it is made."""
+    from petstore.storage.private_files import part_of
+    from petstore.storage.sqlite_usage import note_of
+
+    note = note_of(database)
+    if file.parent.resolve() / file.name in {note, part_of(note)}:
+        msg = f"{file} is where the time of the last backup is noted; expected another file"
+        raise click.ClickException(msg)
 
 
 def _sqlite_file(database: str) -> Path:

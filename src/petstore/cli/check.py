@@ -123,6 +123,9 @@ def _is_there(path: Path) -> bool:
         PermissionError: this user cannot write it, or make it.
     """
     is_there = path.exists()
+    if is_there and not path.is_file():  # a pipe would be waited for
+        msg = f"{path}: expected a file"
+        raise OSError(msg)
     to_write = path if is_there else path.absolute().parent
     if not os.access(to_write, os.R_OK | os.W_OK):
         msg = f"{path}: this user cannot read and write {to_write}"

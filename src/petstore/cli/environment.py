@@ -38,13 +38,14 @@ def read_secret(variable: str) -> str | None:
         raise click.UsageError(msg)
     try:
         with Path(file).open("rb") as opened:
-            text = opened.read(_LARGEST_SECRET).decode().rstrip("\r\n")
+            content = opened.read(_LARGEST_SECRET + 1)
+            text = content.decode().rstrip("\r\n")
     except OSError as error:
         msg = f"{file_variable(variable)}: {file}: {error.strerror}"
         raise click.UsageError(msg) from error
     except UnicodeDecodeError:
         text = ""
-    if not (text and text.isprintable()):
+    if not (text and text.isprintable() and len(content) <= _LARGEST_SECRET):
         msg = f"{file_variable(variable)}: {file}: expected one line, the value of {variable}"
         raise click.UsageError(msg)
     return text

@@ -7,14 +7,23 @@ process of the service lives, so a file that was left behind is never taken for 
 
 import fcntl
 import os
+import re
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-_LINES = 4
-_NUMBERS = 3  # the lines before the last
 _LARGEST = 4096
+# Nothing, an id alone as other programs write it, or the lines; of a service that was killed as it
+# wrote, the rest of longer ones may follow.
+_PID_FILE = re.compile(rb"([0-9]+\n?|([0-9]+\n){3}[^\n]*\n.*)?", re.DOTALL)
+# The id is of one process: a signal to 0 or to -1 is for many.
+_TOLD = re.compile(r"([1-9]\d*)\n(\d+)\n(\d+)\n(.*)\n", re.ASCII)
+# Nobody looks at the file for longer.
+_LOOK_SECONDS = 0.5
+_PAUSE_SECONDS = 0.02
 
 
 class ReloadState(NamedTuple):
@@ -45,17 +54,14 @@ def held_pid_file(path: Path) -> Iterator[PidFile]:
     """Make a pid file, and remove it when the block ends.
 
     Raises:
-        OSError: it cannot be written, another service has it, or it is a file of another kind.
+        OSError: it cannot be written, another service has it, or it is something else.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = _open_locked(path)
     try:
-        _lock(descriptor, path)
-        _require_pid_file(descriptor, path)
-        try:
-            yield PidFile(descriptor)
-        finally:
-            path.unlink(missing_ok=True)
+        yield PidFile(descriptor)
     finally:
+        if _is_at(path, descriptor):
+            path.unlink()
         os.close(descriptor)
 
 
@@ -66,11 +72,12 @@ def read_pid_file(path: Path) -> ReloadState | None:
         OSError: the file cannot be read.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # or a pipe would be waited for
     except FileNotFoundError:
         return None
     try:
-        return _state_in(os.pread(descriptor, _LARGEST, 0)) if _is_held(descriptor) else None
+        is_told = stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_held(descriptor)
+        return _state_in(os.pread(descriptor, _LARGEST, 0)) if is_told else None
     finally:
         os.close(descriptor)
 
@@ -81,32 +88,62 @@ def require_free(path: Path) -> None:
     Raises:
         OSError: it may not.
     """
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
+        _refuse_other(descriptor, path)
         if _is_held(descriptor):
             raise _held(path)
-        _require_pid_file(descriptor, path)
     finally:
         os.close(descriptor)
 
 
-def _require_pid_file(descriptor: int, path: Path) -> None:
-    """Refuse a file that is not empty and does not begin with a number: it would be lost."""
-    text = os.pread(descriptor, _LARGEST, 0)
-    if text and not text.partition(b"\n")[0].isdigit():
-        msg = f"{path}: this file is there already, and is no pid file"
+def _open_locked(path: Path) -> int:
+    """Open and lock the file that has the name ``path`` from then on."""
+    while True:
+        # A link may lead to what is not to be written, and a pipe would be waited for.
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(path, flags, 0o644)
+        try:
+            _refuse_other(descriptor, path)
+            _lock(descriptor, path)
+            if _is_at(path, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # whoever had it has just removed it
+
+
+def _refuse_other(descriptor: int, path: Path) -> None:
+    """Refuse a file that no service has written: it would be lost."""
+    is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+    if not (is_file and _PID_FILE.fullmatch(os.pread(descriptor, _LARGEST, 0))):
+        msg = f"{path}: expected a pid file, or none; this is something else"
         raise OSError(msg)
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    deadline = time.monotonic() + _LOOK_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise _held(path) from None
+            time.sleep(_PAUSE_SECONDS)  # one who reads it has it locked, too, for a moment
+        else:
+            return
 
 
 def _held(path: Path) -> OSError:
     return OSError(f"{path}: another service has this pid file")
 
 
-def _lock(descriptor: int, path: Path) -> None:
+def _is_at(path: Path, descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise _held(path) from None
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def _is_held(descriptor: int) -> bool:
@@ -119,8 +156,8 @@ def _is_held(descriptor: int) -> bool:
 
 def _state_in(text: bytes) -> ReloadState | None:
     """Return what the lines say; nothing if the service has not written them yet."""
-    lines = text.decode(errors="replace").split("\n")
-    if len(lines) <= _LINES or not all(line.isdigit() for line in lines[:_NUMBERS]):
+    told = _TOLD.match(text.decode(errors="replace"))
+    if told is None:
         return None
-    pid, requested, ended, failure = lines[:_LINES]
+    pid, requested, ended, failure = told.groups()
     return ReloadState(int(pid), int(requested), int(ended), failure)

@@ -19,7 +19,10 @@ Link: TypeAlias = connection.Connection
 
 READY, SERVE, LEAVE = b"ready", b"serve", b"leave"
 
-_HEEDED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_STOPS = frozenset({signal.SIGINT, signal.SIGTERM})
+_HEEDED = (signal.SIGHUP, *_STOPS)
+# A process that cannot serve by then hangs, at a file or a server that does not answer.
+_START_SECONDS = 60
 # How soon after a process began to serve, or tried to, another may do so in its place.
 _PAUSE_SECONDS = 1
 _PR_SET_PDEATHSIG = 1
@@ -45,7 +48,8 @@ class Supervisor:
     One that ends unasked is replaced. At SIGHUP each is replaced, one after another: the next
     process prepares, then the old one is asked to leave, and once it has ended the next one serves.
     So no more than ``count`` ever serve, and if the next one cannot, the old one stays. One that
-    has not ended ``patience`` seconds after it was asked to is killed.
+    has not ended ``patience`` seconds after it was asked to is killed, and so is one that hangs as
+    it prepares.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class Supervisor:
         with _received_signals() as received:
             self._lifecycle.starting()
             while self._settle(received):
-                connection.wait([received, *self._awaited()], self._seconds_until_due())
+                connection.wait([received.fileno(), *self._awaited()], self._seconds_until_due())
         self._lifecycle.stopped(self._status)
         return self._status
 
@@ -98,12 +102,15 @@ class Supervisor:
             for worker in self._workers:
                 worker.ask_to_end(self._patience)
 
-    def _settle(self, received: socket.socket) -> bool:
+    def _settle(self, received: "_Signals") -> bool:
         """Do what is due now, and tell whether anything is left to supervise."""
         # Signals are read after this: one that ended by a stop signal to all did not end unasked.
         ended = [worker for worker in self._workers if worker.has_ended]
-        for number in _read(received):
-            self._reload() if number == signal.SIGHUP else self._stop()
+        numbers = received.take()
+        if numbers & _STOPS:
+            self._stop()
+        elif numbers:
+            self._reload()
         for worker in ended:
             self._workers.remove(worker)
             self._note_end(worker)
@@ -189,12 +196,15 @@ class Supervisor:
 
 
 class _Worker:
-    """A process that serves or prepares to. ``ends_by`` is when it is killed if it is to end."""
+    """A process that serves or prepares to.
+
+    ``ends_by`` is when it is killed if it is to end, or to be ready, and is not.
+    """
 
     def __init__(self, serve: Serve, seat: int) -> None:
         self.seat = seat
         self.started = time.monotonic()
-        self.ends_by = math.inf
+        self.ends_by = self.started + _START_SECONDS
         self.is_outdated = False
         self.is_leaving = False
         self.may_serve = False
@@ -224,6 +234,8 @@ class _Worker:
                 said = self.link.recv_bytes()
                 self._was_ready = said == READY
                 self._complaint = "" if self._was_ready else said.decode()
+                if self._was_ready and not self.is_leaving:
+                    self.ends_by = math.inf
         return self._was_ready
 
     @property
@@ -257,9 +269,10 @@ class _Worker:
         self._process.terminate()
 
     def kill_if_late(self) -> None:
+        awaited = "end" if self.is_ready or self.is_leaving else "start"
         if time.monotonic() >= self.ends_by:
             self.ends_by = math.inf
-            _LOG.warning("process %d did not end in time: killed", self.pid)
+            _LOG.warning("process %d did not %s in time: killed", self.pid, awaited)
             self._process.kill()
 
     def _expect_end(self, patience: float) -> None:
@@ -284,26 +297,47 @@ def _work(serve: Serve, seat: int, link: Link) -> None:
     serve(seat, link)
 
 
+class _Signals:
+    """The signals that came and were not taken yet. ``reader`` can be read once there are any.
+
+    What is written to it is not what came: if there are so many that some do not fit in, those that
+    count must not be lost.
+    """
+
+    def __init__(self, reader: socket.socket) -> None:
+        self._reader = reader
+        self._numbers: set[int] = set()
+
+    def note(self, number: int, _: object) -> None:
+        """Take a signal; the system wakes whoever waits for ``reader``."""
+        self._numbers.add(number)
+
+    def fileno(self) -> int:
+        """Return what to wait for."""
+        return self._reader.fileno()
+
+    def take(self) -> set[int]:
+        """Return those that came since the last time."""
+        with suppress(BlockingIOError):
+            self._reader.recv(4096)
+        numbers, self._numbers = self._numbers, set()
+        return numbers
+
+
 @contextmanager
-def _received_signals() -> Iterator[socket.socket]:
-    """Give a socket from which the numbers of signals can be read, a byte each."""
+def _received_signals() -> Iterator[_Signals]:
+    """Take signals, until the block ends."""
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.settimeout(0)
         writer.settimeout(0)
-        signal.set_wakeup_fd(writer.fileno())
+        signals = _Signals(reader)
+        signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         for number in _HEEDED:
-            signal.signal(number, lambda *_: None)
+            signal.signal(number, signals.note)
         try:
-            yield reader
+            yield signals
         finally:
             signal.set_wakeup_fd(-1)
             for number in _HEEDED:  # a further one must not end what is about to end well
                 signal.signal(number, signal.SIG_IGN)
-
-
-def _read(received: socket.socket) -> bytes:
-    try:
-        return received.recv(64)
-    except BlockingIOError:
-        return b""

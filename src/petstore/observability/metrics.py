@@ -176,7 +176,11 @@ class Metrics(NoMetrics):
                 refresh()
             # Encoded here, where nobody changes them meanwhile; a thread waits for the disk.
             encoded = self._board.encoded(self._figures)
-            await asyncio.to_thread(self._board.put, encoded)
+            putting = asyncio.create_task(asyncio.to_thread(self._board.put, encoded))
+            try:
+                await asyncio.shield(putting)
+            finally:  # a thread goes on when its caller is cancelled, and must not be the last
+                await asyncio.wait([putting])
 
     async def _tell_all(self) -> tuple[str, bytes]:
         await self._publish()

@@ -72,9 +72,15 @@ class KeyRing:
             return None
         # Those of before a refresh are not shared: what they read may be stale.
         looked_up = self._looked_up
+
+        def end(reading: asyncio.Task[ApiKey | None]) -> None:
+            del looked_up[token]
+            if not reading.cancelled():
+                reading.exception()  # retrieved, even if nobody waits any more
+
         if token not in looked_up:
             looked_up[token] = asyncio.create_task(self._read(token))
-            looked_up[token].add_done_callback(lambda _: looked_up.pop(token))
+            looked_up[token].add_done_callback(end)
         return await asyncio.shield(looked_up[token])
 
     async def _read(self, token: bytes) -> ApiKey | None:

@@ -46,19 +46,20 @@ def note_backup(database: Path, began: float) -> None:
         Conflict: another backup is noted at this moment.
         OSError: it cannot be noted.
     """
-    with replacing(_note(database)) as file:
+    with replacing(note_of(database)) as file:
         os.utime(file.fileno(), (began, began))
 
 
 def last_backup(database: Path) -> float:
     """Return when the last good backup began, in seconds since the epoch; 0 if none is known."""
     try:
-        return _note(database).stat().st_mtime
+        return note_of(database).stat().st_mtime
     except FileNotFoundError:
         return 0
 
 
-def _note(database: Path) -> Path:
+def note_of(database: Path) -> Path:
+    """Return the file whose time is that of the last good backup."""
     return _beside(database, ".last-backup")
 
 
