@@ -53,7 +53,9 @@ STRICTER = {
     " than HTTP/1": "the request line: expected",
     "control characters in a field value": "Invalid header value char",
     "a field that is folded over several lines": "Unexpected whitespace after header value",
-    "characters in a target that a URL cannot have": "(start char|char) in url",
+    "characters in a target that a URL cannot have": "(start char|char|characters) in url",
+    "a URL as target whose host is neither a name nor an address, or whose port is no number": "the"
+    " target: expected a path or a URL",
     "`Content-Length` more than once, or with a list": "Content-Length",
     "`Transfer-Encoding` beside `Content-Length`, in a trailer too": "Transfer-Encoding can't be",
     "a chunk extension that is none": "its framing is broken",
@@ -75,7 +77,7 @@ def disagreement(ours: Verdict, theirs: Verdict) -> str:
     for our_request, their_request in zip(ours.requests, theirs.requests, strict=False):
         if our_request != their_request:
             return f"we read {our_request}, h11 {their_request}"
-    if len(ours.requests) > common:
+    if len(ours.requests) > common and theirs.why != _NO_LINE:
         return f"we read {ours.requests[common]}, and h11 refuses: {theirs.why}"
     if ours.end == "refused":
         is_the_same = len(theirs.requests) == common and theirs.end == "refused"
@@ -202,7 +204,10 @@ class OurParser:
         except ConnectionError as error:
             self._refusal = f"the body: {error}"
             return Answer(400, b"", _OWN_ANSWER, is_last=True)
-        parsed = Parsed(request.method, request.path, request.query, dict(request.fields), body)
+        fields = dict(request.fields)
+        if coding := fields.get(b"transfer-encoding"):
+            fields[b"transfer-encoding"] = coding.lower()  # as h11 tells it
+        parsed = Parsed(request.method, request.path, request.query, fields, body)
         self._requests.append(parsed)
         return Answer(200, b"", _OWN_ANSWER)
 

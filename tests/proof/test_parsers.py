@@ -31,6 +31,7 @@ EXAMPLES = {
     "control characters": HEAD + b"X: \x01\r\n\r\n",
     "a field that is folded": HEAD + b"X: a\r\n b\r\n\r\n",
     "characters in a target": b"GET ?x HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a URL as target": b"GET http://a:/ HTTP/1.1\r\nHost: a\r\n\r\n",
     "`Content-Length` more than once": HEAD + b"Content-Length: 1, 1\r\n\r\nx",
     "`Transfer-Encoding` beside": CHUNKED + b"Content-Length: 1\r\n\r\n0\r\n\r\n",
     "a chunk extension": CHUNKED + b"\r\n1;\ra\r\nx\r\n0\r\n\r\n",
@@ -72,6 +73,24 @@ async def test_a_request_is_read_with_method_target_fields_and_body(parser: OurP
     )
     for verdict in (await parser.parse([data]), parse_with_h11(data)):
         assert verdict == Verdict([first, REQUEST], "whole")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        CHUNKED + b"\r\n0\r\nX: y\r\n\n\r\n",  # we wait for the end, which h11 has seen
+        + b"\r\n0\r\nX: y\r\n\n\r\n",  # we wait for the end of the trailers, h11 has seen it
+        CHUNKED.replace(b"chunked", b"Chunked") + b"\r\n0\r\n\r\n",
+        b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET z HTTP/1.1\r\nHost: a\r\n\r\n",
+    ],
+)
+async def test_what_differs_without_harm_is_no_disagreement(
+    parser: OurParser, tmp_path: Path, data: bytes
+) -> None:
+    trial = Trial(0, Random(5), tmp_path)  # noqa: S311 - what is drawn is no secret
+    await compare_one(trial, parser, data)
+    assert trial.broken == []
 
 
 @pytest.mark.parametrize("beginning", EXAMPLES)
