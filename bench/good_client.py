@@ -54,7 +54,7 @@ async def ask_steadily(
 
     async def connection() -> None:
         nonlocal failed
-        with closing(_Wire(port)) as wire:
+        with closing(Wire(port)) as wire:
             while True:
                 since, request = await due.get()
                 is_answered = await wire.ask(request)  # others count while this waits
@@ -81,7 +81,7 @@ async def ask_steadily(
     return Requests([time * 1e3 for time in times], failed + len(unanswered), ended - started)
 
 
-class _Wire:
+class Wire:
     """A connection to the service, which is opened when a request needs it."""
 
     def __init__(self, port: int) -> None:
@@ -103,10 +103,14 @@ class _Wire:
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Return the streams of a connection that the service has not closed."""
-        if self._streams and not self._streams[0].at_eof():
+        if self._streams and not self.was_closed():
             return self._streams
         self.close()
         return await asyncio.open_connection("127.0.0.1", self._port, local_addr=(ADDRESS, 0))
+
+    def was_closed(self) -> bool:
+        """Tell whether there is a connection that the service has closed."""
+        return self._streams is not None and self._streams[0].at_eof()
 
     def close(self) -> None:
         """Close the connection, if there is one."""

@@ -64,6 +64,24 @@ def test_a_request_is_the_same_wherever_it_was_cut(server: Served) -> None:
         assert ask(server, data[:at], data[at:]) == b"POST /x? hello"
 
 
+def test_empty_lines_before_a_request_are_ignored_wherever_they_were_cut(server: Served) -> None:
+    data = b"\r\n\r\n" + GET
+    for at in range(1, 6):
+        assert ask(server, data[:at], data[at:]) == b"GET /? "
+
+
+@pytest.mark.parametrize("beginning", [b"\r", b"\n", b"\r\n\n", b"\r\r\n", b"\r\n\rX"])
+def test_a_cr_or_lf_alone_before_a_request_is_refused(
+    server: Served, app: Echo, beginning: bytes
+) -> None:
+    for pieces in ([beginning + GET], [beginning, GET]):
+        with RawSocket(server.port) as connection:
+            for piece in pieces:
+                connection.send(piece)
+            assert connection.answer().status == 400
+    assert app.seen == []
+
+
 def test_a_body_that_came_whole_is_there_without_being_asked_for(server: Served, app: Echo) -> None:
     chunked = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     ask(server, post(b"hello"))

@@ -47,6 +47,7 @@ _LAST_SECONDS = 0.2  # in which a client can take the last answer before a stop
 _LINE_END = b"\r\n"
 _BLANK_LINE = b"\r\n\r\n"
 _BLANK = len(_BLANK_LINE)
+_EMPTY_LINES = re.compile(rb"(?:\r\n)*")
 _REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _TCHAR = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]"  # RFC 9110 section 5.6.2
 _REQUEST_LINE = re.compile(rb"(%b+) ([^ \r\n]+) HTTP/1\.([0-9])\r\n" % _TCHAR)
@@ -374,10 +375,10 @@ class Connection(asyncio.BufferedProtocol):
     def _parse_head(self) -> Exchange | None:
         """Begin the next request, if its head is there."""
         data = self._unparsed
-        if data[0] in b"\r\n":  # RFC 9112 section 2.2
-            data = data.lstrip(b"\r\n")
-        end = data.find(_BLANK_LINE, self._searched) + _BLANK
         try:
+            if data[0] in b"\r\n":
+                data = _behind_empty_lines(data)
+            end = data.find(_BLANK_LINE, self._searched) + _BLANK
             if end < _BLANK:
                 self._unparsed = data
                 self._check_beginning(data)
@@ -410,7 +411,7 @@ class Connection(asyncio.BufferedProtocol):
         Raises:
             PetstoreError: it is too large, or no HTTP.
         """
-        if not data:
+        if data in (b"", b"\r"):
             return
         if not self._searched:
             self.waiting_since = self._loop.time()
@@ -661,6 +662,18 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.call_later(_LAST_SECONDS, self._close_once_read, unsent)
         else:
             self._transport.close()
+
+
+def _behind_empty_lines(data: bytes) -> bytes:
+    """Return what follows the empty lines that may precede a request (RFC 9112 section 2.2).
+
+    Raises:
+        InvalidRequest: a CR or an LF stands alone.
+    """
+    rest = _EMPTY_LINES.sub(b"", data, 1)
+    if rest[:1] in (b"\r", b"\n") and rest != b"\r":
+        raise InvalidRequest(_NO_REQUEST_LINE)
+    return rest
 
 
 def _too_large(head: bytes) -> PetstoreError:
