@@ -14,6 +14,7 @@ from support.patience import within
 from support.process import ServerProcess, petstore
 from support.raw_socket import RawSocket
 from support.servers import StartServer
+from support.stores import locked
 
 PATIENCE = 30  # seconds, for what should happen at once
 
@@ -47,6 +48,21 @@ def next_state(manager: socket.socket) -> str:
     while (message := manager.recv(1000).decode()).startswith("STATUS="):
         pass
     return message.partition("\n")[0]
+
+
+def listens(port: int) -> bool:
+    """Tell whether connections to a port are taken."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_a_sighup_while_the_service_begins_to_start_does_no_harm(tmp_path: Path) -> None:
+    with locked(tmp_path / "petstore.db"):  # so the start waits to make the tables
+        server = ServerProcess(tmp_path)
+        assert within(PATIENCE, lambda: listens(server.port))
+        server.process.send_signal(signal.SIGHUP)
+    server.wait_until_ready()
+    assert server.stop() == 0
 
 
 def test_a_reload_is_told_from_its_beginning_to_its_end(

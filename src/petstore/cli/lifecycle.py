@@ -84,5 +84,9 @@ class Lifecycle:
         return f"STATUS=Serving, processes: {self._workers}"
 
     def _write(self) -> None:
-        if self._pid_file is not None:
+        if self._pid_file is None:
+            return
+        try:
             self._pid_file.write(self._state)
+        except OSError as error:  # a full disk, say, is no reason to end
+            _LOG.warning("the pid file cannot be written: %s", error)

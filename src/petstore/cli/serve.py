@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterable
@@ -48,6 +49,8 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
 
         print_settings(ctx)
         sys.exit(tried(settings))
+    # Until there are processes to replace, a reload has nothing to do; by itself it would end us.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with ExitStack() as opened:
         with plain_failures():
             settings.check()
