@@ -39,8 +39,12 @@ def explore(trial: Trial, tests: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return our environment, without what a run of pytest that we are part of has put there."""
-    return {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST_")}
+    """Return our environment, without what a run of tests that we are part of has put there."""
+    return {
+        name: os.environ[name]
+        for name in os.environ
+        if not name.startswith(("PYTEST_", "COVERAGE_"))
+    }
 
 
 EXPERIMENTS = [

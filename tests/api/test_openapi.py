@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,11 +18,20 @@ from petstore.api.api_keys import NewKey
 from petstore.api.idempotency import idempotency_key
 from petstore.api.openapi import document
 from petstore.api.table import BASE, OPERATIONS
-from petstore.domain.api_keys import SCOPES, new_token
+from petstore.clock import Milliseconds
+from petstore.domain.api_keys import SCOPES, Environment, new_token
+from petstore.domain.categories import NewCategory
+from petstore.domain.orders import NewOrder
 from petstore.domain.pets import NewPet
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import InvalidParameter
+from petstore.operations.api_keys import ApiKeyChanges, change_key, create_key, unconditional
+from petstore.operations.categories import create_category
+from petstore.operations.orders import place_order
+from petstore.storage.contract import Unit
+from petstore.storage.pets import add_pets
 from support.bare_app import fields, http_request
+from support.keys import OPERATOR, new_api_key
 from support.service import Service, running_service
 from support.stores import locked
 
@@ -36,7 +46,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
 ROWS = {row.id: row for row in OPERATIONS}
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 HTTPS_OWN_HEADERS = {"content-type", "content-length", "x-content-type-options", "connection"}
-# In the store of ``furnish`` category 1 is that of all animals.
+# In the store of ``some_of_everything`` category 1 is that of all animals.
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 
 
@@ -92,21 +102,26 @@ Change: TypeAlias = tuple[str, str, dict[str, Any]]
 """Method, path and body."""
 
 
-async def furnish(service: Service) -> str:
+def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]:
     """Put two and more of everything in the store; return the token of key 1, which may do all.
 
     Animal 1 is free, orders 1 and 2 hold 2 and 3; no animal is of category 2.
     """
-    token = (await service.issue(scopes=frozenset(SCOPES))).token
+    new = partial(new_api_key, environment=environment)
+    issued = yield from create_key(new(plan="enterprise", scopes=frozenset(SCOPES)), OPERATOR, now)
     for name in ("Dogs", "Cats"):
-        await service.request("POST", "/v1/categories", token, json={"name": name})
-    for _ in range(3):
-        await service.request("POST", "/v1/pets", token, json=BELLA)
+        yield from create_category(NewCategory(name))
+    yield from add_pets([NewPet("Bella", 1, "available")] * 3)
     for pet_id in (2, 3):
-        await service.request("POST", "/v1/store/orders", token, json={"petId": pet_id})
-    await service.issue("free")
-    await service.request("PATCH", "/v1/keys/2", token, json={"name": "Till 1"})
-    return token
+        yield from place_order(NewOrder(pet_id), now, 1440)
+    yield from create_key(new(), OPERATOR, now)
+    yield from change_key(2, ApiKeyChanges(name="Till 1"), OPERATOR, now, unconditional)
+    return issued.token
+
+
+async def furnish(service: Service) -> str:
+    unit = some_of_everything(service.clock(), service.settings.environment)
+    return await service.store.write(unit)
 
 
 async def as_it_should(service: Service, ask: Ask) -> httpx.Response:
