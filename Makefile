@@ -7,6 +7,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TESTERS ?= auto
 # Absolute, for the processes that tests start in folders of their own.
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
+# Else each of the hundreds of processes that tests start compiles the whole service anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: serve test check lint bench prove dist release lock clean help
 
