@@ -35,19 +35,20 @@ class OddService:
     over: threading.Event = field(default_factory=threading.Event)
 
     def serve(self) -> None:
-        """Answer until there is nothing more to answer, then listen no more."""
-        for answer in self.answers:
+        """Answer until there is nothing more to answer, and listen no more from the last on."""
+        for left, answer in zip(reversed(range(len(self.answers))), self.answers, strict=True):
             try:
                 connection, _ = self.listener.accept()
             except OSError:  # the test is over
                 return
             with connection, suppress(ConnectionError):
                 self.asked.append(_read(connection))
+                if not left:  # before its answer lets the caller come again
+                    self.listener.close()
                 if answer is SILENCE:
                     self.over.wait()
                 else:
                     connection.sendall(answer)
-        self.listener.close()
 
 
 @contextmanager

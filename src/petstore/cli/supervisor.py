@@ -82,11 +82,10 @@ class Supervisor:
         return self._status
 
     def _reload(self) -> None:
-        if not self._is_stopping:
-            self._is_reloading = True
-            for worker in self._workers:
-                worker.is_outdated = True
-            self._lifecycle.reload_requested()
+        self._is_reloading = True
+        for worker in self._workers:
+            worker.is_outdated = True
+        self._lifecycle.reload_requested()
 
     def _give_up_reload(self, reason: str) -> None:
         self._is_reloading = False
@@ -109,7 +108,7 @@ class Supervisor:
         numbers = received.take()
         if numbers & _STOPS:
             self._stop()
-        elif numbers:
+        elif numbers and not self._is_stopping:
             self._reload()
         for worker in ended:
             self._workers.remove(worker)
