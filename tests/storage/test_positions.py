@@ -16,7 +16,7 @@ from support.silent_server import fake_server
 pytestmark = pytest.mark.anyio
 
 KEY, ANOTHER = 1, 2
-BRIEF = 0.05
+BRIEF = 0.2
 """Seconds to wait for a server that will not answer."""
 SILENT, BACK = "Redis does not tell who", "Redis tells again who has"
 
