@@ -129,9 +129,10 @@ async def test_a_key_revoked_by_another_process_opens_nothing_after_the_next_ref
     assert not await opens(ring, issued.token)
 
 
-async def test_a_row_that_was_under_way_during_a_revocation_is_not_remembered(
+async def revoked_while_it_is_looked_up(
     ring: KeyRing, store: WatchedStore, clock: ManualClock
-) -> None:
+) -> tuple[str, asyncio.Task[bool]]:
+    """Revoke a key and refresh; return its token, and its look-up, whose row is still to arrive."""
     issued = await issue(store, clock)
     await ring.refresh()
     store.slow = True
@@ -139,9 +140,16 @@ async def test_a_row_that_was_under_way_during_a_revocation_is_not_remembered(
     await store.under_way.wait()
     await revoke(store, clock, issued.key.id)
     await ring.refresh()
+    return issued.token, finding
+
+
+async def test_a_row_that_was_under_way_during_a_revocation_is_not_remembered(
+    ring: KeyRing, store: WatchedStore, clock: ManualClock
+) -> None:
+    token, finding = await revoked_while_it_is_looked_up(ring, store, clock)
     store.may_arrive.set()
     await finding
-    assert not await opens(ring, issued.token)
+    assert not await opens(ring, token)
 
 
 async def test_requests_that_come_at_once_share_one_look_up_that_begins_with_the_first(
@@ -203,14 +211,8 @@ async def test_a_look_up_that_fails_while_nobody_waits_any_more_is_no_fault(
 async def test_a_look_up_of_before_a_revocation_is_not_shared_after_it(
     ring: KeyRing, store: WatchedStore, clock: ManualClock
 ) -> None:
-    issued = await issue(store, clock)
-    await ring.refresh()
-    store.slow = True
-    finding = asyncio.create_task(opens(ring, issued.token))
-    await store.under_way.wait()
-    await revoke(store, clock, issued.key.id)
-    await ring.refresh()
-    assert not await opens(ring, issued.token)
+    token, finding = await revoked_while_it_is_looked_up(ring, store, clock)
+    assert not await opens(ring, token)
     store.may_arrive.set()
     await finding
 

@@ -175,10 +175,7 @@ class Application:
 
     def route_of(self, method: str, path: str) -> str | None:
         """Return where a request goes, with no value of its caller; ``None`` for nowhere."""
-        if path in self._pages:
-            return path
-        operation = self._routes.find(path).operation(method)
-        return None if operation is None else self._routes.base + operation.path
+        return self._template(path, self._routes.find(path).operation(method))
 
     def hand_over(self) -> None:
         """Ask every caller to come back on another connection, to the process that is next."""
@@ -186,7 +183,7 @@ class Application:
 
     def retire(self) -> None:
         """Do so too, and be ready no more: the service is to stop."""
-        self._retiring = True
+        self.hand_over()
         self._on_retire()
 
     async def __call__(self, request: Request, receive: Receive) -> Answer:
@@ -239,10 +236,15 @@ class Application:
             meaning = request.meaning = self._meaning(request)
         return Exchange(request, meaning, request_id, time.perf_counter())
 
+    def _template(self, path: str, operation: Operation | None) -> str | None:
+        if path in self._pages:
+            return path
+        return None if operation is None else self._routes.base + operation.path
+
     def _meaning(self, request: Request) -> Meaning:
         path, route = request.path, self._routes.find(request.path)
         page, operation = self._pages.get(path), route.operation(request.method)
-        template = None if operation is None else self._routes.base + operation.path
+        template = self._template(path, operation)
         is_api = path.startswith(("/v1/", "/v1%")) or path == "/v1"
         preflight = is_preflight(request, self._rules.allowed_origins)
         if preflight or not is_api or page is not None:
@@ -255,7 +257,7 @@ class Application:
             page=page,
             route=route,
             operation=operation,
-            template=template if page is None else path,
+            template=template,
             client=client_address(request, self._rules.trusted_proxies),
             always=always,
         )
