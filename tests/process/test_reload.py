@@ -123,11 +123,7 @@ def test_the_wait_for_a_reload_has_an_end_and_one_more_during_another_begins_it_
     server = start("--pid-file", "petstore.pid", "--body-seconds", "60")
     token = server.issue()
     with RawSocket(server.port) as caller:
-        caller.send(
-            b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
-            + f"Authorization: Bearer {token}\r\nContent-Length: 9\r\n\r\n".encode()
-        )
-        assert caller.answer().status == 100
+        caller.begin_post(token)
         server.process.send_signal(signal.SIGHUP)
         assert within(PATIENCE, lambda: len(server.workers()) == 2)
         late = reload(server, "--timeout", "0.2")

@@ -215,11 +215,7 @@ def test_a_request_that_never_ends_does_not_keep_sighup_from_its_end(start: Star
     server = start("--stop-seconds", "2", "--body-seconds", "60")
     token = server.issue()
     with RawSocket(server.port) as caller:
-        caller.send(
-            b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
-            + f"Authorization: Bearer {token}\r\nContent-Length: 9\r\n\r\n".encode()
-        )
-        assert caller.answer().status == 100
+        caller.begin_post(token)
         reload(server)
         assert caller.rest() == b""
     assert status_of(server, "/readyz") == 200

@@ -44,6 +44,14 @@ class RawSocket:
         with suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(data)
 
+    def begin_post(self, token: str) -> None:
+        """Send a POST whose body the service then waits for; it does not come."""
+        self.send(
+            b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
+            + f"Authorization: Bearer {token}\r\nContent-Length: 9\r\n\r\n".encode()
+        )
+        assert self.answer().status == 100
+
     def finish_sending(self) -> None:
         """Tell the service that nothing more comes, and go on reading."""
         self._socket.shutdown(socket.SHUT_WR)
