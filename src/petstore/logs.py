@@ -6,6 +6,7 @@ once, which costs less than half of encoding each.
 """
 
 import logging
+import signal
 import sys
 import threading
 from collections import deque
@@ -156,6 +157,8 @@ class RequestLog:
         return self._moment[1]
 
     def _write(self) -> None:
+        # A signal that this thread took would reach the main thread later than what followed it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         stopping = False
         while not stopping:
             stopping = self._stop.wait(_FLUSH_SECONDS)
