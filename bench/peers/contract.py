@@ -82,18 +82,19 @@ class Peer(NamedTuple):
             yield server
 
 
-_GO_SQLITE = "/usr/share/gocode/src/github.com/mattn/go-sqlite3"
+_GO = "/usr/share/gocode/src/github.com"
+_GO_PACKAGES = {
+    f"{_GO}/mattn/go-sqlite3": "golang-github-mattn-go-sqlite3-dev",
+    f"{_GO}/jackc/pgx/v4": "golang-github-jackc-pgx-v4-dev",
+    f"{_GO}/gomodule/redigo": "golang-github-gomodule-redigo-dev",
+}
 
 PEERS = (
     Peer("petstore", "Petstore", {}, shared=True),
     Peer("fastapi", "FastAPI + SQLAlchemy + slowapi", {}, shared=True),
     Peer("litestar", "Litestar + msgspec", {}),
     Peer("fastify", "Fastify + better-sqlite3", {"node": "nodejs", "npm": "npm"}),
-    Peer(
-        "go",
-        "Go net/http + SQLite",
-        {"go": "golang-go", "gcc": "gcc", _GO_SQLITE: "golang-github-mattn-go-sqlite3-dev"},
-    ),
+    Peer("go", "Go net/http", {"go": "golang-go", "gcc": "gcc", **_GO_PACKAGES}, shared=True),
     Peer("nginx", "nginx, the same bytes", {"nginx": "nginx-light"}, ("list",)),
 )
 

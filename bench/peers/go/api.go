@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	largestBody  = 64 << 10
+	maxBody      = 64 << 10
 	defaultLimit = 20
-	largestLimit = 100
-	longestName  = 255
+	maxLimit     = 100
+	maxName      = 255
 )
 
 // Callers without a valid key are counted by their address.
@@ -57,28 +57,28 @@ func invalidBody(name, expected string) error {
 }
 
 type api struct {
-	store    *store
+	store    store
 	keys     *keyRing
-	limiter  *limiter
+	limiter  limiter
 	started  string
 	requests atomic.Uint64
 }
 
-func newAPI(s *store) *api {
+func newAPI(s store, l limiter) *api {
 	return &api{
 		store:   s,
 		keys:    newKeyRing(s),
-		limiter: newLimiter(),
+		limiter: l,
 		started: strconv.FormatInt(time.Now().UnixNano(), 36),
 	}
 }
 
-// ServeHTTP answers a request; it alone writes answers and refusals.
+// ServeHTTP responds to a request; it alone writes responses and errors.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header["X-Request-Id"] = []string{a.requestID(r)}
 	header["Content-Type"] = jsonType
-	status, content, err := a.answer(w, r)
+	status, content, err := a.respond(w, r)
 	if err != nil {
 		var refused *failure
 		if !errors.As(err, &refused) {
@@ -103,7 +103,7 @@ func (a *api) requestID(r *http.Request) string {
 	return a.started + "-" + strconv.FormatUint(a.requests.Add(1), 36)
 }
 
-func (a *api) answer(w http.ResponseWriter, r *http.Request) (int, any, error) {
+func (a *api) respond(w http.ResponseWriter, r *http.Request) (int, any, error) {
 	if err := a.admit(w, r); err != nil {
 		return 0, nil, err
 	}
@@ -153,7 +153,10 @@ func (a *api) admit(w http.ResponseWriter, r *http.Request) error {
 
 // count charges a request to its caller and says in the headers what is left.
 func (a *api) count(w http.ResponseWriter, caller string, granted limits, now int64) error {
-	left, admitted := a.limiter.take(caller, granted, now)
+	left, admitted, err := a.limiter.take(caller, granted, now)
+	if err != nil {
+		return err
+	}
 	header := w.Header()
 	header["X-Ratelimit-Limit"] = []string{strconv.FormatInt(left.limit, 10)}
 	header["X-Ratelimit-Remaining"] = []string{strconv.FormatInt(left.remaining, 10)}
@@ -195,7 +198,7 @@ func parsePage(query url.Values) (page, error) {
 		switch name {
 		case "limit":
 			limit, err := strconv.ParseUint(text, 10, 31)
-			if err != nil || limit < 1 || limit > largestLimit {
+			if err != nil || limit < 1 || limit > maxLimit {
 				return wanted, invalidParameter(name, "an integer from 1 to 100, in plain digits")
 			}
 			wanted.limit = int(limit)
@@ -313,12 +316,12 @@ func readObject(w http.ResponseWriter, r *http.Request) (map[string]json.RawMess
 				"Content-Type: expected application/json")
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, largestBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
 			return nil, refuse(http.StatusRequestEntityTooLarge, "content_too_large",
-				"the body: expected at most %d bytes", largestBody)
+				"the body: expected at most %d bytes", maxBody)
 		}
 		return nil, refuse(http.StatusBadRequest, "incomplete_body", "the body: expected whole")
 	}
@@ -343,6 +346,6 @@ func integer(member json.RawMessage) (int64, error) {
 }
 
 func isName(name string) bool {
-	return utf8.RuneCountInString(name) <= longestName &&
+	return utf8.RuneCountInString(name) <= maxName &&
 		strings.TrimSpace(name) != "" && !strings.ContainsRune(name, 0)
 }

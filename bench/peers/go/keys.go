@@ -11,12 +11,12 @@ const keyLife = 500 * time.Millisecond
 // keyRing finds the key of a token, and remembers it for so short a time that a key which is
 // revoked is refused within a second.
 type keyRing struct {
-	store *store
+	store store
 	mutex sync.RWMutex
 	known map[[sha256.Size]byte]*key
 }
 
-func newKeyRing(s *store) *keyRing {
+func newKeyRing(s store) *keyRing {
 	ring := &keyRing{store: s}
 	ring.forget()
 	go func() {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"math"
-	"sync"
 	"time"
 )
 
@@ -23,59 +22,28 @@ type window struct{ limit, remaining, reset int64 }
 type usage struct{ minuteStarted, minuteUsed, day, dayUsed int64 }
 
 // limiter counts the requests of every caller, exactly.
-type limiter struct {
-	mutex   sync.Mutex
-	callers map[string]*usage
+type limiter interface {
+	// take admits a request if both windows have room, and counts it in both; a rejected one costs
+	// nothing. It returns the window to report.
+	take(caller string, granted limits, now int64) (window, bool, error)
 }
 
-func newLimiter() *limiter {
-	l := &limiter{callers: map[string]*usage{}}
-	go func() {
-		for range time.Tick(time.Minute) {
-			l.forget(time.Now().UnixMilli())
-		}
-	}()
-	return l
+// newLimiter counts in the Redis at a URL, or in memory without one.
+func newLimiter(redisURL string) limiter {
+	if redisURL != "" {
+		return newRedisLimiter(redisURL)
+	}
+	return newMemoryLimiter()
 }
 
-// take admits a request if both windows have room, and counts it in both; one that is refused
-// costs nothing. It returns the window with fewer requests left, on a tie the later one.
-func (l *limiter) take(caller string, granted limits, now int64) (window, bool) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	used := l.callers[caller]
-	if used == nil {
-		used = &usage{}
-		l.callers[caller] = used
-	}
-	if now >= used.minuteStarted+minute {
-		used.minuteStarted, used.minuteUsed = now, 0
-	}
-	if today := now / day; today > used.day {
-		used.day, used.dayUsed = today, 0
-	}
-	admitted := used.minuteUsed < granted.perMinute && used.dayUsed < granted.perDay
-	if admitted {
-		used.minuteUsed++
-		used.dayUsed++
-	}
-	short := describe(granted.perMinute, used.minuteUsed, used.minuteStarted+minute)
-	long := describe(granted.perDay, used.dayUsed, (used.day+1)*day)
+// window returns the window with fewer requests left, on a tie the one that resets later.
+func (u *usage) window(granted limits) window {
+	short := describe(granted.perMinute, u.minuteUsed, u.minuteStarted+minute)
+	long := describe(granted.perDay, u.dayUsed, (u.day+1)*day)
 	if long.remaining < short.remaining || long.remaining == short.remaining && long.reset > short.reset {
-		return long, admitted
+		return long
 	}
-	return short, admitted
-}
-
-// forget drops the callers whose windows are over.
-func (l *limiter) forget(now int64) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	for caller, used := range l.callers {
-		if now >= used.minuteStarted+minute && now/day > used.day {
-			delete(l.callers, caller)
-		}
-	}
+	return short
 }
 
 func describe(limit, used, end int64) window {

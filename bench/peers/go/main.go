@@ -1,6 +1,6 @@
-// The pet store as a Go team would write it: net/http, encoding/json, and database/sql on
-// mattn/go-sqlite3 with prepared statements. One process on all cores; every write commits for
-// itself, on the one connection that writes, and is on disk before its answer.
+// The pet store as a Go team would write it: net/http, encoding/json and prepared statements. It
+// runs on SQLite (database/sql, mattn/go-sqlite3) and counts in memory, or on PostgreSQL (pgx) and
+// counts in Redis (redigo). One process on all cores; each write is on disk before its response.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusOK)
 	})
-	mux.Handle("/", newAPI(store))
+	mux.Handle("/", newAPI(store, newLimiter(os.Getenv("REDIS"))))
 	server := &http.Server{
 		Addr:              net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")),
 		Handler:           mux,
@@ -36,9 +36,9 @@ func main() {
 	stopped := make(chan error)
 	go func() {
 		<-stop.Done()
-		patience, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		timeout, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		stopped <- server.Shutdown(patience)
+		stopped <- server.Shutdown(timeout)
 	}()
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		log.Fatal(err)
