@@ -1,6 +1,6 @@
 """Where the time of a list goes: layers measured as servers, and the application's parts alone.
 
-A list is the one of the comparison: 20 animals, the same page each time, from memory.
+A list is the first page, from memory; each request has ids of its own.
 """
 
 import argparse
@@ -16,7 +16,6 @@ import msgspec
 import uvloop
 
 import machine
-from peers.conformance import issue_unlimited
 from peers.contract import peer
 from petstore.api.messages import Request
 from petstore.api.rate_limit_headers import rate_limit_headers
@@ -29,9 +28,9 @@ from report import FOLDER
 from rounds import measure
 from servers import Server, free_port, leave_one_core, running
 from stage import SqliteStage
-from stock import fill
+from stock import fill, issue_unlimited
 from tables import span, table
-from works import first_page
+from works import first_page, with_ids
 
 _CONNECTIONS = 32
 _CALLS = 20_000
@@ -85,11 +84,11 @@ def _script(name: str, folder: Path, core: str | None) -> Iterator[Server]:
 
 def _layers(servers: dict[str, Server], token: str, rounds: int, seconds: int) -> list[Part]:
     """Return the CPU of a request to each server, in alternation."""
-    asked = first_page(token).requests
+    requests = [with_ids(one) for one in first_page(token).requests]
     spent: dict[str, list[float]] = {name: [] for name in servers}
     for _ in range(rounds):
         for name, server in servers.items():
-            spent[name].append(measure(server, asked, _CONNECTIONS, seconds).cpu)
+            spent[name].append(measure(server, requests, _CONNECTIONS, seconds).cpu)
     return [Part(name, span(figures).median) for name, figures in spent.items()]
 
 
@@ -139,15 +138,15 @@ async def _parts(url: str, token: str, log: RequestLog, rounds: int) -> list[Par
             "the database's version": store.version,
             "a coroutine that does nothing": nothing,
         }
-        return [Part(name, await _least(call, rounds)) for name, call in calls.items()]
+        return [Part(name, await _min(call, rounds)) for name, call in calls.items()]
 
 
-async def _least(call: Callable[[], Awaitable[object]], rounds: int) -> float:
+async def _min(call: Callable[[], Awaitable[object]], rounds: int) -> float:
     """Return the µs of CPU of one call, with what the thread of the log does for it after.
 
     The loop turns after each 32 calls, as it does with so many callers.
     """
-    least = float("inf")
+    lowest = float("inf")
     for _ in range(rounds):
         started = time.process_time()
         for number in range(_CALLS):
@@ -155,8 +154,8 @@ async def _least(call: Callable[[], Awaitable[object]], rounds: int) -> float:
             if number % _CONNECTIONS == 0:
                 await asyncio.sleep(0)
         await asyncio.sleep(0.3)
-        least = min(least, (time.process_time() - started) / _CALLS * 1e6)
-    return least
+        lowest = min(lowest, (time.process_time() - started) / _CALLS * 1e6)
+    return lowest
 
 
 def report(layers: list[Part], parts: list[Part]) -> str:
@@ -164,7 +163,7 @@ def report(layers: list[Part], parts: list[Part]) -> str:
     cost = {part.name: part.microseconds for part in layers}
     rows = [
         ("the kernel and the event loop: a body as long, to whatever comes", cost["echo"]),
-        ("HTTP: knowing the request, a task, its answer", cost["bare"] - cost["echo"]),
+        ("HTTP: parsing the request, a task, the response", cost["bare"] - cost["echo"]),
         ("the application", cost["petstore"] - cost["bare"]),
         ("**a list**", cost["petstore"]),
     ]
@@ -173,7 +172,7 @@ def report(layers: list[Part], parts: list[Part]) -> str:
         "# A list, layer by layer",
         f"{written} CPU of the serving process, the median of rounds in alternation:",
         table(("Layer", "µs"), [(name, f"{figure:.1f}") for name, figure in rows]),
-        "The application in process, without a server; each part alone, the least of the rounds:",
+        "The application in process, without a server; each part alone, the minimum of the rounds:",
         table(("Part", "µs"), [(part.name, f"{part.microseconds:.2f}") for part in parts]),
     )
     return "\n\n".join(paragraphs) + "\n"

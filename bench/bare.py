@@ -1,4 +1,4 @@
-"""The least an application can do: what the service adds to its HTTP server is the rest."""
+"""The minimal application: the rest is what the service adds to its HTTP server."""
 
 import asyncio
 import sys
@@ -16,7 +16,7 @@ _LIMITS = ConnectionLimits(per_address=20_000)
 
 
 async def respond(_: Request, __: Receive) -> Answer:
-    """Answer every request with the same 20 animals."""
+    """Respond to every request with the same 20 animals."""
     return Answer(200, BODY, [JSON, b"content-length: %d" % len(BODY)])
 
 

@@ -1,46 +1,63 @@
 """Compare this service with its peers: the same work, in one run, in alternation.
 
-Every peer is checked first; one that does not do the work of interface.md is not measured. Where
-there are two cores, the server under load has one and everything else the other.
+Every peer is checked first; one that does not do the work of interface.md is not measured. If there
+are two cores, the server under load has one and everything else the other.
 """
 
 import argparse
 import sys
 import tempfile
 from contextlib import ExitStack
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import machine
 import wrk
 from check import check
-from peers.conformance import issue_unlimited
 from peers.contract import EVERYTHING, PEERS, Peer, missing_packages, peer
 from report import FOLDER, report, save
-from results import ComparedSeries, Contestant, Results
+from results import ComparedSeries, PeerResults, Results
 from rounds import Round, measure
 from servers import Server, leave_one_core
 from stage import Place, SharedStage, SqliteStage, Stage, postgres_server
-from stock import fill
+from stock import fill, issue_many
 from tables import span
-from works import RESTORE, WORKS, Work, deep_cursors, first_page, works
+from works import KEYS, RESTORE, WORKS, Work, sources, work
 
-_CONNECTIONS = (1, 32, 256)
+# How many connections each work is measured with.
+_ALONE = {
+    "list": (1, 32, 256),
+    "deep page": (32, 256),
+    "get": (1, 32, 256),
+    "create": (1, 32, 256),
+    "mix": (1, 32, 256),
+    "place order": (32,),
+    "same list": (32,),
+}
+_SHARED = {"list": (32,), "get": (32,), "create": (32,), "mix": (32,)}
+_LISTS = ("list", "same list")  # what a peer that only lists is sent
 _WARM_UP = 1  # s
 
 
 class Plan(NamedTuple):
-    """How long is measured, and on which core the servers run, if they have one to themselves."""
+    """How long to measure, what, and on which core the servers run, if they have one each.
+
+    ``cases`` are works with numbers of connections.
+    """
 
     rounds: int
     seconds: int
-    connections: tuple[int, ...]
     core: str | None
+    cases: list[tuple[str, int]]
+
+    @property
+    def works(self) -> list[str]:
+        """The works, once each."""
+        return list(dict.fromkeys(name for name, _ in self.cases))
 
 
 class Entry(NamedTuple):
-    """A peer at work, and what it is asked, by name."""
+    """A running peer, and the works for it by name."""
 
     peer: Peer
     place: Place
@@ -49,20 +66,17 @@ class Entry(NamedTuple):
 
 
 def main() -> None:
-    """Compare, print the report, and save it if that is wanted."""
+    """Compare, print the report, and save it if asked to."""
     options = _options()
-    missing = missing_packages(wrk.NEEDS, *(one.needs for one in PEERS))
+    missing = missing_packages(wrk.NEEDS, *(one.needs for one in options.names))
     if options.missing:
         print(*missing)
         return
     if missing:
         sys.exit(f"not on this machine; as root: apt-get install {' '.join(missing)}")
-    plan = Plan(options.rounds, options.seconds, _CONNECTIONS, core=leave_one_core())
-    if options.quick:
-        plan = plan._replace(rounds=1, seconds=1, connections=(32,))
-    # Beside this file, and not where memory may pass for a disk.
+    # Beside this file, because the system's temporary folder may be in memory.
     with tempfile.TemporaryDirectory(prefix=".stage-", dir=Path(__file__).parent) as folder:
-        results = _compare(options.names or list(PEERS), plan, Path(folder))
+        results = _compare(options, Path(folder))
     print(report(results))
     if options.save:
         save(results)
@@ -72,41 +86,69 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", type=peer, help="of peers; else all")
+    parser.add_argument("names", nargs="*", metavar="PEER", type=peer, help="else all of them")
+    parser.add_argument("--works", nargs="+", choices=WORKS, metavar="WORK", help=", ".join(WORKS))
+    parser.add_argument("--connections", nargs="+", type=int, metavar="N", help="of 1, 32 and 256")
+    parser.add_argument("--on", choices=("sqlite", "postgresql"), help="else on both")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=2, help="of each work in a round")
     parser.add_argument("--quick", action="store_true", help="one round of 1 s, 32 connections")
-    parser.add_argument("--save", action="store_true", help=f"into {FOLDER.name}/")
+    parser.add_argument("--save", action="store_true", help=f"into {FOLDER.name}/ and the pages")
     parser.add_argument("--missing", action="store_true", help="only name the missing packages")
-    return parser.parse_args()
+    options = parser.parse_args()
+    subset = options.names or options.works or options.connections or options.on or options.quick
+    if options.save and subset:
+        parser.error("--save is for a whole run, without peers, works, connections, --on or --quick")
+    options.names = options.names or list(PEERS)
+    if options.quick:
+        options.rounds, options.seconds, options.connections = 1, 1, [32]
+    return options
 
 
-def _compare(peers: list[Peer], plan: Plan, folder: Path) -> Results:
+def _compare(options: argparse.Namespace, folder: Path) -> Results:
     load, fsync = machine.load_average(), span(machine.fsync_times(folder))
-    alone = _measure_on(SqliteStage(folder / "small"), SqliteStage(folder), peers, plan)
-    with postgres_server() as postgres:
-        stages = SharedStage(postgres, folder), SharedStage(postgres, folder)
-        sharing = [one for one in peers if one.shared]
-        shared = _measure_on(*stages, sharing, plan._replace(connections=(32,)))
+    core = leave_one_core()
+
+    def plan(cases: dict[str, tuple[int, ...]]) -> Plan:
+        chosen = [
+            (name, connections)
+            for name, numbers in cases.items()
+            for connections in numbers
+            if name in (options.works or WORKS)
+            if connections in (options.connections or numbers)
+        ]
+        return Plan(options.rounds, options.seconds, core, chosen)
+
+    alone, shared = plan(_ALONE), plan(_SHARED)
     return Results(
         machine=machine.machine(),
         system=machine.system(),
         load_average=load,
         fsync=fsync,
-        rounds=plan.rounds,
-        seconds=plan.seconds,
-        own_core=plan.core is not None,
-        alone=alone,
-        shared=shared,
+        rounds=options.rounds,
+        seconds=options.seconds,
+        own_core=core is not None,
+        alone=[] if options.on == "postgresql" else _on_sqlite(options.names, alone, folder),
+        shared=[] if options.on == "sqlite" else _on_postgres(options.names, shared, folder),
     )
 
 
-def _measure_on(small: Stage, large: Stage, peers: list[Peer], plan: Plan) -> list[Contestant]:
-    """Check the peers on one stage, and measure on another those that conform."""
+def _on_sqlite(peers: list[Peer], plan: Plan, folder: Path) -> list[PeerResults]:
+    return _measure_on(SqliteStage(folder / "small"), SqliteStage(folder), peers, plan)
+
+
+def _on_postgres(peers: list[Peer], plan: Plan, folder: Path) -> list[PeerResults]:
+    with postgres_server() as postgres:
+        stages = SharedStage(postgres, folder), SharedStage(postgres, folder)
+        return _measure_on(*stages, [one for one in peers if one.shared], plan)
+
+
+def _measure_on(small: Stage, large: Stage, peers: list[Peer], plan: Plan) -> list[PeerResults]:
+    """Check the peers on one stage, and measure those that conform on another."""
     differences = check(small, peers)
     sound = [one for one in peers if not differences[one.name]]
     fill(large.folder, large.url)
-    token = issue_unlimited(large.url)
+    tokens = issue_many(large.url, KEYS, large.folder)
     with ExitStack() as stack:
         places = [(one, stack.enter_context(large.copy(one.name))) for one in sound]
         starts = [
@@ -115,13 +157,13 @@ def _measure_on(small: Stage, large: Stage, peers: list[Peer], plan: Plan) -> li
             for one, place in places
         ]
         entries = [
-            _enter(one, place, stack.enter_context(one.started(place, plan.core)), token, plan)
+            _enter(one, place, stack.enter_context(one.started(place, plan.core)), tokens, plan)
             for one, place in places
         ]
         series = _measure(entries, plan)
         peaks = {entry.peer.name: entry.server.peak_megabytes for entry in entries}
     return [
-        Contestant(
+        PeerResults(
             name=one.name,
             title=one.title,
             versions=one.versions,
@@ -139,25 +181,25 @@ def _seconds_to_start(one: Peer, place: Place, plan: Plan) -> float:
         return server.seconds_to_ready
 
 
-def _enter(one: Peer, place: Place, server: Server, token: str, plan: Plan) -> Entry:
-    asked = [first_page(token)]
-    if one.does == EVERYTHING:
-        asked = works(token, list(deep_cursors(server.url, token)), plan.seconds)
-    wrk.put_load(server.url, asked[0].requests, 32, _WARM_UP)
-    return Entry(one, place, server, {work.name: work for work in asked})
+def _enter(one: Peer, place: Place, server: Server, tokens: list[str], plan: Plan) -> Entry:
+    given = sources(server.url, tokens)
+    names = [name for name in plan.works if one.does == EVERYTHING or name in _LISTS]
+    works = {name: work(name, given, plan.seconds) for name in names}
+    wrk.put_load(server.url, work("list", given, plan.seconds).requests, 32, _WARM_UP)
+    return Entry(one, place, server, works)
 
 
 def _measure(entries: list[Entry], plan: Plan) -> dict[str, list[ComparedSeries]]:
-    """Return the figures of each, by name; each round begins with another of them."""
+    """Return the figures of each peer by name; each round begins with another of them."""
     rounds: dict[tuple[str, str, int], list[Round]] = {}
     for number in range(plan.rounds):
         start = number % len(entries)
         order = entries[start:] + entries[:start]
-        for connections, name in product(plan.connections, WORKS):
+        for name, connections in plan.cases:
             print(f"round {number + 1}: {name}, {connections} connections", file=sys.stderr)
             for entry in order:
-                if work := entry.works.get(name):
-                    one = _measure_work(entry, work, connections, plan.seconds)
+                if asked := entry.works.get(name):
+                    one = _measure_work(entry, asked, connections, plan.seconds)
                     rounds.setdefault((entry.peer.name, name, connections), []).append(one)
     series: dict[str, list[ComparedSeries]] = {}
     for (peer_name, name, connections), of_one in rounds.items():
@@ -166,9 +208,9 @@ def _measure(entries: list[Entry], plan: Plan) -> dict[str, list[ComparedSeries]
     return series
 
 
-def _measure_work(entry: Entry, work: Work, connections: int, seconds: int) -> Round:
-    one = measure(entry.server, work.requests, connections, seconds)
-    if work.writes:
+def _measure_work(entry: Entry, asked: Work, connections: int, seconds: int) -> Round:
+    one = measure(entry.server, asked.requests, connections, seconds)
+    if asked.writes:
         entry.place.run_sql(RESTORE)
     return one
 

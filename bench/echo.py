@@ -1,4 +1,4 @@
-"""The least a Python process can do: a body as long as a list's, to whatever is sent."""
+"""The minimal Python server: it responds to any bytes with a body as long as a list's."""
 
 import asyncio
 import sys
@@ -8,7 +8,7 @@ import uvloop
 
 from bare import BODY
 
-_ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(BODY), BODY)
+_RESPONSE = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(BODY), BODY)
 
 
 class _Echo(asyncio.Protocol):
@@ -16,7 +16,7 @@ class _Echo(asyncio.Protocol):
         self._write = cast("asyncio.Transport", transport).write
 
     def data_received(self, _: bytes) -> None:
-        self._write(_ANSWER)
+        self._write(_RESPONSE)
 
 
 async def main(port: int) -> None:

@@ -183,7 +183,7 @@ def _grow_keys(bench: Bench, sizes: tuple[int, ...]) -> list[Cell]:
             asked = 0
             while asked < size:
                 some = requests[asked : asked + _AT_MOST * _PASS]
-                asked += wrk.put_load(server.url, some, _CONNECTIONS, _PASS).answers
+                asked += wrk.put_load(server.url, some, _CONNECTIONS, _PASS).responses
             trials += [
                 Trial("keys", "get", size, server, _gets(tokens, _FEW_ANIMALS)),
                 Trial("keys", "the same get", size, server, cycle(requests)),

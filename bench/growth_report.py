@@ -14,7 +14,7 @@ _HOW = """\
 
 Written by `bench/growth.py --save`: {growth.rounds} rounds of {growth.seconds} s, sizes in turn
 within each. Time is that of the requests one behind the other, CPU that of the server for one. The
-median counts; brackets hold the least and the most. The last column is the largest size to the
+median counts; brackets hold min and max. The last column is the largest size to the
 smallest: a time is to stay within {limit} × of it.
 
 - Machine: {growth.machine}; {growth.system}; load average before {growth.load_average:.1f}.
@@ -77,7 +77,7 @@ def _table(cells: list[Cell]) -> str:
 
 
 def _text(cell: Cell, figure: str) -> str:
-    return f"{cell.errors} answers failed" if cell.errors else _span(cell.span(figure))
+    return f"{cell.errors} responses failed" if cell.errors else _span(cell.span(figure))
 
 
 def _verdict(smallest: Cell, largest: Cell, figure: str) -> str:
@@ -89,4 +89,4 @@ def _verdict(smallest: Cell, largest: Cell, figure: str) -> str:
 
 
 def _span(figures: Span) -> str:
-    return f"{figures.median:,.0f} ({figures.least:,.0f}-{figures.most:,.0f})"
+    return f"{figures.median:,.0f} ({figures.min:,.0f}-{figures.max:,.0f})"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from results import Contestant, Results
+from results import PeerResults, Results
 from tables import Span
 
 _CONNECTIONS = 32
@@ -24,7 +24,7 @@ _DOCUMENT = """\
 
 
 class Bar(NamedTuple):
-    """A bar to its median, and a line from least to most."""
+    """A bar to its median, and a line from min to max."""
 
     label: str
     figures: Span
@@ -34,24 +34,24 @@ class Bar(NamedTuple):
 def plots(results: Results) -> dict[str, str]:
     """Return the plots by name."""
     drawn = (
-        ("requests", "Requests a second", results.alone, "rate"),
-        ("latency", "Latency that 99 % of the answers keep, ms", results.alone, "p99"),
-        ("cpu", "CPU of the server for a request, µs", results.alone, "cpu"),
-        ("shared", "Requests a second on PostgreSQL and Redis", results.shared, "rate"),
+        ("requests", "Requests per second", results.alone, "rate"),
+        ("latency", "99th percentile of latency, ms", results.alone, "p99"),
+        ("cpu", "CPU of the server per request, µs", results.alone, "cpu"),
+        ("shared", "Requests per second on PostgreSQL and Redis", results.shared, "rate"),
     )
     return {
-        name: bar_plot(f"{title}, {_CONNECTIONS} connections", _panels(contestants, figure))
-        for name, title, contestants, figure in drawn
+        name: bar_plot(f"{title}, {_CONNECTIONS} connections", _panels(peers, figure))
+        for name, title, peers, figure in drawn
     }
 
 
-def _panels(contestants: list[Contestant], figure: str) -> dict[str, list[Bar]]:
+def _panels(peers: list[PeerResults], figure: str) -> dict[str, list[Bar]]:
     panels: dict[str, list[Bar]] = {}
-    for contestant in contestants:
-        for one in contestant.series:
-            if one.connections == _CONNECTIONS and not one.errors:
-                bar = Bar(contestant.title, one.span(figure), _COLOURS.get(contestant.name, _PEER))
-                panels.setdefault(one.work, []).append(bar)
+    for one in peers:
+        for series in one.series:
+            if series.connections == _CONNECTIONS and not series.errors:
+                bar = Bar(one.title, series.span(figure), _COLOURS.get(one.name, _PEER))
+                panels.setdefault(series.work, []).append(bar)
     return panels
 
 
@@ -62,7 +62,7 @@ def bar_plot(title: str, panels: dict[str, list[Bar]]) -> str:
     for name, bars in panels.items():
         y += _LINE
         shapes.append(f'<text x="20" y="{y}" class="panel">{escape(name)}</text>')
-        scale = _LONGEST / max(bar.figures.most for bar in bars)
+        scale = _LONGEST / max(bar.figures.max for bar in bars)
         for bar in bars:
             y += _LINE
             shapes += _shapes_of(bar, scale, y)
@@ -72,15 +72,15 @@ def bar_plot(title: str, panels: dict[str, list[Bar]]) -> str:
 
 def _shapes_of(bar: Bar, scale: float, y: int) -> Iterator[str]:
     """Draw one bar, above the base line ``y`` of its text."""
-    median, least, most = (_START + figure * scale for figure in bar.figures)
+    median, low, high = (_START + figure * scale for figure in bar.figures)
     middle = y - 5
     yield f'<text x="{_START - 8}" y="{y}" text-anchor="end">{escape(bar.label)}</text>'
     yield (
         f'<rect x="{_START}" y="{y - 14}" width="{median - _START:.1f}" height="17"'
         f' fill="{bar.colour}"/>'
     )
-    yield f'<path d="M{least:.1f} {middle}H{most:.1f}" stroke="#334155"/>'
-    yield f'<text x="{most + 8:.1f}" y="{y}">{number(bar.figures.median)}</text>'
+    yield f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="#334155"/>'
+    yield f'<text x="{high + 8:.1f}" y="{y}">{number(bar.figures.median)}</text>'
 
 
 def number(value: float) -> str:

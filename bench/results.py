@@ -1,4 +1,4 @@
-"""What a comparison came to, as it is kept in ``results/results.json``."""
+"""The results of a comparison, as saved in ``results/results.json``."""
 
 import msgspec
 
@@ -12,10 +12,10 @@ class ComparedSeries(Series, frozen=True, kw_only=True):
     connections: int
 
 
-class Contestant(msgspec.Struct, frozen=True):
-    """A service, what it did otherwise than the interface says, and its figures.
+class PeerResults(msgspec.Struct, frozen=True):
+    """A peer, where it differs from the interface, and its figures, if it does not.
 
-    With differences it has no figures. Starts are in seconds, to the first answer; memory in MB.
+    Starts are in seconds, to the first response; memory in MB.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Contestant(msgspec.Struct, frozen=True):
     series: list[ComparedSeries] = []
 
     def at(self, work: str, connections: int) -> ComparedSeries | None:
-        """Return the figures of a work, if there are any that count."""
+        """Return the figures of a work, or none if there are none without errors."""
         for one in self.series:
             if (one.work, one.connections) == (work, connections) and not one.errors:
                 return one
@@ -35,10 +35,10 @@ class Contestant(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """A whole run: the machine, and who was measured on SQLite, and on PostgreSQL and Redis.
+    """A whole run: the machine, and the peers on SQLite, and on PostgreSQL and Redis.
 
-    ``load_average`` is that of the machine before; ``fsync`` is in µs; with ``own_core`` the server
-    under load had a core to itself.
+    ``load_average`` is from before the run; ``fsync`` is in µs; with ``own_core`` the server under
+    load had a core to itself.
     """
 
     machine: str
@@ -48,5 +48,5 @@ class Results(msgspec.Struct, frozen=True):
     rounds: int
     seconds: int
     own_core: bool
-    alone: list[Contestant]
-    shared: list[Contestant]
+    alone: list[PeerResults]
+    shared: list[PeerResults]

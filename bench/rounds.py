@@ -8,7 +8,7 @@ from tables import Span, span
 
 
 class Round(msgspec.Struct, frozen=True):
-    """What a round came to: requests a second, latencies in ms, CPU of the server in µs."""
+    """The result of a round: requests a second, latencies in ms, CPU of the server in µs."""
 
     rate: float
     p50: float
@@ -19,7 +19,7 @@ class Round(msgspec.Struct, frozen=True):
 
     @property
     def microseconds(self) -> float:
-        """The time of a request, if they are one behind the other; where there are any."""
+        """The time of a request, if they came one after the other."""
         return 1e6 / self.rate
 
 
@@ -31,7 +31,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> int:
-        """How many answers failed; where any did, the figures do not count."""
+        """How many responses failed; if any did, the figures do not count."""
         return sum(one.errors for one in self.rounds)
 
     def span(self, figure: str) -> Span:
@@ -49,6 +49,6 @@ def measure(server: Server, requests: list[bytes], connections: int, seconds: in
         p50=load.p50 / 1e3,
         p99=load.p99 / 1e3,
         p999=load.p999 / 1e3,
-        cpu=round(spent / max(1, load.answers) * 1e6, 1),
+        cpu=round(spent / max(1, load.responses) * 1e6, 1),
         errors=load.errors,
     )

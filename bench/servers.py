@@ -1,4 +1,4 @@
-"""Start a server, wait for its first answer, and read what its processes spend."""
+"""Start a server, wait for its first response, and read what its processes spend."""
 
 import os
 import resource
@@ -17,7 +17,7 @@ _LONGEST_STOP = 15
 
 
 class Server(NamedTuple):
-    """The first process of a server, its port, and the seconds until its first answer."""
+    """The first process of a server, its port, and the seconds until its first response."""
 
     pid: int
     port: int
@@ -72,7 +72,7 @@ def running(
             env=env,
         )
     try:
-        _wait_for_answer(process, port, path, log)
+        _wait_for_response(process, port, path, log)
         yield Server(process.pid, port, time.perf_counter() - started)
     finally:
         process.send_signal(signal.SIGTERM)
@@ -83,7 +83,7 @@ def running(
             process.wait()
 
 
-def _wait_for_answer(process: subprocess.Popen[bytes], port: int, path: str, log: Path) -> None:
+def _wait_for_response(process: subprocess.Popen[bytes], port: int, path: str, log: Path) -> None:
     request = f"GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n".encode()
     deadline = time.perf_counter() + _LONGEST_START
     while process.poll() is None and time.perf_counter() < deadline:
@@ -106,9 +106,9 @@ def leave_one_core() -> str | None:
 
 
 def allow_many_files() -> None:
-    """Let this process, and what it starts, have as many files open as it may."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    """Raise the limit of open files, for this process and its children, to the maximum."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def free_port() -> int:

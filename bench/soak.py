@@ -1,6 +1,6 @@
-"""Put the mix on the service for long: does its memory grow, or the time of its answers?
+"""Put the mix on the service for long: does its memory grow, or the time of its responses?
 
-One process on SQLite, 32 connections. What the first seconds warm up does not count.
+One process on SQLite, 32 connections. The first seconds, which warm it up, do not count.
 """
 
 import argparse
@@ -9,14 +9,13 @@ import tempfile
 from pathlib import Path
 
 import machine
-from peers.conformance import issue_unlimited
 from peers.contract import peer
 from rounds import measure
 from servers import Server, leave_one_core
 from soak_report import Slice, Soak, report, save
 from stage import SqliteStage
-from stock import fill
-from works import mix
+from stock import fill, issue_many
+from works import KEYS, sources, work
 
 _CONNECTIONS = 32
 _WARM_UP = 20  # s
@@ -33,8 +32,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix=".stage-", dir=Path(__file__).parent) as folder:
         stage = SqliteStage(Path(folder))
         fill(stage.folder, stage.url)
-        requests = mix(issue_unlimited(stage.url))
+        tokens = issue_many(stage.url, KEYS, stage.folder)
         with stage.copy("served") as place, peer("petstore").started(place, core) as server:
+            requests = work("mix", sources(server.url, tokens), _SLICE).requests
             measure(server, requests, _CONNECTIONS, _WARM_UP)
             slices = [
                 _slice(server, requests, number)

@@ -24,7 +24,7 @@ minutes, on one process on SQLite with 200,000 animals at the start, 32 connecti
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """A stretch of time: when it ended, in s; the memory then, in MB; and what came of the load."""
+    """A stretch of time: when it ended, in s; the memory then, in MB; and the result of the load."""
 
     until: int
     megabytes: float
@@ -47,7 +47,7 @@ class Soak(msgspec.Struct, frozen=True):
 
     @property
     def errors(self) -> int:
-        """How many answers failed."""
+        """How many responses failed."""
         return sum(one.load.errors for one in self.slices)
 
     @property
@@ -75,7 +75,7 @@ def report(soak: Soak) -> str:
     verdict = (
         f"From the first third to the last, memory is {soak.growth(_memory):.3f} × (at most"
         f" {_MORE_MEMORY} ×) and p99 {soak.growth(_p99):.2f} × (at most {_MORE_TIME} ×);"
-        f" {soak.errors} answers failed: {'steady' if soak.is_steady else 'not steady'}."
+        f" {soak.errors} responses failed: {'steady' if soak.is_steady else 'not steady'}."
     )
     return f"{_HOW.format(soak=soak, minutes=minutes)}\n\n{verdict}\n\n{_table(soak)}\n"
 

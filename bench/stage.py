@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from support.postgres import PostgresServer
 from support.redis_server import redis_server
 
-_LOCK_PATIENCE = 10_000  # ms
+_LOCK_TIMEOUT = 10_000  # ms
 
 
 class Place(NamedTuple):
@@ -59,7 +59,7 @@ class SqliteStage:
         file = self._file.with_name(f"{name}.db")
         shutil.copyfile(self._file, file)
         connection = apsw.Connection(str(file))
-        connection.set_busy_timeout(_LOCK_PATIENCE)
+        connection.set_busy_timeout(_LOCK_TIMEOUT)
         try:
             yield Place(
                 database=str(file),

@@ -1,4 +1,4 @@
-"""Fill a store with animals and keys, by the service's own commands."""
+"""Fill a store with animals and keys, through the service itself."""
 
 import csv
 import subprocess
@@ -6,11 +6,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
+
+from servers import free_port, running
+
 ANIMALS = 200_000
 # The first ones are of every status, those after them available, to be ordered.
-MIXED = 60_000
+MIXED = 99_000
 STATES = ("available", "pending", "sold")
-CATEGORIES = 12
+CATEGORIES = 30
+_UNREACHED = {"perMinute": 10**9, "perDay": 2 * 10**9}
 
 
 def fill(folder: Path, database: str, animals: int = ANIMALS, python: str = sys.executable) -> None:
@@ -25,9 +30,15 @@ def fill(folder: Path, database: str, animals: int = ANIMALS, python: str = sys.
 
 
 def _rows(animals: int) -> Iterator[tuple[str, int, str]]:
+    """Yield animals of each status and category in turn, so that all pairs are as frequent."""
     for number in range(animals):
         status = STATES[number % 3] if number < MIXED else "available"
-        yield f"Animal {number}", number % CATEGORIES + 1, status
+        yield f"Animal {number}", category(number), status
+
+
+def category(number: int) -> int:
+    """Return the category of an animal, by its number from 0 on."""
+    return number // len(STATES) % CATEGORIES + 1
 
 
 def issue_key(
@@ -36,6 +47,26 @@ def issue_key(
     """Issue a key, without limits unless ``options`` name some, and return its token."""
     command = ("keys", "create", "--name", "bench", "--plan", plan)
     return petstore(*command, *options, "--database", database, python=python)
+
+
+def issue_unlimited(database: str) -> str:
+    """Issue a key with limits that nobody reaches, so that both windows still count."""
+    per_minute, per_day = map(str, _UNREACHED.values())
+    return issue_key(database, "--per-minute", per_minute, "--per-day", per_day)
+
+
+def issue_many(database: str, number: int, folder: Path) -> list[str]:
+    """Issue keys as ``issue_unlimited`` does, over HTTP: a command for each would take minutes."""
+    admin = issue_key(database, "--scope", "keys:admin")
+    port = free_port()
+    command = (sys.executable, "-m", "petstore", "serve", "--port", str(port))
+    wanted = {"name": "bench", "plan": "enterprise", **_UNREACHED}
+    with (
+        running((*command, "--database", database), port, folder / "keys.log") as server,
+        httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {admin}"}) as client,
+    ):
+        responses = (client.post("/v1/keys", json=wanted) for _ in range(number))
+        return [response.raise_for_status().json()["token"] for response in responses]
 
 
 def petstore(*arguments: str, python: str = sys.executable) -> str:

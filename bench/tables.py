@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """The median of several rounds, the least and the most."""
+    """The median of several rounds, the minimum and the maximum."""
 
     median: float
-    least: float
-    most: float
+    min: float
+    max: float
 
 
 def span(figures: Iterable[float]) -> Span:

@@ -1,99 +1,156 @@
-"""What is asked of a service: requests as they are sent, byte by byte."""
+"""The requests that a service is sent, byte by byte.
+
+They differ as real ones do: each has ids and one of many keys, and each list is one of many pages.
+"""
 
 import json
-from collections.abc import Iterator
-from itertools import cycle, islice
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+from itertools import count, cycle, islice, product
 from random import Random
+from string import ascii_letters
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
-import httpx
-
-from stock import ANIMALS, MIXED, STATES
+from stock import ANIMALS, CATEGORIES, MIXED, STATES
 
 # Puts a store back to what it was before anything was written.
 RESTORE = (
     f"DELETE FROM orders; DELETE FROM pets WHERE id > {ANIMALS};"  # noqa: S608 - numbers of ours
     f" UPDATE pets SET status = 'available' WHERE status = 'pending' AND id > {MIXED}"
 )
-WORKS = ("list", "deep page", "get", "create", "mix", "place order")
-_DIFFERENT = 10_000
+WORKS = ("list", "deep page", "get", "create", "mix", "place order", "same list")
+WRITING = ("create", "mix", "place order")
+KEYS = 1_000
+PAGES = 50  # of each status and category
+IDS = b"\1"  # what wrk.lua replaces by an X-Request-Id and a traceparent
+_DIFFERENT = 50_000
 _ORDERS_PER_SECOND = 15_000
 
 
+class Sources(NamedTuple):
+    """What requests to a service are made of.
+
+    ``lists`` are paths of pages; ``deep_cursors`` begin after the 50,000th available animal.
+    """
+
+    tokens: list[str]
+    lists: list[str]
+    deep_cursors: list[str]
+
+
 class Work(NamedTuple):
-    """One kind of work: requests that follow each other for ever, and whether they write."""
+    """One kind of work: requests that are sent in turn, again and again."""
 
     name: str
     requests: list[bytes]
-    writes: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether the store has to be put back after it."""
+        return self.name in WRITING
 
 
-def page_path(status: str, limit: int = 20, cursor: str = "") -> str:
-    """Return the path of a page of animals."""
-    rest = f"&cursor={cursor}" if cursor else ""
-    return f"/v1/pets?status={status}&limit={limit}{rest}"
+def work(name: str, given: Sources, seconds: int) -> Work:
+    """Return the work of that name, for so many seconds at most; chance is the same each time."""
+    if name == "same list":
+        return first_page(given.tokens[0])
+    requests, number = _MAKERS[name](given, Random(5)), _DIFFERENT  # noqa: S311 - no secrets
+    if name == "place order":
+        number = seconds * _ORDERS_PER_SECOND
+    return Work(name, [with_ids(one) for one in islice(requests, number)])
 
 
-def works(token: str, cursors: list[str], seconds: int) -> list[Work]:
-    """Return every work, for so many seconds at most; deep pages begin at ``cursors``."""
-    return [
-        first_page(token),
-        Work("deep page", _deep_pages(token, cursors)),
-        Work("get", _gets(token)),
-        Work("create", _creates(token), writes=True),
-        Work("mix", mix(token), writes=True),
-        Work(
-            "place order",
-            list(islice(orders(token), seconds * _ORDERS_PER_SECOND)),
-            writes=True,
-        ),
-    ]
+def with_ids(one: bytes) -> bytes:
+    """Return a request with room for ids of its own after its header fields."""
+    return one.replace(b"\r\n\r\n", b"\r\n" + IDS + b"\r\n", 1)
 
 
 def first_page(token: str) -> Work:
-    """Return the work that is one request: the first animals that are available."""
-    return Work("list", [get(page_path("available"), token)])
+    """Return the work that is one request: the first available animals, the same bytes."""
+    return Work("same list", [get(page_path("available"), token)])
 
 
-def mix(token: str) -> list[bytes]:
-    """Return 90 % lists of each status, 8 % gets and 2 % creates, at random."""
-    random = _random()
-    lists = [get(page_path(status), token) for status in STATES]
-    kinds = random.choices((lists, _gets(token), _creates(token)), (90, 8, 2), k=_DIFFERENT)
-    return [random.choice(kind) for kind in kinds]
+def _lists(given: Sources, random: Random) -> Iterator[bytes]:
+    while True:
+        yield get(random.choice(given.lists), random.choice(given.tokens))
 
 
-def _deep_pages(token: str, cursors: list[str]) -> list[bytes]:
-    """Return pages of many lengths, or a cache of answers would soon have them all."""
-    random = _random()
-    return [
-        get(page_path("available", random.randint(11, 29), random.choice(cursors)), token)
-        for _ in range(_DIFFERENT)
-    ]
+def _deep_pages(given: Sources, random: Random) -> Iterator[bytes]:
+    while True:
+        limit, cursor = random.randint(11, 29), random.choice(given.deep_cursors)
+        yield get(page_path("available", limit, cursor), random.choice(given.tokens))
 
 
-def _gets(token: str) -> list[bytes]:
-    random = _random()
-    return [get(f"/v1/pets/{random.randint(1, ANIMALS)}", token) for _ in range(_DIFFERENT)]
+def _gets(given: Sources, random: Random) -> Iterator[bytes]:
+    while True:
+        yield get(f"/v1/pets/{random.randint(1, ANIMALS)}", random.choice(given.tokens))
 
 
-def _creates(token: str) -> list[bytes]:
-    return [create(token, f"Bella {number}") for number in range(_DIFFERENT)]
+def _creates(given: Sources, random: Random) -> Iterator[bytes]:
+    while True:
+        name = "".join(random.choices(ascii_letters, k=random.randint(3, 20)))
+        category, status = random.randint(1, CATEGORIES), random.choice(STATES)
+        yield create(random.choice(given.tokens), name, category, status)
 
 
-def _random() -> Random:
-    """Return what makes the same choices for each service."""
-    return Random(5)  # noqa: S311 - requests, not secrets
+def _mix(given: Sources, random: Random) -> Iterator[bytes]:
+    """Yield 90 % lists, 8 % gets and 2 % creates, at random."""
+    kinds = [make(given, random) for make in (_lists, _gets, _creates)]
+    while True:
+        (kind,) = random.choices(kinds, (90, 8, 2))
+        yield next(kind)
 
 
-def deep_cursors(url: str, token: str) -> Iterator[str]:
-    """Yield the cursors of pages behind the 50,000th available animal of the service at ``url``."""
-    path, seen = page_path("available", 100), 0
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}) as client:
-        while link := client.get(path).raise_for_status().links.get("next"):
-            path, seen = link["url"], seen + 100
-            if seen > 50_000:
-                yield httpx.URL(path).params["cursor"]
+def _place_orders(given: Sources, random: Random) -> Iterator[bytes]:
+    return orders(random.choice(given.tokens) for _ in count())
+
+
+_MAKERS: dict[str, Callable[[Sources, Random], Iterator[bytes]]] = {
+    "list": _lists,
+    "deep page": _deep_pages,
+    "get": _gets,
+    "create": _creates,
+    "mix": _mix,
+    "place order": _place_orders,
+}
+
+
+def sources(url: str, tokens: list[str]) -> Sources:
+    """Walk the pages of the service at ``url``: cursors are its own."""
+    address = urlsplit(url)
+    with closing(HTTPConnection(f"{address.hostname}", address.port)) as connection:
+        lists = []
+        for status, category in product(STATES, range(1, CATEGORIES + 1)):
+            first = page_path(status, category=category)
+            others = islice(_cursors(connection, first, tokens[0]), PAGES - 1)
+            lists += [first, *(f"{first}&cursor={cursor}" for cursor in others)]
+        pages = _cursors(connection, page_path("available", 100), tokens[0])
+        return Sources(tokens, lists, list(islice(pages, 500, 1_000)))
+
+
+def _cursors(connection: HTTPConnection, path: str, token: str) -> Iterator[str]:
+    """Yield the cursor of each page after the first."""
+    cursor = ""
+    while True:
+        target = f"{path}&cursor={cursor}" if cursor else path
+        connection.request("GET", target, headers={"Authorization": f"Bearer {token}"})
+        response = connection.getresponse()
+        response.read()
+        found = re.search(r"[?&]cursor=([^&>]+)[^>]*>", response.getheader("Link", ""))
+        if not found:
+            return
+        cursor = found[1]
+        yield cursor
+
+
+def page_path(status: str, limit: int = 20, cursor: str = "", category: int | None = None) -> str:
+    """Return the path of a page of animals."""
+    one_category = f"&categoryId={category}" if category else ""
+    after = f"&cursor={cursor}" if cursor else ""
+    return f"/v1/pets?status={status}{one_category}&limit={limit}{after}"
 
 
 def updates(token: str) -> Iterator[bytes]:
@@ -104,15 +161,15 @@ def updates(token: str) -> Iterator[bytes]:
             yield request("PATCH", f"/v1/pets/{pet_id}", token, body)
 
 
-def orders(token: str) -> Iterator[bytes]:
+def orders(tokens: Iterator[str]) -> Iterator[bytes]:
     """Yield orders, each of another animal."""
     for pet_id in range(MIXED + 1, ANIMALS + 1):
-        yield request("POST", "/v1/store/orders", token, json.dumps({"petId": pet_id}))
+        yield request("POST", "/v1/store/orders", next(tokens), json.dumps({"petId": pet_id}))
 
 
-def create(token: str, name: str) -> bytes:
+def create(token: str, name: str, category: int = 1, status: str = "available") -> bytes:
     """Return a request that adds an animal."""
-    body = {"name": name, "categoryId": 1, "status": "available"}
+    body = {"name": name, "categoryId": category, "status": status}
     return request("POST", "/v1/pets", token, json.dumps(body))
 
 
