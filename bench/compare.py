@@ -24,8 +24,9 @@ from stock import fill, issue_many
 from tables import span
 from works import KEYS, RESTORE, WORKS, Work, sources, work
 
+Cases = dict[str, tuple[int, ...]]
 # How many connections each work is measured with.
-_ALONE = {
+_ALONE: Cases = {
     "list": (1, 32, 256),
     "deep page": (32, 256),
     "get": (1, 32, 256),
@@ -34,7 +35,7 @@ _ALONE = {
     "place order": (32,),
     "same list": (32,),
 }
-_SHARED = {"list": (32,), "get": (32,), "create": (32,), "mix": (32,)}
+_SHARED: Cases = {"list": (32,), "get": (32,), "create": (32,), "mix": (32,)}
 _LISTS = ("list", "same list")  # what a peer that only lists is sent
 _WARM_UP = 1  # s
 
@@ -98,7 +99,9 @@ def _options() -> argparse.Namespace:
     options = parser.parse_args()
     subset = options.names or options.works or options.connections or options.on or options.quick
     if options.save and subset:
-        parser.error("--save is for a whole run, without peers, works, connections, --on or --quick")
+        parser.error(
+            "--save is for a whole run, without peers, works, connections, --on or --quick"
+        )
     options.names = options.names or list(PEERS)
     if options.quick:
         options.rounds, options.seconds, options.connections = 1, 1, [32]
@@ -109,14 +112,8 @@ def _compare(options: argparse.Namespace, folder: Path) -> Results:
     load, fsync = machine.load_average(), span(machine.fsync_times(folder))
     core = leave_one_core()
 
-    def plan(cases: dict[str, tuple[int, ...]]) -> Plan:
-        chosen = [
-            (name, connections)
-            for name, numbers in cases.items()
-            for connections in numbers
-            if name in (options.works or WORKS)
-            if connections in (options.connections or numbers)
-        ]
+    def plan(all_cases: Cases) -> Plan:
+        chosen = cases(all_cases, options.works, options.connections)
         return Plan(options.rounds, options.seconds, core, chosen)
 
     alone, shared = plan(_ALONE), plan(_SHARED)
@@ -131,6 +128,19 @@ def _compare(options: argparse.Namespace, folder: Path) -> Results:
         alone=[] if options.on == "postgresql" else _on_sqlite(options.names, alone, folder),
         shared=[] if options.on == "sqlite" else _on_postgres(options.names, shared, folder),
     )
+
+
+def cases(
+    all_cases: Cases, works: list[str] | None, connections: list[int] | None
+) -> list[tuple[str, int]]:
+    """Return the cases of these works and numbers of connections; None chooses all of them."""
+    return [
+        (name, number)
+        for name, numbers in all_cases.items()
+        for number in numbers
+        if name in (works or all_cases)
+        if number in (connections or numbers)
+    ]
 
 
 def _on_sqlite(peers: list[Peer], plan: Plan, folder: Path) -> list[PeerResults]:

@@ -182,7 +182,7 @@ def _works(site: Site) -> list[Work]:
         Work("inventory", repeat(get("/v1/store/inventory", writer)), 200, service),
         Work("create", repeat(request("POST", "/v1/pets", writer, body)), 201, service),
         Work("update", updates(writer), 200, service),
-        Work("place order", orders(writer), 201, service),
+        Work("place order", orders(repeat(writer)), 201, service),
     ]
 
 

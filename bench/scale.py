@@ -376,7 +376,7 @@ def table_of_stocks(measured: Measured) -> str:
 
 
 def _span(span: Span) -> str:
-    return f"{span.median:,.0f} ({span.least:,.0f}-{span.most:,.0f})"
+    return f"{span.median:,.0f} ({span.min:,.0f}-{span.max:,.0f})"
 
 
 def _per_core(cost: Span) -> str:

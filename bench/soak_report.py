@@ -24,7 +24,7 @@ minutes, on one process on SQLite with 200,000 animals at the start, 32 connecti
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """A stretch of time: when it ended, in s; the memory then, in MB; and the result of the load."""
+    """A stretch of time: its end in s, the memory then in MB, and the result of the load."""
 
     until: int
     megabytes: float

@@ -57,15 +57,17 @@ def issue_unlimited(database: str) -> str:
 
 def issue_many(database: str, number: int, folder: Path) -> list[str]:
     """Issue keys as ``issue_unlimited`` does, over HTTP: a command for each would take minutes."""
-    admin = issue_key(database, "--scope", "keys:admin")
+    # A key can give only the scopes that it has.
+    scopes = ("pets:read", "pets:write", "orders:read", "orders:write", "keys:admin")
+    admin = issue_key(database, *(part for scope in scopes for part in ("--scope", scope)))
     port = free_port()
     command = (sys.executable, "-m", "petstore", "serve", "--port", str(port))
-    wanted = {"name": "bench", "plan": "enterprise", **_UNREACHED}
+    body = {"name": "bench", "plan": "enterprise", **_UNREACHED}
     with (
         running((*command, "--database", database), port, folder / "keys.log") as server,
         httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {admin}"}) as client,
     ):
-        responses = (client.post("/v1/keys", json=wanted) for _ in range(number))
+        responses = (client.post("/v1/keys", json=body) for _ in range(number))
         return [response.raise_for_status().json()["token"] for response in responses]
 
 

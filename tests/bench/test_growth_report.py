@@ -41,6 +41,6 @@ def test_memory_is_given_for_each_that_is_more() -> None:
     assert "| memory, MB | 80 | 82 | 2,048 bytes each |" in written
 
 
-def test_a_size_with_failed_answers_is_compared_with_nothing() -> None:
+def test_a_size_with_failed_responses_is_compared_with_nothing() -> None:
     written = text(cell(1, 9, 9, errors=2), cell(1000, 9))
-    assert "| get: CPU, µs | 4 answers failed | 50 (50-50) |  |" in written
+    assert "| get: CPU, µs | 4 responses failed | 50 (50-50) |  |" in written
