@@ -68,7 +68,7 @@ class Entry(NamedTuple):
 
 def main() -> None:
     """Compare, print the report, and save it if asked to."""
-    options = _options()
+    options = parse_options()
     missing = missing_packages(wrk.NEEDS, *(one.needs for one in options.names))
     if options.missing:
         print(*missing)
@@ -85,7 +85,8 @@ def main() -> None:
         sys.exit(f"not measured, as they do not conform: {', '.join(broken)}")
 
 
-def _options() -> argparse.Namespace:
+def parse_options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options of a run; ``arguments`` are those of the command line if None."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="PEER", type=peer, help="else all of them")
     parser.add_argument("--works", nargs="+", choices=WORKS, metavar="WORK", help=", ".join(WORKS))
@@ -96,7 +97,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one round of 1 s, 32 connections")
     parser.add_argument("--save", action="store_true", help=f"into {FOLDER.name}/ and the pages")
     parser.add_argument("--missing", action="store_true", help="only name the missing packages")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     subset = options.names or options.works or options.connections or options.on or options.quick
     if options.save and subset:
         parser.error(

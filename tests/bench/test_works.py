@@ -4,6 +4,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -22,6 +23,7 @@ GIVEN = Sources(
 IN_STORE = 3 * CATEGORIES * 50  # 50 animals of each status and category: three pages
 
 
+@cache
 def asked(name: str) -> Work:
     return work(name, GIVEN, seconds=1)
 
@@ -56,9 +58,9 @@ def test_one_work_is_the_same_bytes_again_and_again() -> None:
     assert IDS not in request
 
 
-@pytest.mark.parametrize("name", WORKS)
+@pytest.mark.parametrize("name", ["mix", "place order"])
 def test_every_service_is_sent_the_same(name: str) -> None:
-    assert asked(name) == asked(name)
+    assert work(name, GIVEN, seconds=1) == asked(name)
 
 
 def test_lists_are_of_every_page_and_gets_of_any_animal() -> None:
