@@ -1,9 +1,9 @@
 """Measure the service on PostgreSQL and Redis: the CPU that each spends on a request, and bytes.
 
 One service process, one PostgreSQL and one Redis share the machine with the load, so compare the
-microseconds of CPU, not the rates. Of several rounds the median counts. PostgreSQL's files are in
-memory where there is room: what a commit waits for a disk is measured by itself. With ``--save``
-the figures become those that ``scale.py`` reckons with.
+microseconds of CPU, not the rates. Figures are medians of the rounds. PostgreSQL's files are in
+memory where there is room; the time that a commit waits for a disk is measured by itself. With
+``--save`` the figures go to ``measured.json``, and the tables of ``scale.py`` to docs/scale.md.
 """
 
 import argparse
@@ -24,11 +24,12 @@ import msgspec
 
 from load import put_load
 from machine import fsync_times, machine
+from measured import FILE, Measured, Saving, WorkFigures
+from pages import quoted
 from petstore.rate_limits.contract import State
-from petstore.storage.contract import Statement
 from petstore.storage.postgres import PostgresStore
 from petstore.storage.rate_limits import StoredRateLimits
-from scale import FILE, Measured, Saving, WorkFigures, print_measured
+from scale import PAGE, tables
 from servers import (
     Server,
     cpu_seconds,
@@ -49,21 +50,6 @@ ANIMALS = 100_000
 CONNECTIONS = 32
 _LIST = "/v1/pets?status=available&limit=20"
 _SAVES = 30
-_FIRST_PAGES, _PAGES = 20, 2000
-_PAGE = (
-    "SELECT id, name, category_id, status FROM divided WHERE status = ?1 AND id > ?2"
-    " ORDER BY id LIMIT 21"
-)
-_PARTITION = "CREATE TABLE part_{0} PARTITION OF divided FOR VALUES"
-_RANGE = f"{_PARTITION} FROM ({{0}}000) TO ({{1}}000);"
-_HASH = f"{_PARTITION} WITH (MODULUS 100, REMAINDER {{0}});"
-_RANGES = " ".join(_RANGE.format(number, number + 1) for number in range(101))
-_HASHES = " ".join(_HASH.format(number) for number in range(100))
-_DIVISIONS = {
-    "one table": "",
-    "100 partitions by range of ids": f"PARTITION BY RANGE (id); {_RANGES}",
-    "100 partitions by hash of ids": f"PARTITION BY HASH (id); {_HASHES}",
-}
 
 
 class Site(NamedTuple):
@@ -87,7 +73,7 @@ class Site(NamedTuple):
 
 
 class Work(NamedTuple):
-    """One thing that is measured."""
+    """One kind of request, and the server that serves it."""
 
     name: str
     requests: Iterator[bytes]
@@ -97,19 +83,19 @@ class Work(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What one round of one work came to: rate, CPU in µs, and bytes, of a request."""
+    """The result of one round of one work: rate, CPU in µs, and bytes, of a request."""
 
     rate: float
     p99: float
     service: float
     database: float
     redis: float
-    answer: float
+    response: float
     log: float
 
 
 def main() -> None:
-    """Measure, print the table, and save the figures if that is wanted."""
+    """Measure, print the tables, and save them if asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.5)
@@ -117,9 +103,10 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, _site(Path(name)) as site:
         measured = _measure_all(site, options.rounds, options.seconds)
-    print_measured(measured)
+    print(*tables(measured).values(), sep="\n\n")
     if options.save:
         FILE.write_bytes(msgspec.json.format(msgspec.json.encode(measured)) + b"\n")
+        PAGE.write_text(quoted(PAGE.read_text(), tables(measured)))
 
 
 @contextmanager
@@ -153,18 +140,15 @@ def _measure_all(site: Site, rounds: int, seconds: float) -> Measured:
     for _ in range(rounds):
         for work in works:
             results[work.name].append(_measure(site, work, seconds))
-    pages = {name: _measure_pages(site, division) for name, division in _DIVISIONS.items()}
     return Measured(
         machine=machine(),
         python=platform.python_version(),
         rounds=rounds,
         works={name: _summary(result) for name, result in results.items()},
         pet_bytes=pet_bytes,
-        orders=site.number("SELECT count(*) FROM orders"),
         order_bytes=site.number("SELECT pg_total_relation_size('orders') / count(*) FROM orders"),
         limit_bytes=site.redis.call("MEMORY", "USAGE", "petstore:key:{1}"),
         saving=_measure_saving(site),
-        pages=pages,
         fsync=_measure_fsync(),
         process_megabytes=round(memory_megabytes(only_child(site.service.pid))),
     )
@@ -196,11 +180,11 @@ def _measure(site: Site, work: Work, seconds: float) -> Round:
     before = [meter() for meter in meters]
     load = put_load(work.server.port, work.requests, work.status, work.connections, seconds)
     service, database, redis = (
-        (meter() - start) / load.answers for meter, start in zip(meters, before, strict=True)
+        (meter() - start) / load.responses for meter, start in zip(meters, before, strict=True)
     )
-    written = (_log_position(site) - log) / load.answers
+    written = (_log_position(site) - log) / load.responses
     p99 = load.percentile(0.99) * 1e3
-    return Round(load.rate, p99, service, database, redis, load.received / load.answers, written)
+    return Round(load.rate, p99, service, database, redis, load.received / load.responses, written)
 
 
 def _summary(rounds: list[Round]) -> WorkFigures:
@@ -213,7 +197,7 @@ def _summary(rounds: list[Round]) -> WorkFigures:
         database=whole(one.database for one in rounds),
         redis=whole(one.redis for one in rounds),
         p99=round(statistics.median(one.p99 for one in rounds), 1),
-        answer=round(rounds[0].answer),
+        response=round(rounds[0].response),
         log=round(statistics.median(one.log for one in rounds)),
     )
 
@@ -242,32 +226,6 @@ async def _save(url: str, states: list[tuple[int, State]]) -> None:
     for _ in range(_SAVES):
         await StoredRateLimits(store).save(states)
     await store.close()
-
-
-def _measure_pages(site: Site, division: str) -> int:
-    """Return PostgreSQL's CPU in µs for a page of animals in a table that is so divided."""
-    site.postgres.sql(
-        "DROP TABLE IF EXISTS divided;"
-        f" CREATE TABLE divided (LIKE pets INCLUDING IDENTITY INCLUDING INDEXES) {division};"
-    )
-    site.postgres.sql(
-        "INSERT INTO divided OVERRIDING SYSTEM VALUE SELECT * FROM pets ORDER BY id LIMIT 100000;"
-        " ANALYZE divided"
-    )
-    return round(asyncio.run(_read_pages(site)) / _PAGES * 1e6)
-
-
-async def _read_pages(site: Site) -> float:
-    """Return the seconds of CPU for many pages, once PostgreSQL has settled on a plan."""
-    store = PostgresStore(site.postgres.url())
-    await store.open()
-    for number in range(-_FIRST_PAGES, _PAGES):
-        if number == 0:
-            before = tree_cpu_seconds(site.postmaster)
-        await store.read(Statement(_PAGE, ("available", abs(number) * 37 % ANIMALS)))
-    spent = tree_cpu_seconds(site.postmaster) - before
-    await store.close()
-    return spent
 
 
 def _log_position(site: Site) -> int:

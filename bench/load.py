@@ -1,4 +1,4 @@
-"""Load on one address: so many connections, each sending its next request after the answer."""
+"""Load on one address: so many connections, each sending its next request after the response."""
 
 import selectors
 import socket
@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 
 class Load(NamedTuple):
-    """What came of a load: answers, seconds, the latency of each answer in seconds, and bytes."""
+    """The result of a load: responses, seconds, the latency of each in seconds, and bytes."""
 
-    answers: int
+    responses: int
     seconds: float
     latencies: list[float]
     received: int
 
     @property
     def rate(self) -> float:
-        """Answers a second."""
-        return self.answers / self.seconds
+        """Responses per second."""
+        return self.responses / self.seconds
 
     def percentile(self, share: float) -> float:
-        """The latency within which this share of the answers came."""
+        """The latency within which this share of the responses came."""
         ordered = sorted(self.latencies)
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
@@ -39,7 +39,7 @@ class _Connection:
         self.socket.sendall(request)
 
     def receive(self, expected_status: bytes) -> bool:
-        """Take in what has come; tell whether the answer is whole."""
+        """Read what has arrived; return whether the response is complete."""
         self.received += self.socket.recv(65536)
         head, separator, body = self.received.partition(b"\r\n\r\n")
         if not separator:
