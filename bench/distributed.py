@@ -24,10 +24,10 @@ import msgspec
 
 from load import put_load
 from machine import fsync_times, machine
+from petstore.databases.contract import Statement
+from petstore.databases.postgres import PostgresStore
+from petstore.databases.rate_limits import StoredRateLimits
 from petstore.rate_limits.contract import State
-from petstore.storage.contract import Statement
-from petstore.storage.postgres import PostgresStore
-from petstore.storage.rate_limits import StoredRateLimits
 from scale import FILE, Measured, Saving, WorkFigures, print_measured
 from servers import (
     Server,

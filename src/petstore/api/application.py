@@ -16,17 +16,17 @@ from msgspec import Struct
 from petstore.api.authentication import authenticate, bearer_token, require_scope
 from petstore.api.bodies import BodyReader
 from petstore.api.client_address import Network, client_address
-from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_answer
+from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_response
 from petstore.api.deprecation_headers import check_sunset, deprecation_headers
 from petstore.api.entity_tags import check_conditions, conditional
 from petstore.api.idempotency import idempotency_key
 from petstore.api.messages import (
     NO_STORE,
-    Answer,
     Headers,
     Receive,
     Request,
-    error_answer,
+    Response,
+    error_response,
 )
 from petstore.api.operation import Call, Operation, Services
 from petstore.api.parameters import Query, decode_path_id, decode_query
@@ -52,7 +52,7 @@ from petstore.errors import (
 from petstore.logs import RequestLine
 from petstore.rate_limits.contract import Decision
 
-Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
+Page: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
@@ -82,7 +82,7 @@ class HttpRules:
     allowed_origins: Sequence[str] = ()
 
 
-class Meaning(Struct):
+class ResolvedRoute(Struct):
     """What follows from the head of a request alone.
 
     ``template`` is the path without values of the caller, if it leads anywhere, and ``client`` the
@@ -107,7 +107,7 @@ class Exchange(Struct):
     """What is known of a request under way."""
 
     request: Request
-    meaning: Meaning
+    resolved: ResolvedRoute
     request_id: str
     started: float
     key: ApiKey | None = None
@@ -133,7 +133,7 @@ class Servable(Protocol):
         """
         ...
 
-    async def __call__(self, request: Request, receive: Receive) -> Answer:
+    async def __call__(self, request: Request, receive: Receive) -> Response:
         """Answer one request, within the ``lifespan``, whatever happens."""
         ...
 
@@ -186,7 +186,7 @@ class Application:
         self.hand_over()
         self._on_retire()
 
-    async def __call__(self, request: Request, receive: Receive) -> Answer:
+    async def __call__(self, request: Request, receive: Receive) -> Response:
         """Answer one request, within the ``lifespan``, whatever happens."""
         exchange = self._begin(request)
         try:
@@ -194,13 +194,13 @@ class Application:
         except PetstoreError as error:
             if isinstance(error, Unavailable):
                 _LOG.warning("request %s: %s", exchange.request_id, error)
-            answer = error_answer(error)
+            answer = error_response(error)
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
             _LOG.exception("request %s failed", exchange.request_id)
-            answer = error_answer(InternalError("the service failed; its log tells why"))
-        decision, operation = exchange.decision, exchange.meaning.operation
-        if decision is None and (exchange.meaning.is_api or request.refusal is not None):
-            address = exchange.meaning.client
+            answer = error_response(InternalError("the service failed; its log tells why"))
+        decision, operation = exchange.decision, exchange.resolved.operation
+        if decision is None and (exchange.resolved.is_api or request.refusal is not None):
+            address = exchange.resolved.client
             decision = await self._services.limiter.look_address(address)
         headers = self._headers(exchange, answer, decision)
         if request.body != "none":
@@ -210,10 +210,10 @@ class Application:
         self._log.add(
             RequestLine(
                 request=exchange.request_id,
-                client=exchange.meaning.client,
+                client=exchange.resolved.client,
                 key=exchange.key.id if exchange.key else None,
                 method=request.method,
-                route=exchange.meaning.template,
+                route=exchange.resolved.template,
                 operation=operation.id if operation else None,
                 status=answer.status,
                 code=answer.code,
@@ -223,7 +223,7 @@ class Application:
                 milliseconds=round((time.perf_counter() - exchange.started) * 1e6) / 1e3,
             )
         )
-        return Answer(answer.status, body, headers, is_last)
+        return Response(answer.status, body, headers, is_last)
 
     def _begin(self, request: Request) -> Exchange:
         given = request.fields.get(b"x-request-id")
@@ -231,17 +231,17 @@ class Application:
             request_id = given.decode("ascii")
         else:
             request_id = f"{self._id_prefix}{next(self._id_count):08x}"
-        meaning = request.meaning
-        if not isinstance(meaning, Meaning):
-            meaning = request.meaning = self._meaning(request)
-        return Exchange(request, meaning, request_id, time.perf_counter())
+        resolved = request.resolved
+        if not isinstance(resolved, ResolvedRoute):
+            resolved = request.resolved = self._resolved(request)
+        return Exchange(request, resolved, request_id, time.perf_counter())
 
     def _template(self, path: str, operation: Operation | None) -> str | None:
         if path in self._pages:
             return path
         return None if operation is None else self._routes.base + operation.path
 
-    def _meaning(self, request: Request) -> Meaning:
+    def _resolved(self, request: Request) -> ResolvedRoute:
         path, route = request.path, self._routes.find(request.path)
         page, operation = self._pages.get(path), route.operation(request.method)
         template = self._template(path, operation)
@@ -251,7 +251,7 @@ class Application:
             always = _ALWAYS
         else:
             always = _NO_STORE if operation is not None and operation.no_store else _PRIVATE
-        return Meaning(
+        return ResolvedRoute(
             is_api=is_api,
             is_preflight=preflight,
             page=page,
@@ -262,16 +262,16 @@ class Application:
             always=always,
         )
 
-    async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
-        request, meaning = exchange.request, exchange.meaning
+    async def _answer(self, exchange: Exchange, receive: Receive) -> Response:
+        request, resolved = exchange.request, exchange.resolved
         if request.refusal is not None:
-            return error_answer(request.refusal)
-        if meaning.is_preflight or meaning.page is not None or not meaning.is_api:
-            return await self._answer_without_key(request, meaning)
+            return error_response(request.refusal)
+        if resolved.is_preflight or resolved.page is not None or not resolved.is_api:
+            return await self._answer_without_key(request, resolved)
         key = await self._admit(exchange)
-        operation = meaning.operation
+        operation = resolved.operation
         if operation is None:
-            raise meaning.route.refusal(request.method)
+            raise resolved.route.refusal(request.method)
         if operation.deprecation is not None:
             check_sunset(operation.deprecation, self._services.clock())
         require_scope(key, operation.scope)
@@ -289,32 +289,32 @@ class Application:
             await self._services.readers.note_change(key.id)
         return conditional(request, answer) if operation.tagged else answer
 
-    async def _answer_without_key(self, request: Request, meaning: Meaning) -> Answer:
+    async def _answer_without_key(self, request: Request, resolved: ResolvedRoute) -> Response:
         _check_host(request)
-        if meaning.page is not None and not meaning.is_preflight:
+        if resolved.page is not None and not resolved.is_preflight:
             if request.method not in _PAGE_METHODS:
                 raise not_allowed(request.method, _PAGE_METHODS)
-            return await meaning.page(request)
-        if not meaning.is_api:
+            return await resolved.page(request)
+        if not resolved.is_api:
             msg = "there is nothing here; the interface is under /v1, its reference at /docs"
             raise NotFound(msg)
-        return preflight_answer(meaning.route.methods())
+        return preflight_response(resolved.route.methods())
 
     async def _admit(self, exchange: Exchange) -> ApiKey:
         """Check the key, then its ban and limits; without a valid key, the address's limit."""
-        request, meaning = exchange.request, exchange.meaning
+        request, resolved = exchange.request, exchange.resolved
         keys, limiter = self._services.keys, self._services.limiter
         try:
-            if meaning.token is None:
+            if resolved.token is None:
                 _check_host(request)
-                meaning.token = bearer_token(request)
-            key = keys.recall(meaning.token) or await self._look_up(exchange, meaning.token)
+                resolved.token = bearer_token(request)
+            key = keys.recall(resolved.token) or await self._look_up(exchange, resolved.token)
             exchange.key = key
         except (InvalidRequest, MissingKey, InvalidKey):
-            exchange.decision = await limiter.take_address(meaning.client)
+            exchange.decision = await limiter.take_address(resolved.client)
             self._refuse_unadmitted(exchange.decision, ADDRESS)
             raise
-        operation = meaning.operation
+        operation = resolved.operation
         if operation is not None and not operation.charged:
             exchange.decision = self._services.uncharged.take(key.id)
             holder = Holder("operation", f"this key for {operation.id}")
@@ -334,7 +334,7 @@ class Application:
         keys, look_ups = self._services.keys, self._services.look_ups
         if not keys.is_new(token):
             return await authenticate(token, keys)
-        address = exchange.meaning.client
+        address = exchange.resolved.client
         exchange.decision = look_ups.take(address)
         self._refuse_unadmitted(exchange.decision, ADDRESS)
         try:
@@ -350,15 +350,15 @@ class Application:
             raise refusal(decision, holder)
 
     def _call(self, exchange: Exchange, operation: Operation, key: ApiKey, body: object) -> Call:
-        request, meaning = exchange.request, exchange.meaning
-        given = meaning.given
+        request, resolved = exchange.request, exchange.resolved
+        given = resolved.given
         if given is None:
-            given = meaning.given = _given(request, meaning.route, operation)
+            given = resolved.given = _given(request, resolved.route, operation)
         retry_of = idempotency_key(request) if operation.method == "POST" else None
         return Call(self._services, request, key, *given, body, retry_of)
 
-    def _headers(self, exchange: Exchange, answer: Answer, decision: Decision | None) -> Headers:
-        always = exchange.meaning.always
+    def _headers(self, exchange: Exchange, answer: Response, decision: Decision | None) -> Headers:
+        always = exchange.resolved.always
         headers = [*answer.headers, always % exchange.request_id.encode("ascii")]
         if always is _ALWAYS and answer.status >= _FIRST_ERROR:
             headers.append(NO_STORE)
@@ -366,7 +366,7 @@ class Application:
             headers.append(b"content-length: %d" % len(answer.body))
         if decision is not None:
             headers.append(rate_limit_headers(decision))
-        operation, allowed = exchange.meaning.operation, self._rules.allowed_origins
+        operation, allowed = exchange.resolved.operation, self._rules.allowed_origins
         if operation is not None and operation.deprecation is not None:
             headers += deprecation_headers(operation.deprecation)
         if allowed:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from petstore.api.bodies import ACCEPT_PATCH
-from petstore.api.messages import Answer, Headers, Request
+from petstore.api.messages import Headers, Request, Response
 
 _PREFLIGHT = [
     (
@@ -30,11 +30,11 @@ def is_preflight(request: Request, allowed: Collection[str]) -> bool:
     )
 
 
-def preflight_answer(methods: list[str]) -> Answer:
+def preflight_response(methods: list[str]) -> Response:
     """Answer what a browser may send to a path that takes ``methods``."""
     allow = f"access-control-allow-methods: {', '.join(methods)}".encode("ascii")
     patches = [_ACCEPT_PATCH] if "PATCH" in methods else []
-    return Answer(204, b"", [allow, *patches, *_PREFLIGHT])
+    return Response(204, b"", [allow, *patches, *_PREFLIGHT])
 
 
 def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:

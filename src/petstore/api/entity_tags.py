@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from hashlib import blake2b
 
-from petstore.api.messages import Answer, Headers, Request, encode_json
+from petstore.api.messages import Headers, Request, Response, encode_json
 from petstore.errors import InvalidParameter, PreconditionFailed
 
 LONGEST = 1024
@@ -22,11 +22,11 @@ def entity_tag(representation: bytes) -> bytes:
     return b'"%s"' % blake2b(representation, digest_size=12).hexdigest().encode("ascii")
 
 
-def with_tag(answer: Answer, representation: bytes) -> Answer:
+def with_tag(answer: Response, representation: bytes) -> Response:
     """Return ``answer`` with the ``ETag`` of ``representation``."""
     tag = entity_tag(representation)
     headers: Headers = [*answer.headers, b"etag: " + tag]
-    return Answer(answer.status, answer.body, headers, tag=tag)
+    return Response(answer.status, answer.body, headers, tag=tag)
 
 
 def check_conditions(request: Request) -> None:
@@ -43,7 +43,7 @@ def check_conditions(request: Request) -> None:
             raise InvalidParameter(msg)
 
 
-def conditional(request: Request, answer: Answer) -> Answer:
+def conditional(request: Request, answer: Response) -> Response:
     """Return ``answer`` with its ``ETag``, or 304 if the caller has this version already.
 
     The conditions of a change are those of ``precondition``, which was checked then.
@@ -58,7 +58,7 @@ def conditional(request: Request, answer: Answer) -> Answer:
     if request.method in _READS and not _FIELDS.keys().isdisjoint(request.fields):
         _require_match(request, answer.tag)
         if _is_excluded(request, answer.tag):
-            return Answer(304, b"", [b"etag: " + answer.tag])
+            return Response(304, b"", [b"etag: " + answer.tag])
     return answer
 
 

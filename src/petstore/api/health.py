@@ -2,8 +2,8 @@
 
 import asyncio
 
-from petstore.api.messages import NO_STORE, Answer, Request, json_answer
-from petstore.storage.contract import Store
+from petstore.api.messages import NO_STORE, Request, Response, json_response
+from petstore.databases.contract import Store
 
 
 class Health:
@@ -18,11 +18,11 @@ class Health:
         """Be ready no more: the process is to stop."""
         self._is_retiring = True
 
-    async def live(self, _: Request) -> Answer:
+    async def live(self, _: Request) -> Response:
         """Answer 200 while the process runs."""
-        return json_answer(200, {"status": "alive"}, [NO_STORE])
+        return json_response(200, {"status": "alive"}, [NO_STORE])
 
-    async def ready(self, _: Request) -> Answer:
+    async def ready(self, _: Request) -> Response:
         """Answer 200 while the database answers, and 503 once the process is to stop.
 
         Requests that come while the database is being asked share its answer: they take no key and
@@ -32,8 +32,8 @@ class Health:
             Unavailable: it does not.
         """
         if self._is_retiring:
-            return json_answer(503, {"status": "stopping"})
+            return json_response(503, {"status": "stopping"})
         if self._check is None or self._check.done():
             self._check = asyncio.create_task(self._store.check())
         await asyncio.shield(self._check)
-        return json_answer(200, {"status": "ready"}, [NO_STORE])
+        return json_response(200, {"status": "ready"}, [NO_STORE])

@@ -8,12 +8,12 @@ from typing import TypeVar
 import msgspec
 
 from petstore.api.authentication import bearer_token
-from petstore.api.messages import Answer, Request, error_answer
+from petstore.api.messages import Request, Response, error_response
 from petstore.api.operation import Call
+from petstore.databases.contract import Unit
 from petstore.domain.sealing import seal, unseal
-from petstore.errors import AnswerSealed, Conflict, InvalidParameter
-from petstore.operations.safe_retries import Attempt
-from petstore.storage.contract import Unit
+from petstore.errors import Conflict, InvalidParameter, ResponseSealed
+from petstore.store.safe_retries import Attempt
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ _ESCAPED = re.compile(r"\\(.)")
 _REPLAYED = b"idempotent-replayed: true"
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Answer).decode
+_decode = msgspec.msgpack.Decoder(Response).decode
 
 
 def idempotency_key(request: Request) -> str | None:
@@ -55,8 +55,8 @@ def idempotency_key(request: Request) -> str | None:
 
 
 async def answer_once(
-    call: Call, unit: Unit[T], answer_of: Callable[[T], Answer], *, sealed: bool = False
-) -> Answer:
+    call: Call, unit: Unit[T], answer_of: Callable[[T], Response], *, sealed: bool = False
+) -> Response:
     """Run ``unit`` and answer with what ``answer_of`` makes of its result, or as the first time.
 
     A conflict is an answer too; what fails for another reason is not kept. An answer that is
@@ -65,7 +65,7 @@ async def answer_once(
     Raises:
         IdempotencyKeyInUse: the first request is under way.
         IdempotencyKeyReused: the first request was another one.
-        AnswerSealed: it was made with another token of the same key.
+        ResponseSealed: it was made with another token of the same key.
         Unavailable: the database is out of reach, full or failing; nothing was acknowledged.
         PetstoreError: what ``unit`` raises.
     """
@@ -81,11 +81,11 @@ async def answer_once(
     return answer
 
 
-def _kept(unit: Unit[T], answer_of: Callable[[T], Answer], secret: bytes | None) -> Unit[bytes]:
+def _kept(unit: Unit[T], answer_of: Callable[[T], Response], secret: bytes | None) -> Unit[bytes]:
     try:
         answer = answer_of((yield from unit))
     except Conflict as error:  # raised before anything is changed
-        answer = error_answer(error)
+        answer = error_response(error)
     text = _encode(answer)
     return text if secret is None else seal(text, secret)
 
@@ -94,7 +94,7 @@ def _opened(kept: bytes, secret: bytes) -> bytes:
     text = unseal(kept, secret)
     if text is None:
         msg = "Idempotency-Key: its answer can be read with the token alone that asked first"
-        raise AnswerSealed(msg)
+        raise ResponseSealed(msg)
     return text
 
 
