@@ -1,4 +1,4 @@
-"""The way of a request, outermost layer first. Only the outermost shapes responses."""
+"""The path of a request, outermost layer first. Only the outermost layer shapes responses."""
 
 import logging
 import os
@@ -76,17 +76,18 @@ _WHOLE = ("none", "read")
 
 @dataclass(frozen=True)
 class HttpRules:
-    """Whom the service trusts and lets in."""
+    """The proxies and the origins that the service trusts."""
 
     trusted_proxies: Sequence[Network] = ()
     allowed_origins: Sequence[str] = ()
 
 
 class Exchange(Struct):
-    """What is known of a request under way.
+    """A request in progress.
 
-    ``client`` is the address behind trusted proxies, ``page`` what takes no key, ``parameter`` the
-    text of the path's parameter. ``key`` and ``decision`` come once known.
+    ``client`` is the address behind trusted proxies and ``parameter`` the text of the path's
+    parameter. A public request needs no key, and gets ``page`` if there is one. ``key`` and
+    ``decision`` are set as soon as they are known.
     """
 
     request: Request
@@ -103,46 +104,46 @@ class Exchange(Struct):
 
     @property
     def template(self) -> str | None:
-        """The path without values of the caller, if it leads anywhere."""
+        """The path template, without values of the client, if the path has one."""
         if self.page is not None:
             return self.request.path
         return None if self.operation is None else self.route.template
 
 
 class RequestRecord(Protocol):
-    """Takes down each request once it is answered."""
+    """Records each request once it has its response."""
 
     def add(self, line: RequestLine) -> None:
-        """Note a request that was answered just now."""
+        """Record a request that has just got its response."""
         ...
 
 
 class Servable(Protocol):
-    """An application as a server holds it."""
+    """An application as a server sees it."""
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:
-        """Open what it needs, keep that at work until the block ends, and close it.
+        """Open the resources of the application and close them at the end of the block.
 
         Raises:
-            Exception: something cannot be opened.
+            Exception: a resource cannot be opened.
         """
         ...
 
     async def __call__(self, request: Request, receive: Receive) -> Response:
-        """Answer one request, within the ``lifespan``, whatever happens."""
+        """Respond to one request, within the ``lifespan``, whatever happens."""
         ...
 
     def hand_over(self) -> None:
-        """Ask every caller to come back on another connection, to the process that is next."""
+        """Close each connection after its next response: the next process serves from now on."""
         ...
 
     def retire(self) -> None:
-        """Do so too, and be ready no more: the service is to stop."""
+        """Do the same and report not ready: the service stops."""
         ...
 
 
 class Application:
-    """The application. ``pages`` are what takes no key, by exact path."""
+    """The application. ``pages`` take no key; they are found by their exact path."""
 
     def __init__(
         self,
@@ -169,18 +170,18 @@ class Application:
         self._id_count = count(1)
 
     def route_of(self, method: str, path: str) -> str | None:
-        """Return where a request goes, with no value of its caller; ``None`` for nowhere."""
+        """Return the path template of a request, without values of the client, if it has one."""
         if path in self._pages:
             return path
         route, _ = self._routes.find(path)
         return route.template if method in route.operations else None
 
     def hand_over(self) -> None:
-        """Ask every caller to come back on another connection, to the process that is next."""
+        """Close each connection after its next response: the next process serves from now on."""
         self._retiring = True
 
     def retire(self) -> None:
-        """Do so too, and be ready no more: the service is to stop."""
+        """Do the same and report not ready: the service stops."""
         self.hand_over()
         self._on_retire()
 
@@ -270,7 +271,7 @@ class Application:
         return await page(request)
 
     async def _admit(self, exchange: Exchange) -> ApiKey:
-        """Check the key, then its ban and limits; without a valid key, the address's limit."""
+        """Check the key, then its ban and limits; without a valid key, the limit of the address."""
         request, operation = exchange.request, exchange.operation
         keys, limiter = self._services.keys, self._services.limiter
         try:
@@ -294,8 +295,8 @@ class Application:
     async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
         """Return the key of a token that is not in memory.
 
-        A new token is charged to its address before the database is asked, so that many that are
-        made up at once are not all looked up. What turns out to be a key's is given back.
+        The look-up of a new token is charged to its address first, so that a flood of invalid tokens
+        does not reach the database. The charge is given back if the token is valid.
         """
         keys, look_ups = self._services.keys, self._services.look_ups
         if not keys.is_new(token):

@@ -1,4 +1,4 @@
-"""Liveness and readiness, for whoever starts and watches the service."""
+"""Liveness and readiness, for a supervisor or a load balancer."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from petstore.databases.contract import Store
 
 
 class Health:
-    """``/healthz``: the process answers. ``/readyz``: the database does too."""
+    """``/healthz``: the process runs. ``/readyz``: it can also use the database."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -15,21 +15,21 @@ class Health:
         self._check: asyncio.Task[None] | None = None
 
     def retire(self) -> None:
-        """Be ready no more: the process is to stop."""
+        """Report 503 from now on: the process stops soon."""
         self._is_retiring = True
 
     async def live(self, _: Request) -> Response:
-        """Answer 200 while the process runs."""
+        """Respond with 200 while the process runs."""
         return json_response(200, {"status": "alive"}, [NO_STORE])
 
     async def ready(self, _: Request) -> Response:
-        """Answer 200 while the database answers, and 503 once the process is to stop.
+        """Respond with 200 while the database responds, and with 503 before a stop.
 
-        Requests that come while the database is being asked share its answer: they take no key and
-        have no limit, and should be no load.
+        Health checks have no key and no limit. Those that arrive during a check share its result,
+        so that many of them do not load the database.
 
         Raises:
-            Unavailable: it does not.
+            Unavailable: the database does not respond.
         """
         if self._is_retiring:
             return json_response(503, {"status": "stopping"})
