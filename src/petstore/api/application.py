@@ -295,8 +295,8 @@ class Application:
     async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
         """Return the key of a token that is not in memory.
 
-        The look-up of a new token is charged to its address first, so that a flood of invalid tokens
-        does not reach the database. The charge is given back if the token is valid.
+        The look-up of a new token is charged to its address first, so that a flood of invalid
+        tokens does not reach the database. The charge is given back if the token is valid.
         """
         keys, look_ups = self._services.keys, self._services.look_ups
         if not keys.is_new(token):
