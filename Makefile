@@ -22,7 +22,7 @@ test: lint .venv/browser ## Lint, type-check, run every test and check the cover
 	$(BIN)/python -m coverage report
 
 # The tests that start no process, on SQLite alone.
-QUICK := tests/api tests/domain tests/http tests/operations
+QUICK := tests/api tests/domain tests/http tests/store
 QUICKLY := --ignore tests/api/test_reference.py -k "not postgresql"
 
 check: lint ## Lint, and run the quick tests: under a minute

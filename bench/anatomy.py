@@ -22,8 +22,8 @@ from petstore.api.rate_limit_headers import rate_limit_headers
 from petstore.app import create_app, create_limiter, database_of
 from petstore.clock import system_clock
 from petstore.logs import RequestLine, RequestLog
-from petstore.operations.key_ring import KeyRing
 from petstore.settings import Settings
+from petstore.store.key_ring import KeyRing
 from report import FOLDER
 from rounds import measure
 from servers import Server, free_port, leave_one_core, running

@@ -5,7 +5,7 @@ import sys
 
 import uvloop
 
-from petstore.api.messages import JSON, Answer, Receive, Request
+from petstore.api.messages import JSON, Receive, Request, Response
 from petstore.cli.serve import listen
 from petstore.http.server import ConnectionLimits, HttpServer
 
@@ -15,9 +15,9 @@ BODY = (
 _LIMITS = ConnectionLimits(per_address=20_000)
 
 
-async def respond(_: Request, __: Receive) -> Answer:
+async def respond(_: Request, __: Receive) -> Response:
     """Respond to every request with the same 20 animals."""
-    return Answer(200, BODY, [JSON, b"content-length: %d" % len(BODY)])
+    return Response(200, BODY, [JSON, b"content-length: %d" % len(BODY)])
 
 
 async def main(port: int) -> None:

@@ -85,8 +85,8 @@ async def _figures(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, tuple[
     from petstore.clock import system_clock
     from petstore.domain.api_keys import SCOPES, NewApiKey
     from petstore.logs import RequestLog
-    from petstore.operations.api_keys import Actor, create_key
     from petstore.settings import Settings
+    from petstore.store.api_keys import Actor, create_key
 
     settings = Settings(database=url)
     store = database_of(settings)

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import h11
 
-from petstore.api.messages import Answer, Receive, Request
+from petstore.api.messages import Receive, Request, Response
 from petstore.http.connection import MAX_HEAD, Connection
 from petstore.http.known_requests import KnownRequests
 
@@ -188,28 +188,28 @@ class OurParser:
                 if not self._waiting:
                     return
 
-    async def _respond(self, request: Request, receive: Receive) -> Answer:
+    async def _respond(self, request: Request, receive: Receive) -> Response:
         """Note a request once its body is there; called by the connection."""
         if request.refusal is not None:
             self._refusal = f"{request.refusal.status} {request.refusal.message}"
-            return Answer(request.refusal.status, b"", _OWN_ANSWER, is_last=True)
+            return Response(request.refusal.status, b"", _OWN_ANSWER, is_last=True)
         host = request.fields.get(b"host")
         if b"host" in request.repeated or (host is None and request.version == "1.1"):
             self._refusal = "Host: expected exactly once"  # as the application does
-            return Answer(400, b"", _OWN_ANSWER, is_last=True)
+            return Response(400, b"", _OWN_ANSWER, is_last=True)
         body = request.content or b""
         try:
             while request.content is None and (piece := await receive()):
                 body += piece
         except ConnectionError as error:
             self._refusal = f"the body: {error}"
-            return Answer(400, b"", _OWN_ANSWER, is_last=True)
+            return Response(400, b"", _OWN_ANSWER, is_last=True)
         fields = dict(request.fields)
         if coding := fields.get(b"transfer-encoding"):
             fields[b"transfer-encoding"] = coding.lower()  # as h11 tells it
         parsed = Parsed(request.method, request.path, request.query, fields, body)
         self._requests.append(parsed)
-        return Answer(200, b"", _OWN_ANSWER)
+        return Response(200, b"", _OWN_ANSWER)
 
     # What connections tell
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.storage.contract import Store
+from petstore.databases.contract import Store
 from support.manual_clock import ManualClock
 from support.memory_folder import memory
 from support.pooler import pooler

@@ -71,7 +71,7 @@ async def test_a_stop_while_the_database_is_locked_says_so_and_ends(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = apsw.Connection(str(database))
-    async with running_service(database, database_seconds=0.5, limits_save_seconds=60) as service:
+    async with running_service(database, database_timeout=0.5, limits_save_seconds=60) as service:
         key = await service.issue()
         await service.request("GET", "/v1/pets", key.token)
         other.execute("BEGIN IMMEDIATE")

@@ -9,9 +9,9 @@ import pytest
 
 from petstore.api.operation import Operation
 from petstore.api.table import BASE, OPERATIONS
+from petstore.databases.migrations import UnusableDatabase
 from petstore.errors import PetstoreError
 from petstore.settings import Settings
-from petstore.storage.migrations import UnusableDatabase
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]

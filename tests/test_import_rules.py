@@ -10,13 +10,13 @@ import petstore
 
 ROOT = Path(petstore.__file__).parent
 OPENERS = (
-    "petstore.storage.sqlite",
-    "petstore.storage.postgres",
-    "petstore.storage.postgres_pool",
-    "petstore.storage.migrations",
-    "petstore.storage.backups",
-    "petstore.storage.copies",
-    "petstore.storage.positions",
+    "petstore.databases.sqlite",
+    "petstore.databases.postgres",
+    "petstore.databases.postgres_pool",
+    "petstore.databases.migrations",
+    "petstore.databases.backups",
+    "petstore.databases.copies",
+    "petstore.databases.positions",
 )
 
 
@@ -56,8 +56,8 @@ def modules_of(*packages: str) -> list[str]:
 
 SQL = [
     name.removeprefix("petstore.")
-    for name in modules_of("petstore.storage")
-    if not is_in_any(name, (*OPENERS, "petstore.storage.contract"))
+    for name in modules_of("petstore.databases")
+    if not is_in_any(name, (*OPENERS, "petstore.databases.contract"))
 ]
 BASICS = ("clock", "errors")
 KNOWN = {
@@ -68,21 +68,21 @@ KNOWN = {
     "domain": BASICS,
     "settings": (*BASICS, "domain"),
     "rate_limits": (*BASICS, "domain"),
-    "storage": (*BASICS, "domain", "rate_limits.contract"),
-    "operations": (*BASICS, "domain", "storage.contract", *SQL, "rate_limits.contract"),
+    "databases": (*BASICS, "domain", "rate_limits.contract"),
+    "store": (*BASICS, "domain", "databases.contract", *SQL, "rate_limits.contract"),
     "api": (
-        *(*BASICS, "domain", "operations", "logs"),
-        *("storage.contract", "storage.replicas", "rate_limits.contract"),
+        *(*BASICS, "domain", "store", "logs"),
+        *("databases.contract", "databases.replicas", "rate_limits.contract"),
     ),
     "http": (*BASICS, "api"),
     "observability": (
-        *(*BASICS, "domain", "api", "chores", "logs", "storage.contract"),
+        *(*BASICS, "domain", "api", "chores", "logs", "databases.contract"),
         *("rate_limits.contract", "rate_limits.trips"),
     ),
 }
 """The table of docs/architecture.md: what a package may import besides itself."""
 
-WIRING = ("app", "cli")
+WIRING = ("app", "cli", "server")
 """Which may import anything."""
 
 
@@ -108,7 +108,8 @@ def test_every_package_has_its_rule() -> None:
         ("prometheus_client", ("petstore.observability",)),
         ("opentelemetry", ("petstore.observability",)),
         ("httptools", ("petstore.http",)),
-        *((library, ("petstore.cli",)) for library in ("uvloop", "click", "rich", "urllib3")),
+        ("uvloop", ("petstore.server",)),
+        *((library, ("petstore.cli",)) for library in ("click", "rich", "urllib3")),
     ],
 )
 def test_a_library_stays_behind_its_adapter(library: str, packages: tuple[str, ...]) -> None:

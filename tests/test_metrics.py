@@ -17,6 +17,9 @@ import pytest
 from petstore import __version__
 from petstore.app import create_limiter, metrics_at
 from petstore.clock import MINUTE
+from petstore.databases.contract import Duplicate, Statement, Unit
+from petstore.databases.sqlite import SqliteStore
+from petstore.databases.sqlite_usage import database_bytes, note_backup
 from petstore.errors import Unavailable
 from petstore.observability.board import Board
 from petstore.observability.counted_trips import CountedTrips
@@ -40,9 +43,6 @@ from petstore.observability.place import open_place
 from petstore.rate_limits.contract import RateLimiter
 from petstore.rate_limits.trips import OutOfReach, connect
 from petstore.settings import Settings
-from petstore.storage.contract import Duplicate, Statement, Unit
-from petstore.storage.sqlite import SqliteStore
-from petstore.storage.sqlite_usage import database_bytes, note_backup
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import ObservedService, Samples, observed_service, read_metrics
@@ -57,7 +57,7 @@ Told: TypeAlias = Callable[[str], Awaitable[float]]
 BAN_SOON: dict[str, Any] = {
     "ban_strikes": 1,
     "ban_strikes_divisor": 10**9,
-    "ban_innocent_seconds": 0,
+    "ban_grace_seconds": 0,
 }
 HTTP = "GET /metrics HTTP/1.1\r\nHost: petstore\r\n"
 

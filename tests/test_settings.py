@@ -69,9 +69,11 @@ def test_only_postgresql_has_a_replica(databases: dict[str, Any]) -> None:
 
 
 def test_it_cannot_be_lame_for_longer_than_a_stop_takes() -> None:
-    with pytest.raises(SettingError, match=r"^lame-seconds: expected at most --stop-seconds less"):
-        replace(Settings(), stop_seconds=5, lame_seconds=3.5).check()
-    replace(Settings(), stop_seconds=5, lame_seconds=3).check()
+    with pytest.raises(
+        SettingError, match=r"^drain-timeout: expected at most --shutdown-timeout less"
+    ):
+        replace(Settings(), shutdown_timeout=5, drain_timeout=3.5).check()
+    replace(Settings(), shutdown_timeout=5, drain_timeout=3).check()
 
 
 def test_the_defaults_fit_together() -> None:
@@ -90,15 +92,15 @@ def test_the_defaults_fit_together() -> None:
         ("anonymous_per_minute", 300),
         ("ban_strikes", 20),
         ("ban_strikes_divisor", 3),
-        ("ban_innocent_seconds", 1),
+        ("ban_grace_seconds", 1),
         ("ban_window_seconds", 60),
         ("ban_seconds", 5 * 60),
-        ("ban_longest_seconds", 24 * 3600),
-        ("ban_forgiven_seconds", 24 * 3600),
+        ("ban_max_seconds", 24 * 3600),
+        ("ban_decay_seconds", 24 * 3600),
         ("body_bytes", 64 * 1024),
-        ("body_seconds", 10),
-        ("head_seconds", 10),
-        ("stop_seconds", 10),
+        ("body_timeout", 10),
+        ("header_timeout", 10),
+        ("shutdown_timeout", 10),
     ],
 )
 def test_a_default_is_what_was_decided(name: str, default: object) -> None:
@@ -107,7 +109,7 @@ def test_a_default_is_what_was_decided(name: str, default: object) -> None:
 
 @pytest.mark.parametrize(
     ("name", "most"),
-    [("database_seconds", 2), ("key_refresh_seconds", 0.5), ("limits_save_seconds", 1)],
+    [("database_timeout", 2), ("key_refresh_seconds", 0.5), ("limits_save_seconds", 1)],
 )
 def test_a_default_keeps_the_time_that_was_promised(name: str, most: float) -> None:
     assert getattr(Settings(), name) < most
@@ -117,7 +119,7 @@ def test_a_default_keeps_the_time_that_was_promised(name: str, most: float) -> N
 def test_a_default_lies_within_the_range_of_its_setting(setting: Field[Any]) -> None:
     default, metadata = setting.default, setting.metadata
     if isinstance(default, (int, float)) and not isinstance(default, bool):
-        assert metadata["least"] <= default <= metadata["most"]
+        assert metadata["ge"] <= default <= metadata["le"]
     assert metadata["description"].endswith(".")
 
 

@@ -9,8 +9,8 @@ A peer is a folder beside this file with programs of a few lines:
   there. WORKERS is 1. ``GET /healthz`` answers 200 once it is ready; SIGTERM stops it.
 - ``versions`` prints in one line the versions of its parts.
 
-Tables, indexes and triggers are those of ``src/petstore/storage/migrations``; the file comes filled
-by this service's own commands, with keys in it.
+Tables, indexes and triggers are those of ``src/petstore/databases/migrations``. The file is filled
+by this service's own commands and has keys in it.
 """
 
 import os

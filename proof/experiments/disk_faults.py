@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import uvloop
 
-from petstore.storage.sqlite_files import INDEX, LOG
+from petstore.databases.sqlite_files import INDEX, LOG
 from proof import faulty_disk
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial

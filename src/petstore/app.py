@@ -5,16 +5,22 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from petstore import __version__
 from petstore.api import reference
-from petstore.api.answer_cache import AnswerCache
 from petstore.api.application import Application, HttpRules, Page, Servable
 from petstore.api.bodies import BodyReader
 from petstore.api.health import Health
 from petstore.api.openapi import OpenApiPage
 from petstore.api.operation import Services
+from petstore.api.response_cache import ResponseCache
 from petstore.api.routes import Routes
 from petstore.api.table import BASE, OPERATIONS
 from petstore.chores import Chore, attempt, background
 from petstore.clock import SECOND, Clock, Milliseconds, system_clock
+from petstore.databases.contract import Store
+from petstore.databases.positions import MemoryPositions, RedisPositions
+from petstore.databases.rate_limits import StoredRateLimits
+from petstore.databases.replicas import PrimaryOnly, Readers, ReplicaReaders
+from petstore.databases.sqlite import SqliteStore
+from petstore.databases.sqlite_usage import database_bytes, disk_bytes, free_bytes, last_backup
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.figures import (
     BANS,
@@ -32,20 +38,14 @@ from petstore.observability.metrics import NO_METRICS, Metrics, NoMetrics
 from petstore.observability.no_tracing import NO_TRACING, NoTracing
 from petstore.observability.place import Place
 from petstore.observability.process import tell_process
-from petstore.operations.key_ring import KeyRing
-from petstore.operations.reservations import Reservations
-from petstore.operations.safe_retries import SafeRetries
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter
 from petstore.settings import Settings, is_postgres, sqlite_path
-from petstore.storage.contract import Store
-from petstore.storage.positions import MemoryPositions, RedisPositions
-from petstore.storage.rate_limits import StoredRateLimits
-from petstore.storage.replicas import PrimaryOnly, Readers, ReplicaReaders
-from petstore.storage.sqlite import SqliteStore
-from petstore.storage.sqlite_usage import database_bytes, disk_bytes, free_bytes, last_backup
+from petstore.store.key_ring import KeyRing
+from petstore.store.reservations import Reservations
+from petstore.store.safe_retries import SafeRetries
 
 _LATE_BODIES_SECONDS = 0.1
 _LAPSES_SECONDS = 1
@@ -99,7 +99,7 @@ def create_app(
         uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
         clock=clock,
         keys=KeyRing(store, clock, settings.environment),
-        answers=AnswerCache(store),
+        answers=ResponseCache(store),
         retries=SafeRetries(store, clock),
         reservations=Reservations(store, clock),
         reservation_minutes=settings.reservation_minutes,
@@ -108,7 +108,7 @@ def create_app(
     metrics.counter(LAPSED, lambda: services.reservations.lapsed)
     metrics.counter(REPLAYS, lambda: services.retries.replays)
     health = Health(store)
-    bodies = BodyReader(settings.body_bytes, settings.body_seconds)
+    bodies = BodyReader(settings.body_bytes, settings.body_timeout)
 
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[None]:
@@ -183,11 +183,11 @@ def create_limiter(
     rules = BanRules(
         least_strikes=settings.ban_strikes,
         strikes_divisor=settings.ban_strikes_divisor,
-        innocence=int(settings.ban_innocent_seconds * SECOND),
+        innocence=int(settings.ban_grace_seconds * SECOND),
         window=int(settings.ban_window_seconds * SECOND),
         first=int(settings.ban_seconds * SECOND),
-        longest=int(settings.ban_longest_seconds * SECOND),
-        forgiven_after=int(settings.ban_forgiven_seconds * SECOND),
+        longest=int(settings.ban_max_seconds * SECOND),
+        forgiven_after=int(settings.ban_decay_seconds * SECOND),
     )
     states = StoredRateLimits(store)
     per_minute, table = settings.anonymous_per_minute, settings.address_table
@@ -214,7 +214,7 @@ def create_readers(
     """Return what chooses between the database and its replica, if there is one."""
     if replica is None:
         return PrimaryOnly(store)
-    patience = int(settings.database_seconds * SECOND)
+    patience = int(settings.database_timeout * SECOND)
     if not settings.redis:
         return ReplicaReaders(store, replica, MemoryPositions(clock), clock, patience)
     from petstore.rate_limits.trips import FAULTS, connect
@@ -227,14 +227,14 @@ def replica_of(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Store | N
     """Return the store that lists are read from, if ``settings`` name one."""
     if not settings.read_database:
         return None
-    patience = int(settings.database_seconds * SECOND) // 3  # the primary is asked after it
+    patience = int(settings.database_timeout * SECOND) // 3  # the primary is asked after it
     connections = settings.database_connections
     return store_at(settings.read_database, patience, connections, "replica", metrics)
 
 
 def database_of(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Store:
     """Return the store that ``settings`` name."""
-    patience = int(settings.database_seconds * SECOND)
+    patience = int(settings.database_timeout * SECOND)
     connections = settings.database_connections
     return store_at(settings.database, patience, connections, "primary", metrics)
 
@@ -260,7 +260,7 @@ def store_at(
         metrics.shared_gauge(LAST_BACKUP, lambda: last_backup(path))
         return metrics.of_store(file, name)
     # Imported where it is used: it takes its time.
-    from petstore.storage.postgres import PostgresStore
+    from petstore.databases.postgres import PostgresStore
 
     server = PostgresStore(database, patience, connections)
     metrics.gauge(POOL_IN_USE, lambda: server.connections_in_use, name)

@@ -176,7 +176,7 @@ class IdempotencyKeyInUse(Conflict):
     code = "idempotency_key_in_use"
 
 
-class AnswerSealed(Conflict):
+class ResponseSealed(Conflict):
     """The answer holds a token, and only the token that asked for it may see it again."""
 
     code = "answer_sealed"

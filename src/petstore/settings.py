@@ -39,15 +39,15 @@ def _setting(
     default: T,
     description: str,
     *,
-    least: float | None = None,
-    most: float | None = None,
+    ge: float | None = None,
+    le: float | None = None,
     secret: bool = False,
 ) -> T:
-    """Declare a setting; a number is from ``least`` to ``most``.
+    """Declare a setting; a number is from ``ge`` to ``le``.
 
     A ``secret`` may hold a password.
     """
-    metadata = {"description": description, "least": least, "most": most, "secret": secret}
+    metadata = {"description": description, "ge": ge, "le": le, "secret": secret}
     declared: Any = field(default=default, metadata=metadata)
     return declared  # type: ignore[no-any-return] # a dataclass makes the value of the field
 
@@ -57,7 +57,7 @@ class Settings:
     """How the service runs. Times are in seconds, sizes in bytes."""
 
     host: str = _setting("127.0.0.1", "The address to listen on.")
-    port: int = _setting(8000, "The port to listen on.", least=1, most=65535)
+    port: int = _setting(8000, "The port to listen on.", ge=1, le=65535)
     database: str = _setting(
         "sqlite:///petstore.db",
         "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
@@ -75,7 +75,7 @@ class Settings:
         secret=True,
     )
     database_connections: int = _setting(
-        10, "Connections of each process to PostgreSQL.", least=1, most=1000
+        10, "Connections of each process to PostgreSQL.", ge=1, le=1000
     )
     environment: Environment = _setting(
         "production", "Which keys are valid: production (ps_live_…) or staging (ps_test_…)."
@@ -83,8 +83,8 @@ class Settings:
     workers: int = _setting(
         1,
         "Processes that serve. More than one needs --redis.",
-        least=1,
-        most=256,
+        ge=1,
+        le=256,
     )
     log_format: LogFormat = _setting("auto", "text, json, or auto: text on a terminal, else json.")
     log_level: LogLevel = _setting(
@@ -115,89 +115,93 @@ class Settings:
     reservation_minutes: int = _setting(
         1440,
         "How long a placed order holds its animal unless it is approved; 0 is for ever.",
-        least=0,
-        most=100 * 365 * 24 * 60,
+        ge=0,
+        le=100 * 365 * 24 * 60,
     )
     anonymous_per_minute: int = _setting(
-        300, "Requests a minute from one address without a valid key.", least=1, most=2**31 - 2
+        300, "Requests a minute from one address without a valid key.", ge=1, le=2**31 - 2
     )
     address_table: int = _setting(
-        20_000, "Addresses without a valid key counted at a time.", least=1, most=10_000_000
+        20_000, "Addresses without a valid key counted at a time.", ge=1, le=10_000_000
     )
     usage_per_minute: int = _setting(
-        60, "How often a minute each process tells a key its usage.", least=1, most=2**31 - 2
+        60, "How often a minute each process tells a key its usage.", ge=1, le=2**31 - 2
     )
-    ban_strikes: int = _setting(20, "Fewest strikes that ban a key.", least=1, most=10**9)
+    ban_strikes: int = _setting(20, "Fewest strikes that ban a key.", ge=1, le=10**9)
     ban_strikes_divisor: int = _setting(
-        3, "A key is banned after its minute limit / this, if that is more.", least=1, most=10**9
+        3,
+        "A key is banned after its minute limit / this, if that is more.",
+        ge=1,
+        le=10**9,
     )
-    ban_innocent_seconds: float = _setting(
-        1, "How long after the first 429 of a run further ones are no strikes.", least=0, most=3600
+    ban_grace_seconds: float = _setting(
+        1,
+        "How long after the first 429 of a run further ones are no strikes.",
+        ge=0,
+        le=3600,
     )
     ban_window_seconds: float = _setting(
-        60, "The time in which the strikes must fall.", least=1, most=86400
+        60, "The time in which the strikes must fall.", ge=1, le=86400
     )
-    ban_seconds: float = _setting(
-        300, "The first ban; each next is twice as long.", least=1, most=10**8
+    ban_seconds: float = _setting(300, "The first ban; each next is twice as long.", ge=1, le=10**8)
+    ban_max_seconds: float = _setting(86400, "The longest ban.", ge=1, le=10**8)
+    ban_decay_seconds: float = _setting(
+        86400, "After a ban, so long without another forgives one step.", ge=1, le=10**8
     )
-    ban_longest_seconds: float = _setting(86400, "The longest ban.", least=1, most=10**8)
-    ban_forgiven_seconds: float = _setting(
-        86400, "After a ban, so long without another forgives one step.", least=1, most=10**8
-    )
-    body_bytes: int = _setting(65536, "The largest body taken.", least=1024, most=2**30)
-    body_seconds: float = _setting(10, "A body not here by then gets 408.", least=0.1, most=3600)
-    head_seconds: float = _setting(
+    body_bytes: int = _setting(65536, "The largest body taken.", ge=1024, le=2**30)
+    body_timeout: float = _setting(10, "A body not here by then gets 408.", ge=0.1, le=3600)
+    header_timeout: float = _setting(
         10,
         "A connection that brings no whole head, or takes no answers, for so long is closed.",
-        least=0.1,
-        most=3600,
+        ge=0.1,
+        le=3600,
     )
-    stop_seconds: int = _setting(
+    shutdown_timeout: int = _setting(
         10,
         "How long a stop takes at most; a second before, requests still under way are cut off.",
-        least=2,
-        most=3600,
+        ge=2,
+        le=3600,
     )
-    lame_seconds: float = _setting(
+    drain_timeout: float = _setting(
         0,
         "After a stop signal, how long it still serves, while /readyz says 503 and each answer"
         " closes its connection, so that a balancer sends callers elsewhere.",
-        least=0,
-        most=3600,
+        ge=0,
+        le=3600,
     )
     connections: int = _setting(
-        20_000, "How many connections each process serves at a time.", least=1, most=1_000_000
+        20_000, "How many connections each process serves at a time.", ge=1, le=1_000_000
     )
     connections_per_address: int = _setting(
         0,
         "How many of them one client address may have; 0 is a quarter. Trusted proxies may have"
         " any number.",
-        least=0,
-        most=1_000_000,
+        ge=0,
+        le=1_000_000,
     )
     buffer_bytes: int = _setting(
         32 * 1024 * 1024,
         "Bytes of unfinished requests and unread answers in each process; beyond it the"
         " connections that have been silent for longest are closed.",
-        least=1024 * 1024,
-        most=2**40,
+        ge=1024 * 1024,
+        le=2**40,
     )
     metrics_port: int = _setting(
-        0, "The port on which Prometheus reads /metrics; 0 is none.", least=0, most=65535
+        0, "The port on which Prometheus reads /metrics; 0 is none.", ge=0, le=65535
     )
     trace_endpoint: str = _setting(
         "",
         "Where traces are sent by OTLP over HTTP, such as http://collector:4318/v1/traces.",
         secret=True,
     )
-    database_seconds: float = _setting(
-        1.5, "A change the database has not confirmed by then gets 503.", least=0.1, most=3600
+    database_timeout: float = _setting(
+        1.5, "A change the database has not confirmed by then gets 503.", ge=0.1, le=3600
     )
     key_refresh_seconds: float = _setting(
-        0.25, "How often changes to keys are looked for.", least=0.01, most=60
+        0.25, "How often changes to keys are looked for.", ge=0.01, le=60
     )
     limits_save_seconds: float = _setting(
-        0.5, "How often counts are saved; a crash forgets those since.", least=0.01, most=60
+        0.5, "How often counts are saved; a crash forgets those since.", ge=0.01, le=60
     )
 
     @property
@@ -246,11 +250,11 @@ class Settings:
             msg = "metrics-port: expected another port than --port"
             raise SettingError(msg)
         self._check_tracing()
-        if self.ban_seconds > self.ban_longest_seconds:
-            msg = "ban-seconds: expected at most --ban-longest-seconds"
+        if self.ban_seconds > self.ban_max_seconds:
+            msg = "ban-seconds: expected at most --ban-max-seconds"
             raise SettingError(msg)
-        if self.lame_seconds > self.stop_seconds - 2:
-            msg = "lame-seconds: expected at most --stop-seconds less 2"
+        if self.drain_timeout > self.shutdown_timeout - 2:
+            msg = "drain-timeout: expected at most --shutdown-timeout less 2"
             raise SettingError(msg)
         if self.workers > 1 and not self.redis:
             msg = "workers: more than one process needs --redis to share limits; expected 1"

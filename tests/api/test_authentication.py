@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from petstore.databases.contract import Row, Statement
+from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import new_token
-from petstore.storage.contract import Row, Statement
-from petstore.storage.sqlite import SqliteStore
 from support.error_body import assert_error
 from support.keys import change, revoke, rotate
 from support.service import Service, running_service

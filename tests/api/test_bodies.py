@@ -128,7 +128,7 @@ async def test_a_body_that_does_not_arrive_in_time_is_refused(database: Path) ->
         yield b"{"
         await asyncio.sleep(60)
 
-    async with running_service(database, body_seconds=0.05) as service:
+    async with running_service(database, body_timeout=0.05) as service:
         key = await service.issue()
         response = await service.request("POST", "/v1/pets", key.token, content=stalled())
         message = assert_error(response, 408, "request_timeout")
@@ -141,7 +141,7 @@ async def test_a_body_that_drips_does_not_outlast_its_time(database: Path) -> No
             yield b" "
             await asyncio.sleep(0.01)
 
-    async with running_service(database, body_seconds=0.05) as service:
+    async with running_service(database, body_timeout=0.05) as service:
         key = await service.issue()
         response = await service.request("POST", "/v1/pets", key.token, content=dripping())
         assert_error(response, 408, "request_timeout")

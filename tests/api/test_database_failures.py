@@ -33,7 +33,7 @@ def destroy(database: Path) -> None:
 @pytest.fixture
 async def impatient(database: Path) -> AsyncIterator[Service]:
     """A service that gives its database half a second."""
-    async with running_service(database, database_seconds=0.5) as service:
+    async with running_service(database, database_timeout=0.5) as service:
         yield service
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.storage.sqlite import SqliteStore
+from petstore.databases.sqlite import SqliteStore
 from support.error_body import assert_error
 from support.service import Service, running_service
 

@@ -10,12 +10,12 @@ import apsw
 import httpx
 import pytest
 
+from petstore.databases.contract import Statement
+from petstore.databases.orders import SELECT_NEXT_LAPSE, cancel_lapsed, select_open_order
+from petstore.databases.pets import SELECT_INVENTORY, add_pets
+from petstore.databases.sqlite import SqliteStore
 from petstore.domain.pets import NewPet
-from petstore.operations.pet_files import ImportCallbacks, import_pets
-from petstore.storage.contract import Statement
-from petstore.storage.orders import SELECT_NEXT_LAPSE, cancel_lapsed, select_open_order
-from petstore.storage.pets import SELECT_INVENTORY, add_pets
-from petstore.storage.sqlite import SqliteStore
+from petstore.store.pet_files import ImportCallbacks, import_pets
 from support.service import Service
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]

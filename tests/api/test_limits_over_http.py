@@ -320,7 +320,7 @@ async def test_an_unbanned_key_is_admitted_within_a_second(service: Service) -> 
 
 async def test_the_numbers_of_a_ban_are_settings(address: str) -> None:
     async with running_service(
-        address, ban_strikes=2, ban_innocent_seconds=0, ban_seconds=7
+        address, ban_strikes=2, ban_grace_seconds=0, ban_seconds=7
     ) as service:
         key = await service.issue(per_minute=1)
         await spend(service, key.token, 1)

@@ -19,17 +19,17 @@ from petstore.api.idempotency import idempotency_key
 from petstore.api.openapi import document
 from petstore.api.table import BASE, OPERATIONS
 from petstore.clock import Milliseconds
+from petstore.databases.contract import Unit
+from petstore.databases.pets import add_pets
 from petstore.domain.api_keys import SCOPES, Environment, new_token
 from petstore.domain.categories import NewCategory
 from petstore.domain.orders import NewOrder
 from petstore.domain.pets import NewPet
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import InvalidParameter
-from petstore.operations.api_keys import ApiKeyChanges, change_key, create_key, unconditional
-from petstore.operations.categories import create_category
-from petstore.operations.orders import place_order
-from petstore.storage.contract import Unit
-from petstore.storage.pets import add_pets
+from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, unconditional
+from petstore.store.categories import create_category
+from petstore.store.orders import place_order
 from support.bare_app import fields, http_request
 from support.keys import OPERATOR, new_api_key
 from support.service import Service, running_service
@@ -299,22 +299,22 @@ CANCELLED: Change = ("DELETE", "/v1/store/orders/1", {})
 SOLD: Change = ("PATCH", "/v1/pets/1", {"status": "sold"})
 REVOKED: Change = ("DELETE", "/v1/keys/2", {})
 
-Answer: TypeAlias = tuple[int, str | None, Way]
+Response: TypeAlias = tuple[int, str | None, Way]
 """A status, the code of an error, and how an operation comes to that."""
 
-WITH_EVERY_OPERATION: list[Answer] = [
+WITH_EVERY_OPERATION: list[Response] = [
     (400, "invalid_request", with_two_hosts),
     (401, "missing_api_key", without_a_key),
     (401, "invalid_api_key", with_an_invalid_key),
     (429, "rate_limit_exceeded", over_the_limit_of_the_address),
     (500, "internal_error", at_a_fault),
 ]
-WITH_EVERY_SCOPE: list[Answer] = [
+WITH_EVERY_SCOPE: list[Response] = [
     (403, "missing_scope", without_a_scope),
     (429, "rate_limit_exceeded", over_the_limit_of_the_key),
     (429, "api_key_banned", while_banned),
 ]
-WITH_EVERY_BODY: list[Answer] = [
+WITH_EVERY_BODY: list[Response] = [
     (400, "invalid_body", with_options(json=[])),
     (400, "incomplete_body", with_a_body_that_breaks_off),
     (408, "request_timeout", with_a_body_that_never_ends),
@@ -322,25 +322,25 @@ WITH_EVERY_BODY: list[Answer] = [
     (415, "unsupported_media_type", with_options(headers=TEXT)),
     (415, "unsupported_media_type", with_options(headers=ENCODED)),
 ]
-WITH_EVERY_QUERY: list[Answer] = [
+WITH_EVERY_QUERY: list[Response] = [
     (400, "invalid_parameter", with_options(params={"limit": 0})),
 ]
-WITH_EVERY_ID: list[Answer] = [
+WITH_EVERY_ID: list[Response] = [
     (404, "not_found", where_nothing_is),
 ]
-WITH_EVERY_POST: list[Answer] = [
+WITH_EVERY_POST: list[Response] = [
     (400, "invalid_parameter", with_options(headers={"Idempotency-Key": ""})),
     (409, "idempotency_key_in_use", sent_twice_at_once),
     (422, "idempotency_key_reused", with_the_key_of_another_request),
 ]
-WITH_EVERY_VERSION_READ: list[Answer] = [
+WITH_EVERY_VERSION_READ: list[Response] = [
     (304, None, with_a_version_known),
 ]
-WITH_EVERY_CONDITION: list[Answer] = [
+WITH_EVERY_CONDITION: list[Response] = [
     (400, "invalid_parameter", with_options(headers=TOO_MANY_VERSIONS)),
     (412, "precondition_failed", with_options(headers=OTHER_VERSION)),
 ]
-WITH_ONE: dict[str, list[Answer]] = {
+WITH_ONE: dict[str, list[Response]] = {
     "createPet": [
         (400, "unknown_category", with_options(json={**BELLA, "categoryId": 99})),
         (503, "service_unavailable", while_the_database_is_locked),
@@ -381,10 +381,10 @@ WITH_ONE: dict[str, list[Answer]] = {
 }
 
 
-def answers_of(name: str) -> list[Answer]:
+def answers_of(name: str) -> list[Response]:
     """Return all that an operation can answer, and how it comes to that."""
     row = ROWS[name]
-    kinds: list[tuple[bool, list[Answer]]] = [
+    kinds: list[tuple[bool, list[Response]]] = [
         (True, [(row.success.status, None, as_it_should)]),
         (True, WITH_EVERY_OPERATION),
         (row.scope is not None, WITH_EVERY_SCOPE),
@@ -411,8 +411,8 @@ async def hasty(database: Path) -> AsyncIterator[Service]:
     """A strict service that has little patience."""
     async with running_service(
         database,
-        body_seconds=0.1,
-        database_seconds=0.5,
+        body_timeout=0.1,
+        database_timeout=0.5,
         limits_save_seconds=60,  # or its own writing could stand in the way of ``locked``
         anonymous_per_minute=2,
         strict_categories=True,

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from petstore.clock import rfc3339
+from petstore.databases.pets import add_pets
 from petstore.domain.pets import NewPet
-from petstore.storage.pets import add_pets
 from support.buyers import Buyers, assert_agreement, assert_kept
 from support.manual_clock import ManualClock
 from support.patience import eventually
@@ -166,7 +166,7 @@ async def test_a_thousand_buyers_whose_reservations_lapse_leave_everything_in_ag
     address: str, clock: ManualClock
 ) -> None:
     async with running_service(
-        address, clock, reservation_minutes=1, database_seconds=30
+        address, clock, reservation_minutes=1, database_timeout=30
     ) as service:
         client = await with_key(service)
         await stock(service, 100)

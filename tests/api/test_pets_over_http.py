@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from petstore.databases.pets import add_pets
 from petstore.domain.pets import NewPet
-from petstore.storage.pets import add_pets
 from support.error_body import assert_error
 from support.service import Service, running_service
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from petstore.clock import utc_second
-from petstore.operations.key_status import get_key
+from petstore.store.key_status import get_key
 from support.bare_app import bare_app
 from support.service import Service, running_service
 

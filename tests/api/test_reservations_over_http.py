@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from petstore.clock import MINUTE
+from petstore.databases.pets import add_pets
 from petstore.domain.pets import NewPet
-from petstore.storage.pets import add_pets
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
 from support.patience import eventually
@@ -186,7 +186,7 @@ async def test_what_lapses_while_nobody_serves_is_free_at_the_first_request(
 
 async def test_many_lapse_at_once_before_the_first_answer(address: str, clock: ManualClock) -> None:
     async with running_service(
-        address, clock, reservation_minutes=1, database_seconds=30
+        address, clock, reservation_minutes=1, database_timeout=30
     ) as service:
         client = await with_key(service, MANY)
         await asyncio.gather(*(place(client, pet_id) for pet_id in range(1, MANY + 1)))
@@ -230,7 +230,7 @@ async def test_a_reservation_made_by_another_service_lapses_here(
 @pytest.fixture
 async def impatient(address: str, clock: ManualClock) -> AsyncIterator[Service]:
     """A service that gives its database half a second."""
-    async with running_service(address, clock, database_seconds=0.5) as service:
+    async with running_service(address, clock, database_timeout=0.5) as service:
         yield service
 
 

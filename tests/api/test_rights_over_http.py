@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from petstore.clock import SECOND, rfc3339
+from petstore.databases.contract import Statement
 from petstore.domain.api_keys import DEFAULT_SCOPES, SCOPES
-from petstore.operations.api_keys import IssuedKey
-from petstore.storage.contract import Statement
+from petstore.store.api_keys import IssuedKey
 from support.error_body import assert_error
 from support.exploration import explored
 from support.keys import change, revoke, rotate

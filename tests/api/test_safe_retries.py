@@ -11,9 +11,9 @@ import pytest
 
 from petstore.api.table import BASE, OPERATIONS
 from petstore.clock import DAY
+from petstore.databases.contract import Statement
 from petstore.domain.api_keys import SCOPES
 from petstore.domain.plans import UNLIMITED
-from petstore.storage.contract import Statement
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
 from support.process import ServerProcess
@@ -120,7 +120,7 @@ async def shop(address: str, clock: ManualClock) -> AsyncIterator[Shop]:
 @pytest.fixture
 async def impatient_shop(address: str) -> AsyncIterator[Shop]:
     """A shop whose database has half a second for a change."""
-    async with running_service(address, limits_save_seconds=60, database_seconds=0.5) as service:
+    async with running_service(address, limits_save_seconds=60, database_timeout=0.5) as service:
         yield await furnish(service)
 
 

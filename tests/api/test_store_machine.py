@@ -207,7 +207,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.app: BareApp = bare_app(
             self.database,
             self.clock,
-            database_seconds=60,  # a busy disk is not what is tested
+            database_timeout=60,  # a busy disk is not what is tested
             reservation_minutes=minutes,
             strict_categories=strict,
         )

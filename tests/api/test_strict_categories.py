@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from petstore.databases.pets import add_pet
 from petstore.domain.pets import NewPet
-from petstore.storage.pets import add_pet
 from support.error_body import assert_error
 from support.service import Service, running_service
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from petstore.storage.migrations import scripts
-from petstore.storage.sqlite_usage import last_backup
+from petstore.databases.migrations import scripts
+from petstore.databases.sqlite_usage import last_backup
 from support.command import Command
 from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query
@@ -430,7 +430,7 @@ def test_the_time_that_is_noted_is_that_of_the_beginning(
 ) -> None:
     times = iter(range(1_000, 10_000, 1_000))
     monkeypatch.setattr("petstore.cli.backup.system_clock", lambda: next(times))
-    monkeypatch.setattr("petstore.storage.backups.back_up", lambda *_: next(times))
+    monkeypatch.setattr("petstore.databases.backups.back_up", lambda *_: next(times))
     stocked.succeed("backup", str(file))
     assert last_backup(stocked.database) == 1
 

@@ -12,19 +12,19 @@ from click.testing import CliRunner, Result
 
 from petstore.app import store_at
 from petstore.cli.main import main
+from petstore.databases.contract import Row, Store
+from petstore.databases.copies.contract import TABLES, Table
+from petstore.databases.copies.postgres import open_postgres
+from petstore.databases.copies.sqlite import SqliteSide, open_sqlite
+from petstore.databases.sqlite import SqliteStore
 from petstore.domain.pets import NewPet
 from petstore.errors import InternalError, Unavailable
-from petstore.operations.api_keys import unconditional
-from petstore.operations.key_ring import KeyRing
-from petstore.operations.orders import cancel_order
-from petstore.operations.pets import create_pet, get_inventory
-from petstore.operations.store_copies import copy_store
 from petstore.settings import is_postgres
-from petstore.storage.contract import Row, Store
-from petstore.storage.copies.contract import TABLES, Table
-from petstore.storage.copies.postgres import open_postgres
-from petstore.storage.copies.sqlite import SqliteSide, open_sqlite
-from petstore.storage.sqlite import SqliteStore
+from petstore.store.api_keys import unconditional
+from petstore.store.key_ring import KeyRing
+from petstore.store.orders import cancel_order
+from petstore.store.pets import create_pet, get_inventory
+from petstore.store.store_copies import copy_store
 from support.full_disk import full_disk
 from support.full_stores import (
     ANIMALS,

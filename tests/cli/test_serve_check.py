@@ -9,8 +9,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from petstore.cli.pid_file import held_pid_file
-from petstore.storage.migrations import APPLICATION_ID, scripts
+from petstore.databases.migrations import APPLICATION_ID, scripts
+from petstore.server.pid_file import held_pid_file
 from support.command import Command
 from support.postgres import PostgresServer
 from support.process import free_port

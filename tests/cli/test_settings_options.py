@@ -13,9 +13,9 @@ from support.command import Command
 
 SETTINGS = [setting.name for setting in fields(Settings)]
 RANGES = [
-    (setting.name, setting.metadata["least"], setting.metadata["most"])
+    (setting.name, setting.metadata["ge"], setting.metadata["le"])
     for setting in fields(Settings)
-    if setting.metadata["least"] is not None
+    if setting.metadata["ge"] is not None
 ]
 OTHERS: dict[str, Any] = {
     "host": "::1",
@@ -24,7 +24,7 @@ OTHERS: dict[str, Any] = {
     "redis": "redis://localhost:6379",
     "trace_endpoint": "http://collector:4318/v1/traces",
     "metrics_port": 9000,
-    "lame_seconds": 1.5,
+    "drain_timeout": 1.5,
     "environment": "staging",
     "log_format": "text",
     "log_level": "warning",
@@ -36,7 +36,7 @@ OTHERS: dict[str, Any] = {
     "strict_categories": True,
     **{name: least for name, least, _ in RANGES if least != getattr(Settings, name)},
     "workers": 2,
-    "ban_innocent_seconds": 0.5,
+    "ban_grace_seconds": 0.5,
     "connections_per_address": 50,
 }
 

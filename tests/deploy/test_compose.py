@@ -69,9 +69,9 @@ def test_an_instance_may_write_nothing_but_its_temporary_files(name: str) -> Non
 def test_a_stop_is_over_before_it_is_cut_short(name: str) -> None:
     found = settings(name)
     between_checks = float(re.findall(r"\binter ([0-9]+)s", BALANCER)[0])
-    assert 2 * between_checks < found.lame_seconds
-    assert found.lame_seconds < found.stop_seconds - 1
-    assert found.stop_seconds < seconds(INSTANCES[name]["stop_grace_period"])
+    assert 2 * between_checks < found.drain_timeout
+    assert found.drain_timeout < found.shutdown_timeout - 1
+    assert found.shutdown_timeout < seconds(INSTANCES[name]["stop_grace_period"])
 
 
 def test_the_balancer_sends_to_every_instance_that_is_ready(server: ServerProcess) -> None:

@@ -138,8 +138,8 @@ def test_a_stop_is_over_before_it_is_cut_short() -> None:
     found = settings()
     probe = CONTAINER["readinessProbe"]
     noticed = probe["periodSeconds"] * probe["failureThreshold"] + probe["timeoutSeconds"]
-    assert noticed < found.lame_seconds < found.stop_seconds - 1
-    assert found.stop_seconds < POD["terminationGracePeriodSeconds"]
+    assert noticed < found.drain_timeout < found.shutdown_timeout - 1
+    assert found.shutdown_timeout < POD["terminationGracePeriodSeconds"]
 
 
 def test_there_are_always_some_left_that_serve() -> None:

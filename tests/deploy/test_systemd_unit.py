@@ -39,7 +39,7 @@ def test_its_settings_are_valid_and_its_database_where_it_may_write() -> None:
 def test_a_stop_is_over_before_it_is_cut_short() -> None:
     pairs = [variable.partition("=") for variable in values("Environment")]
     settings = settings_of({name: value for name, _, value in pairs})
-    assert settings.stop_seconds < int(value("TimeoutStopSec"))
+    assert settings.shutdown_timeout < int(value("TimeoutStopSec"))
     assert value("KillMode") == "mixed"
 
 

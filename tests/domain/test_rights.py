@@ -23,7 +23,7 @@ PRO = ApiKey(
     created_at=0,
     expires_at=1_000,
     revoked_at=None,
-    pardoned_at=None,
+    unbanned_at=None,
 )
 
 own_limits = st.none() | st.sampled_from([1, 59, 60, 61, 300, 999, 1_000, 1_001, 100_000, 100_001])

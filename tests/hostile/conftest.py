@@ -15,7 +15,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
     After all the tests it must still answer, and have logged neither a fault nor a traceback.
     """
-    patience = ("--head-seconds", "0.5", "--body-seconds", "0.5")
+    patience = ("--header-timeout", "0.5", "--body-timeout", "0.5")
     folder = tmp_path_factory.mktemp("hasty")
     server = ServerProcess(folder, *patience, "--anonymous-per-minute", "1000000")
     server.wait_until_ready()

@@ -73,7 +73,7 @@ def test_more_than_there_is_room_for_who_say_nothing_keep_others_out_only_for_a_
     start: StartServer,
 ) -> None:
     limits = ("--connections", "50", "--connections-per-address", "50")
-    server = start(*limits, "--head-seconds", "0.5")
+    server = start(*limits, "--header-timeout", "0.5")
     started = time.monotonic()
     with ExitStack() as stack:
         for _ in range(60):

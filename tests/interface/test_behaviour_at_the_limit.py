@@ -48,7 +48,7 @@ async def test_whoever_waits_for_the_time_indicated_is_admitted(service: Service
 
 def test_repeated_requests_after_a_429_lead_to_a_temporary_ban_of_the_key(tmp_path: Path) -> None:
     # The first second after a 429 is forgiven by default: here not, so that nobody has to wait.
-    server = ServerProcess(tmp_path, "--ban-innocent-seconds", "0")
+    server = ServerProcess(tmp_path, "--ban-grace-seconds", "0")
     try:
         server.wait_until_ready()
         with Client(server.url, server.issue("free")) as client:

@@ -10,16 +10,16 @@ import pytest
 
 from petstore.app import store_at
 from petstore.clock import system_clock
+from petstore.databases.api_keys import insert_token
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.pets import add_pet
 from petstore.domain.api_keys import SCOPES, digest, new_token
 from petstore.domain.categories import NewCategory
 from petstore.domain.orders import NewOrder
 from petstore.domain.pets import NewPet
-from petstore.operations.api_keys import create_key
-from petstore.operations.categories import create_category
-from petstore.operations.orders import place_order
-from petstore.storage.api_keys import insert_token
-from petstore.storage.contract import Statement, Store, Unit
-from petstore.storage.pets import add_pet
+from petstore.store.api_keys import create_key
+from petstore.store.categories import create_category
+from petstore.store.orders import place_order
 from support.exploration import DEPTH
 from support.forms import Serve
 from support.keys import OPERATOR, new_api_key

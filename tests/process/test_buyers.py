@@ -78,7 +78,7 @@ def let_some_lapse(folder: Path) -> set[int]:
 async def test_hundreds_of_buyers_and_a_power_cut_leave_everything_in_agreement(
     start: StartServer, tmp_path: Path
 ) -> None:
-    server = start("--database-seconds", "30")
+    server = start("--database-timeout", "30")
     token = server.issue()
     async with customers_of(server, token) as client:
         for number in PETS:
@@ -92,7 +92,7 @@ async def test_hundreds_of_buyers_and_a_power_cut_leave_everything_in_agreement(
     lapsed = let_some_lapse(tmp_path)
     assert lapsed
 
-    server = start("--database-seconds", "30")
+    server = start("--database-timeout", "30")
     async with customers_of(server, token) as client:
         orders = await assert_agreement(client)
         assert_kept(first, orders, lapsed)

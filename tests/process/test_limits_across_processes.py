@@ -13,11 +13,11 @@ from support.patience import eventually
 from support.process import ServerProcess, petstore
 from support.redis_server import RedisServer, redis_server
 from support.servers import StartServer
-from support.swarm import Answer, ask, ask_at_once
+from support.swarm import Response, ask, ask_at_once
 
 pytestmark = pytest.mark.anyio
 
-IN_PEACE = ("--ban-strikes", "1000000", "--head-seconds", "60")
+IN_PEACE = ("--ban-strikes", "1000000", "--header-timeout", "60")
 """On a busy machine a burst takes longer than one that is innocent, or that is not given up."""
 BAN_SOON = ("--ban-strikes", "1", "--ban-strikes-divisor", "1000000")
 
@@ -28,7 +28,7 @@ def redis() -> Iterator[RedisServer]:
         yield server
 
 
-def statuses(answers: list[Answer]) -> Counter[int]:
+def statuses(answers: list[Response]) -> Counter[int]:
     return Counter(answer.status for answer in answers)
 
 
@@ -129,7 +129,7 @@ async def test_a_process_that_took_the_place_of_another_counts_with_the_others(
     assert "Redis" not in server.log_path.read_text()
 
 
-def code_of(answer: Answer) -> str:
+def code_of(answer: Response) -> str:
     code: str = answer.body["code"]
     return code
 

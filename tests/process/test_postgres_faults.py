@@ -38,7 +38,7 @@ def url(server: PostgresServer) -> str:
 @pytest.fixture
 def service(tmp_path: Path, url: str) -> Iterator[SharedService]:
     """A service that is told at most half a second after a request that nobody answers it."""
-    with shared_service(tmp_path, url, "--database-seconds", "0.5") as service:
+    with shared_service(tmp_path, url, "--database-timeout", "0.5") as service:
         yield service
     assert PASSWORD not in service.log_path.read_text()
 
@@ -99,7 +99,7 @@ def test_while_postgresql_hangs_all_is_refused_in_time_and_then_goes_on(
     server: PostgresServer, tmp_path: Path, url: str
 ) -> None:
     """Whoever has to wait for several things is answered in time too."""
-    with shared_service(tmp_path, url, "--database-seconds", "1.2") as service:
+    with shared_service(tmp_path, url, "--database-timeout", "1.2") as service:
         headers = {"Authorization": f"Bearer {service.issue()}"}
         with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
             assert works(client)
@@ -113,7 +113,7 @@ def test_while_postgresql_hangs_a_key_that_redis_has_forgotten_is_refused_in_tim
 ) -> None:
     with (
         redis_server() as redis,
-        shared_service(tmp_path, url, "--database-seconds", "1.2", "--redis", redis.url) as service,
+        shared_service(tmp_path, url, "--database-timeout", "1.2", "--redis", redis.url) as service,
     ):
         headers = {"Authorization": f"Bearer {service.issue()}"}
         with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
@@ -158,7 +158,7 @@ def test_when_connections_are_cut_reads_succeed_and_what_was_acknowledged_is_the
 def test_when_no_connection_is_free_all_is_refused_in_time(
     server: PostgresServer, tmp_path: Path, url: str
 ) -> None:
-    few = ("--database-connections", "1", "--database-seconds", "0.5")
+    few = ("--database-connections", "1", "--database-timeout", "0.5")
     with shared_service(tmp_path, url, *few) as service:
         headers = {"Authorization": f"Bearer {service.issue()}"}
         with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:

@@ -12,7 +12,7 @@ from support.patience import eventually
 from support.process import ServerProcess, free_port, petstore
 from support.redis_server import RedisServer, redis_server
 from support.servers import StartServer
-from support.swarm import Answer, ask, ask_at_once
+from support.swarm import Response, ask, ask_at_once
 
 pytestmark = pytest.mark.anyio
 
@@ -39,9 +39,9 @@ def logged(server: ServerProcess) -> Counter[str]:
 
 
 @asynccontextmanager
-async def traffic(server: ServerProcess, token: str) -> AsyncIterator[list[Answer]]:
+async def traffic(server: ServerProcess, token: str) -> AsyncIterator[list[Response]]:
     """Make requests all the time, a few at once, and collect what comes back."""
-    answers: list[Answer] = []
+    answers: list[Response] = []
 
     async def keep_asking() -> None:
         while True:
@@ -132,7 +132,7 @@ async def test_connections_that_are_cut_again_and_again_cost_no_answer(
 async def test_a_known_ban_holds_in_every_process_while_redis_is_gone(
     start: StartServer, redis: RedisServer
 ) -> None:
-    bans = ("--ban-strikes", "1", "--ban-strikes-divisor", "1000000", "--ban-innocent-seconds", "0")
+    bans = ("--ban-strikes", "1", "--ban-strikes-divisor", "1000000", "--ban-grace-seconds", "0")
     server = start("--workers", "2", "--redis", redis.url, *bans)
     token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "1")
     while (await ask(server.port, token)).body["code"] != "api_key_banned":

@@ -120,7 +120,7 @@ def test_if_the_next_process_cannot_start_the_old_one_goes_on_and_the_reload_fai
 def test_the_wait_for_a_reload_has_an_end_and_one_more_during_another_begins_it_again(
     start: StartServer,
 ) -> None:
-    server = start("--pid-file", "petstore.pid", "--body-seconds", "60")
+    server = start("--pid-file", "petstore.pid", "--body-timeout", "60")
     token = server.issue()
     with RawSocket(server.port) as caller:
         caller.begin_post(token)
@@ -140,7 +140,7 @@ def test_the_wait_for_a_reload_has_an_end_and_one_more_during_another_begins_it_
 
 
 def test_a_stop_ends_the_wait_for_a_reload(start: StartServer) -> None:
-    server = start("--pid-file", "petstore.pid", "--lame-seconds", "1")
+    server = start("--pid-file", "petstore.pid", "--drain-timeout", "1")
     waiting = subprocess.Popen(
         [sys.executable, "-m", "petstore", "reload", "--pid-file", "petstore.pid"],
         cwd=server.folder,
@@ -157,7 +157,7 @@ def test_a_stop_ends_the_wait_for_a_reload(start: StartServer) -> None:
 def test_a_reload_of_several_processes_keeps_the_service_ready_throughout(
     start: StartServer,
 ) -> None:
-    server = start("--pid-file", "petstore.pid", "--lame-seconds", "0.5")
+    server = start("--pid-file", "petstore.pid", "--drain-timeout", "0.5")
     waiting = subprocess.Popen(
         [sys.executable, "-m", "petstore", "reload", "--pid-file", "petstore.pid"],
         cwd=server.folder,

@@ -171,7 +171,7 @@ def test_while_both_databases_hang_all_is_refused_in_time(
 ) -> None:
     """Also those who wait for a connection: they are more than there are."""
     arguments = (url, "--read-database", replica.url_of(url), "--redis", redis.url)
-    few = ("--database-connections", "2", "--database-seconds", "1.2")
+    few = ("--database-connections", "2", "--database-timeout", "1.2")
     with shared_service(tmp_path, *arguments, *few) as service, caller(service) as client:
         pet_id = add(client)
         asks: list[Callable[[], httpx.Response]] = [

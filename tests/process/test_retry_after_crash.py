@@ -11,7 +11,7 @@ import apsw
 import httpx
 import pytest
 
-from petstore.storage.contract import Row
+from petstore.databases.contract import Row
 from support.exploration import DEPTH
 from support.patience import within
 from support.process import ServerProcess

@@ -122,7 +122,7 @@ def test_restarts_in_turn_behind_a_balancer_cost_no_request(
 ) -> None:
     with redis_server() as redis, Balancer() as balancer, ExitStack() as last:
         url = postgres.new_store()
-        lame = ("--lame-seconds", "0.3")
+        lame = ("--drain-timeout", "0.3")
         pair = Pair(balancer, tmp_path, url, "--redis", redis.url, *lame)
         last.callback(pair.end)
         with Load(balancer.url, pair.newest.issue()) as load:
@@ -160,7 +160,7 @@ def test_limits_are_exact_across_sighup(
     shares_limits: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     with redis_server() as redis:
-        server = start("--lame-seconds", "0.3", *(("--redis", redis.url) if shares_limits else ()))
+        server = start("--drain-timeout", "0.3", *(("--redis", redis.url) if shares_limits else ()))
         headers = {"Authorization": f"Bearer {server.issue('business')}"}
         charged = 0
 
@@ -177,7 +177,7 @@ def test_limits_are_exact_across_sighup(
 
 
 def test_who_connects_and_says_nothing_yet_is_left_to_the_next_process(start: StartServer) -> None:
-    server = start("--lame-seconds", "0.3")
+    server = start("--drain-timeout", "0.3")
     old = server.worker
     server.process.send_signal(signal.SIGHUP)
     assert within(10, lambda: is_handing_over(server))
@@ -189,7 +189,7 @@ def test_who_connects_and_says_nothing_yet_is_left_to_the_next_process(start: St
 
 def test_a_stop_in_the_middle_of_a_replacement_ends_all_in_time(start: StartServer) -> None:
     with redis_server() as redis:
-        server = start("--workers", "2", "--redis", redis.url, "--lame-seconds", "2")
+        server = start("--workers", "2", "--redis", redis.url, "--drain-timeout", "2")
         server.process.send_signal(signal.SIGHUP)
         assert within(10, lambda: is_handing_over(server))
         started = time.monotonic()
@@ -201,7 +201,7 @@ def test_a_stop_in_the_middle_of_a_replacement_ends_all_in_time(start: StartServ
 def test_a_service_that_stops_in_the_middle_of_a_replacement_sends_callers_away_first(
     start: StartServer,
 ) -> None:
-    server = start("--lame-seconds", "3")
+    server = start("--drain-timeout", "3")
     server.process.send_signal(signal.SIGHUP)
     assert within(10, lambda: is_handing_over(server))
     assert status_of(server, "/readyz") == 200
@@ -212,7 +212,7 @@ def test_a_service_that_stops_in_the_middle_of_a_replacement_sends_callers_away_
 
 
 def test_a_request_that_never_ends_does_not_keep_sighup_from_its_end(start: StartServer) -> None:
-    server = start("--stop-seconds", "2", "--body-seconds", "60")
+    server = start("--shutdown-timeout", "2", "--body-timeout", "60")
     token = server.issue()
     with RawSocket(server.port) as caller:
         caller.begin_post(token)
@@ -261,7 +261,7 @@ def status_of(server: ServerProcess, path: str) -> int:
 def test_after_a_stop_signal_it_serves_on_for_a_while_and_sends_callers_away(
     start: StartServer, number: signal.Signals
 ) -> None:
-    server = start("--lame-seconds", "1.5")
+    server = start("--drain-timeout", "1.5")
     headers = {"Authorization": f"Bearer {server.issue()}"}
     started = time.monotonic()
     with httpx.Client(base_url=server.url, headers=headers) as kept_alive:
@@ -283,7 +283,7 @@ def test_after_a_stop_signal_it_serves_on_for_a_while_and_sends_callers_away(
 
 
 def test_a_request_that_comes_late_in_the_lame_time_gets_its_answer(start: StartServer) -> None:
-    server = start("--lame-seconds", "0.5")
+    server = start("--drain-timeout", "0.5")
     token = server.issue()
     body = b'{"name": "Rex", "categoryId": 1}'
     server.process.send_signal(signal.SIGTERM)
@@ -302,6 +302,6 @@ def test_a_request_that_comes_late_in_the_lame_time_gets_its_answer(start: Start
 
 
 def test_a_lame_time_that_leaves_no_time_to_stop_is_refused(tmp_path: Path) -> None:
-    ended = petstore("serve", "--stop-seconds", "5", "--lame-seconds", "3.1", cwd=tmp_path)
+    ended = petstore("serve", "--shutdown-timeout", "5", "--drain-timeout", "3.1", cwd=tmp_path)
     assert ended.returncode == 2
-    assert ended.stderr.endswith("--lame-seconds: expected at most --stop-seconds less 2\n")
+    assert ended.stderr.endswith("--drain-timeout: expected at most --shutdown-timeout less 2\n")

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from petstore.cli.serve import announce, listen
+from petstore.databases.sqlite import SqliteStore
 from petstore.settings import Settings
-from petstore.storage.sqlite import SqliteStore
 from support.process import ServerProcess, free_port
 from support.servers import StartServer
 
@@ -99,7 +99,7 @@ def test_a_process_starts_on_systems_that_cannot_tell_it_of_its_parents_death() 
 
 def test_collections_of_cycles_leave_the_program_itself_alone() -> None:
     code = (
-        "import gc; from petstore.cli.worker import spare_collector; spare_collector();"
+        "import gc; from petstore.server.worker import spare_collector; spare_collector();"
         "print(len(gc.get_objects()) < 100, gc.get_freeze_count() > 10_000)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True True\n"

@@ -79,7 +79,7 @@ def test_connections_that_ask_for_nothing_do_not_hold_it_up(start: StartServer) 
 
 
 def test_a_body_that_never_comes_is_given_up(start: StartServer) -> None:
-    server = start("--body-seconds", "1")
+    server = start("--body-timeout", "1")
     token = server.issue()
     with RawSocket(server.port) as caller:
         begin_adding(caller, token)
@@ -90,7 +90,7 @@ def test_a_body_that_never_comes_is_given_up(start: StartServer) -> None:
 def test_a_request_that_takes_longer_than_the_stop_may_is_cut_off(
     start: StartServer, tmp_path: Path
 ) -> None:
-    server = start("--stop-seconds", "2", "--body-seconds", "60")
+    server = start("--shutdown-timeout", "2", "--body-timeout", "60")
     token = server.issue()
     with RawSocket(server.port) as caller:
         begin_adding(caller, token)
@@ -132,7 +132,7 @@ def test_counts_survive_exactly(start: StartServer) -> None:
 def test_counts_that_cannot_be_saved_are_told_and_the_stop_goes_on(
     start: StartServer, tmp_path: Path
 ) -> None:
-    server = start("--database-seconds", "0.2", "--limits-save-seconds", "60")
+    server = start("--database-timeout", "0.2", "--limits-save-seconds", "60")
     headers = {"Authorization": f"Bearer {server.issue()}"}
     assert httpx.get(f"{server.url}/v1/pets", headers=headers).status_code == 200
     with locked(tmp_path / "petstore.db"):

@@ -10,8 +10,8 @@ import pytest
 PROGRAM = """
 import os, signal, sys, time
 from petstore.cli import supervisor
-from petstore.cli.lifecycle import Lifecycle
-from petstore.cli.service_manager import ServiceManager
+from petstore.server.lifecycle import Lifecycle
+from petstore.server.service_manager import ServiceManager
 
 supervisor._START_SECONDS = 1
 supervisor._PAUSE_SECONDS = 0.1

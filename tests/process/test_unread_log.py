@@ -20,7 +20,7 @@ def unread(tmp_path: Path) -> Iterator[ServerProcess]:
     os.write(writer, bytes(fcntl.fcntl(writer, fcntl.F_GETPIPE_SZ)))
     buffered = {"PYTHONUNBUFFERED": ""}  # as it is unless somebody sets it
     with servers_in(tmp_path) as start:
-        yield start("--database-seconds", "0.2", env=buffered, stderr=writer)
+        yield start("--database-timeout", "0.2", env=buffered, stderr=writer)
         os.close(reader)
     os.close(writer)
 

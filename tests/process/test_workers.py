@@ -111,7 +111,7 @@ def test_a_process_that_ends_at_a_stop_before_its_parent_heard_of_it_is_no_failu
 
 
 def test_a_process_that_hangs_does_not_keep_a_stop_from_its_end(start: StartServer) -> None:
-    server = start("--stop-seconds", "2")
+    server = start("--shutdown-timeout", "2")
     hanging = server.worker
     os.kill(hanging, signal.SIGSTOP)
     assert server.stop() == 0
@@ -123,7 +123,7 @@ def test_processes_that_are_killed_at_a_stop_leave_no_log_of_the_database(
     start: StartServer, tmp_path: Path
 ) -> None:
     with redis_server() as redis:
-        server = start("--workers", "2", "--redis", redis.url, "--stop-seconds", "2")
+        server = start("--workers", "2", "--redis", redis.url, "--shutdown-timeout", "2")
         for worker in server.workers():
             os.kill(worker, signal.SIGSTOP)
         assert list(tmp_path.glob("*-wal"))

@@ -378,7 +378,7 @@ def test_each_clean_day_forgives_one_step(clean_days: float, minutes: int) -> No
 def test_a_pardon_lifts_the_ban_and_keeps_the_usage() -> None:
     caller = refused_all_day()
     get_banned(caller)
-    caller.pardoned_at = caller.clock()
+    caller.unbanned_at = caller.clock()
     assert caller.look().verdict == "admitted"
     assert caller.ask().verdict == "limited"
     caller.limits = FREE
@@ -390,7 +390,7 @@ def test_a_pardon_forgets_earlier_bans() -> None:
     get_banned(caller)
     caller.clock.advance(FIVE_MINUTES)
     get_banned(caller)
-    caller.pardoned_at = caller.clock()
+    caller.unbanned_at = caller.clock()
     assert get_banned(caller) == FIVE_MINUTES
 
 
@@ -398,7 +398,7 @@ def test_a_pardon_forgets_earlier_bans() -> None:
 def test_a_pardon_lifts_the_ban_it_finds_though_its_clock_is_another(hours: int) -> None:
     caller = refused_all_day()
     get_banned(caller)
-    caller.pardoned_at = caller.clock() + hours * 3_600 * SECOND
+    caller.unbanned_at = caller.clock() + hours * 3_600 * SECOND
     assert caller.look().verdict == "admitted"
     assert caller.ask().verdict == "limited"
     get_banned(caller)
@@ -407,19 +407,19 @@ def test_a_pardon_lifts_the_ban_it_finds_though_its_clock_is_another(hours: int)
 
 def test_who_knows_only_of_an_earlier_pardon_lifts_no_ban() -> None:
     caller = refused_all_day()
-    caller.pardoned_at = caller.clock()
+    caller.unbanned_at = caller.clock()
     caller.ask()
-    caller.pardoned_at -= 1
+    caller.unbanned_at -= 1
     get_banned(caller)
     assert caller.ask().verdict == "banned"
 
 
 def test_a_pardon_does_not_lift_a_later_ban() -> None:
     caller = refused_all_day()
-    caller.pardoned_at = caller.clock()
+    caller.unbanned_at = caller.clock()
     get_banned(caller)
     assert caller.ask().verdict == "banned"
-    assert caller.state.banned_at > caller.pardoned_at > NEVER
+    assert caller.state.banned_at > caller.unbanned_at > NEVER
 
 
 def test_every_number_of_a_ban_is_a_setting() -> None:

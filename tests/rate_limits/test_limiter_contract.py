@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import MINUTE
+from petstore.databases.rate_limits import StoredRateLimits, select_usage
+from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
 from petstore.rate_limits.contract import PardonStore, RateLimiter, State
-from petstore.storage.rate_limits import StoredRateLimits, select_usage
-from petstore.storage.sqlite import SqliteStore
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import impatient, locked
@@ -128,10 +128,10 @@ async def test_a_pardon_lifts_the_ban_in_the_running_service(
         clock.advance(0.1)
         banned = await limiter.take(key)
     assert banned.verdict == "banned"
-    pardoned = replace(key, pardoned_at=clock())
+    unbanned = replace(key, unbanned_at=clock())
     clock.advance(60)
-    assert (await limiter.look(pardoned)).verdict == "admitted"
-    assert (await limiter.take(pardoned)).verdict == "admitted"
+    assert (await limiter.look(unbanned)).verdict == "admitted"
+    assert (await limiter.take(unbanned)).verdict == "admitted"
 
 
 async def test_a_pardon_is_heeded_whatever_time_it_has_but_once(
@@ -140,7 +140,7 @@ async def test_a_pardon_is_heeded_whatever_time_it_has_but_once(
     """It may be given by a clock that is behind that of the limiter, or ahead of it."""
     for number, hours in enumerate((-1, 1, 2)):
         await get_banned(limiter, key, clock)
-        key = replace(key, pardoned_at=clock() + hours * HOUR)
+        key = replace(key, unbanned_at=clock() + hours * HOUR)
         assert (await limiter.take(key)).verdict != "banned", number
     clock.advance(3 * HOUR / 1000)
     await get_banned(limiter, key, clock)
@@ -150,14 +150,14 @@ async def test_a_pardon_is_heeded_whatever_time_it_has_but_once(
 async def test_after_a_restart_a_pardon_lifts_no_ban_that_began_after_it(
     start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, clock: ManualClock
 ) -> None:
-    key = replace(key, pardoned_at=clock())
+    key = replace(key, unbanned_at=clock())
     clock.advance(1)
     limiter = await start_limiter(states)
     await get_banned(limiter, key, clock)
     await limiter.save()
     assert (await (await start_limiter(states)).take(key)).verdict == "banned"
-    pardoned = replace(key, pardoned_at=clock())
-    assert (await (await start_limiter(states)).take(pardoned)).verdict == "limited"
+    unbanned = replace(key, unbanned_at=clock())
+    assert (await (await start_limiter(states)).take(unbanned)).verdict == "limited"
 
 
 async def get_banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> None:

@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import MINUTE, SECOND, system_clock
+from petstore.databases.rate_limits import StoredRateLimits
 from petstore.domain.api_keys import ApiKey
 from petstore.rate_limits.contract import BanRules, Decision, RateLimiter, Window
 from petstore.rate_limits.redis import RedisLimiter
 from petstore.rate_limits.trips import OutOfReach, Trips, connect, refuse_wrong_password
-from petstore.storage.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
 from support.patience import eventually
 from support.redis_limiters import PATIENT, api_key, redis_limiter, said, timed_trips
@@ -92,7 +92,7 @@ async def test_a_pardon_that_one_process_knows_of_holds_at_once_in_another(
         redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as other,
     ):
         await get_banned(one, key, clock)
-        await one.look(replace(key, pardoned_at=clock()))
+        await one.look(replace(key, unbanned_at=clock()))
         clock.advance(60)
         assert (await other.take(key)).verdict == "admitted"
 
@@ -329,8 +329,8 @@ async def test_known_bans_hold_without_redis(
         clock.advance(61)
         assert (await limiter.take(key)).verdict == "banned"
         assert (await other.take(key)).verdict == ("banned" if saved else "admitted")
-        pardoned = replace(key, pardoned_at=clock())
-        assert (await limiter.take(pardoned)).verdict == "admitted"
+        unbanned = replace(key, unbanned_at=clock())
+        assert (await limiter.take(unbanned)).verdict == "admitted"
 
 
 async def test_it_says_once_that_redis_is_gone_and_once_that_it_is_back(

@@ -26,7 +26,7 @@ from support.redis_limiters import api_key, redis_limiter, timed_trips
 from support.redis_server import RedisServer
 from support.strategies import pauses, small_limits
 
-Action = Literal["take", "look", "pardon"]
+Action = Literal["take", "look", "unbans"]
 Moment = Literal[
     "now", "minute", "day", "run", "strikes", "ban", "forgiven", "lately", "leap", "early"
 ]
@@ -72,13 +72,13 @@ class Given:
     async def save(self, _: Iterable[tuple[int, State]]) -> None:
         raise AssertionError
 
-    async def pardons(self, _: Iterable[int]) -> dict[int, Milliseconds]:
+    async def unbans(self, _: Iterable[int]) -> dict[int, Milliseconds]:
         return {}
 
 
 steps = st.builds(
     Step,
-    action=st.sampled_from(["take", "take", "take", "look", "pardon"]),
+    action=st.sampled_from(["take", "take", "take", "look", "unbans"]),
     moment=st.sampled_from(get_args(Moment)),
     off=st.sampled_from([0, 0, 0, -1, 1, -MINUTE, MINUTE, -DAY, DAY, -365 * DAY]) | pauses,
     times=st.integers(1, 9),
@@ -119,13 +119,13 @@ async def follow(redis: RedisServer, rules: BanRules, trace: list[Step]) -> None
     async with redis_limiter(redis.url, Given(), caller.clock, rules=rules) as limiter:
         for step in trace:
             moment = when(step.moment, caller.state, rules, caller.clock())
-            if step.action == "pardon":
+            if step.action == "unbans":
                 # By a clock that may be off that of the server; other processes know of it later.
-                caller.pardoned_at = moment + step.off
+                caller.unbanned_at = moment + step.off
             else:
                 caller.clock.now = max(0, moment + step.off)
             caller.limits = step.limits or caller.limits
-            key = replace(api_key(1, *caller.limits), pardoned_at=caller.pardoned_at)
+            key = replace(api_key(1, *caller.limits), unbanned_at=caller.unbanned_at)
             if step.action == "look":
                 assert await limiter.look(key) == caller.look()
                 if caller.state != State():
@@ -186,7 +186,7 @@ class Draw(random.Random):
             banned_until=self.choice([self.near(now), NEVER]),
             ban_level=self.randint(0, 9),
             used_at=self.near(now),
-            pardoned_at=self.near(now),
+            unbanned_at=self.near(now),
         )
 
 
@@ -194,10 +194,10 @@ async def agree(trips: Trips, key_id: int, now: Milliseconds) -> None:
     """Judge a request in both, from a state drawn by ``key_id``, and compare the states after."""
     draw = Draw(key_id)
     rules, limits, state = draw.rules(), draw.limits(), draw.state(now)
-    pardoned_at = draw.choice([NEVER, state.pardoned_at, max(0, state.pardoned_at) + 1, now])
-    key = replace(api_key(key_id, *limits), pardoned_at=pardoned_at)
+    unbanned_at = draw.choice([NEVER, state.unbanned_at, max(0, state.unbanned_at) + 1, now])
+    key = replace(api_key(key_id, *limits), unbanned_at=unbanned_at)
     shared = SharedLimiter(trips, Given(state), rules, limits)
-    expected, after = decide(state, limits, rules, now, pardoned_at)
+    expected, after = decide(state, limits, rules, now, unbanned_at)
     assert await shared.take(key) == expected, (rules, limits, state)
     assert await shared.recall(key_id) == after, (rules, limits, state)
     other = SharedLimiter(trips, Given(), rules, limits)

@@ -6,10 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import DAY, MINUTE, SECOND
+from petstore.databases.contract import Store
+from petstore.databases.rate_limits import StoredRateLimits, select_usage
 from petstore.domain.plans import Limits
 from petstore.rate_limits.contract import NEVER, BanRules, State
-from petstore.storage.contract import Store
-from petstore.storage.rate_limits import StoredRateLimits, select_usage
 from support.caller import Caller
 from support.keys import issue_stored, unban
 from support.manual_clock import ManualClock
@@ -46,17 +46,17 @@ async def test_a_state_comes_back_as_it_was_saved(states: StoredRateLimits, key_
 async def test_a_state_has_heeded_all_pardons_before_its_ban(
     states: StoredRateLimits, key_id: int
 ) -> None:
-    await states.save([(key_id, replace(BANNED, pardoned_at=NOON - DAY))])
-    assert await states.load(key_id) == replace(BANNED, pardoned_at=NOON - 1)
+    await states.save([(key_id, replace(BANNED, unbanned_at=NOON - DAY))])
+    assert await states.load(key_id) == replace(BANNED, unbanned_at=NOON - 1)
 
 
 async def test_a_pardon_by_a_clock_that_is_ahead_lifts_no_later_ban(
     states: StoredRateLimits, key_id: int
 ) -> None:
-    await states.save([(key_id, replace(BANNED, pardoned_at=NOON + SECOND))])
+    await states.save([(key_id, replace(BANNED, unbanned_at=NOON + SECOND))])
     recalled = await states.load(key_id)
     assert recalled is not None
-    assert recalled.pardoned_at == NOON + SECOND
+    assert recalled.unbanned_at == NOON + SECOND
     assert recalled.banned_until == BANNED.banned_until
 
 
@@ -66,7 +66,7 @@ async def test_a_pardon_by_a_clock_that_is_ahead_lifts_no_later_ban(
         (replace(SEEN, used_at=NOON + 1), SEEN),
         (replace(SEEN, day_used=51), SEEN),  # in the same millisecond
         (BANNED, SEEN),
-        (State(NOON, 5, TODAY, 50, used_at=NOON + 1), BANNED),  # pardoned
+        (State(NOON, 5, TODAY, 50, used_at=NOON + 1), BANNED),  # unbanned
         (State(NOON, 1, TODAY + 1, 1, used_at=NOON + DAY), BANNED),
     ],
 )
@@ -78,7 +78,7 @@ async def test_whoever_saves_last_the_newer_state_stays(
         await states.save([(key_id, last)])
         saved = await states.load(key_id)
         assert saved is not None
-        assert replace(saved, pardoned_at=NEVER) == newer
+        assert replace(saved, unbanned_at=NEVER) == newer
 
 
 @pytest.mark.parametrize(
@@ -107,14 +107,14 @@ async def test_in_whatever_order_processes_save_the_last_of_all_states_stays(
         caller.ask(every=pause)
         history.append((key_id, caller.state))
         if number % 70 == 0:
-            caller.pardoned_at = caller.clock()
+            caller.unbanned_at = caller.clock()
     assert any(state.banned_at > NEVER for _, state in history)
     for start in range(step):
         for saved in history[start::step][::-1]:
             await states.save([saved])
     loaded = await states.load(key_id)
     assert loaded is not None
-    assert replace(loaded, pardoned_at=NEVER) == replace(caller.state, pardoned_at=NEVER)
+    assert replace(loaded, unbanned_at=NEVER) == replace(caller.state, unbanned_at=NEVER)
 
 
 async def test_the_requests_of_a_day_are_the_most_that_any_process_saw(
@@ -140,5 +140,5 @@ async def test_the_latest_pardon_of_each_key_is_told(
     for key_id in (ids[0], ids[1], ids[0]):
         clock.advance(SECOND / 1000)
         await unban(store, clock, key_id)
-    assert await states.pardons(ids) == {ids[0]: clock(), ids[1]: clock() - SECOND}
-    assert await states.pardons([ids[2]]) == {}
+    assert await states.unbans(ids) == {ids[0]: clock(), ids[1]: clock() - SECOND}
+    assert await states.unbans([ids[2]]) == {}

@@ -8,15 +8,15 @@ from typing import Any, TypeAlias
 import httpx
 
 from petstore.api.application import Application, Servable
-from petstore.api.messages import Answer, Request
+from petstore.api.messages import Request, Response
 from petstore.app import create_app, create_limiter, database_of
 from petstore.clock import SECOND
+from petstore.databases.contract import Store
 from petstore.domain.plans import PlanName
 from petstore.logs import RequestLog
-from petstore.operations.api_keys import IssuedKey
 from petstore.rate_limits.contract import RateLimiter
 from petstore.settings import Settings, is_postgres
-from petstore.storage.contract import Store
+from petstore.store.api_keys import IssuedKey
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.stores import address_of
@@ -45,7 +45,7 @@ class BareApp:
 
     async def call(
         self, method: str, target: bytes, headers: Fields, *body: bytes, is_cut_off: bool = False
-    ) -> Answer:
+    ) -> Response:
         """Make one request whose body arrives in pieces, the last of them empty or never there."""
         arriving = iter(body)
 
@@ -69,7 +69,7 @@ def http_request(method: str, target: bytes, headers: Fields, client: str = "127
     return Request(method, path.decode("latin-1"), query, client, joined, repeated)
 
 
-def fields(answer: Answer) -> list[tuple[bytes, bytes]]:
+def fields(answer: Response) -> list[tuple[bytes, bytes]]:
     """Return the names and values of an answer's headers."""
     lines = b"\r\n".join(answer.headers).split(b"\r\n")
     return [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]

@@ -8,24 +8,24 @@ from support.manual_clock import ManualClock
 
 
 class Caller:
-    """Asks, waits, changes its plan and is pardoned."""
+    """Asks, waits, changes its plan and is unbanned."""
 
     def __init__(self, limits: Limits, rules: BanRules | None = None) -> None:
         self.limits = limits
         self.rules = rules or BanRules()
         self.clock = ManualClock()
         self.state = State()
-        self.pardoned_at: Milliseconds = NEVER
+        self.unbanned_at: Milliseconds = NEVER
 
     def ask(self, times: int = 1, *, every: float = 0) -> Decision:
         """Ask so many times, waiting ``every`` seconds before each; return the last decision."""
         for _ in range(times):
             self.clock.advance(every)
             decision, self.state = decide(
-                self.state, self.limits, self.rules, self.clock(), self.pardoned_at
+                self.state, self.limits, self.rules, self.clock(), self.unbanned_at
             )
         return decision
 
     def look(self) -> Decision:
         """Return the windows as they stand."""
-        return describe(self.state, self.limits, self.clock(), self.pardoned_at)
+        return describe(self.state, self.limits, self.clock(), self.unbanned_at)

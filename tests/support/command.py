@@ -7,7 +7,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from petstore.cli.main import main
-from petstore.storage.sqlite import SqliteStore
+from petstore.databases.sqlite import SqliteStore
 
 
 class Command:

@@ -9,20 +9,20 @@ import apsw
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import DAY
+from petstore.databases.copies.contract import TABLES, Table
+from petstore.databases.pet_imports import begin_import, import_batch
+from petstore.databases.rate_limits import StoredRateLimits
+from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import DEFAULT_SCOPES, NewApiKey
 from petstore.domain.categories import NewCategory
 from petstore.domain.orders import NewOrder, OrderPatch
 from petstore.domain.pets import NewPet
-from petstore.operations.api_keys import Actor, create_key, revoke_key, rotate_key, unconditional
-from petstore.operations.categories import create_category
-from petstore.operations.orders import place_order, update_order
-from petstore.operations.pets import create_pet, delete_pet
 from petstore.rate_limits.contract import State
 from petstore.settings import is_postgres, sqlite_path
-from petstore.storage.copies.contract import TABLES, Table
-from petstore.storage.pet_imports import begin_import, import_batch
-from petstore.storage.rate_limits import StoredRateLimits
-from petstore.storage.sqlite import SqliteStore
+from petstore.store.api_keys import Actor, create_key, revoke_key, rotate_key, unconditional
+from petstore.store.categories import create_category
+from petstore.store.orders import place_order, update_order
+from petstore.store.pets import create_pet, delete_pet
 from support.stores import do, open_store
 
 NOW = 1_800_000_000_000

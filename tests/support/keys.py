@@ -3,8 +3,10 @@
 from typing import Any
 
 from petstore.clock import Clock, Milliseconds
+from petstore.databases.api_keys import api_key_of, select_key
+from petstore.databases.contract import Store
 from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey, NewApiKey
-from petstore.operations.api_keys import (
+from petstore.store.api_keys import (
     Actor,
     ApiKeyChanges,
     IssuedKey,
@@ -15,9 +17,7 @@ from petstore.operations.api_keys import (
     unban_key,
     unconditional,
 )
-from petstore.operations.key_status import Key
-from petstore.storage.api_keys import api_key_of, select_key
-from petstore.storage.contract import Store
+from petstore.store.key_status import Key
 
 OPERATOR = Actor("the operator")
 

@@ -17,11 +17,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from prometheus_client.parser import text_string_to_metric_families
 
 from petstore.app import create_app, create_limiter, database_of, tracing_of
+from petstore.databases.contract import Store
 from petstore.logs import RequestLog
 from petstore.observability.metrics import Metrics
 from petstore.observability.place import open_place
 from petstore.settings import Settings
-from petstore.storage.contract import Store
 from support.bare_app import InProcess
 from support.keys import issue
 from support.manual_clock import ManualClock

@@ -14,8 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from petstore.storage.copies.contract import PRESET, TABLES
-from petstore.storage.postgres import PostgresStore
+from petstore.databases.copies.contract import PRESET, TABLES
+from petstore.databases.postgres import PostgresStore
 from support.memory_folder import memory
 from support.patience import within
 from support.process import free_port

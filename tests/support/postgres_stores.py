@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from petstore.storage.postgres import PostgresStore
+from petstore.databases.postgres import PostgresStore
 
 
 @asynccontextmanager

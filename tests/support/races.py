@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from petstore.storage.contract import Duplicate, Statement, Unit
+from petstore.databases.contract import Duplicate, Statement, Unit
 
 T = TypeVar("T")
 

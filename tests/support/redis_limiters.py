@@ -70,7 +70,7 @@ def api_key(key_id: int, per_minute: int | None = None, per_day: int | None = No
         created_at=0,
         expires_at=None,
         revoked_at=None,
-        pardoned_at=None,
+        unbanned_at=None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import uvloop
 
-from petstore.api.messages import Answer, Receive, Request
+from petstore.api.messages import Receive, Request, Response
 from petstore.cli.serve import listen
 from petstore.http.server import ConnectionLimits, HttpServer
 
@@ -25,11 +25,11 @@ class Echo:
         self.is_free: Callable[[], bool] = lambda: True
         self.reads_at_once = True
 
-    async def __call__(self, request: Request, receive: Receive) -> Answer:
+    async def __call__(self, request: Request, receive: Receive) -> Response:
         """Answer one request."""
         if request.refusal is not None:
             status = request.refusal.status
-            return Answer(status, b"", [b"content-length: 0"], is_last=True)
+            return Response(status, b"", [b"content-length: 0"], is_last=True)
         self.seen.append(request)
         if not self.reads_at_once:
             await self._wait()
@@ -38,11 +38,11 @@ class Echo:
             while request.content is None and (piece := await receive()):
                 body += piece
         except ConnectionError:
-            return Answer(400, b"", [b"content-length: 0"])
+            return Response(400, b"", [b"content-length: 0"])
         await self._wait()
         told = b"%s %s?%s " % (request.method.encode(), request.path.encode(), request.query)
         told += body + b"." * self.size
-        return Answer(200, told, [b"content-length: %d" % len(told)])
+        return Response(200, told, [b"content-length: %d" % len(told)])
 
     async def _wait(self) -> None:
         while not self.is_free():  # noqa: ASYNC110 - a thread of the test decides

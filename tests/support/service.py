@@ -48,7 +48,7 @@ async def running_service(
     usual: dict[str, Any] = {
         "key_refresh_seconds": 0.01,
         "limits_save_seconds": 0.01,
-        "database_seconds": 10,  # on a busy machine slow is no failure
+        "database_timeout": 10,  # on a busy machine slow is no failure
     }
     bare = bare_app(database, clock, **(usual | settings))
     async with bare.app.lifespan():

@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from petstore.app import store_at
+from petstore.databases.contract import Row, Statement, Unit, Value
 from petstore.settings import is_postgres
-from petstore.storage.contract import Row, Statement, Unit, Value
 
 CONNECTIONS = 10
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 _CONNECTING_AT_ONCE = 200
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """What came back, and after how many seconds."""
 
     status: int
@@ -19,7 +19,7 @@ class Answer(NamedTuple):
     seconds: float
 
 
-async def ask_at_once(port: int, token: str, requests: int, path: str = "/v1/x") -> list[Answer]:
+async def ask_at_once(port: int, token: str, requests: int, path: str = "/v1/x") -> list[Response]:
     """Connect so many times, and when all have, send a request on each connection."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, requests + 500)), hard))
@@ -28,7 +28,7 @@ async def ask_at_once(port: int, token: str, requests: int, path: str = "/v1/x")
     return await asyncio.gather(*(_ask(port, token, path, turns, ready) for _ in range(requests)))
 
 
-async def ask(port: int, token: str, path: str = "/v1/x") -> Answer:
+async def ask(port: int, token: str, path: str = "/v1/x") -> Response:
     """Make one request on a connection of its own."""
     (answer,) = await ask_at_once(port, token, 1, path)
     return answer
@@ -36,7 +36,7 @@ async def ask(port: int, token: str, path: str = "/v1/x") -> Answer:
 
 async def _ask(
     port: int, token: str, path: str, turns: asyncio.Semaphore, ready: asyncio.Barrier
-) -> Answer:
+) -> Response:
     async with turns:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
@@ -54,4 +54,4 @@ async def _ask(
             await writer.wait_closed()
     status, *lines = head.decode().split("\r\n")
     fields = dict(line.lower().split(": ", 1) for line in lines)
-    return Answer(int(status.split(" ")[1]), fields, json.loads(body), seconds)
+    return Response(int(status.split(" ")[1]), fields, json.loads(body), seconds)

@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import pytest
 
-from petstore.storage.contract import Row, Unit
+from petstore.databases.contract import Row, Unit
 
 T = TypeVar("T")
 

@@ -9,15 +9,15 @@ from msgspec.structs import asdict
 
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
-from petstore.api.messages import Answer, created_answer, empty_answer, json_answer
+from petstore.api.messages import Response, created_response, empty_response, json_response
 from petstore.api.operation import Call
-from petstore.api.pages import PageQuery, page_answer
+from petstore.api.pages import PageQuery, page_response
 from petstore.clock import SECOND, Milliseconds, milliseconds
 from petstore.domain.api_keys import DEFAULT_SCOPES, LONGEST_LIFE, SCOPES, KeyName, NewApiKey, Scope
 from petstore.domain.fields import Moment
 from petstore.domain.plans import PLANS, UNLIMITED, PlanName
 from petstore.errors import InvalidBody, Unavailable
-from petstore.operations.api_keys import (
+from petstore.store.api_keys import (
     Actor,
     ApiKeyChanges,
     IssuedKey,
@@ -27,8 +27,8 @@ from petstore.operations.api_keys import (
     rotate_key,
     unban_key,
 )
-from petstore.operations.key_history import list_history
-from petstore.operations.key_status import Key, get_key, list_keys
+from petstore.store.key_history import list_history
+from petstore.store.key_status import Key, get_key, list_keys
 
 _Plan = Annotated[
     PlanName,
@@ -101,18 +101,18 @@ class KeyWithToken(Key, frozen=True):
     token: str
 
 
-async def answer_list_keys(call: Call) -> Answer:
-    """Answer with a page of keys."""
+async def answer_list_keys(call: Call) -> Response:
+    """Respond with a page of keys."""
     query: PageQuery = call.query.values
     services = call.services
     page = await list_keys(
         services.store, call.key.environment, query.after, query.limit, services.clock
     )
-    return page_answer(call, page)
+    return page_response(call, page)
 
 
-async def answer_create_key(call: Call) -> Answer:
-    """Answer with the key, its token and where it is."""
+async def answer_create_key(call: Call) -> Response:
+    """Respond with the key, its token and where it is."""
     wanted: NewKey = call.body
     now = call.services.clock()
     new = NewApiKey(
@@ -125,21 +125,21 @@ async def answer_create_key(call: Call) -> Answer:
         expires_at=_expiry(wanted.expiresAt, now),
     )
 
-    def created(issued: IssuedKey) -> Answer:
-        return created_answer(_with_token(issued), f"{call.request.path}/{issued.key.id}")
+    def created(issued: IssuedKey) -> Response:
+        return created_response(_with_token(issued), f"{call.request.path}/{issued.key.id}")
 
     return await answer_once(call, create_key(new, _actor(call), now), created, sealed=True)
 
 
-async def answer_get_key(call: Call) -> Answer:
-    """Answer with one key."""
+async def answer_get_key(call: Call) -> Response:
+    """Respond with one key."""
     services = call.services
     key = await get_key(services.store, call.path_id, call.key.environment, services.clock)
-    return json_answer(200, key)
+    return json_response(200, key)
 
 
-async def answer_update_key(call: Call) -> Answer:
-    """Answer with the key as it is now."""
+async def answer_update_key(call: Call) -> Response:
+    """Respond with the key as it is now."""
     patch: KeyPatch = call.body
     now = call.services.clock()
     expires_at = patch.expiresAt
@@ -154,45 +154,45 @@ async def answer_update_key(call: Call) -> Answer:
     unit = change_key(call.path_id, changes, _actor(call), now, precondition(call.request))
     key = await call.services.store.write(unit)
     await _take_effect(call)
-    return json_answer(200, key)
+    return json_response(200, key)
 
 
-async def answer_rotate_key(call: Call) -> Answer:
-    """Answer with the key and its new token."""
+async def answer_rotate_key(call: Call) -> Response:
+    """Respond with the key and its new token."""
     rotation: Rotation = call.body
     grace = rotation.graceSeconds * SECOND
     check = precondition(call.request)
     unit = rotate_key(call.path_id, grace, _actor(call), call.services.clock(), check)
     answer = await answer_once(
-        call, unit, lambda issued: json_answer(200, _with_token(issued)), sealed=True
+        call, unit, lambda issued: json_response(200, _with_token(issued)), sealed=True
     )
     await _take_effect(call)
     return answer
 
 
-async def answer_revoke_key(call: Call) -> Answer:
+async def answer_revoke_key(call: Call) -> Response:
     """Revoke a key."""
     unit = revoke_key(call.path_id, _actor(call), call.services.clock(), precondition(call.request))
     await call.services.store.write(unit)
     await _take_effect(call)
-    return empty_answer()
+    return empty_response()
 
 
-async def answer_unban_key(call: Call) -> Answer:
+async def answer_unban_key(call: Call) -> Response:
     """Lift the ban of a key."""
     unit = unban_key(call.path_id, _actor(call), call.services.clock(), precondition(call.request))
-    answer = await answer_once(call, unit, lambda _: empty_answer())
+    answer = await answer_once(call, unit, lambda _: empty_response())
     await _take_effect(call)
     return answer
 
 
-async def answer_list_key_history(call: Call) -> Answer:
-    """Answer with a page of changes to a key."""
+async def answer_list_key_history(call: Call) -> Response:
+    """Respond with a page of changes to a key."""
     query: PageQuery = call.query.values
     page = await list_history(
         call.services.store, call.path_id, call.key.environment, query.after, query.limit
     )
-    return page_answer(call, page)
+    return page_response(call, page)
 
 
 def _actor(call: Call) -> Actor:

@@ -1,4 +1,4 @@
-"""The way of a request, outermost layer first. Only the outermost shapes responses."""
+"""The path of a request, outermost layer first. Only the outermost layer shapes responses."""
 
 import logging
 import os
@@ -16,17 +16,17 @@ from msgspec import Struct
 from petstore.api.authentication import authenticate, bearer_token, require_scope
 from petstore.api.bodies import BodyReader
 from petstore.api.client_address import Network, client_address
-from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_answer
+from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_response
 from petstore.api.deprecation_headers import check_sunset, deprecation_headers
 from petstore.api.entity_tags import check_conditions, conditional
 from petstore.api.idempotency import idempotency_key
 from petstore.api.messages import (
     NO_STORE,
-    Answer,
     Headers,
     Receive,
     Request,
-    error_answer,
+    Response,
+    error_response,
 )
 from petstore.api.operation import Call, Operation, Services
 from petstore.api.parameters import Query, decode_path_id, decode_query
@@ -52,12 +52,12 @@ from petstore.errors import (
 from petstore.logs import RequestLine
 from petstore.rate_limits.contract import Decision
 
-Page: TypeAlias = Callable[[Request], Awaitable[Answer]]
+Page: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
-_ALWAYS = b"x-request-id: %b\r\nx-content-type-options: nosniff"
-_KEYED = _ALWAYS + b"\r\nvary: Authorization\r\n"
+_PUBLIC = b"x-request-id: %b\r\nx-content-type-options: nosniff"
+_KEYED = _PUBLIC + b"\r\nvary: Authorization\r\n"
 _PRIVATE = _KEYED + b"cache-control: private, no-cache"
 _NO_STORE = _KEYED + b"cache-control: no-store"
 _FIRST_ERROR = 400
@@ -76,78 +76,74 @@ _WHOLE = ("none", "read")
 
 @dataclass(frozen=True)
 class HttpRules:
-    """Whom the service trusts and lets in."""
+    """The proxies and the origins that the service trusts."""
 
     trusted_proxies: Sequence[Network] = ()
     allowed_origins: Sequence[str] = ()
 
 
-class Meaning(Struct):
-    """What follows from the head of a request alone.
+class Exchange(Struct):
+    """A request in progress.
 
-    ``template`` is the path without values of the caller, if it leads anywhere, and ``client`` the
-    address behind trusted proxies. ``always`` are the headers of every answer to it, with room for
-    the request id. ``token`` and ``given``, the id in the path and the query, are there once found
-    valid.
+    ``client`` is the address behind trusted proxies and ``parameter`` the text of the path's
+    parameter. A public request needs no key, and gets ``page`` if there is one. ``key`` and
+    ``decision`` are set as soon as they are known.
     """
 
-    is_api: bool
-    is_preflight: bool
-    page: Page | None
-    route: Route
-    operation: Operation | None
-    template: str | None
-    client: str
-    always: bytes
-    token: bytes | None = None
-    given: tuple[int, Query] | None = None
-
-
-class Exchange(Struct):
-    """What is known of a request under way."""
-
     request: Request
-    meaning: Meaning
     request_id: str
     started: float
+    client: str
+    page: Page | None
+    route: Route
+    parameter: str
+    operation: Operation | None
+    is_public: bool
     key: ApiKey | None = None
     decision: Decision | None = None
 
+    @property
+    def template(self) -> str | None:
+        """The path template, without values of the client, if the path has one."""
+        if self.page is not None:
+            return self.request.path
+        return None if self.operation is None else self.route.template
+
 
 class RequestRecord(Protocol):
-    """Takes down each request once it is answered."""
+    """Records each request once it has its response."""
 
     def add(self, line: RequestLine) -> None:
-        """Note a request that was answered just now."""
+        """Record a request that has just got its response."""
         ...
 
 
 class Servable(Protocol):
-    """An application as a server holds it."""
+    """An application as a server sees it."""
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:
-        """Open what it needs, keep that at work until the block ends, and close it.
+        """Open the resources of the application and close them at the end of the block.
 
         Raises:
-            Exception: something cannot be opened.
+            Exception: a resource cannot be opened.
         """
         ...
 
-    async def __call__(self, request: Request, receive: Receive) -> Answer:
-        """Answer one request, within the ``lifespan``, whatever happens."""
+    async def __call__(self, request: Request, receive: Receive) -> Response:
+        """Respond to one request, within the ``lifespan``, whatever happens."""
         ...
 
     def hand_over(self) -> None:
-        """Ask every caller to come back on another connection, to the process that is next."""
+        """Close each connection after its next response: the next process serves from now on."""
         ...
 
     def retire(self) -> None:
-        """Do so too, and be ready no more: the service is to stop."""
+        """Do the same and report not ready: the service stops."""
         ...
 
 
 class Application:
-    """The application. ``pages`` are what takes no key, by exact path."""
+    """The application. ``pages`` take no key; they are found by their exact path."""
 
     def __init__(
         self,
@@ -174,104 +170,77 @@ class Application:
         self._id_count = count(1)
 
     def route_of(self, method: str, path: str) -> str | None:
-        """Return where a request goes, with no value of its caller; ``None`` for nowhere."""
-        return self._template(path, self._routes.find(path).operation(method))
+        """Return the path template of a request, without values of the client, if it has one."""
+        if path in self._pages:
+            return path
+        route, _ = self._routes.find(path)
+        return route.template if method in route.operations else None
 
     def hand_over(self) -> None:
-        """Ask every caller to come back on another connection, to the process that is next."""
+        """Close each connection after its next response: the next process serves from now on."""
         self._retiring = True
 
     def retire(self) -> None:
-        """Do so too, and be ready no more: the service is to stop."""
+        """Do the same and report not ready: the service stops."""
         self.hand_over()
         self._on_retire()
 
-    async def __call__(self, request: Request, receive: Receive) -> Answer:
-        """Answer one request, within the ``lifespan``, whatever happens."""
+    async def __call__(self, request: Request, receive: Receive) -> Response:
+        """Respond to one request, within the ``lifespan``, whatever happens."""
         exchange = self._begin(request)
         try:
-            answer = await self._answer(exchange, receive)
+            response = await self._respond(exchange, receive)
         except PetstoreError as error:
             if isinstance(error, Unavailable):
                 _LOG.warning("request %s: %s", exchange.request_id, error)
-            answer = error_answer(error)
+            response = error_response(error)
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
             _LOG.exception("request %s failed", exchange.request_id)
-            answer = error_answer(InternalError("the service failed; its log tells why"))
-        decision, operation = exchange.decision, exchange.meaning.operation
-        if decision is None and (exchange.meaning.is_api or request.refusal is not None):
-            address = exchange.meaning.client
-            decision = await self._services.limiter.look_address(address)
-        headers = self._headers(exchange, answer, decision)
+            response = error_response(InternalError("the service failed; its log tells why"))
+        if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
+            exchange.decision = await self._services.limiter.look_address(exchange.client)
+        headers = self._headers(exchange, response)
         if request.body != "none":
             await self._bodies.discard(request, receive)
         is_last = self._retiring or request.body not in _WHOLE
-        body = b"" if request.method == "HEAD" else answer.body
-        self._log.add(
-            RequestLine(
-                request=exchange.request_id,
-                client=exchange.meaning.client,
-                key=exchange.key.id if exchange.key else None,
-                method=request.method,
-                route=exchange.meaning.template,
-                operation=operation.id if operation else None,
-                status=answer.status,
-                code=answer.code,
-                limit=answer.limit,
-                bytes=len(body),
-                # A third of what rounding to three digits costs.
-                milliseconds=round((time.perf_counter() - exchange.started) * 1e6) / 1e3,
-            )
-        )
-        return Answer(answer.status, body, headers, is_last)
+        body = b"" if request.method == "HEAD" else response.body
+        self._note(exchange, response, len(body))
+        return Response(response.status, body, headers, is_last)
 
     def _begin(self, request: Request) -> Exchange:
+        started = time.perf_counter()
         given = request.fields.get(b"x-request-id")
         if given is not None and _REQUEST_ID.match(given):
             request_id = given.decode("ascii")
         else:
             request_id = f"{self._id_prefix}{next(self._id_count):08x}"
-        meaning = request.meaning
-        if not isinstance(meaning, Meaning):
-            meaning = request.meaning = self._meaning(request)
-        return Exchange(request, meaning, request_id, time.perf_counter())
-
-    def _template(self, path: str, operation: Operation | None) -> str | None:
-        if path in self._pages:
-            return path
-        return None if operation is None else self._routes.base + operation.path
-
-    def _meaning(self, request: Request) -> Meaning:
-        path, route = request.path, self._routes.find(request.path)
-        page, operation = self._pages.get(path), route.operation(request.method)
-        template = self._template(path, operation)
-        is_api = path.startswith(("/v1/", "/v1%")) or path == "/v1"
-        preflight = is_preflight(request, self._rules.allowed_origins)
-        if preflight or not is_api or page is not None:
-            always = _ALWAYS
-        else:
-            always = _NO_STORE if operation is not None and operation.no_store else _PRIVATE
-        return Meaning(
-            is_api=is_api,
-            is_preflight=preflight,
-            page=page,
-            route=route,
-            operation=operation,
-            template=template,
-            client=client_address(request, self._rules.trusted_proxies),
-            always=always,
+        trusted, client = self._rules.trusted_proxies, request.client
+        if trusted:
+            client = client_address(request, trusted)
+        path, page = request.path, None
+        route, parameter = self._routes.find(path)
+        operation = route.operations.get(request.method)
+        is_public = False
+        if operation is None:
+            page = self._pages.get(path)
+            is_public = (
+                page is not None
+                or not _is_api(path)
+                or is_preflight(request, self._rules.allowed_origins)
+            )
+        return Exchange(
+            request, request_id, started, client, page, route, parameter, operation, is_public
         )
 
-    async def _answer(self, exchange: Exchange, receive: Receive) -> Answer:
-        request, meaning = exchange.request, exchange.meaning
+    async def _respond(self, exchange: Exchange, receive: Receive) -> Response:
+        request, operation = exchange.request, exchange.operation
         if request.refusal is not None:
-            return error_answer(request.refusal)
-        if meaning.is_preflight or meaning.page is not None or not meaning.is_api:
-            return await self._answer_without_key(request, meaning)
+            return error_response(request.refusal)
+        if exchange.is_public:
+            return await self._respond_without_key(exchange)
         key = await self._admit(exchange)
-        operation = meaning.operation
         if operation is None:
-            raise meaning.route.refusal(request.method)
+            raise exchange.route.refusal(request.method, request.path)
         if operation.deprecation is not None:
             check_sunset(operation.deprecation, self._services.clock())
         require_scope(key, operation.scope)
@@ -284,37 +253,35 @@ class Application:
         call = self._call(exchange, operation, key, body)
         if operation.shows_orders and self._services.reservations.are_due():
             await self._services.reservations.settle()
-        answer = await operation.handler(call)
+        response = await operation.handler(call)
         if operation.method != "GET":
             await self._services.readers.note_change(key.id)
-        return conditional(request, answer) if operation.tagged else answer
+        return conditional(request, response) if operation.tagged else response
 
-    async def _answer_without_key(self, request: Request, meaning: Meaning) -> Answer:
+    async def _respond_without_key(self, exchange: Exchange) -> Response:
+        request, page = exchange.request, exchange.page
         _check_host(request)
-        if meaning.page is not None and not meaning.is_preflight:
-            if request.method not in _PAGE_METHODS:
-                raise not_allowed(request.method, _PAGE_METHODS)
-            return await meaning.page(request)
-        if not meaning.is_api:
+        if is_preflight(request, self._rules.allowed_origins):
+            return preflight_response(exchange.route.methods())
+        if page is None:
             msg = "there is nothing here; the interface is under /v1, its reference at /docs"
             raise NotFound(msg)
-        return preflight_answer(meaning.route.methods())
+        if request.method not in _PAGE_METHODS:
+            raise not_allowed(request.method, _PAGE_METHODS)
+        return await page(request)
 
     async def _admit(self, exchange: Exchange) -> ApiKey:
-        """Check the key, then its ban and limits; without a valid key, the address's limit."""
-        request, meaning = exchange.request, exchange.meaning
+        """Check the key, then its ban and limits; without a valid key, the limit of the address."""
+        request, operation = exchange.request, exchange.operation
         keys, limiter = self._services.keys, self._services.limiter
         try:
-            if meaning.token is None:
-                _check_host(request)
-                meaning.token = bearer_token(request)
-            key = keys.recall(meaning.token) or await self._look_up(exchange, meaning.token)
-            exchange.key = key
+            _check_host(request)
+            token = bearer_token(request)
+            key = exchange.key = keys.recall(token) or await self._look_up(exchange, token)
         except (InvalidRequest, MissingKey, InvalidKey):
-            exchange.decision = await limiter.take_address(meaning.client)
+            exchange.decision = await limiter.take_address(exchange.client)
             self._refuse_unadmitted(exchange.decision, ADDRESS)
             raise
-        operation = meaning.operation
         if operation is not None and not operation.charged:
             exchange.decision = self._services.uncharged.take(key.id)
             holder = Holder("operation", f"this key for {operation.id}")
@@ -328,13 +295,13 @@ class Application:
     async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
         """Return the key of a token that is not in memory.
 
-        A new token is charged to its address before the database is asked, so that many that are
-        made up at once are not all looked up. What turns out to be a key's is given back.
+        The look-up of a new token is charged to its address first, so that a flood of invalid
+        tokens does not reach the database. The charge is given back if the token is valid.
         """
         keys, look_ups = self._services.keys, self._services.look_ups
         if not keys.is_new(token):
             return await authenticate(token, keys)
-        address = exchange.meaning.client
+        address = exchange.client
         exchange.decision = look_ups.take(address)
         self._refuse_unadmitted(exchange.decision, ADDRESS)
         try:
@@ -350,39 +317,58 @@ class Application:
             raise refusal(decision, holder)
 
     def _call(self, exchange: Exchange, operation: Operation, key: ApiKey, body: object) -> Call:
-        request, meaning = exchange.request, exchange.meaning
-        given = meaning.given
-        if given is None:
-            given = meaning.given = _given(request, meaning.route, operation)
+        request, path_id, query = exchange.request, 0, _NO_QUERY
+        if operation.query is not None:
+            query = decode_query(request.query, operation.query)
+        if operation.parameter is not None:
+            path_id = decode_path_id(exchange.parameter)
+        if operation.is_conditional:
+            check_conditions(request)
         retry_of = idempotency_key(request) if operation.method == "POST" else None
-        return Call(self._services, request, key, *given, body, retry_of)
+        return Call(self._services, request, key, path_id, query, body, retry_of)
 
-    def _headers(self, exchange: Exchange, answer: Answer, decision: Decision | None) -> Headers:
-        always = exchange.meaning.always
-        headers = [*answer.headers, always % exchange.request_id.encode("ascii")]
-        if always is _ALWAYS and answer.status >= _FIRST_ERROR:
-            headers.append(NO_STORE)
-        if answer.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
-            headers.append(b"content-length: %d" % len(answer.body))
+    def _headers(self, exchange: Exchange, response: Response) -> Headers:
+        operation, decision = exchange.operation, exchange.decision
+        allowed, request_id = self._rules.allowed_origins, exchange.request_id.encode("ascii")
+        headers = response.headers.copy()
+        if operation is not None:
+            headers.append((_NO_STORE if operation.no_store else _PRIVATE) % request_id)
+            if operation.deprecation is not None:
+                headers += deprecation_headers(operation.deprecation)
+        else:
+            headers.append((_PUBLIC if exchange.is_public else _PRIVATE) % request_id)
+            if exchange.is_public and response.status >= _FIRST_ERROR:
+                headers.append(NO_STORE)
+        if response.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
+            headers.append(b"content-length: %d" % len(response.body))
         if decision is not None:
             headers.append(rate_limit_headers(decision))
-        operation, allowed = exchange.meaning.operation, self._rules.allowed_origins
-        if operation is not None and operation.deprecation is not None:
-            headers += deprecation_headers(operation.deprecation)
         if allowed:
             headers += cross_origin_headers(exchange.request, allowed)
         return headers
 
+    def _note(self, exchange: Exchange, response: Response, size: int) -> None:
+        operation, key = exchange.operation, exchange.key
+        self._log.add(
+            RequestLine(
+                request=exchange.request_id,
+                client=exchange.client,
+                key=None if key is None else key.id,
+                method=exchange.request.method,
+                route=exchange.template,
+                operation=None if operation is None else operation.id,
+                status=response.status,
+                code=response.code,
+                limit=response.limit,
+                bytes=size,
+                # A third of what rounding to three digits costs.
+                milliseconds=round((time.perf_counter() - exchange.started) * 1e6) / 1e3,
+            )
+        )
 
-def _given(request: Request, route: Route, operation: Operation) -> tuple[int, Query]:
-    query, path_id = _NO_QUERY, 0
-    if operation.query is not None:
-        query = decode_query(request.query, operation.query)
-    if operation.parameter is not None:
-        path_id = decode_path_id(route.parameter)
-    if operation.is_conditional:
-        check_conditions(request)
-    return path_id, query
+
+def _is_api(path: str) -> bool:
+    return path.startswith(("/v1/", "/v1%")) or path == "/v1"
 
 
 def _check_host(request: Request) -> None:

@@ -3,7 +3,7 @@
 from petstore.api.messages import Request
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.errors import InvalidKey, MissingKey, MissingScope
-from petstore.operations.key_ring import KeyRing
+from petstore.store.key_ring import KeyRing
 
 _CHALLENGE = 'Bearer realm="petstore"'
 _MISSING = {"WWW-Authenticate": _CHALLENGE}

@@ -1,4 +1,4 @@
-"""The address a request came from, through proxies the operator trusts."""
+"""The address of a client, behind proxies that the operator trusts."""
 
 from collections.abc import Sequence
 from functools import lru_cache

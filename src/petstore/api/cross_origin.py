@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from petstore.api.bodies import ACCEPT_PATCH
-from petstore.api.messages import Answer, Headers, Request
+from petstore.api.messages import Headers, Request, Response
 
 _PREFLIGHT = [
     (
@@ -22,7 +22,7 @@ _ACCEPT_PATCH = f"accept-patch: {ACCEPT_PATCH}".encode("ascii")
 
 
 def is_preflight(request: Request, allowed: Collection[str]) -> bool:
-    """Tell whether a browser asks, for an allowed origin, what it may send."""
+    """Tell whether this is the preflight request of a browser for an allowed origin."""
     return (
         request.method == "OPTIONS"
         and b"access-control-request-method" in request.fields
@@ -30,17 +30,17 @@ def is_preflight(request: Request, allowed: Collection[str]) -> bool:
     )
 
 
-def preflight_answer(methods: list[str]) -> Answer:
-    """Answer what a browser may send to a path that takes ``methods``."""
+def preflight_response(methods: list[str]) -> Response:
+    """Return the response to a preflight request to a path with ``methods``."""
     allow = f"access-control-allow-methods: {', '.join(methods)}".encode("ascii")
     patches = [_ACCEPT_PATCH] if "PATCH" in methods else []
-    return Answer(204, b"", [allow, *patches, *_PREFLIGHT])
+    return Response(204, b"", [allow, *patches, *_PREFLIGHT])
 
 
 def cross_origin_headers(request: Request, allowed: Collection[str]) -> Headers:
-    """Return what lets a page of an allowed origin read the answer, and what keeps caches right.
+    """Return the headers that let a page of an allowed origin read the response.
 
-    They are for a service that allows some.
+    ``Vary`` keeps caches right. Call it only if the service allows an origin.
     """
     origin = _allowed_origin(request, allowed)
     if origin is None:

@@ -1,4 +1,4 @@
-"""How an operation says that it is going away, and that it is gone."""
+"""The headers of a deprecated operation, and its end."""
 
 from email.utils import format_datetime
 from functools import cache

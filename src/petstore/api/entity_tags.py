@@ -1,41 +1,41 @@
-"""Entity tags: which version of a resource an answer shows, and a caller means (RFC 9110)."""
+"""Entity tags and the conditions of a request (RFC 9110 sections 8.8.3 and 13)."""
 
 import re
 from collections.abc import Callable
 from hashlib import blake2b
 
-from petstore.api.messages import Answer, Headers, Request, encode_json
+from petstore.api.messages import Headers, Request, Response, encode_json
 from petstore.errors import InvalidParameter, PreconditionFailed
 
 LONGEST = 1024
-"""Bytes of a list of tags that is read."""
+"""The largest list of tags that is read, in bytes."""
 
-_SUCCESSES = (200, 201)
-_READS = ("GET", "HEAD")
+_SUCCESSES = frozenset({200, 201})
+_READS = frozenset({"GET", "HEAD"})
 _FIELDS = {b"if-match": "If-Match", b"if-none-match": "If-None-Match"}
 _TAG = re.compile(rb'(W/)?("[^"]*")')
 _TAGS = re.compile(rb'[ \t,]*(?:(?:W/)?"[^"]*"[ \t]*(?:,[ \t,]*|\Z))+\Z')
 
 
 def entity_tag(representation: bytes) -> bytes:
-    """Return the strong tag of a representation: the same for the same bytes, and no other."""
-    return b'"%s"' % blake2b(representation, digest_size=12).hexdigest().encode("ascii")
+    """Return the strong entity tag of a representation."""
+    return f'"{blake2b(representation, digest_size=12).hexdigest()}"'.encode("ascii")
 
 
-def with_tag(answer: Answer, representation: bytes) -> Answer:
-    """Return ``answer`` with the ``ETag`` of ``representation``."""
+def with_tag(response: Response, representation: bytes) -> Response:
+    """Return ``response`` with the ``ETag`` of ``representation``."""
     tag = entity_tag(representation)
-    headers: Headers = [*answer.headers, b"etag: " + tag]
-    return Answer(answer.status, answer.body, headers, tag=tag)
+    headers: Headers = [*response.headers, b"etag: " + tag]
+    return Response(response.status, response.body, headers, tag=tag)
 
 
 def check_conditions(request: Request) -> None:
-    """Refuse lists of tags that nobody reads to the end.
+    """Refuse lists of tags that are too long to read.
 
     Raises:
         InvalidParameter: one is too long.
     """
-    if _FIELDS.keys().isdisjoint(request.fields):
+    if not _has_conditions(request):
         return
     for field, name in _FIELDS.items():
         if len(request.fields.get(field, b"")) > LONGEST:
@@ -43,33 +43,33 @@ def check_conditions(request: Request) -> None:
             raise InvalidParameter(msg)
 
 
-def conditional(request: Request, answer: Answer) -> Answer:
-    """Return ``answer`` with its ``ETag``, or 304 if the caller has this version already.
+def conditional(request: Request, response: Response) -> Response:
+    """Return ``response`` with its ``ETag``, or 304 if the client has this version already.
 
-    The conditions of a change are those of ``precondition``, which was checked then.
+    A change checks its conditions in ``precondition`` instead.
 
     Raises:
-        PreconditionFailed: a caller who reads means another version (section 13.1.1).
+        PreconditionFailed: the ``If-Match`` of a read names another version (section 13.1.1).
     """
-    if answer.status not in _SUCCESSES:
-        return answer
-    if not answer.tag:
-        answer = with_tag(answer, answer.body)
-    if request.method in _READS and not _FIELDS.keys().isdisjoint(request.fields):
-        _require_match(request, answer.tag)
-        if _is_excluded(request, answer.tag):
-            return Answer(304, b"", [b"etag: " + answer.tag])
-    return answer
+    if response.status not in _SUCCESSES:
+        return response
+    if not response.tag:
+        response = with_tag(response, response.body)
+    if request.method in _READS and _has_conditions(request):
+        _require_match(request, response.tag)
+        if _is_excluded(request, response.tag):
+            return Response(304, b"", [b"etag: " + response.tag])
+    return response
 
 
 def precondition(request: Request) -> Callable[[object], None]:
     """Return the check of ``If-Match`` and ``If-None-Match``, in this order (section 13.2.2).
 
-    It is for the resource as it is when it is to be changed, and raises ``PreconditionFailed``.
+    Call it with the resource as it is before the change. It raises ``PreconditionFailed``.
     """
 
     def check(resource: object) -> None:
-        if _FIELDS.keys().isdisjoint(request.fields):
+        if not _has_conditions(request):
             return
         tag = entity_tag(encode_json(resource))
         _require_match(request, tag)
@@ -78,6 +78,10 @@ def precondition(request: Request) -> Callable[[object], None]:
             raise PreconditionFailed(msg)
 
     return check
+
+
+def _has_conditions(request: Request) -> bool:
+    return b"if-none-match" in request.fields or b"if-match" in request.fields
 
 
 def _require_match(request: Request, tag: bytes) -> None:

@@ -1,13 +1,13 @@
-"""Liveness and readiness, for whoever starts and watches the service."""
+"""Liveness and readiness, for a supervisor or a load balancer."""
 
 import asyncio
 
-from petstore.api.messages import NO_STORE, Answer, Request, json_answer
-from petstore.storage.contract import Store
+from petstore.api.messages import NO_STORE, Request, Response, json_response
+from petstore.databases.contract import Store
 
 
 class Health:
-    """``/healthz``: the process answers. ``/readyz``: the database does too."""
+    """``/healthz``: the process runs. ``/readyz``: it can also use the database."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -15,25 +15,25 @@ class Health:
         self._check: asyncio.Task[None] | None = None
 
     def retire(self) -> None:
-        """Be ready no more: the process is to stop."""
+        """Report 503 from now on: the process stops soon."""
         self._is_retiring = True
 
-    async def live(self, _: Request) -> Answer:
-        """Answer 200 while the process runs."""
-        return json_answer(200, {"status": "alive"}, [NO_STORE])
+    async def live(self, _: Request) -> Response:
+        """Respond with 200 while the process runs."""
+        return json_response(200, {"status": "alive"}, [NO_STORE])
 
-    async def ready(self, _: Request) -> Answer:
-        """Answer 200 while the database answers, and 503 once the process is to stop.
+    async def ready(self, _: Request) -> Response:
+        """Respond with 200 while the database responds, and with 503 before a stop.
 
-        Requests that come while the database is being asked share its answer: they take no key and
-        have no limit, and should be no load.
+        Health checks have no key and no limit. Those that arrive during a check share its result,
+        so that many of them do not load the database.
 
         Raises:
-            Unavailable: it does not.
+            Unavailable: the database does not respond.
         """
         if self._is_retiring:
-            return json_answer(503, {"status": "stopping"})
+            return json_response(503, {"status": "stopping"})
         if self._check is None or self._check.done():
             self._check = asyncio.create_task(self._store.check())
         await asyncio.shield(self._check)
-        return json_answer(200, {"status": "ready"}, [NO_STORE])
+        return json_response(200, {"status": "ready"}, [NO_STORE])

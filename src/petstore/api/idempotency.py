@@ -1,4 +1,4 @@
-"""``Idempotency-Key``: what is sent again acts once, and is answered as it was the first time."""
+"""``Idempotency-Key``: a repeated request takes effect once and gets the first response."""
 
 import re
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from typing import TypeVar
 import msgspec
 
 from petstore.api.authentication import bearer_token
-from petstore.api.messages import Answer, Request, error_answer
+from petstore.api.messages import Request, Response, error_response
 from petstore.api.operation import Call
+from petstore.databases.contract import Unit
 from petstore.domain.sealing import seal, unseal
-from petstore.errors import AnswerSealed, Conflict, InvalidParameter
-from petstore.operations.safe_retries import Attempt
-from petstore.storage.contract import Unit
+from petstore.errors import Conflict, InvalidParameter, ResponseSealed
+from petstore.store.safe_retries import Attempt
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ _ESCAPED = re.compile(r"\\(.)")
 _REPLAYED = b"idempotent-replayed: true"
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Answer).decode
+_decode = msgspec.msgpack.Decoder(Response).decode
 
 
 def idempotency_key(request: Request) -> str | None:
@@ -55,51 +55,53 @@ def idempotency_key(request: Request) -> str | None:
 
 
 async def answer_once(
-    call: Call, unit: Unit[T], answer_of: Callable[[T], Answer], *, sealed: bool = False
-) -> Answer:
-    """Run ``unit`` and answer with what ``answer_of`` makes of its result, or as the first time.
+    call: Call, unit: Unit[T], response_of: Callable[[T], Response], *, sealed: bool = False
+) -> Response:
+    """Run ``unit`` and return ``response_of`` its result; if it ran before, the response then.
 
-    A conflict is an answer too; what fails for another reason is not kept. An answer that is
-    ``sealed`` is kept so that only the token of the caller can read it.
+    Conflicts are kept too, other errors are not. The record of a ``sealed`` response can be read
+    only with the token of the client.
 
     Raises:
         IdempotencyKeyInUse: the first request is under way.
         IdempotencyKeyReused: the first request was another one.
-        AnswerSealed: it was made with another token of the same key.
+        ResponseSealed: it was made with another token of the same key.
         Unavailable: the database is out of reach, full or failing; nothing was acknowledged.
         PetstoreError: what ``unit`` raises.
     """
     if call.idempotency_key is None:
-        return answer_of(await call.services.store.write(unit))
+        return response_of(await call.services.store.write(unit))
     secret = bearer_token(call.request) if sealed else None
-    kept, is_replay = await call.services.retries.once(
-        Attempt(call.key, call.idempotency_key, _digest(call)), _kept(unit, answer_of, secret)
+    record, is_replay = await call.services.retries.once(
+        Attempt(call.key, call.idempotency_key, _digest(call)), _recorded(unit, response_of, secret)
     )
-    answer = _decode(kept if secret is None else _opened(kept, secret))
+    response = _decode(record if secret is None else _opened(record, secret))
     if is_replay:
-        answer.headers.append(_REPLAYED)
-    return answer
+        response.headers.append(_REPLAYED)
+    return response
 
 
-def _kept(unit: Unit[T], answer_of: Callable[[T], Answer], secret: bytes | None) -> Unit[bytes]:
+def _recorded(
+    unit: Unit[T], response_of: Callable[[T], Response], secret: bytes | None
+) -> Unit[bytes]:
     try:
-        answer = answer_of((yield from unit))
+        response = response_of((yield from unit))
     except Conflict as error:  # raised before anything is changed
-        answer = error_answer(error)
-    text = _encode(answer)
+        response = error_response(error)
+    text = _encode(response)
     return text if secret is None else seal(text, secret)
 
 
-def _opened(kept: bytes, secret: bytes) -> bytes:
-    text = unseal(kept, secret)
+def _opened(record: bytes, secret: bytes) -> bytes:
+    text = unseal(record, secret)
     if text is None:
-        msg = "Idempotency-Key: its answer can be read with the token alone that asked first"
-        raise AnswerSealed(msg)
+        msg = "Idempotency-Key: only the token that sent the first request can read its response"
+        raise ResponseSealed(msg)
     return text
 
 
 def _digest(call: Call) -> bytes:
-    """Return what tells requests apart: method, path and what the body means."""
+    """Return a digest of the request: method, path and the decoded body."""
     # The order of a set differs from process to process.
     body = msgspec.json.encode(call.body, order="deterministic")
     return sha256(f"{call.request.method} {call.request.path}\n".encode() + body).digest()

@@ -14,7 +14,7 @@ Receive: TypeAlias = Callable[[], Awaitable[bytes]]
 """Gives the next piece of a body that is not yet ``content``, or nothing at its end; raises
 ``ConnectionError`` if it is cut off before."""
 
-Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Answer]]"
+Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Response]]"
 """Answers a request, whatever happens."""
 
 JSON = b"content-type: application/json"
@@ -31,8 +31,8 @@ class Request:
 
     ``fields`` are by name in lower case. Values of the same name are joined (RFC 9110 section 5.3),
     and the name is among those ``repeated``. A body that came whole with the head is ``content``.
-    Who sends the same GET again may come with the same ``Request``: ``meaning`` is what was made of
-    it already. What is no proper HTTP message has a ``refusal``, and nothing else.
+    Who sends the same GET again may come with the same ``Request``: ``resolved`` is what was made
+    of it already. What is no proper HTTP message has a ``refusal``, and nothing else.
     """
 
     __slots__ = (
@@ -40,12 +40,12 @@ class Request:
         "client",
         "content",
         "fields",
-        "meaning",
         "method",
         "path",
         "query",
         "refusal",
         "repeated",
+        "resolved",
         "version",
     )
 
@@ -66,7 +66,7 @@ class Request:
         self.fields = fields
         self.repeated = repeated
         self.version = version
-        self.meaning: object = None
+        self.resolved: object = None
         self.refusal: PetstoreError | None = None
         self.content: bytes | None = None
         length = fields.get(b"content-length", b"0")
@@ -74,7 +74,7 @@ class Request:
         self.body: BodyState = "none" if is_empty else "waiting"
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Response(msgspec.Struct, frozen=True):
     """Status, body and headers; and if the connection is to end with it.
 
     ``tag`` is the value of the ``ETag`` that is among the headers, if there is one. An error has
@@ -90,18 +90,18 @@ class Answer(msgspec.Struct, frozen=True):
     limit: str | None = None
 
 
-def json_answer(status: int, content: object, headers: Headers | None = None) -> Answer:
+def json_response(status: int, content: object, headers: Headers | None = None) -> Response:
     """Return ``content`` encoded as JSON."""
-    return Answer(status, encode_json(content), [JSON, *(headers or ())])
+    return Response(status, encode_json(content), [JSON, *(headers or ())])
 
 
-def error_answer(error: PetstoreError) -> Answer:
+def error_response(error: PetstoreError) -> Response:
     """Return the Error body of interface.md: exactly ``code``, ``message`` and ``status``."""
     body = {"code": error.code, "message": error.message, "status": error.status}
     headers = [
         f"{name.lower()}: {value}".encode("latin-1") for name, value in error.headers.items()
     ]
-    return Answer(
+    return Response(
         error.status,
         encode_json(body),
         [JSON, *headers],
@@ -110,11 +110,11 @@ def error_answer(error: PetstoreError) -> Answer:
     )
 
 
-def created_answer(content: object, location: str) -> Answer:
+def created_response(content: object, location: str) -> Response:
     """Return 201 with what was created, and where it is."""
-    return json_answer(201, content, [f"location: {location}".encode("ascii")])
+    return json_response(201, content, [f"location: {location}".encode("ascii")])
 
 
-def empty_answer() -> Answer:
+def empty_response() -> Response:
     """Return 204: done, and nothing to show."""
-    return Answer(204, b"", [])
+    return Response(204, b"", [])

@@ -10,7 +10,7 @@ from petstore.api.bodies import ACCEPT_PATCH, MERGE_PATCH
 from petstore.api.deprecation_headers import deprecation_headers
 from petstore.api.entity_tags import LONGEST
 from petstore.api.idempotency import KEY_PATTERN
-from petstore.api.messages import Answer, Request, json_answer
+from petstore.api.messages import Request, Response, json_response
 from petstore.api.operation import Deprecation, Operation, ResponseHeader
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.pets import Pet, PetStatus
@@ -155,14 +155,14 @@ class OpenApiPage:
     """Answers with the document, encoded once."""
 
     def __init__(self, base: str, operations: Sequence[Operation]) -> None:
-        self._answer: Answer | None = None
+        self._answer: Response | None = None
         self._base = base
         self._operations = operations
 
-    async def answer(self, _: Request) -> Answer:
-        """Answer with the document."""
+    async def answer(self, _: Request) -> Response:
+        """Respond with the document."""
         if self._answer is None:
-            self._answer = json_answer(200, document(self._base, self._operations))
+            self._answer = json_response(200, document(self._base, self._operations))
         return self._answer
 
 

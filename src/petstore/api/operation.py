@@ -8,18 +8,18 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from petstore.api.answer_cache import AnswerCache
-from petstore.api.messages import Answer, Request
+from petstore.api.messages import Request, Response
 from petstore.api.parameters import Query
+from petstore.api.response_cache import ResponseCache
 from petstore.clock import Clock
+from petstore.databases.contract import Store
+from petstore.databases.replicas import Readers
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.errors import PetstoreError
-from petstore.operations.key_ring import KeyRing
-from petstore.operations.reservations import Reservations
-from petstore.operations.safe_retries import SafeRetries
 from petstore.rate_limits.contract import Quota, RateLimiter
-from petstore.storage.contract import Store
-from petstore.storage.replicas import Readers
+from petstore.store.key_ring import KeyRing
+from petstore.store.reservations import Reservations
+from petstore.store.safe_retries import SafeRetries
 
 Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 
@@ -39,7 +39,7 @@ class Services:
     uncharged: Quota[int]
     clock: Clock
     keys: KeyRing
-    answers: AnswerCache
+    answers: ResponseCache
     retries: SafeRetries
     reservations: Reservations
     reservation_minutes: int
@@ -61,7 +61,7 @@ class Call(Struct, frozen=True):
     idempotency_key: str | None = None
 
 
-Handler: TypeAlias = Callable[[Call], Awaitable[Answer]]
+Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,20 @@ from msgspec import UNSET, Meta, UnsetType
 
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
-from petstore.api.messages import Answer, created_answer, empty_answer, json_answer
+from petstore.api.messages import Response, created_response, empty_response, json_response
 from petstore.api.operation import Call
 from petstore.api.pages import PageQuery, answer_from_memory
 from petstore.clock import milliseconds
 from petstore.domain.fields import Int64
 from petstore.domain.orders import Order, OrderFilter, StatusOfOrder
-from petstore.operations.orders import (
+from petstore.store.orders import (
     cancel_order,
     get_order,
     list_orders,
     place_order,
     update_order,
 )
-from petstore.operations.pets import get_inventory
+from petstore.store.pets import get_inventory
 
 
 class ListOrdersQuery(PageQuery, frozen=True):
@@ -31,8 +31,8 @@ class ListOrdersQuery(PageQuery, frozen=True):
     ) = UNSET
 
 
-async def answer_list_orders(call: Call) -> Answer:
-    """Answer with a page of orders."""
+async def answer_list_orders(call: Call) -> Response:
+    """Respond with a page of orders."""
     query: ListOrdersQuery = call.query.values
     wanted = OrderFilter(
         status=None if query.status is UNSET else query.status,
@@ -43,38 +43,38 @@ async def answer_list_orders(call: Call) -> Answer:
     )
 
 
-async def answer_place_order(call: Call) -> Answer:
-    """Answer with the order placed and where it is."""
+async def answer_place_order(call: Call) -> Response:
+    """Respond with the order placed and where it is."""
     services = call.services
 
-    def placed(order: Order) -> Answer:
+    def placed(order: Order) -> Response:
         if order.reservedUntil is not UNSET:
             services.reservations.note(milliseconds(order.reservedUntil))
-        return created_answer(order, f"{call.request.path}/{order.id}")
+        return created_response(order, f"{call.request.path}/{order.id}")
 
     unit = place_order(call.body, services.clock(), services.reservation_minutes)
     return await answer_once(call, unit, placed)
 
 
-async def answer_get_order(call: Call) -> Answer:
-    """Answer with one order."""
-    return json_answer(200, await get_order(call.services.store, call.path_id))
+async def answer_get_order(call: Call) -> Response:
+    """Respond with one order."""
+    return json_response(200, await get_order(call.services.store, call.path_id))
 
 
-async def answer_update_order(call: Call) -> Answer:
-    """Answer with the order as it is now."""
+async def answer_update_order(call: Call) -> Response:
+    """Respond with the order as it is now."""
     unit = update_order(call.path_id, call.body, call.services.clock(), precondition(call.request))
-    return json_answer(200, await call.services.store.write(unit))
+    return json_response(200, await call.services.store.write(unit))
 
 
-async def answer_cancel_order(call: Call) -> Answer:
+async def answer_cancel_order(call: Call) -> Response:
     """Cancel an order."""
     await call.services.store.write(
         cancel_order(call.path_id, call.services.clock(), precondition(call.request))
     )
-    return empty_answer()
+    return empty_response()
 
 
-async def answer_get_inventory(call: Call) -> Answer:
-    """Answer with the number of animals of each status."""
-    return json_answer(200, await get_inventory(call.services.store))
+async def answer_get_inventory(call: Call) -> Response:
+    """Respond with the number of animals of each status."""
+    return json_response(200, await get_inventory(call.services.store))

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.api.entity_tags import with_tag
-from petstore.api.messages import Answer, json_answer
+from petstore.api.messages import Response, json_response
 from petstore.api.operation import Call
+from petstore.databases.contract import Reader
 from petstore.domain.paging import CURSOR_PATTERN, decode_cursor, encode_cursor
-from petstore.operations.pages import Page
-from petstore.storage.contract import Reader
+from petstore.store.pages import Page
 
 
 def limit_of(records: str) -> Meta:
@@ -46,31 +46,33 @@ class PageQuery(Struct, frozen=True):
         return None if self.cursor is UNSET else decode_cursor(self.cursor)
 
 
-async def answer_from_memory(call: Call, read: Callable[[Reader], Awaitable[Page[Any]]]) -> Answer:
-    """Answer with a page, from memory if the same was asked since the last change.
+async def answer_from_memory(
+    call: Call, read: Callable[[Reader], Awaitable[Page[Any]]]
+) -> Response:
+    """Respond with a page, from memory if the same was asked since the last change.
 
     It is read from wherever every change of the caller is known.
     """
 
-    async def answer() -> Answer:
+    async def answer() -> Response:
         reader = await call.services.readers.of(call.key.id)
-        return page_answer(call, await read(reader))
+        return page_response(call, await read(reader))
 
     return await call.services.answers.of(call.request.path, call.request.query, answer)
 
 
-def page_answer(call: Call, page: Page[Any]) -> Answer:
-    """Answer with a page, and a ``Link`` to the next if there is one (RFC 8288).
+def page_response(call: Call, page: Page[Any]) -> Response:
+    """Respond with a page, and a ``Link`` to the next if there is one (RFC 8288).
 
     A page with the only item of a list has that item's own tag, for ``If-Match`` when it is
     changed. Any other has one of its own, which says too if there is a next page.
     """
     if page.next_after is None:
-        answer = json_answer(200, page.items)
+        answer = json_response(200, page.items)
         return with_tag(answer, answer.body[1:-1] if len(page.items) == 1 else answer.body)
     filters = call.query.without_cursor
     rest = f"{filters}&" if filters else ""
     target = f"{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}"
     link = f'link: <{target}>; rel="next"'.encode("ascii")
-    answer = json_answer(200, page.items, [link])
+    answer = json_response(200, page.items, [link])
     return with_tag(answer, answer.body + link)

@@ -6,12 +6,12 @@ from msgspec import UNSET, Meta, UnsetType
 
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
-from petstore.api.messages import Answer, created_answer, empty_answer, json_answer
+from petstore.api.messages import Response, created_response, empty_response, json_response
 from petstore.api.operation import Call
 from petstore.api.pages import PageQuery, answer_from_memory, limit_of
 from petstore.domain.fields import Int64
 from petstore.domain.pets import PetFilter, Status
-from petstore.operations.pets import create_pet, delete_pet, get_pet, list_pets, update_pet
+from petstore.store.pets import create_pet, delete_pet, get_pet, list_pets, update_pet
 
 
 class ListPetsQuery(PageQuery, frozen=True):
@@ -49,28 +49,28 @@ class ListPetsQuery(PageQuery, frozen=True):
         )
 
 
-async def answer_list_pets(call: Call) -> Answer:
-    """Answer with a page of animals."""
+async def answer_list_pets(call: Call) -> Response:
+    """Respond with a page of animals."""
     query: ListPetsQuery = call.query.values
     return await answer_from_memory(
         call, lambda reader: list_pets(reader, query.wanted, query.after, query.limit)
     )
 
 
-async def answer_create_pet(call: Call) -> Answer:
-    """Answer with the animal added and where it is."""
+async def answer_create_pet(call: Call) -> Response:
+    """Respond with the animal added and where it is."""
     unit = create_pet(call.body, strict_categories=call.services.strict_categories)
     path = call.request.path
-    return await answer_once(call, unit, lambda pet: created_answer(pet, f"{path}/{pet.id}"))
+    return await answer_once(call, unit, lambda pet: created_response(pet, f"{path}/{pet.id}"))
 
 
-async def answer_get_pet(call: Call) -> Answer:
-    """Answer with one animal."""
-    return json_answer(200, await get_pet(call.services.store, call.path_id))
+async def answer_get_pet(call: Call) -> Response:
+    """Respond with one animal."""
+    return json_response(200, await get_pet(call.services.store, call.path_id))
 
 
-async def answer_update_pet(call: Call) -> Answer:
-    """Answer with the animal as it is now."""
+async def answer_update_pet(call: Call) -> Response:
+    """Respond with the animal as it is now."""
     unit = update_pet(
         call.path_id,
         call.body,
@@ -78,11 +78,11 @@ async def answer_update_pet(call: Call) -> Answer:
         precondition(call.request),
         strict_categories=call.services.strict_categories,
     )
-    return json_answer(200, await call.services.store.write(unit))
+    return json_response(200, await call.services.store.write(unit))
 
 
-async def answer_delete_pet(call: Call) -> Answer:
+async def answer_delete_pet(call: Call) -> Response:
     """Delete an animal."""
     unit = delete_pet(call.path_id, call.services.clock(), precondition(call.request))
     await call.services.store.write(unit)
-    return empty_answer()
+    return empty_response()

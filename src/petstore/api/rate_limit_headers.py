@@ -21,27 +21,27 @@ def rate_limit_headers(decision: Decision) -> bytes:
     ``RateLimit-Policy`` and ``RateLimit`` follow draft-ietf-httpapi-ratelimit-headers. They list
     the windows that have a limit, and are left out if none has.
     """
-    limits = decision.limits
+    limits, now = decision.limits, decision.now
     per_minute, per_day = limits
-    minute_end = seconds_up(decision.minute_started + MINUTE)
+    minute_left, day_left, is_day = decision.left()
+    # Whole seconds, rounded up: clock.seconds_up without its calls.
+    second = -(-now // SECOND)
+    minute_end = -(-(decision.minute_started + MINUTE) // SECOND)
     day_end = (decision.day_number + 1) * _DAY
-    minute_left, day_left, of_day = decision.left()
     if decision.verdict == "banned":
         limit, left, reset = decision.described
-    elif of_day:
+    elif is_day:
         limit, left, reset = per_day, day_left, day_end
     else:
         limit, left, reset = per_minute, minute_left, minute_end
-    if per_minute == per_day == UNLIMITED:
-        return _SHOWN % (limit, left, reset)
-    second = seconds_up(decision.now)
-    minute_rest, day_rest = minute_end - second, day_end - second
-    policy = _policy(limits)
-    if per_minute == UNLIMITED:
-        return _WITH_DAY % (limit, left, reset, policy, day_left, day_rest)
+    minute, day = (minute_left, minute_end - second), (day_left, day_end - second)
     if per_day == UNLIMITED:
-        return _WITH_MINUTE % (limit, left, reset, policy, minute_left, minute_rest)
-    return _WITH_BOTH % (limit, left, reset, policy, minute_left, minute_rest, day_left, day_rest)
+        if per_minute == UNLIMITED:
+            return _SHOWN % (limit, left, reset)
+        return _WITH_MINUTE % (limit, left, reset, _policy(limits), *minute)
+    if per_minute == UNLIMITED:
+        return _WITH_DAY % (limit, left, reset, _policy(limits), *day)
+    return _WITH_BOTH % (limit, left, reset, _policy(limits), *minute, *day)
 
 
 class Holder(NamedTuple):

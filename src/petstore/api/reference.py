@@ -4,7 +4,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from petstore.api.messages import Answer, Request
+from petstore.api.messages import Request, Response
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -42,25 +42,25 @@ _TYPES = {".css": b"text/css; charset=utf-8", ".js": b"text/javascript; charset=
 _CACHED = b"cache-control: public, max-age=3600"
 
 
-async def page(_: Request) -> Answer:
-    """Answer with the page itself."""
-    return Answer(200, _PAGE.encode(), [_type(b"text/html; charset=utf-8"), _POLICY])
+async def page(_: Request) -> Response:
+    """Respond with the page itself."""
+    return Response(200, _PAGE.encode(), [_type(b"text/html; charset=utf-8"), _POLICY])
 
 
-async def script(_: Request) -> Answer:
-    """Answer with the script that starts Swagger UI."""
-    return Answer(200, _SCRIPT.encode(), [_type(_TYPES[".js"])])
+async def script(_: Request) -> Response:
+    """Respond with the script that starts Swagger UI."""
+    return Response(200, _SCRIPT.encode(), [_type(_TYPES[".js"])])
 
 
-async def asset(request: Request) -> Answer:
-    """Answer with a file of Swagger UI."""
+async def asset(request: Request) -> Response:
+    """Respond with a file of Swagger UI."""
     name = request.path.rpartition("/")[2]
-    return Answer(200, _asset(name), [_type(_TYPES[Path(name).suffix]), _CACHED])
+    return Response(200, _asset(name), [_type(_TYPES[Path(name).suffix]), _CACHED])
 
 
-async def home(_: Request) -> Answer:
+async def home(_: Request) -> Response:
     """Send whoever opens the bare address to the reference."""
-    return Answer(307, b"", [b"location: /docs"])
+    return Response(307, b"", [b"location: /docs"])
 
 
 @lru_cache

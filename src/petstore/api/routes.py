@@ -1,35 +1,35 @@
-"""Which operation a method and path mean. Paths are matched as sent: there are no aliases."""
+"""The route of a path: its template and operations. Paths match as sent; there are no aliases."""
 
 from collections.abc import Iterable
-
-from msgspec import Struct
 
 from petstore.api.bodies import ACCEPT_PATCH
 from petstore.api.operation import Operation
 from petstore.errors import MethodNotAllowed, NotFound
 
 
-class Route(Struct, frozen=True):
-    """The operations at a path by method, and the text of the path's parameter, if it has one."""
+class Route:
+    """A path template and its operations by method; HEAD stands beside GET (RFC 9110 9.3.2)."""
 
-    path: str
-    operations: dict[str, Operation]
-    parameter: str
+    def __init__(self, template: str) -> None:
+        self.template = template
+        self.operations: dict[str, Operation] = {}
 
-    def operation(self, method: str) -> Operation | None:
-        """Return the operation of ``method``; HEAD is answered wherever GET is."""
-        return self.operations.get("GET" if method == "HEAD" else method)
+    def add(self, operation: Operation) -> None:
+        """Add an operation."""
+        self.operations[operation.method] = operation
+        if operation.method == "GET":
+            self.operations["HEAD"] = operation
 
-    def refusal(self, method: str) -> NotFound | MethodNotAllowed:
-        """Return what is wrong with a ``method`` that has no operation here."""
+    def refusal(self, method: str, path: str) -> NotFound | MethodNotAllowed:
+        """Return the error for a method without an operation; ``path`` is what was requested."""
         if not self.operations:
-            msg = f"there is nothing at {self.path[:200]}; what there is, is listed at /docs"
+            msg = f"there is nothing at {path[:200]}; what there is, is listed at /docs"
             return NotFound(msg)
         return not_allowed(method, self.methods())
 
     def methods(self) -> list[str]:
-        """Return the methods this path takes."""
-        return sorted({*self.operations, *(["HEAD"] if "GET" in self.operations else [])})
+        """Return the methods of this path, sorted."""
+        return sorted(self.operations)
 
 
 def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
@@ -41,40 +41,37 @@ def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
     return MethodNotAllowed(f"method {method[:20]}: expected one of {allow}", headers)
 
 
+_NOWHERE = Route("")
+
+
 class Routes:
-    """The table of operations, by path. A path has one parameter at most, a whole segment of it."""
+    """The routes of a table of operations. A template has at most one parameter, a whole segment.
+
+    ``base`` precedes the path of each operation.
+    """
 
     def __init__(self, base: str, operations: Iterable[Operation]) -> None:
-        self.base = base
-        self._fixed: dict[str, dict[str, Operation]] = {}
-        self._with_parameter: dict[tuple[str, str], dict[str, Operation]] = {}
+        self._fixed: dict[str, Route] = {}
+        self._with_parameter: dict[tuple[str, str], Route] = {}
         for operation in operations:
-            prefix, brace, rest = (base + operation.path).partition("{")
-            at_path = (
-                self._with_parameter.setdefault((prefix, rest.partition("}")[2]), {})
-                if brace
-                else self._fixed.setdefault(prefix, {})
-            )
-            at_path[operation.method] = operation
+            self._route_at(base + operation.path).add(operation)
 
-    def find(self, path: str) -> Route:
-        """Return what is at ``path``; a route without operations where there is nothing."""
-        operations = self._fixed.get(path)
-        if operations is not None:
-            return Route(path, operations, "")
-        prefix, last = _split(path)
-        return (
-            self._find_parameter(path, prefix, last, "")
-            or self._find_parameter(path, *_split(prefix[:-1]), f"/{last}")
-            or Route(path, {}, "")
-        )
+    def find(self, path: str) -> tuple[Route, str]:
+        """Return the route of ``path``, without operations if there is none, and its parameter."""
+        route = self._fixed.get(path)
+        if route is not None:
+            return route, ""
+        head, _, last = path.rpartition("/")
+        route = self._with_parameter.get((head, ""))
+        if route is not None and last:
+            return route, last
+        head, _, parameter = head.rpartition("/")
+        route = self._with_parameter.get((head, last)) if last else None
+        return (route, parameter) if route is not None and parameter else (_NOWHERE, "")
 
-    def _find_parameter(self, path: str, prefix: str, segment: str, suffix: str) -> Route | None:
-        operations = self._with_parameter.get((prefix, suffix))
-        return Route(path, operations, segment) if operations is not None and segment else None
-
-
-def _split(path: str) -> tuple[str, str]:
-    """Return all of ``path`` but its last segment, and that."""
-    head, slash, last = path.rpartition("/")
-    return head + slash, last
+    def _route_at(self, template: str) -> Route:
+        head, brace, rest = template.partition("/{")
+        if not brace:
+            return self._fixed.setdefault(template, Route(template))
+        suffix = rest.partition("}")[2].removeprefix("/")
+        return self._with_parameter.setdefault((head, suffix), Route(template))

@@ -30,7 +30,7 @@ def backup(*, file: Path, force: bool, database: str) -> None:
     FILE holds the store as it was at one moment after this began. It is checked, and on disk,
     before it gets its name. Give it to petstore restore, or start a service with it.
     """
-    from petstore.storage.backups import back_up
+    from petstore.databases.backups import back_up
 
     path = _sqlite_file(database)
     require_store(database)
@@ -53,7 +53,7 @@ def restore(*, file: Path, force: bool, database: str) -> None:
     FILE is checked first, and the schema brought up to date. Stop the service before: a database in
     use is left alone.
     """
-    from petstore.storage.backups import restore as restore_backup
+    from petstore.databases.backups import restore as restore_backup
 
     path = _sqlite_file(database)
     _refuse_present(path, force=force)
@@ -64,7 +64,7 @@ def restore(*, file: Path, force: bool, database: str) -> None:
 
 def _note(database: Path, began: Milliseconds) -> None:
     """Note a good backup for the metrics of the service; it is good without that too."""
-    from petstore.storage.sqlite_usage import note_backup
+    from petstore.databases.sqlite_usage import note_backup
 
     try:
         note_backup(database, began / SECOND)
@@ -74,8 +74,8 @@ def _note(database: Path, began: Milliseconds) -> None:
 
 def _refuse_note(file: Path, database: Path) -> None:
     """Refuse to write where the time of this backup is noted once it is made."""
-    from petstore.storage.private_files import part_of
-    from petstore.storage.sqlite_usage import note_of
+    from petstore.databases.private_files import part_of
+    from petstore.databases.sqlite_usage import note_of
 
     note = note_of(database)
     if file.parent.resolve() / file.name in {note, part_of(note)}:

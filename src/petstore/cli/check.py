@@ -12,11 +12,11 @@ import click
 from click.core import ParameterSource
 
 from petstore.cli.option_types import SecretOption
-from petstore.cli.pid_file import require_free
 from petstore.cli.serve import listen
 from petstore.cli.tables import print_table, printable
 from petstore.errors import PetstoreError
 from petstore.http.open_files import require_room
+from petstore.server.pid_file import require_free
 from petstore.settings import SettingError, Settings, is_postgres, masked, sqlite_path
 
 Check: TypeAlias = Callable[[Settings], str]
@@ -134,7 +134,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _sqlite(settings: Settings) -> str:
-    from petstore.storage.sqlite import SqliteStore
+    from petstore.databases.sqlite import SqliteStore
 
     path = sqlite_path(settings.database)
     if not _is_there(path):
@@ -143,7 +143,7 @@ def _sqlite(settings: Settings) -> str:
 
 
 def _postgres(settings: Settings) -> str:
-    from petstore.storage.postgres import PostgresStore
+    from petstore.databases.postgres import PostgresStore
 
     return _state(*PostgresStore(settings.database, _PATIENCE).schema())
 
@@ -155,7 +155,7 @@ def _state(version: int, newest: int) -> str:
 
 
 def _replica(settings: Settings) -> str:
-    from petstore.storage.postgres import PostgresStore
+    from petstore.databases.postgres import PostgresStore
 
     if not PostgresStore(settings.read_database, _PATIENCE).is_replica():
         msg = "read-database: expected a streaming replica; this server is none"

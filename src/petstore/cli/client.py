@@ -13,9 +13,9 @@ import click
 
 from petstore import __version__
 from petstore.cli.client_failures import (
-    Answer,
     ExitStatus,
     PassingFailure,
+    Response,
     decoded,
     insecure,
     lost,
@@ -110,7 +110,7 @@ class Client:
         if answer.status != HTTPStatus.NO_CONTENT:
             raise strange(answer)
 
-    def _send(self, method: str, target: str, body: Mapping[str, object] | None = None) -> Answer:
+    def _send(self, method: str, target: str, body: Mapping[str, object] | None = None) -> Response:
         headers = dict(self._headers)
         if method == "POST":
             headers["Idempotency-Key"] = str(uuid4())
@@ -122,7 +122,7 @@ class Client:
 
     def _insist(
         self, method: str, target: str, headers: dict[str, str], content: bytes | None
-    ) -> Answer:
+    ) -> Response:
         """Send a request again and again, while what keeps it from success may pass."""
         pauses = iter(_PAUSES if method in _REPEATABLE else ())
         while True:
@@ -146,7 +146,7 @@ class Client:
 
     def _try(
         self, method: str, target: str, headers: dict[str, str], content: bytes | None
-    ) -> Answer:
+    ) -> Response:
         from urllib3 import exceptions
 
         try:
@@ -168,7 +168,7 @@ class Client:
             self._was_reached = True
             raise lost(self._url, method, error) from error
         self._was_reached = True
-        answer = Answer(self._url, received.status, received.headers, received_body)
+        answer = Response(self._url, received.status, received.headers, received_body)
         if len(received_body) > _LARGEST_BODY:
             raise strange(answer)
         if answer.status >= HTTPStatus.MULTIPLE_CHOICES:

@@ -62,7 +62,7 @@ class PassingFailure(Failure):
         self.seconds = seconds
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """What a service answered."""
 
     url: str
@@ -76,7 +76,7 @@ class _ErrorBody(TypedDict):
     message: str
 
 
-def decoded(answer: Answer, kind: type[T]) -> T:
+def decoded(answer: Response, kind: type[T]) -> T:
     """Return the body of ``answer``, all of it, if it has at least what ``kind`` has.
 
     Raises:
@@ -92,7 +92,7 @@ def decoded(answer: Answer, kind: type[T]) -> T:
     return value
 
 
-def refusal(answer: Answer, now: Milliseconds) -> Failure:
+def refusal(answer: Response, now: Milliseconds) -> Failure:
     """Return what an answer means that is not a success."""
     is_fault = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     try:
@@ -126,7 +126,7 @@ def refusal(answer: Answer, now: Milliseconds) -> Failure:
     return Failure(message, status)
 
 
-def strange(answer: Answer) -> Failure:
+def strange(answer: Response) -> Failure:
     """Return what to say of an answer that a Petstore service does not give."""
     is_redirect = answer.status >= HTTPStatus.MULTIPLE_CHOICES and "Location" in answer.headers
     what = (
@@ -161,7 +161,7 @@ def insecure(url: str, error: Exception) -> Failure:
     return Failure(f"no secure connection to {url}: {error}", ExitStatus.SERVICE)
 
 
-def _retry_after(answer: Answer) -> int:
+def _retry_after(answer: Response) -> int:
     """Return how long the service asks to wait, 0 if it does not say."""
     value = answer.headers.get("Retry-After", "")
     return int(value) if _SECONDS.fullmatch(value) else 0

@@ -13,7 +13,7 @@ from petstore.cli.tables import print_table
 from petstore.settings import SettingError, check_database, is_postgres, sqlite_path
 
 if TYPE_CHECKING:
-    from petstore.storage.copies.contract import Side
+    from petstore.databases.copies.contract import Side
 
 
 class Address(click.ParamType[str]):
@@ -60,7 +60,7 @@ def copy(*, source: str, target: str) -> None:
     """
     import asyncio
 
-    from petstore.operations.store_copies import Contents, copy_store
+    from petstore.store.store_copies import Contents, copy_store
 
     async def run() -> dict[str, Contents]:
         async with (
@@ -89,9 +89,9 @@ def copy(*, source: str, target: str) -> None:
 
 def _open(database: str, *, to_fill: bool) -> "AbstractAsyncContextManager[Side]":
     if is_postgres(database):
-        from petstore.storage.copies.postgres import open_postgres
+        from petstore.databases.copies.postgres import open_postgres
 
         return open_postgres(database, to_fill=to_fill)
-    from petstore.storage.copies.sqlite import open_sqlite
+    from petstore.databases.copies.sqlite import open_sqlite
 
     return open_sqlite(sqlite_path(database), to_fill=to_fill)

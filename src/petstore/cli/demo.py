@@ -6,18 +6,18 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from petstore.clock import system_clock
+from petstore.databases.contract import Store
+from petstore.databases.private_files import create
 from petstore.domain.api_keys import DEFAULT_SCOPES, Environment, NewApiKey
 from petstore.domain.categories import NewCategory
 from petstore.domain.pets import PetFilter
 from petstore.errors import CategoryNameTaken
-from petstore.operations.api_keys import Actor, create_key
-from petstore.operations.categories import create_category
-from petstore.operations.key_ring import KeyRing
-from petstore.operations.pet_files import ImportCallbacks, import_pets
-from petstore.operations.pets import list_pets
 from petstore.settings import Settings, is_postgres, sqlite_path
-from petstore.storage.contract import Store
-from petstore.storage.private_files import create
+from petstore.store.api_keys import Actor, create_key
+from petstore.store.categories import create_category
+from petstore.store.key_ring import KeyRing
+from petstore.store.pet_files import ImportCallbacks, import_pets
+from petstore.store.pets import list_pets
 
 
 async def prepare_demo(store: Store, settings: Settings) -> str:

@@ -7,8 +7,8 @@ import click
 
 from petstore.cli.failures import plain_failures
 from petstore.clock import SECOND
+from petstore.databases.contract import Statement, Store
 from petstore.settings import check_database, is_postgres, sqlite_path
-from petstore.storage.contract import Statement, Store
 
 T = TypeVar("T")
 

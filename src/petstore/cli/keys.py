@@ -13,13 +13,13 @@ from petstore.cli.option_types import Duration, Integer, KeyName, OrWord
 from petstore.cli.settings_options import database_option
 from petstore.cli.tables import print_table, printable
 from petstore.clock import Milliseconds, system_clock
+from petstore.databases.contract import T, Unit
 from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, NewApiKey
 from petstore.domain.plans import PLANS, UNLIMITED
-from petstore.operations import api_keys
-from petstore.operations.api_keys import Actor, ApiKeyChanges, IssuedKey, unconditional
-from petstore.operations.key_history import KeyEvent, list_history
-from petstore.operations.key_status import Key, get_key, list_keys
-from petstore.storage.contract import T, Unit
+from petstore.store import api_keys
+from petstore.store.api_keys import Actor, ApiKeyChanges, IssuedKey, unconditional
+from petstore.store.key_history import KeyEvent, list_history
+from petstore.store.key_status import Key, get_key, list_keys
 
 _ALL = 2**62
 _DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")

@@ -15,7 +15,9 @@ from petstore.cli.settings_options import database_option
 from petstore.cli.tables import TerminalOutput, printable
 from petstore.cli.waiting import Wait
 from petstore.clock import system_clock
-from petstore.operations.pet_files import (
+from petstore.databases.private_files import part_of, replacing
+from petstore.settings import check_database
+from petstore.store.pet_files import (
     FileFormat,
     FileRow,
     ImportCallbacks,
@@ -23,8 +25,6 @@ from petstore.operations.pet_files import (
     export_pets,
     import_pets,
 )
-from petstore.settings import check_database
-from petstore.storage.private_files import part_of, replacing
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 

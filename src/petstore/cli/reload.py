@@ -9,7 +9,7 @@ import click
 
 from petstore.cli.failures import plain_failures
 from petstore.cli.option_types import Number
-from petstore.cli.pid_file import ReloadState, read_pid_file
+from petstore.server.pid_file import ReloadState, read_pid_file
 
 _LOOK_SECONDS = 0.05
 

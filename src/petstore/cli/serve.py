@@ -14,11 +14,11 @@ import click
 
 from petstore.cli.failures import plain_failures
 from petstore.cli.in_store import in_store, migrate
-from petstore.cli.pid_file import PidFile, held_pid_file
 from petstore.cli.serve_command import ServeCommand
 from petstore.cli.settings_options import settings_options, warnings_of
 from petstore.http.open_files import require_room
 from petstore.observability.place import Place, open_place
+from petstore.server.pid_file import PidFile, held_pid_file
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
 _LOG = logging.getLogger(__name__)
@@ -144,11 +144,11 @@ def run(
     """
     # Imported here, so that the processes that serve need not, and other commands do not.
     from petstore.app import open_log
-    from petstore.cli.lifecycle import Lifecycle
-    from petstore.cli.service_manager import service_manager
-    from petstore.cli.supervisor import Link, Supervisor
-    from petstore.cli.worker import work
-    from petstore.storage.sqlite import put_log_away
+    from petstore.databases.sqlite import put_log_away
+    from petstore.server.lifecycle import Lifecycle
+    from petstore.server.service_manager import service_manager
+    from petstore.server.supervisor import Link, Supervisor
+    from petstore.server.worker import work
 
     def serve(seat: int, link: Link) -> None:
         work(settings, listener, place and place._replace(seat=seat), link)
@@ -160,7 +160,7 @@ def run(
     lifecycle = Lifecycle(settings.workers, service_manager(), pid_file)
     try:
         return Supervisor(
-            serve, settings.workers, settings.stop_seconds, listener.close, lifecycle
+            serve, settings.workers, settings.shutdown_timeout, listener.close, lifecycle
         ).run()
     finally:
         # In a reload there are two processes, even of a service with one.

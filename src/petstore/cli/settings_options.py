@@ -15,10 +15,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 SECTIONS = {
     "Where it listens": ("host", "port", "metrics_port", "trusted_proxy", "allowed_origin"),
     "Store": (
-        *("database", "read_database", "redis", "database_connections", "database_seconds"),
+        *("database", "read_database", "redis", "database_connections", "database_timeout"),
         *("environment", "strict_categories", "reservation_minutes"),
     ),
-    "Processes": ("workers", "pid_file", "stop_seconds", "lame_seconds"),
+    "Processes": ("workers", "pid_file", "shutdown_timeout", "drain_timeout"),
     "Logs and traces": (
         *("log_format", "log_level", "log_health_checks", "omit_addresses", "trace_endpoint"),
     ),
@@ -27,12 +27,12 @@ SECTIONS = {
         *("key_refresh_seconds", "limits_save_seconds"),
     ),
     "Bans": (
-        *("ban_strikes", "ban_strikes_divisor", "ban_innocent_seconds", "ban_window_seconds"),
-        *("ban_seconds", "ban_longest_seconds", "ban_forgiven_seconds"),
+        *("ban_strikes", "ban_strikes_divisor", "ban_grace_seconds", "ban_window_seconds"),
+        *("ban_seconds", "ban_max_seconds", "ban_decay_seconds"),
     ),
     "Connections and messages": (
         *("connections", "connections_per_address", "buffer_bytes"),
-        *("head_seconds", "body_seconds", "body_bytes"),
+        *("header_timeout", "body_timeout", "body_bytes"),
     ),
 }
 """The settings by the sections of the help that their options stand in."""
@@ -85,9 +85,9 @@ def warnings_of(ctx: click.Context) -> list[str]:
 
 def _type(hint: Any, metadata: types.MappingProxyType[Any, Any]) -> click.ParamType[Any]:
     if hint is int:
-        return Integer(metadata["least"], metadata["most"])
+        return Integer(metadata["ge"], metadata["le"])
     if hint is float:
-        return Number(metadata["least"], metadata["most"])
+        return Number(metadata["ge"], metadata["le"])
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
     return click.STRING

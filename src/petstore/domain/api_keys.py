@@ -56,7 +56,7 @@ class ApiKey(Struct, frozen=True, dict=True):
     created_at: Milliseconds
     expires_at: Milliseconds | None
     revoked_at: Milliseconds | None
-    pardoned_at: Milliseconds | None
+    unbanned_at: Milliseconds | None
 
     @cached_property
     def limits(self) -> Limits:

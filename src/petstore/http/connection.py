@@ -19,7 +19,7 @@ from httptools import (
     parse_url,
 )
 
-from petstore.api.messages import Answer, Request, Respond
+from petstore.api.messages import Request, Respond, Response
 from petstore.errors import (
     HeaderFieldsTooLarge,
     InvalidRequest,
@@ -632,7 +632,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_paused or self._buffered:
             self._regulate()
 
-    def _write(self, answer: Answer, *, is_last: bool) -> None:
+    def _write(self, answer: Response, *, is_last: bool) -> None:
         lines = [_STATUS_LINES[answer.status], self._peers.date, *answer.headers]
         if is_last:
             lines.append(b"connection: close")

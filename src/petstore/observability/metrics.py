@@ -16,6 +16,7 @@ from typing import TypeVar, get_args
 
 from petstore.api.application import RequestRecord
 from petstore.chores import Chore, attempt, background
+from petstore.databases.contract import Store
 from petstore.domain.api_keys import ApiKey
 from petstore.logs import RequestLine
 from petstore.observability.board import Board
@@ -45,7 +46,6 @@ from petstore.observability.figures import (
 from petstore.observability.place import Place
 from petstore.observability.timed_store import TimedStore
 from petstore.rate_limits.contract import Decision, RateLimiter, Verdict
-from petstore.storage.contract import Store
 
 T = TypeVar("T")
 

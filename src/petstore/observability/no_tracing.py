@@ -1,8 +1,8 @@
 """Tracing while nobody asked for it: nothing comes between, and its library need not be there."""
 
 from petstore.api.application import Application, Servable
+from petstore.databases.contract import Store
 from petstore.rate_limits.contract import RateLimiter
-from petstore.storage.contract import Store
 
 
 class NoTracing:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from petstore.storage.contract import Duplicate, Row, Statement, T, Unit
+from petstore.databases.contract import Duplicate, Row, Statement, T, Unit
 
 
 def observed(unit: Unit[T], begin: Callable[[Statement], Callable[[], None]]) -> Unit[T]:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from time import perf_counter
 
+from petstore.databases.contract import Row, Statement, Store, T, Unit
 from petstore.errors import Unavailable
 from petstore.observability.figures import QUERIES, TRANSACTIONS, Labels, Spread, observe
 from petstore.observability.observed_units import observed
-from petstore.storage.contract import Row, Statement, Store, T, Unit
 
 
 class TimedStore:

@@ -24,14 +24,14 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from petstore.api.application import Application, Servable
-from petstore.api.messages import Answer, Receive, Request
+from petstore.api.messages import Receive, Request, Response
+from petstore.databases.contract import Row, Statement, Store, T, Unit
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
 from petstore.observability.figures import METHODS
 from petstore.observability.no_tracing import NoTracing
 from petstore.observability.observed_units import observed
 from petstore.rate_limits.contract import Decision, RateLimiter
-from petstore.storage.contract import Row, Statement, Store, T, Unit
 
 _LOG = logging.getLogger(__name__)
 _CARRIED = (b"traceparent", b"tracestate")
@@ -150,7 +150,7 @@ class _TracedApplication:
         finally:
             await self._tracing.close()
 
-    async def __call__(self, request: Request, receive: Receive) -> Answer:
+    async def __call__(self, request: Request, receive: Receive) -> Response:
         route = self._app.route_of(request.method, request.path)
         with self._tracing.of_request(request, route) as span:
             answer = await self._app(request, receive)
@@ -219,7 +219,7 @@ def _query_attributes(statement: Statement, system: str) -> dict[str, str]:
     return {"db.system.name": system, "db.query.summary": statement.name}
 
 
-def _describe(span: Span, answer: Answer) -> None:
+def _describe(span: Span, answer: Response) -> None:
     """Note the outcome, by the conventions of OpenTelemetry for HTTP servers."""
     span.set_attribute("http.response.status_code", answer.status)
     head = b"\r\n".join((b"", *answer.headers, b""))

@@ -47,8 +47,8 @@ class State(Struct, frozen=True, array_like=True, gc=False):
     """What is remembered of a key. It never holds a limit, so a change of plan acts at once.
 
     ``refused_since`` and ``refused_at`` are the first and latest 429 of the present run;
-    ``strikes`` counts those within ``BanRules.window`` of ``struck_since``. ``pardoned_at`` is the
-    latest pardon that was heeded.
+    ``strikes`` counts those within ``BanRules.window`` of ``struck_since``. ``unbanned_at`` is the
+    latest unbans that was heeded.
     """
 
     minute_started: Milliseconds = NEVER
@@ -63,7 +63,7 @@ class State(Struct, frozen=True, array_like=True, gc=False):
     banned_until: Milliseconds = NEVER
     ban_level: int = 0
     used_at: Milliseconds = NEVER
-    pardoned_at: Milliseconds = NEVER
+    unbanned_at: Milliseconds = NEVER
 
 
 class Window(NamedTuple):
@@ -202,8 +202,8 @@ class RateLimitStore(Protocol):
 class PardonStore(RateLimitStore, Protocol):
     """A store in which others may lift a ban at any time."""
 
-    async def pardons(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
-        """Return when each of these keys was pardoned last, of those that ever were.
+    async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
+        """Return when each of these keys was unbanned last, of those that ever were.
 
         Raises:
             Unavailable: the database is out of reach.

@@ -11,14 +11,14 @@ from petstore.rate_limits.contract import NEVER, BanRules, Decision, State, Verd
 
 
 def decide(
-    state: State, limits: Limits, rules: BanRules, now: Milliseconds, pardoned_at: Milliseconds
+    state: State, limits: Limits, rules: BanRules, now: Milliseconds, unbanned_at: Milliseconds
 ) -> tuple[Decision, State]:
     """Judge one request at ``now`` and return the verdict and the state after it.
 
     A request is admitted only if both windows have room, and then costs one in both; a rejected
-    one costs nothing in either. The pardon given at ``pardoned_at`` lifts the ban it finds.
+    one costs nothing in either. The unbans given at ``unbanned_at`` lifts the ban it finds.
     """
-    state = _pardoned(state, pardoned_at)
+    state = _unbanned(state, unbanned_at)
     started, used, day, day_used = (
         state.minute_started,
         state.minute_used,
@@ -44,7 +44,7 @@ def decide(
             state.banned_until,
             state.ban_level,
             now,
-            state.pardoned_at,
+            state.unbanned_at,
         )
         admitted = Decision("admitted", limits, started, used + 1, day, day_used + 1, NEVER, now)
         return admitted, state
@@ -54,10 +54,10 @@ def decide(
 
 
 def describe(
-    state: State, limits: Limits, now: Milliseconds, pardoned_at: Milliseconds
+    state: State, limits: Limits, now: Milliseconds, unbanned_at: Milliseconds
 ) -> Decision:
     """Return the windows as they stand, charging nothing."""
-    state = _in_reach(_pardoned(state, pardoned_at), now)
+    state = _in_reach(_unbanned(state, unbanned_at), now)
     return decision(state, limits, now, "banned" if now < state.banned_until else "admitted")
 
 
@@ -128,16 +128,16 @@ def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -
         banned_until,
         level,
         now,
-        state.pardoned_at,
+        state.unbanned_at,
     )
 
 
-def _pardoned(state: State, pardoned_at: Milliseconds) -> State:
-    """Return ``state`` without ban, strikes and earlier bans, unless it has heeded this pardon.
+def _unbanned(state: State, unbanned_at: Milliseconds) -> State:
+    """Return ``state`` without ban, strikes and earlier bans, unless it has heeded this unbans.
 
-    A pardon is not compared with the ban: they are given by clocks that may differ.
+    A unbans is not compared with the ban: they are given by clocks that may differ.
     """
-    if pardoned_at <= state.pardoned_at:
+    if unbanned_at <= state.unbanned_at:
         return state
     return State(
         minute_started=state.minute_started,
@@ -145,5 +145,5 @@ def _pardoned(state: State, pardoned_at: Milliseconds) -> State:
         day=state.day,
         day_used=state.day_used,
         used_at=state.used_at,
-        pardoned_at=pardoned_at,
+        unbanned_at=unbanned_at,
     )

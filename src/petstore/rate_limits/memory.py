@@ -44,7 +44,7 @@ class MemoryLimiter:
         """Judge a request with ``key`` and charge it if it is admitted."""
         state = self._states.get(key.id) or await self._recall(key.id)
         decision, after = decide(
-            state, self._limits(key), self._rules, self._clock(), key.pardoned_at or NEVER
+            state, self._limits(key), self._rules, self._clock(), key.unbanned_at or NEVER
         )
         if after is not state:
             self._keep(key.id, after)
@@ -59,7 +59,7 @@ class MemoryLimiter:
         after = touched(state, now)
         if after is not state:
             self._keep(key.id, after)
-        return describe(state, self._limits(key), now, key.pardoned_at or NEVER)
+        return describe(state, self._limits(key), now, key.unbanned_at or NEVER)
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""

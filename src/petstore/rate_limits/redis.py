@@ -16,9 +16,9 @@ from petstore.domain.plans import UNLIMITED, Limits
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, PardonStore, State
 from petstore.rate_limits.memory import MemoryLimiter
-from petstore.rate_limits.pardons import Pardons
 from petstore.rate_limits.shared import SharedLimiter
 from petstore.rate_limits.trips import OutOfReach, Trips
+from petstore.rate_limits.unbans import Pardons
 
 Either: TypeAlias = SharedLimiter | MemoryLimiter
 Question: TypeAlias = Callable[[Either], Awaitable[Decision]]
@@ -52,7 +52,7 @@ class RedisLimiter:
         self._address_limits = Limits(per_minute_of_an_address, UNLIMITED)
         self._addresses = addresses
         self._least_processes = self._processes = processes
-        self._pardons = Pardons(store)
+        self._unbans = Pardons(store)
         self._shared = SharedLimiter(trips, store, rules, self._address_limits)
         self._fallback: MemoryLimiter | None = None
         self._ahead: Milliseconds = 0  # of the server's clock, when it was last heard
@@ -105,11 +105,11 @@ class RedisLimiter:
         decision = await self._ask(lambda limiter: question(limiter, key))
         if decision.verdict != "banned":
             return decision
-        pardoned_at = await self._pardons.of(key)
-        if pardoned_at <= (key.pardoned_at or NEVER):
+        unbanned_at = await self._unbans.of(key)
+        if unbanned_at <= (key.unbanned_at or NEVER):
             return decision
-        pardoned = replace(key, pardoned_at=pardoned_at)
-        return await self._ask(lambda limiter: question(limiter, pardoned))
+        unbanned = replace(key, unbanned_at=unbanned_at)
+        return await self._ask(lambda limiter: question(limiter, unbanned))
 
     async def _ask(self, question: Question) -> Decision:
         fallback = self._fallback

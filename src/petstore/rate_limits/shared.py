@@ -54,7 +54,7 @@ class SharedLimiter:
     async def look(self, key: ApiKey) -> Decision:
         """Describe the windows of ``key`` as they stand, charging nothing."""
         _, now, state = await self._judge("look", key)
-        return describe(state, key.limits, now, _pardon_of(key))
+        return describe(state, key.limits, now, _unban_time(key))
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
@@ -84,7 +84,7 @@ class SharedLimiter:
 
     async def _judge(self, mode: Mode, key: ApiKey) -> _Judged:
         name = f"petstore:key:{{{key.id}}}"
-        check = _check(mode, name, key.limits, self._rules, _pardon_of(key), _LIFE_OF_A_KEY)
+        check = _check(mode, name, key.limits, self._rules, _unban_time(key), _LIFE_OF_A_KEY)
         reply = await self._trips.run(check)
         if reply == _UNKNOWN:
             state = await self.recall(key.id) or _FRESH
@@ -99,8 +99,8 @@ class SharedLimiter:
         return _judged(await self._trips.run(_beginning(check, _FRESH)))
 
 
-def _pardon_of(key: ApiKey) -> Milliseconds:
-    return key.pardoned_at or NEVER
+def _unban_time(key: ApiKey) -> Milliseconds:
+    return key.unbanned_at or NEVER
 
 
 def _check(
@@ -108,7 +108,7 @@ def _check(
     name: str,
     limits: Limits,
     rules: BanRules,
-    pardoned_at: Milliseconds,
+    unbanned_at: Milliseconds,
     life: Milliseconds,
 ) -> Check:
     return Check(
@@ -118,7 +118,7 @@ def _check(
             "",
             limits.per_minute,
             limits.per_day,
-            pardoned_at,
+            unbanned_at,
             rules.threshold(limits.per_minute),
             rules.innocence,
             rules.window,

@@ -18,15 +18,15 @@ from petstore.api.operation import Operation, PathParameter, Success
 from petstore.api.pages import PageQuery
 from petstore.api.table.parts import BODY_ERRORS, location, next_page
 from petstore.errors import (
-    AnswerSealed,
     BeyondOwnRights,
     InvalidParameter,
     KeyEnded,
     LastAdminKey,
     NotFound,
+    ResponseSealed,
 )
-from petstore.operations.key_history import KeyEvent
-from petstore.operations.key_status import Key
+from petstore.store.key_history import KeyEvent
+from petstore.store.key_status import Key
 
 _KEY = {
     "id": 4,
@@ -93,7 +93,7 @@ API_KEYS = (
                 for name in ("getKey", "updateKey", "rotateKey", "listKeyHistory", "revokeKey")
             },
         ),
-        errors=(*BODY_ERRORS, BeyondOwnRights, AnswerSealed),
+        errors=(*BODY_ERRORS, BeyondOwnRights, ResponseSealed),
     ),
     Operation(
         id="getKey",
@@ -163,7 +163,7 @@ API_KEYS = (
         body_example={"graceSeconds": 3600},
         body_required=False,
         success=Success(200, "The key and its new token.", KeyWithToken, _ISSUED),
-        errors=(*BODY_ERRORS, BeyondOwnRights, NotFound, KeyEnded, AnswerSealed),
+        errors=(*BODY_ERRORS, BeyondOwnRights, NotFound, KeyEnded, ResponseSealed),
     ),
     Operation(
         id="unbanKey",

@@ -2,7 +2,7 @@
 
 from petstore.api.operation import Operation, Success
 from petstore.api.usage import answer_get_usage
-from petstore.operations.usage import Usage
+from petstore.store.usage import Usage
 
 USAGE = (
     Operation(

@@ -1,0 +1,88 @@
+"""The tables of a store, and what a database does for a copy of all of them."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple, Protocol
+
+from petstore.databases.contract import Row
+
+
+class Table(NamedTuple):
+    """A table, the columns that its rows are ordered by, and the others."""
+
+    name: str
+    key: tuple[str, ...]
+    values: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All the columns, in the order in which rows are copied."""
+        return (*self.key, *self.values)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether the database gives each new row an id that no row had before."""
+        return self.key == ("id",)
+
+
+TABLES = (
+    Table("pets", ("id",), ("name", "category_id", "status")),
+    Table("categories", ("id",), ("name", "name_key", "description")),
+    Table("orders", ("id",), ("pet_id", "status", "ship_date", "placed_at", "reserved_until")),
+    Table("pet_imports", ("digest",), ("rows_done", "finished_at")),
+    Table(
+        "api_keys",
+        ("id",),
+        (
+            *("name", "plan", "per_minute", "per_day", "scopes", "environment"),
+            *("created_at", "expires_at", "revoked_at", "pardoned_at"),
+        ),
+    ),
+    Table("api_key_tokens", ("digest",), ("key_id", "expires_at")),
+    Table("api_key_events", ("id",), ("key_id", "at", "actor", "action", "changes")),
+    Table("api_key_revision", ("revision",), ()),
+    Table(
+        "rate_limits",
+        ("key_id",),
+        (
+            *("minute_started", "minute_used", "day", "day_used", "refused_since", "refused_at"),
+            *("strikes", "struck_since", "banned_at", "banned_until", "ban_level", "used_at"),
+        ),
+    ),
+    Table("usage", ("key_id", "day"), ("requests",)),
+    Table("kept_answers", ("key_id", "idempotency_key"), ("request", "answer", "kept_at")),
+)
+"""All that a store keeps, what others refer to before those.
+
+The inventory is not among them: it follows from the animals.
+"""
+
+PRESET = "api_key_revision"
+"""The table that has a row in a new store already."""
+
+
+class Side(Protocol):
+    """One transaction on a store: what it sees does not change, what it does is done as a whole.
+
+    Every method raises ``Unavailable`` if the database is out of reach, full or failing, or takes
+    no such rows.
+    """
+
+    async def run(self, sql: str) -> list[Row]:
+        """Run one statement that both kinds of database understand, and return its rows."""
+        ...
+
+    def pages(self, table: Table) -> AsyncIterator[list[Row]]:
+        """Yield every row of ``table``, by its key, some thousands at a time."""
+        ...
+
+    async def add(self, table: Table, rows: Sequence[Row]) -> None:
+        """Add ``rows`` to ``table`` as they are."""
+        ...
+
+    async def last_id(self, table: Table) -> int:
+        """Return the highest id that ``table`` ever gave, or 0."""
+        ...
+
+    async def go_on_after(self, table: Table, last_id: int) -> None:
+        """Let ``table`` give ids above ``last_id`` from now on."""
+        ...

@@ -1,0 +1,110 @@
+"""Moving a whole store from one database to another, and proving that it arrived."""
+
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from typing import NamedTuple, TypeAlias, get_args
+
+import msgspec
+
+from petstore.databases.contract import Row
+from petstore.databases.copies.contract import PRESET, TABLES, Side, Table
+from petstore.domain.pets import PetStatus
+from petstore.errors import Conflict, InternalError
+
+OnProgress: TypeAlias = Callable[[int, int], object]
+"""Takes how much is done, and of how much: each row is copied, and then checked."""
+
+_DIGEST_BYTES = 16
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Contents(NamedTuple):
+    """What a table holds: how many rows, and a digest of them all, in whatever order."""
+
+    rows: int = 0
+    digest: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.digest:0{2 * _DIGEST_BYTES}x}"
+
+    def and_also(self, rows: Iterable[Row]) -> "Contents":
+        """Return what the table holds with ``rows`` in it too.
+
+        The digest is the sum of those of the rows: databases may sort texts in different ways.
+        """
+        count, digest = self
+        for row in rows:
+            hashed = blake2b(_encode(row), digest_size=_DIGEST_BYTES).digest()
+            digest += int.from_bytes(hashed)
+            count += 1
+        return Contents(count, digest % 256**_DIGEST_BYTES)
+
+
+async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dict[str, Contents]:
+    """Add all that ``source`` holds to ``target``, which is empty; return what each table holds.
+
+    Ids stay as they are, and those ever given are not given again.
+
+    Raises:
+        Conflict: the target is not empty.
+        InternalError: what arrived is not what was sent.
+        Unavailable: a database is out of reach, full or failing, or takes no such rows.
+    """
+    await _refuse_full(target)
+    await target.run(f"DELETE FROM {PRESET}")  # noqa: S608 - a name
+    total = 2 * sum([await _count(source, table) for table in TABLES])
+    sent, done = {}, 0
+    for table in TABLES:
+        contents = Contents()
+        async for rows in source.pages(table):
+            await target.add(table, rows)
+            contents = contents.and_also(rows)
+            on_progress(done + contents.rows, total)
+        if table.has_ids:
+            last_ids = [await side.last_id(table) for side in (source, target)]
+            await target.go_on_after(table, max(last_ids))
+        sent[table.name] = contents
+        done += contents.rows
+    await _count_animals(target)
+    for table in TABLES:
+        found = Contents()
+        async for rows in target.pages(table):
+            found = found.and_also(rows)
+            on_progress(done + found.rows, total)
+        _refuse_difference(table, sent[table.name], found)
+        done += found.rows
+    return sent
+
+
+async def _count_animals(target: Side) -> None:
+    """Make the inventory, whether or not the database has counted animals as they came."""
+    await target.run("DELETE FROM inventory")
+    for status in get_args(PetStatus):
+        counted = f"SELECT '{status}', count(*) FROM pets WHERE status = '{status}'"  # noqa: S608
+        await target.run(f"INSERT INTO inventory (status, pets) {counted}")
+
+
+def _refuse_difference(table: Table, sent: Contents, found: Contents) -> None:
+    if found != sent:
+        msg = (
+            f"{table.name} did not arrive as it was sent: {sent.rows} rows with digest {sent} were"
+            f" sent, {found.rows} with {found} are there; nothing was copied"
+        )
+        raise InternalError(msg)
+
+
+async def _refuse_full(target: Side) -> None:
+    tables = [table for table in TABLES if table.name != PRESET]
+    filled = [table.name for table in tables if await _has_rows(target, table)]
+    if filled:
+        msg = f"the target is not empty: there are rows in {', '.join(filled)}"
+        raise Conflict(msg)
+
+
+async def _has_rows(side: Side, table: Table) -> bool:
+    return bool(await side.run(f"SELECT 1 FROM {table.name} LIMIT 1"))  # noqa: S608
+
+
+async def _count(side: Side, table: Table) -> int:
+    ((count,),) = await side.run(f"SELECT count(*) FROM {table.name}")  # noqa: S608 - a name
+    return int(count)

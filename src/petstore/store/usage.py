@@ -1,0 +1,71 @@
+"""What a key has used and may still use."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from petstore.databases.contract import Store
+from petstore.databases.rate_limits import select_usage
+from petstore.domain.api_keys import ApiKey
+from petstore.domain.plans import PlanName
+from petstore.rate_limits.contract import RateLimiter, Window
+
+DAYS = 30
+_EPOCH = date(1970, 1, 1)
+
+
+class UsageWindow(Struct, frozen=True):
+    """One window: its limit, what remains of it, and the Unix timestamp at which it resets."""
+
+    limit: int
+    remaining: int
+    reset: int
+
+
+class UsageDay(Struct, frozen=True):
+    """The requests of one UTC day."""
+
+    date: date
+    requests: int
+
+
+class Usage(Struct, frozen=True):
+    """The use of a key. ``bannedUntil`` is null while the key is not banned."""
+
+    plan: PlanName
+    minute: UsageWindow
+    day: UsageWindow
+    bannedUntil: Annotated[datetime, Meta(tz=True)] | None  # noqa: N815 - JSON names are in camel case
+    days: list[UsageDay]
+
+
+async def get_usage(store: Store, limiter: RateLimiter, key: ApiKey) -> Usage:
+    """Return plan, windows, ban and the requests of the last 30 days, today the last of them.
+
+    Today is the day that the limiter counts now.
+
+    Raises:
+        Unavailable: the database is out of reach.
+    """
+    decision = await limiter.look(key)
+    today = decision.day_number
+    first = today - DAYS + 1
+    saved = dict(await store.read(select_usage(key.id, first)))
+    # Today's count is the limiter's: what is saved may be half a second old.
+    saved[today] = decision.day_used
+    banned = decision.verdict == "banned"
+    return Usage(
+        plan=key.plan,
+        minute=_window(decision.minute),
+        day=_window(decision.day),
+        bannedUntil=datetime.fromtimestamp(decision.described.reset, UTC) if banned else None,
+        days=[
+            UsageDay(_EPOCH + timedelta(days=day), saved.get(day, 0))
+            for day in range(first, today + 1)
+        ],
+    )
+
+
+def _window(window: Window) -> UsageWindow:
+    return UsageWindow(window.limit, window.remaining, window.reset)

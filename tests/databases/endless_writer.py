@@ -1,0 +1,32 @@
+"""A process that adds animals to the file it is given, and prints each id that is acknowledged."""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from petstore.databases.pets import add_pet
+from petstore.databases.sqlite import SqliteStore
+from petstore.domain.pets import NewPet
+from petstore.errors import Unavailable
+
+
+async def write_for_ever(store: SqliteStore) -> None:
+    """Add one animal after the other."""
+    while True:
+        with suppress(Unavailable):
+            pet = await store.write(add_pet(NewPet("Bella", 1)))
+            os.write(sys.stdout.fileno(), b"%d\n" % pet.id)
+
+
+async def main(database: Path) -> None:
+    """Write from several tasks at once, so that commits are shared."""
+    store = SqliteStore(database)
+    store.migrate()
+    await store.open()
+    await asyncio.gather(*(write_for_ever(store) for _ in range(8)))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

@@ -1,0 +1,26 @@
+"""A process is killed while it writes: what it acknowledged is there."""
+
+from pathlib import Path
+
+import pytest
+
+from petstore.databases.pets import add_pet, pet_of, select_pets
+from petstore.domain.pets import NewPet, PetFilter
+from support.endless_writer import EndlessWriter
+from support.stores import open_store
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_kill_9_loses_nothing_that_was_acknowledged(database: Path) -> None:
+    acknowledged: list[int] = []
+    for count in (1, 50, 333):
+        with EndlessWriter(database) as writer:
+            writer.wait_for(count)
+        assert min(writer.acknowledged) > max(acknowledged, default=0)
+        acknowledged += sorted(writer.acknowledged)
+    async with open_store(database) as store:
+        rows = await store.read(select_pets(PetFilter(), None, 1_000_000))
+        found = [pet_of(row).id for row in rows]
+        assert set(acknowledged) <= set(found)
+        assert (await store.write(add_pet(NewPet("Oskar", 1)))).id > max(found)

@@ -1,0 +1,387 @@
+"""Which files become a store, which are refused, and that nothing of either is lost."""
+
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+
+import apsw
+import pytest
+
+from petstore.clock import DAY
+from petstore.databases import migrations
+from petstore.databases.contract import Row
+from petstore.databases.migrations import UnusableDatabase
+from petstore.databases.pets import add_pet
+from petstore.databases.sqlite import SqliteStore
+from petstore.domain.api_keys import digest
+from petstore.domain.orders import NewOrder
+from petstore.domain.pets import Inventory, NewPet
+from petstore.store.key_ring import KeyRing
+from petstore.store.key_status import get_key
+from petstore.store.orders import place_order
+from petstore.store.pets import get_inventory
+from support.manual_clock import ManualClock
+from support.migrators import migrate_ten_times_at_once
+from support.permissions import umask
+from support.stores import open_store
+
+PETS = 0x50455453
+VERSION = 2
+NOW = 20_000 * DAY
+INVENTORY = [("available", 3), ("pending", 1), ("sold", 2)]
+MIGRATE = (
+    "import pathlib, sys; from petstore.databases.sqlite import SqliteStore;"
+    " sys.stdin.read(); SqliteStore(pathlib.Path(sys.argv[1])).migrate()"
+)
+
+
+TOKEN = b"ps_live_" + b"a" * 32 + b"49OUfK"
+# A shop as version 1 left it: animals that came and went, a key in use, a file half imported.
+SHOP_OF_VERSION_1 = """
+    INSERT INTO pets (name, category_id, status) VALUES
+        ('Bella', 1, 'available'), ('Rex', 1, 'available'), ('Oskar', 2, 'available'),
+        ('Minka', 2, 'pending'), ('Hansi', 3, 'sold'), ('Lora', 3, 'sold'), ('Karl', -4, NULL);
+    INSERT INTO pets (name, category_id, status) VALUES ('gone', 1, 'sold');
+    DELETE FROM pets WHERE name = 'gone';
+    INSERT INTO pet_imports VALUES (x'00', 7, NULL), (x'01', 9, 1000);
+    INSERT INTO api_keys VALUES
+        (1, 'till', 'pro', NULL, NULL, 'pets:read pets:write', 'production', 0, NULL, NULL, NULL),
+        (2, 'old', 'free', NULL, NULL, 'pets:read', 'staging', 0, 5, 6, 7);
+    INSERT INTO api_key_tokens VALUES (?1, 1, NULL);
+    UPDATE api_key_revision SET revision = 12;
+    INSERT INTO rate_limits VALUES (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
+    INSERT INTO usage VALUES (1, 20000, 41), (1, 20001, 4);
+"""
+TABLES_OF_VERSION_1 = (
+    "pets",
+    "pet_imports",
+    "api_keys",
+    "api_key_tokens",
+    "api_key_revision",
+    "rate_limits",
+    "usage",
+    "sqlite_sequence",
+)
+
+
+def run_sql(database: Path, sql: str, *parameters: bytes) -> list[Row]:
+    with closing(apsw.Connection(str(database))) as connection:
+        connection.pragma("foreign_keys", "on")
+        return connection.execute(sql, parameters).fetchall()
+
+
+def make_shop_of_version_1(database: Path) -> None:
+    script = files(migrations).joinpath("sqlite_0001.sql").read_text("utf-8")
+    marks = f"PRAGMA application_id = {PETS}; PRAGMA user_version = 1; PRAGMA journal_mode = wal;"
+    run_sql(database, script + marks)
+    run_sql(database, SHOP_OF_VERSION_1, digest(TOKEN))
+
+
+def tables_of_version_1(database: Path) -> list[list[Row]]:
+    return [
+        run_sql(database, f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608
+        for table in TABLES_OF_VERSION_1
+    ]
+
+
+def assert_refused_and_untouched(database: Path, reason: str) -> None:
+    before = database.read_bytes()
+    with pytest.raises(UnusableDatabase, match=reason) as refusal:
+        SqliteStore(database).migrate()
+    assert refusal.value.message.startswith(f"{database}: ")
+    assert database.read_bytes() == before
+    assert list(database.parent.iterdir()) == [database]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE pets (id INTEGER PRIMARY KEY, name TEXT)",
+        "CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('mine')",
+        "CREATE TABLE notes (text TEXT); PRAGMA user_version = 1",
+        "CREATE TABLE notes (text TEXT); PRAGMA user_version = 99",
+        "CREATE TABLE notes (text TEXT); PRAGMA application_id = 7",
+        "PRAGMA journal_mode = wal; CREATE TABLE notes (text TEXT)",
+        "PRAGMA user_version = 1",
+        "PRAGMA user_version = 7",
+    ],
+)
+def test_a_database_of_another_program_is_refused_and_untouched(database: Path, sql: str) -> None:
+    run_sql(database, sql)
+    assert_refused_and_untouched(database, "made by another program, not by petstore$")
+
+
+def test_a_newer_database_is_refused_and_untouched(database: Path) -> None:
+    SqliteStore(database).migrate()
+    run_sql(database, f"PRAGMA user_version = {VERSION + 1}")
+    assert_refused_and_untouched(
+        database,
+        f"schema version {VERSION + 1}, made by a newer petstore;"
+        f" this one knows versions up to {VERSION}",
+    )
+
+
+@pytest.mark.parametrize(
+    "content", [b"xy", b"name,categoryId\nBella,1\n" * 100, bytes(4096), b"SQLite format 3\0" * 999]
+)
+def test_a_file_that_is_no_database_is_refused_and_untouched(
+    database: Path, content: bytes
+) -> None:
+    database.write_bytes(content)
+    assert_refused_and_untouched(database, "file is not a database")
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnusableDatabase, match=f"^{tmp_path}: unable to open"):
+        SqliteStore(tmp_path).migrate()
+
+
+def test_a_missing_folder_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(UnusableDatabase, match=r"^.*/missing/petstore\.db: unable to open"):
+        SqliteStore(tmp_path / "missing" / "petstore.db").migrate()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_file_becomes_a_store(database: Path) -> None:
+    database.touch()
+    SqliteStore(database).migrate()
+    assert schema(database) != []
+
+
+def test_migrating_once_more_changes_nothing(database: Path) -> None:
+    SqliteStore(database).migrate()
+    before = database.read_bytes()
+    SqliteStore(database).migrate()
+    assert database.read_bytes() == before
+
+
+def test_a_store_is_marked_as_one_of_ours(database: Path) -> None:
+    SqliteStore(database).migrate()
+    connection = apsw.Connection(str(database))
+    marks = ("application_id", "user_version", "journal_mode")
+    assert [connection.pragma(mark) for mark in marks] == [PETS, VERSION, "wal"]
+    connection.close()
+
+
+def test_ten_processes_may_make_a_store_at_once(database: Path) -> None:
+    migrate_ten_times_at_once(MIGRATE, database)
+    alone = database.with_name("alone.db")
+    SqliteStore(alone).migrate()
+    assert schema(database) == schema(alone)
+
+
+def test_ten_processes_may_bring_a_store_up_to_date_at_once(database: Path) -> None:
+    make_shop_of_version_1(database)
+    before = tables_of_version_1(database)
+    migrate_ten_times_at_once(MIGRATE, database)
+    assert tables_of_version_1(database) == before
+    assert run_sql(database, "SELECT * FROM inventory ORDER BY status") == INVENTORY
+
+
+# Stores that somebody else has changed
+
+FOREIGN = [
+    (
+        "CREATE TRIGGER evil AFTER INSERT ON pets BEGIN DELETE FROM orders; END",
+        "trigger evil on pets",
+    ),
+    ("CREATE UNIQUE INDEX one_name ON pets (name)", "index one_name on pets"),
+    ("CREATE TABLE notes (text TEXT)", "table notes on notes"),
+    ("CREATE VIEW names AS SELECT name FROM pets", "view names on names"),
+]
+MISSING = [
+    ("DROP TABLE usage", "the table usage is missing"),
+    ("DROP TRIGGER pet_moved", "the trigger pet_moved is missing"),
+    ("DROP INDEX open_orders", "the index open_orders is missing"),
+]
+ANOTHER = [
+    (
+        "DROP TRIGGER pet_added; CREATE TRIGGER pet_added AFTER INSERT ON pets BEGIN SELECT 1; END",
+        "the trigger pet_added differs from petstore's",
+    ),
+    (
+        "ALTER TABLE usage ADD COLUMN more INTEGER",
+        "the table usage differs from petstore's",
+    ),
+]
+ROWS = [
+    ("DELETE FROM api_key_revision", "api_key_revision"),
+    ("INSERT INTO api_key_revision VALUES (1)", "api_key_revision"),
+    ("DELETE FROM inventory WHERE status = 'sold'", "inventory"),
+    ("UPDATE inventory SET status = 'lost' WHERE status = 'sold'", "inventory"),
+]
+CHANGES = (
+    [(sql, f"the {what} is not one of petstore's") for sql, what in FOREIGN]
+    + MISSING
+    + ANOTHER
+    + [
+        (sql, f"the table {table} does not have the rows that every store has")
+        for sql, table in ROWS
+    ]
+)
+
+
+@pytest.mark.parametrize(("sql", "reason"), CHANGES, ids=[reason for _, reason in CHANGES])
+def test_a_store_that_somebody_else_changed_is_refused(
+    database: Path, sql: str, reason: str
+) -> None:
+    SqliteStore(database).migrate()
+    run_sql(database, sql)
+    assert_refused_and_untouched(
+        database, f"does not have the schema of version {VERSION}: {reason}$"
+    )
+
+
+def test_an_older_store_that_somebody_else_changed_is_refused_and_stays_as_it_was(
+    database: Path,
+) -> None:
+    make_shop_of_version_1(database)
+    run_sql(database, "CREATE TRIGGER evil AFTER INSERT ON pets BEGIN SELECT 1; END")
+    before = schema(database)
+    with pytest.raises(UnusableDatabase, match="trigger evil on pets"):
+        SqliteStore(database).migrate()
+    assert schema(database) == before
+    assert run_sql(database, "PRAGMA user_version") == [(1,)]
+
+
+def test_the_statistics_of_analyze_may_be_in_a_store(database: Path) -> None:
+    make_shop_of_version_1(database)
+    run_sql(database, "ANALYZE")
+    SqliteStore(database).migrate()
+    run_sql(database, "ANALYZE")
+    SqliteStore(database).migrate()
+
+
+# From version 1 to version 2
+
+
+def test_a_store_of_version_1_keeps_all_it_has(database: Path) -> None:
+    make_shop_of_version_1(database)
+    before = tables_of_version_1(database)
+    SqliteStore(database).migrate()
+    assert tables_of_version_1(database) == before
+    assert run_sql(database, "PRAGMA user_version") == [(VERSION,)]
+    assert run_sql(database, "PRAGMA integrity_check") == [("ok",)]
+    assert run_sql(database, "PRAGMA foreign_key_check") == []
+
+
+def test_a_store_of_version_1_gets_the_schema_of_a_fresh_one(database: Path) -> None:
+    make_shop_of_version_1(database)
+    SqliteStore(database).migrate()
+    fresh = database.with_name("fresh.db")
+    SqliteStore(fresh).migrate()
+    assert schema(database) == schema(fresh)
+
+
+@pytest.mark.anyio
+async def test_a_store_of_version_1_goes_on_where_it_was(database: Path) -> None:
+    make_shop_of_version_1(database)
+    async with open_store(database) as store:
+        assert await get_inventory(store) == Inventory(available=3, pending=1, sold=2)
+        order = await store.write(place_order(NewOrder(1), NOW, 0))
+        assert (order.id, order.petId) == (1, 1)
+        assert await get_inventory(store) == Inventory(available=2, pending=2, sold=2)
+        assert (await store.write(add_pet(NewPet("next", 1)))).id == 9
+        found = await KeyRing(store, ManualClock(NOW), "production").find(TOKEN)
+        assert found is not None
+        assert found.name == "till"
+        key = await get_key(store, 2, None, ManualClock(NOW))
+        assert (key.name, key.state) == ("old", "revoked")
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(database: Path) -> None:
+    make_shop_of_version_1(database)
+    run_sql(database, "CREATE TABLE inventory (mine TEXT)")
+    before = schema(database), tables_of_version_1(database)
+    with pytest.raises(UnusableDatabase, match="table inventory already exists"):
+        SqliteStore(database).migrate()
+    assert (schema(database), tables_of_version_1(database)) == before
+    assert run_sql(database, "PRAGMA user_version") == [(1,)]
+
+
+# What the schema itself sees to
+
+
+@pytest.mark.parametrize("first", ["placed", "approved"])
+@pytest.mark.parametrize("second", ["placed", "approved"])
+def test_the_database_refuses_a_second_open_order_for_an_animal(
+    database: Path, first: str, second: str
+) -> None:
+    SqliteStore(database).migrate()
+    order = "INSERT INTO orders (pet_id, status, placed_at) VALUES (1, '{}', 0)"
+    moved = "UPDATE orders SET status = '{}' WHERE status = 'delivered'"
+    for closed in ("delivered", "cancelled", "cancelled"):
+        run_sql(database, order.format(closed))
+    run_sql(database, order.format(first))
+    with pytest.raises(apsw.ConstraintError, match=r"orders\.pet_id"):
+        run_sql(database, order.format(second))
+    with pytest.raises(apsw.ConstraintError, match=r"orders\.pet_id"):
+        run_sql(database, moved.format(second))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO orders (pet_id, status, placed_at) VALUES (1, 'lost', 0)",
+        "INSERT INTO orders (pet_id, status, placed_at) VALUES ('x', 'placed', 0)",
+        "INSERT INTO pets (name, category_id, status) VALUES ('Bella', 1, 'lost')",
+        "INSERT INTO categories (name, name_key) VALUES ('Dogs', 'dogs'), ('DOGS', 'dogs')",
+        "INSERT INTO kept_answers VALUES (99, 'a', x'', x'', 0)",
+        "INSERT INTO api_key_events (key_id, at, actor, action, changes) VALUES (9, 0, '', '', '')",
+        "INSERT INTO inventory VALUES ('sold', 7)",
+    ],
+)
+def test_the_database_refuses_what_cannot_be(database: Path, sql: str) -> None:
+    SqliteStore(database).migrate()
+    with pytest.raises(apsw.ConstraintError):
+        run_sql(database, sql)
+
+
+def test_the_inventory_is_right_whatever_is_done_to_animals(database: Path) -> None:
+    SqliteStore(database).migrate()
+    for sql in (
+        "INSERT INTO pets (name, category_id, status) VALUES ('a', 1, NULL), ('b', 1, 'sold')",
+        "INSERT INTO pets (name, category_id, status) SELECT name, 1, 'available' FROM pets",
+        "UPDATE pets SET status = 'pending' WHERE id <= 3",
+        "UPDATE pets SET status = NULL WHERE id = 2",
+        "UPDATE pets SET status = status, name = 'c'",
+        "UPDATE pets SET status = 'sold' WHERE status IS NULL",
+        "DELETE FROM pets WHERE status = 'sold'",
+        "DELETE FROM pets",
+    ):
+        run_sql(database, sql)
+        counted = run_sql(
+            database,
+            "SELECT i.status, count(p.id) FROM inventory i LEFT JOIN pets p"
+            " ON p.status = i.status GROUP BY i.status ORDER BY i.status",
+        )
+        assert run_sql(database, "SELECT * FROM inventory ORDER BY status") == counted, sql
+
+
+def schema(database: Path) -> list[Row]:
+    return run_sql(database, "SELECT name, sql FROM sqlite_schema ORDER BY name")
+
+
+@pytest.mark.anyio
+async def test_a_new_database_and_the_files_beside_it_are_for_their_owner_alone(
+    database: Path,
+) -> None:
+    with umask(0):
+        async with open_store(database) as store:
+            await store.write(add_pet(NewPet("Rex", 1)))
+            modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
+    assert modes == {f"petstore.db{ending}": 0o600 for ending in ("", "-wal", "-shm")}
+
+
+def test_a_database_that_is_there_keeps_its_permissions(database: Path) -> None:
+    SqliteStore(database).migrate()
+    database.chmod(0o640)
+    SqliteStore(database).migrate()
+    assert database.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_that_leads_nowhere_becomes_no_database(database: Path) -> None:
+    database.symlink_to(database.with_name("elsewhere.db"))
+    with pytest.raises(UnusableDatabase, match="unable to open database file"):
+        SqliteStore(database).migrate()
+    assert not database.exists()

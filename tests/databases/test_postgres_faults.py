@@ -1,0 +1,458 @@
+"""A PostgreSQL server that is gone, hangs, refuses or cuts connections: refused in time."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+
+from petstore.databases.contract import Duplicate, Statement, Unit
+from petstore.databases.pets import add_pet, select_pet, select_pets
+from petstore.databases.postgres import PostgresStore
+from petstore.domain.pets import NewPet, PetFilter
+from petstore.errors import Conflict, InternalError, Unavailable
+from support.patience import eventually
+from support.pooler import pooler
+from support.postgres import PostgresServer, database_name, stopped
+from support.postgres_stores import open_postgres_store
+from support.stores import do
+
+pytestmark = pytest.mark.anyio
+
+BELLA = NewPet("Bella", 1)
+ALL_PETS = select_pets(PetFilter(), None, 1000)
+TO_CUT = "SELECT pg_terminate_backend(pg_backend_pid())"
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[PostgresServer]:
+    """A server that a test may stop; it starts it again."""
+    server = PostgresServer()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
+    async with open_postgres_store(postgres_url) as store:
+        yield store
+
+
+@pytest.fixture
+def own_url(own_server: PostgresServer) -> str:
+    return own_server.new_store()
+
+
+@pytest.fixture
+async def impatient(postgres_url: str) -> AsyncIterator[PostgresStore]:
+    """A store that gives up soon, and has two connections."""
+    async with open_postgres_store(postgres_url, patience=300, connections=2) as store:
+        yield store
+
+
+def slowly(seconds: float) -> Unit[None]:
+    yield from add_pet(NewPet("slow", 1))
+    yield Statement(f"SELECT pg_sleep({seconds})")
+
+
+def noting(begun: asyncio.Event, unit: Unit[None]) -> Unit[None]:
+    """Return ``unit``, which tells when it has begun."""
+    begun.set()
+    yield from unit
+
+
+async def count_pets(store: PostgresStore) -> int:
+    return len(await store.read(ALL_PETS))
+
+
+async def assert_all_is_refused(store: PostgresStore) -> None:
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await store.write(add_pet(BELLA))
+        with pytest.raises(Unavailable):
+            await count_pets(store)
+        with pytest.raises(Unavailable):
+            await store.check()
+
+
+@pytest.mark.parametrize("mode", ["fast", "immediate", "kill"])
+async def test_without_a_server_all_is_refused_and_with_it_goes_on(
+    own_server: PostgresServer, own_url: str, mode: str
+) -> None:
+    async with open_postgres_store(own_url) as store:
+        await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(10)))
+        if mode == "kill":
+            own_server.kill()
+        else:
+            own_server.stop(mode)
+        await assert_all_is_refused(store)
+        own_server.start()
+        await store.check()
+        assert await count_pets(store) == 10
+        await store.write(add_pet(BELLA))
+
+
+async def test_while_the_server_hangs_all_is_refused_and_then_goes_on(
+    own_server: PostgresServer, own_url: str
+) -> None:
+    async with open_postgres_store(own_url, patience=300, connections=3) as store:
+        await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(10)))
+        with own_server.stopped():
+            outcomes = await asyncio.gather(
+                *(store.write(add_pet(BELLA)) for _ in range(20)),
+                *(count_pets(store) for _ in range(20)),
+                return_exceptions=True,
+            )
+            assert {type(outcome) for outcome in outcomes} == {Unavailable}
+        async with open_postgres_store(own_url) as patient:
+            await patient.check()
+        assert await count_pets(store) in (10, 11, 12, 13)  # a commit may have been on its way
+        await store.write(add_pet(BELLA))
+
+
+async def test_a_server_that_is_not_there_yet_is_waited_for(
+    own_server: PostgresServer, own_url: str
+) -> None:
+    own_server.stop()
+    async with open_postgres_store(own_url) as store:
+        await assert_all_is_refused(store)
+        own_server.start()
+        await store.write(add_pet(BELLA))
+
+
+@pytest.mark.parametrize("pause", [0, 0.1])
+async def test_connections_that_were_cut_are_replaced(
+    postgres: PostgresServer, store: PostgresStore, pause: float
+) -> None:
+    """Whether the store has noticed or not."""
+    for _ in range(3):
+        await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(10)))
+        postgres.cut_connections()
+        await asyncio.sleep(pause)
+        await count_pets(store)
+        postgres.cut_connections()
+        await asyncio.sleep(pause)
+        await store.write(add_pet(BELLA))
+    assert await count_pets(store) == 33
+
+
+async def add_one(store: PostgresStore) -> None:
+    await store.write(add_pet(BELLA))
+
+
+@pytest.mark.parametrize("attempt", [add_one, count_pets])
+async def test_after_one_connection_fell_silent_none_of_the_others_is_used(
+    postgres: PostgresServer,
+    postgres_url: str,
+    attempt: Callable[[PostgresStore], Awaitable[object]],
+) -> None:
+    """As when a machine is gone and another has taken its address."""
+    async with open_postgres_store(postgres_url, patience=1_000) as store:
+        await asyncio.gather(*(store.write(slowly(0.05)) for _ in range(3)))
+        with stopped(postgres.backends()):
+            with pytest.raises(Unavailable, match="in time"):
+                await attempt(store)
+            await attempt(store)
+
+
+async def test_a_read_that_nobody_waits_for_any_more_ends_on_the_server_too(
+    postgres: PostgresServer, impatient: PostgresStore, store: PostgresStore
+) -> None:
+    """Or those behind a lock would take every connection that the server has."""
+    locked, refused = asyncio.Event(), asyncio.Event()
+
+    def lock() -> Unit[None]:
+        yield Statement("LOCK TABLE pets")
+        locked.set()
+        while not refused.is_set():
+            yield Statement("SELECT pg_sleep(0.01)")
+
+    holding = asyncio.create_task(store.write(lock()))
+    await locked.wait()
+    for _ in range(3):
+        outcomes = await asyncio.gather(
+            count_pets(impatient), count_pets(impatient), return_exceptions=True
+        )
+        assert {type(outcome) for outcome in outcomes} == {Unavailable}
+    await eventually(lambda: len(postgres.backends()) == 1)
+    refused.set()
+    await holding
+
+
+async def test_a_read_is_tried_twice_and_no_more(store: PostgresStore) -> None:
+    with pytest.raises(Unavailable, match="terminating connection"):
+        await store.read(Statement(TO_CUT))
+    await store.check()
+
+
+async def test_a_change_whose_connection_is_cut_is_refused_and_not_made(
+    store: PostgresStore,
+) -> None:
+    def cut_off() -> Unit[None]:
+        yield from add_pet(BELLA)
+        yield Statement(TO_CUT)
+
+    with pytest.raises(Unavailable, match="terminating connection"):
+        await store.write(cut_off())
+    assert await count_pets(store) == 0
+
+
+def at_commit(action: str) -> str:
+    """Return SQL after which ``action`` is done whenever a change to animals is committed."""
+    return f"""
+        CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM {action}; RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER act AFTER INSERT ON pets DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION act();
+    """
+
+
+async def test_a_change_that_is_cut_off_at_its_commit_is_refused_and_not_tried_again(
+    postgres: PostgresServer, postgres_url: str, store: PostgresStore
+) -> None:
+    name = database_name(postgres_url)
+    postgres.sql(at_commit("pg_terminate_backend(pg_backend_pid())"), name)
+    with pytest.raises(Unavailable, match="terminating connection"):
+        await store.write(add_pet(BELLA))
+    postgres.sql("DROP TRIGGER act ON pets", name)
+    await store.write(add_pet(BELLA))
+    assert await count_pets(store) == 1
+
+
+async def test_a_change_that_is_confirmed_too_late_is_refused_though_it_may_be_there(
+    postgres: PostgresServer, postgres_url: str, impatient: PostgresStore, store: PostgresStore
+) -> None:
+    postgres.sql(at_commit("pg_sleep(0.6)"), database_name(postgres_url))
+
+    def unit() -> Unit[None]:
+        yield Statement("SET LOCAL statement_timeout = 0")
+        yield from add_pet(BELLA)
+
+    with pytest.raises(Unavailable, match="in time"):
+        await impatient.write(unit())
+    await eventually(lambda: count_pets(store))
+    assert await count_pets(store) == 1
+
+
+async def test_a_change_that_takes_too_long_is_refused_and_not_made(
+    impatient: PostgresStore, store: PostgresStore
+) -> None:
+    with pytest.raises(Unavailable, match="in time"):
+        await impatient.write(slowly(20))
+    await impatient.write(add_pet(BELLA))
+    assert await count_pets(store) == 1
+
+
+async def test_a_change_behind_a_lock_is_refused_and_not_made_later(
+    impatient: PostgresStore, store: PostgresStore
+) -> None:
+    pet = await store.write(add_pet(BELLA))
+    locked, refused = asyncio.Event(), asyncio.Event()
+
+    def hold() -> Unit[None]:
+        yield Statement("SELECT id FROM pets FOR UPDATE")
+        locked.set()
+        while not refused.is_set():
+            yield Statement("SELECT pg_sleep(0.01)")
+
+    holding = asyncio.create_task(store.write(hold()))
+    await locked.wait()
+    with pytest.raises(Unavailable, match="in time"):
+        await impatient.write(do("UPDATE pets SET name = 'late'"))
+    refused.set()
+    await holding
+    await store.write(do("UPDATE pets SET category_id = 2"))
+    assert await store.read(select_pet(pet.id)) == [(pet.id, "Bella", 2, None)]
+
+
+async def test_when_all_connections_are_taken_others_are_refused_in_time(
+    impatient: PostgresStore, store: PostgresStore
+) -> None:
+    outcomes = await asyncio.gather(
+        *(impatient.write(slowly(20)) for _ in range(2)),
+        *(impatient.write(add_pet(BELLA)) for _ in range(20)),
+        *(count_pets(impatient) for _ in range(20)),
+        return_exceptions=True,
+    )
+    assert {type(outcome) for outcome in outcomes} == {Unavailable}
+    await impatient.write(add_pet(BELLA))
+    assert await count_pets(store) == 1
+
+
+async def test_what_a_caller_left_behind_is_not_made_and_hinders_nobody(
+    impatient: PostgresStore,
+) -> None:
+    for _ in range(5):
+        begun = asyncio.Event()
+        leaving = asyncio.create_task(impatient.write(noting(begun, slowly(0.2))))
+        await begun.wait()
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+    await impatient.write(add_pet(BELLA))
+    assert await count_pets(impatient) == 1
+
+
+async def test_a_server_without_room_refuses(postgres: PostgresServer, postgres_url: str) -> None:
+    name = database_name(postgres_url)
+    postgres.sql(
+        f"CREATE ROLE lonely LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE {name} TO lonely"
+    )
+    postgres.sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO lonely", name)
+    async with open_postgres_store(postgres.url(name, "lonely"), connections=2) as store:
+        # If both connected at once, the server might count both and refuse both.
+        await store.write(add_pet(BELLA))
+        outcomes = await asyncio.gather(
+            store.write(slowly(0.2)), store.write(slowly(0.2)), return_exceptions=True
+        )
+        assert [type(outcome) for outcome in outcomes].count(Unavailable) == 1
+        assert await count_pets(store) == 2
+
+
+async def test_a_server_that_takes_no_changes_refuses_them_until_it_does(
+    postgres: PostgresServer, store: PostgresStore, postgres_url: str
+) -> None:
+    name = database_name(postgres_url)
+    await store.write(add_pet(BELLA))
+    postgres.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    postgres.cut_connections()
+    with pytest.raises(Unavailable, match="read-only"):
+        await store.write(add_pet(BELLA))
+    assert await count_pets(store) == 1
+    postgres.sql(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    with pytest.raises(Unavailable, match="read-only"):
+        await store.write(add_pet(BELLA))  # on a connection of before
+    await store.write(add_pet(BELLA))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM clerk", "permission denied for table"),
+        ("DROP TABLE pets, api_key_revision", "relation .* does not exist"),
+    ],
+)
+async def test_what_was_taken_away_from_the_service_is_the_servers_fault(
+    postgres: PostgresServer, postgres_url: str, change: str, reason: str
+) -> None:
+    name = database_name(postgres_url)
+    if not postgres.sql("SELECT 1 FROM pg_roles WHERE rolname = 'clerk'"):
+        postgres.sql("CREATE ROLE clerk LOGIN")
+    postgres.sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO clerk", name)
+    async with open_postgres_store(postgres.url(name, "clerk")) as store:
+        await store.write(add_pet(BELLA))
+        await store.check()
+        postgres.sql(change, name)
+        for refused in (store.check(), count_pets(store), store.write(add_pet(BELLA))):
+            with pytest.raises(Unavailable, match=reason):
+                await refused
+    postgres.sql("DROP OWNED BY clerk", name)
+
+
+async def test_a_table_that_is_damaged_is_the_servers_fault(store: PostgresStore) -> None:
+    damaged = "DO 'BEGIN RAISE $$invalid page$$ USING ERRCODE = $$data_corrupted$$; END'"
+    with pytest.raises(Unavailable, match="invalid page"):
+        await store.write(do(damaged))
+
+
+async def test_of_two_who_wait_for_each_other_one_is_refused(store: PostgresStore) -> None:
+    pets = [await store.write(add_pet(BELLA)) for _ in range(2)]
+    both = asyncio.Barrier(2)
+
+    async def lock(first: int, second: int) -> None:
+        locked, go = asyncio.Event(), asyncio.Event()
+
+        def unit() -> Unit[None]:
+            yield Statement("UPDATE pets SET name = 'x' WHERE id = ?1", (first,))
+            locked.set()
+            while not go.is_set():
+                yield Statement("SELECT pg_sleep(0.01)")
+            yield Statement("UPDATE pets SET name = 'y' WHERE id = ?1", (second,))
+
+        writing = asyncio.create_task(store.write(unit()))
+        await locked.wait()
+        await both.wait()
+        go.set()
+        await writing
+
+    one, two = (pet.id for pet in pets)
+    outcomes = await asyncio.gather(lock(one, two), lock(two, one), return_exceptions=True)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "Unavailable"]
+
+
+async def test_a_unit_learns_that_a_value_is_taken_and_says_why(store: PostgresStore) -> None:
+    def unit() -> Unit[None]:
+        yield Statement("INSERT INTO categories (name, name_key) VALUES ('a', 'a')")
+        try:
+            yield Statement("INSERT INTO categories (name, name_key) VALUES ('b', 'a')")
+        except Duplicate as error:
+            msg = "taken"
+            raise Conflict(msg) from error
+
+    with pytest.raises(Conflict, match="taken"):
+        await store.write(unit())
+    assert await store.read(Statement("SELECT * FROM categories")) == []
+
+
+async def test_a_unit_that_hides_a_failure_is_not_taken_for_done(store: PostgresStore) -> None:
+    def unit() -> Unit[str]:
+        yield Statement("INSERT INTO categories (name, name_key) VALUES ('a', 'a')")
+        try:
+            yield Statement("INSERT INTO categories (name, name_key) VALUES ('b', 'a')")
+        except Duplicate:
+            yield from ()
+        return "done"
+
+    with pytest.raises(InternalError, match="went on after"):
+        await store.write(unit())
+    assert await store.read(Statement("SELECT * FROM categories")) == []
+
+
+@pytest.mark.parametrize("parameter", ["one", 2**63])
+async def test_a_wrong_value_is_no_fault_of_the_server(
+    store: PostgresStore, parameter: int
+) -> None:
+    wrong = Statement("SELECT id FROM pets WHERE id = ?1", (parameter,))
+    with pytest.raises(asyncpg.DataError):
+        await store.read(wrong)
+    with pytest.raises(asyncpg.DataError):
+        await store.write(do(wrong.sql, parameter))
+    await store.write(add_pet(BELLA))
+
+
+async def test_a_unit_that_ends_the_program_changes_nothing(store: PostgresStore) -> None:
+    class Stop(BaseException):
+        pass
+
+    def unit() -> Unit[None]:
+        yield from add_pet(BELLA)
+        raise Stop
+
+    with pytest.raises(Stop):
+        await store.write(unit())
+    assert await count_pets(store) == 0
+
+
+@pytest.mark.parametrize(
+    ("ignored", "reason"),
+    [
+        ("", r"unsupported startup .*; behind PgBouncer add \?pgbouncer=true to the address\Z"),
+        ("statement_timeout", r"prepared statement .* exists?\Z"),
+    ],
+    ids=["strict", "lenient"],
+)
+async def test_a_pooler_that_was_not_announced_is_told_of(
+    postgres_url: str, ignored: str, reason: str
+) -> None:
+    with pooler(postgres_url, ignored) as url:
+        async with open_postgres_store(url) as store:
+            outcomes = [
+                outcome
+                for _ in range(5)
+                for outcome in await asyncio.gather(
+                    store.check(), store.write(add_pet(BELLA)), return_exceptions=True
+                )
+                if isinstance(outcome, BaseException)
+            ]
+    assert {type(outcome) for outcome in outcomes} == {Unavailable}
+    assert re.match(f"the database is not available: {reason}", str(outcomes[0]))

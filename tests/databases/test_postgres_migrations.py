@@ -1,0 +1,192 @@
+"""Which databases on a PostgreSQL server become a store, and which are refused and left alone."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from petstore.databases.migrations import APPLICATION_ID, UnusableDatabase
+from petstore.databases.postgres import PostgresStore
+from petstore.errors import Unavailable
+from support.migrators import migrate_ten_times_at_once
+from support.patience import within
+from support.postgres import PASSWORD, PostgresServer, database_name
+
+MIGRATE = (
+    "import sys; from petstore.databases.postgres import PostgresStore;"
+    " sys.stdin.read(); PostgresStore(sys.argv[1], 20_000).migrate()"
+)
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory'"
+    " AND datname = current_database() AND clock_timestamp() - query_start > '200ms'"
+)
+MIGRATED_BY_A_NEWER = (
+    f"SELECT pg_advisory_xact_lock({APPLICATION_ID});"
+    " CREATE TABLE petstore_schema AS SELECT 99 AS version;"
+)
+SCHEMA = """
+    SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns
+    WHERE table_schema = 'public' ORDER BY 1, 2;
+"""
+INDEXES = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
+
+
+def schema(postgres: PostgresServer, url: str) -> str:
+    return postgres.sql(SCHEMA, database_name(url)) + postgres.sql(INDEXES, database_name(url))
+
+
+def test_ten_processes_may_migrate_at_once(postgres: PostgresServer, postgres_url: str) -> None:
+    url = postgres.new_database()
+    migrate_ten_times_at_once(MIGRATE, url)
+    assert schema(postgres, url) == schema(postgres, postgres_url)
+
+
+def test_migrating_once_more_writes_nothing(postgres: PostgresServer, postgres_url: str) -> None:
+    query = "SELECT xmin, version FROM petstore_schema"
+    before = postgres.sql(query, database_name(postgres_url))
+    PostgresStore(postgres_url).migrate()
+    assert postgres.sql(query, database_name(postgres_url)) == before
+
+
+@pytest.fixture
+def visitor(postgres: PostgresServer) -> str:
+    """A user who may do nothing yet."""
+    if not postgres.sql("SELECT 1 FROM pg_roles WHERE rolname = 'visitor'"):
+        postgres.sql("CREATE ROLE visitor LOGIN")
+    return "visitor"
+
+
+def test_a_newer_database_is_refused_and_untouched(
+    postgres: PostgresServer, postgres_url: str, visitor: str
+) -> None:
+    name = database_name(postgres_url)
+    postgres.sql("UPDATE petstore_schema SET version = 99", name)
+    postgres.sql(f"GRANT SELECT ON petstore_schema TO {visitor}", name)
+    for url in (postgres_url, postgres.url(name, visitor)):
+        with pytest.raises(UnusableDatabase, match="schema version 99, made by a newer petstore"):
+            PostgresStore(url).migrate()
+    assert postgres.sql("SELECT version FROM petstore_schema", name) == "99"
+
+
+def test_a_migration_waits_for_another_however_long_and_then_looks_again(
+    postgres: PostgresServer,
+) -> None:
+    url = postgres.new_database()
+    name = database_name(url)
+    postgres.sql(f"ALTER DATABASE {name} SET statement_timeout = '100ms'")
+    postgres.sql(f"ALTER DATABASE {name} SET default_transaction_isolation = serializable")
+    with ThreadPoolExecutor(1) as thread:
+        with postgres.transaction(name, MIGRATED_BY_A_NEWER):
+            migrating = thread.submit(PostgresStore(f"{url}?pgbouncer=true").migrate)
+            assert within(20, lambda: postgres.sql(WAITING, name) == "1")
+        with pytest.raises(UnusableDatabase, match="schema version 99"):
+            migrating.result()
+
+
+def test_a_database_with_tables_of_the_same_names_is_refused_and_untouched(
+    postgres: PostgresServer,
+) -> None:
+    url = postgres.new_database()
+    postgres.sql("CREATE TABLE orders (mine TEXT)", database_name(url))
+    with pytest.raises(UnusableDatabase, match='relation "orders" already exists'):
+        PostgresStore(url).migrate()
+    tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+    assert postgres.sql(tables, database_name(url)) == "orders"
+
+
+def test_a_table_of_the_same_name_that_tells_no_version_is_refused(
+    postgres: PostgresServer,
+) -> None:
+    url = postgres.new_database()
+    postgres.sql("CREATE TABLE petstore_schema (mine TEXT)", database_name(url))
+    with pytest.raises(UnusableDatabase, match='column "version" does not exist'):
+        PostgresStore(url).migrate()
+
+
+def test_a_user_who_may_make_no_tables_is_refused(postgres: PostgresServer, visitor: str) -> None:
+    url = postgres.new_database()
+    with pytest.raises(UnusableDatabase, match="permission denied for schema public"):
+        PostgresStore(postgres.url(database_name(url), visitor)).migrate()
+
+
+def test_a_user_who_may_not_read_and_change_every_table_is_refused(
+    postgres: PostgresServer, postgres_url: str, visitor: str
+) -> None:
+    name = database_name(postgres_url)
+    store = PostgresStore(postgres.url(name, visitor))
+    with pytest.raises(UnusableDatabase, match="permission denied for table petstore_schema"):
+        store.migrate()
+    postgres.sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {visitor}", name)
+    with pytest.raises(UnusableDatabase, match=r"user needs GRANT .* ON pets, .*, kept_answers$"):
+        store.migrate()
+    postgres.sql(f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {visitor}", name)
+    store.migrate()
+
+
+def test_a_user_without_a_schema_is_refused(postgres: PostgresServer) -> None:
+    url = postgres.new_database()
+    with pytest.raises(UnusableDatabase, match="no schema has been selected"):
+        PostgresStore(f"{url}?search_path=nowhere").migrate()
+
+
+def test_a_database_that_cannot_hold_every_name_is_refused(postgres: PostgresServer) -> None:
+    url = postgres.new_database("ENCODING 'LATIN1' TEMPLATE template0")
+    with pytest.raises(UnusableDatabase, match="has the encoding LATIN1; make it anew"):
+        PostgresStore(url).migrate()
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("postgresql://petstore@127.0.0.1:{port}/nowhere", '"nowhere" does not exist'),
+        ("postgresql://nobody@127.0.0.1:{port}/postgres", '"nobody" does not exist'),
+        ("postgresql://petstore@127.0.0.1:{port}/postgres?colour=red", "unrecognized.*colour"),
+        ("postgresql://petstore@127.0.0.1:1/postgres", "Connect call failed"),
+        ("postgresql://petstore@[::1]:1/postgres", "Connect call failed|Cannot assign"),
+        ("postgresql://petstore@petstore.invalid/postgres", "."),
+        ("postgresql://petstore@127.0.0.1:{port}/postgres?sslmode=require", "SSL"),
+    ],
+)
+def test_an_address_without_a_database_is_refused(
+    postgres: PostgresServer, url: str, reason: str
+) -> None:
+    with pytest.raises(Unavailable) as refusal:
+        PostgresStore(url.format(port=postgres.port)).migrate()
+    assert refusal.match(f"^the database is not available: .*{reason}")
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://petstore:s3cret@127.0.0.1:99999/postgres",
+        "postgresql://petstore:s3cret@127.0.0.1/postgres?sslmode=verify-full",
+        "postgresql://petstore:x@[::1],[s3cret@127.0.0.1/postgres",
+        "postgresql://petstore:s3cret#@127.0.0.1/postgres",
+        "postgresql://petstore:s3cret/x@127.0.0.1/postgres",
+        "postgresql://petstore:s3cret?x@127.0.0.1/postgres",
+        "postgresql://petstore:x@s3cret:127.0.0.1/postgres",
+        "postgresql://petstore:s3cret@127.0.0.1:port/postgres",
+        "postgresql://petstore:s3cret@127.0.0.1/postgres?sslmode=maybe",
+        "postgresql://petstore:s3cret@127.0.0.1/postgres?sslmode",
+        "postgresql://petstore:s3cret@[::1/postgres",
+    ],
+)
+def test_a_malformed_address_is_refused_without_showing_the_password(url: str) -> None:
+    with pytest.raises((UnusableDatabase, Unavailable)) as refusal:
+        PostgresStore(url).migrate()
+    assert "s3cret" not in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_wrong_password_is_refused_and_not_shown(postgres: PostgresServer) -> None:
+    url = postgres.new_database()
+    PostgresStore(postgres.guarded_url(url)).migrate()
+    with pytest.raises(Unavailable, match="password authentication failed") as refusal:
+        PostgresStore(postgres.guarded_url(url, "wr0ng")).migrate()
+    assert "wr0ng" not in str(refusal.value)
+    assert PASSWORD not in str(refusal.value)
+
+
+def test_behind_a_pooler_a_store_is_made_too(pooled_url: str) -> None:
+    PostgresStore(pooled_url).migrate()
+    PostgresStore(f"{pooled_url}&sslmode=prefer").migrate()

@@ -1,0 +1,438 @@
+"""Units of work that run side by side on PostgreSQL: as if each had run alone, in some order."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from petstore.clock import DAY, SECOND, Clock
+from petstore.databases.contract import Statement, Unit
+from petstore.databases.pets import add_pet, add_pets
+from petstore.databases.postgres import PostgresStore
+from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey
+from petstore.domain.categories import Category, CategoryPatch, NewCategory
+from petstore.domain.orders import NewOrder, Order, OrderFilter, OrderPatch
+from petstore.domain.pets import NewPet, Pet, PetFilter, PetPatch
+from petstore.errors import (
+    CategoryInUse,
+    CategoryNameTaken,
+    IllegalTransition,
+    MissingScope,
+    NotFound,
+    PetNotAvailable,
+    PetReserved,
+    PetstoreError,
+    PreconditionFailed,
+    UnknownCategory,
+    UnknownPet,
+)
+from petstore.store import categories, orders, pets
+from petstore.store.api_keys import Actor, revoke_key, unconditional
+from petstore.store.reservations import Reservations
+from petstore.store.safe_retries import Attempt, IdempotencyRecord, SafeRetries
+from support.keys import issue, stored_key
+from support.manual_clock import ManualClock
+from support.postgres_stores import open_postgres_store
+from support.races import lingering
+from support.stores import do
+
+pytestmark = pytest.mark.anyio
+
+BELLA = NewPet("Bella", 1, "available")
+ROUNDS = 15
+
+
+@pytest.fixture
+async def stores(postgres_url: str) -> AsyncIterator[list[PostgresStore]]:
+    """Three processes' views of one database."""
+    async with AsyncExitStack() as stack:
+        opening = (open_postgres_store(postgres_url) for _ in range(3))
+        yield [await stack.enter_async_context(one) for one in opening]
+
+
+@pytest.fixture
+def store(stores: list[PostgresStore]) -> PostgresStore:
+    return stores[0]
+
+
+async def outcomes_of(*attempts: Awaitable[object]) -> list[object]:
+    return await asyncio.gather(*attempts, return_exceptions=True)
+
+
+async def outcomes_in_any_order(*attempts: Awaitable[object]) -> list[object]:
+    """Begin at once, in an order that differs from round to round."""
+
+    async def begin(attempt: Awaitable[object]) -> object:
+        await asyncio.sleep(random.random() * 0.02)  # noqa: S311 - any will do
+        return await attempt
+
+    return await outcomes_of(*map(begin, attempts))
+
+
+def kinds(outcomes: list[object]) -> set[type]:
+    return {type(outcome) for outcome in outcomes if isinstance(outcome, BaseException)}
+
+
+async def all_pets(store: PostgresStore) -> dict[int, Pet]:
+    page = await pets.list_pets(store, PetFilter(), None, 100_000)
+    return {pet.id: pet for pet in page.items}
+
+
+async def all_orders(store: PostgresStore) -> list[Any]:
+    return (await orders.list_orders(store, OrderFilter(), None, 100_000)).items
+
+
+async def counted(store: PostgresStore) -> Counter[Any]:
+    return Counter(pet.status for pet in (await all_pets(store)).values() if pet.status)
+
+
+async def inventory(store: PostgresStore) -> Counter[Any]:
+    found = await pets.get_inventory(store)
+    return Counter(available=found.available, pending=found.pending, sold=found.sold)
+
+
+async def test_of_many_buyers_one_gets_the_animal(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    pet = await stores[0].write(add_pet(BELLA))
+    attempts = [
+        store.write(lingering(orders.place_order(NewOrder(pet.id), clock(), 0)))
+        for store in stores * 10
+    ]
+    outcomes = await outcomes_of(*attempts)
+    assert Counter(map(type, outcomes)) == {
+        Order: 1,
+        PetNotAvailable: 29,
+    }
+    assert len(await all_orders(stores[0])) == 1
+
+
+async def test_an_animal_is_deleted_or_ordered_but_never_both(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    first, second, _ = stores
+    for _ in range(ROUNDS):
+        pet = await first.write(add_pet(BELLA))
+        deleted, ordered = await outcomes_in_any_order(
+            first.write(lingering(pets.delete_pet(pet.id, 0, unconditional))),
+            second.write(lingering(orders.place_order(NewOrder(pet.id), clock(), 0))),
+        )
+        if deleted is None:
+            assert type(ordered) is UnknownPet
+        else:
+            assert type(deleted) is PetReserved
+            assert type(ordered) is Order
+    open_orders = await all_orders(first)
+    assert {order.petId for order in open_orders} == set(await all_pets(first))
+
+
+async def order_once_free(store: PostgresStore, pet_id: int, clock: Clock) -> Order:
+    """Ask again and again until the animal is available."""
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                return await store.write(orders.place_order(NewOrder(pet_id), clock(), 0))
+            except PetNotAvailable:
+                await asyncio.sleep(0)
+
+
+async def test_an_animal_that_an_order_holds_is_not_set_free(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    """A pending animal becomes available, is ordered, and so is pending again: others notice."""
+    first, second, third = stores
+
+    def free(pet: Pet) -> Unit[Pet]:
+        patch = PetPatch(status="available")
+        return lingering(pets.update_pet(pet.id, patch, 0, unconditional, strict_categories=False))
+
+    for _ in range(ROUNDS):
+        pet = await first.write(add_pet(NewPet("Bella", 1, "pending")))
+        outcomes = await outcomes_in_any_order(
+            first.write(free(pet)), second.write(free(pet)), order_once_free(third, pet.id, clock)
+        )
+        assert kinds(outcomes) <= {PetReserved}
+        assert (await pets.get_pet(first, pet.id)).status == "pending"
+
+
+async def test_a_strict_category_is_deleted_or_gets_an_animal_but_never_both(
+    stores: list[PostgresStore],
+) -> None:
+    first, second, third = stores
+    old = await first.write(add_pet(BELLA))
+    for number in range(ROUNDS):
+        category = await first.write(categories.create_category(NewCategory(f"dogs {number}")))
+        patch = PetPatch(categoryId=category.id)
+        update = pets.update_pet(old.id, patch, 0, unconditional, strict_categories=True)
+        create = pets.create_pet(NewPet("Rex", category.id), strict_categories=True)
+        deleted, *added = await outcomes_in_any_order(
+            first.write(lingering(categories.delete_category(category.id, unconditional))),
+            second.write(lingering(create)),
+            third.write(lingering(update)),
+        )
+        members = [p for p in (await all_pets(first)).values() if p.categoryId == category.id]
+        if deleted is None:
+            assert [type(outcome) for outcome in added] == [UnknownCategory] * 2
+            assert members == []
+        else:
+            assert type(deleted) is CategoryInUse
+            assert len(members) == [type(outcome) for outcome in added].count(Pet) > 0
+
+
+async def test_those_who_add_animals_to_a_category_do_not_wait_for_one_another(
+    stores: list[PostgresStore],
+) -> None:
+    category = await stores[0].write(categories.create_category(NewCategory("dogs")))
+    both_are_in = asyncio.Barrier(2)
+
+    async def add(store: PostgresStore) -> None:
+        """Add one, and commit only once the other is added too."""
+        entered = asyncio.get_running_loop().create_future()
+
+        def unit() -> Unit[None]:
+            yield from pets.create_pet(NewPet("Rex", category.id), strict_categories=True)
+            entered.set_result(None)
+            for _ in range(10_000):
+                if done.is_set():
+                    return
+                yield Statement("SELECT pg_sleep(0.001)")
+
+        writing = asyncio.create_task(store.write(unit()))
+        await entered
+        await both_are_in.wait()
+        done.set()
+        await writing
+
+    done = asyncio.Event()
+    await asyncio.gather(*map(add, stores[:2]))
+
+
+async def test_a_name_of_a_category_is_given_once(stores: list[PostgresStore]) -> None:
+    first, second, third = stores
+    for number in range(ROUNDS):
+        one, two = [
+            await first.write(categories.create_category(NewCategory(f"{number} {name}")))
+            for name in ("one", "two")
+        ]
+        patch = CategoryPatch(name=f"{number} dogs")
+        outcomes = await outcomes_in_any_order(
+            first.write(lingering(categories.update_category(one.id, patch, unconditional))),
+            second.write(lingering(categories.update_category(two.id, patch, unconditional))),
+            third.write(lingering(categories.create_category(NewCategory(f"{number} DOGS")))),
+        )
+        assert Counter(map(type, outcomes)) == {Category: 1, CategoryNameTaken: 2}
+
+
+async def test_a_condition_holds_until_the_change_is_made(stores: list[PostgresStore]) -> None:
+    """Of those who saw the same version, one changes it and the others are refused."""
+    pet = await stores[0].write(add_pet(BELLA))
+
+    def unchanged(found: Pet) -> None:
+        if found != pet:
+            raise PreconditionFailed(found.name)
+
+    def rename(number: int) -> Unit[Pet]:
+        patch = PetPatch(name=f"Bella {number}")
+        return pets.update_pet(pet.id, patch, 0, unchanged, strict_categories=False)
+
+    outcomes = await outcomes_of(
+        *(store.write(lingering(rename(n))) for n, store in enumerate(stores * 3)),
+        *(store.write(lingering(pets.delete_pet(pet.id, 0, unchanged))) for store in stores),
+    )
+    errors = Counter(type(outcome) for outcome in outcomes if isinstance(outcome, PetstoreError))
+    assert errors.total() == 11
+    assert set(errors) <= {PreconditionFailed, NotFound}
+
+
+async def test_two_administrators_cannot_revoke_each_other(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    for _ in range(5):
+        made = [
+            await issue(stores[0], clock, scopes=frozenset({*DEFAULT_SCOPES, "keys:admin"}))
+            for _ in range(2)
+        ]
+        one, two = [await stored_key(stores[0], issued.key.id) for issued in made]
+        outcomes = await outcomes_in_any_order(
+            *(
+                store.write(
+                    lingering(revoke_key(other.id, Actor("key", own), clock(), unconditional))
+                )
+                for store, own, other in ((stores[0], one, two), (stores[1], two, one))
+            )
+        )
+        assert kinds(outcomes) == {MissingScope}  # the second has just been revoked itself
+        left = one if isinstance(outcomes[1], MissingScope) else two
+        await stores[0].write(revoke_key(left.id, Actor("operator"), clock(), unconditional))
+
+
+@pytest.fixture
+async def key(store: PostgresStore, clock: ManualClock) -> ApiKey:
+    return await stored_key(store, (await issue(store, clock)).key.id)
+
+
+def adding() -> Unit[bytes]:
+    pet = yield from lingering(add_pet(BELLA))
+    return f"pet {pet.id}".encode()
+
+
+async def test_a_request_sent_to_several_processes_at_once_acts_once(
+    stores: list[PostgresStore], clock: ManualClock, key: ApiKey
+) -> None:
+    for number in range(ROUNDS):
+        attempt = Attempt(key, f"retry {number}", b"request")
+        answers = await asyncio.gather(
+            *(SafeRetries(store, clock).once(attempt, adding()) for store in stores)
+        )
+        assert len(await all_pets(stores[0])) == number + 1
+        assert {answer.answer for answer in answers} == {f"pet {number + 1}".encode()}
+        assert [answer.is_replay for answer in answers].count(False) == 1
+
+
+async def test_when_the_first_fails_the_next_in_line_acts(
+    stores: list[PostgresStore], clock: ManualClock, key: ApiKey
+) -> None:
+    def failing() -> Unit[bytes]:
+        yield from adding()
+        msg = "what it needs is not there"
+        raise NotFound(msg)
+
+    attempt = Attempt(key, "retry", b"request")
+    first, second, third = (SafeRetries(store, clock) for store in stores)
+    failed = asyncio.create_task(first.once(attempt, failing()))
+    await asyncio.sleep(0.005)
+    outcomes = await outcomes_of(
+        failed, second.once(attempt, adding()), third.once(attempt, adding())
+    )
+    assert type(outcomes[0]) is NotFound
+    assert {type(outcome) for outcome in outcomes[1:]} == {IdempotencyRecord}
+    assert len(await all_pets(stores[0])) == 1
+
+
+async def test_an_answer_kept_anew_is_not_forgotten_with_the_old_one(
+    stores: list[PostgresStore], clock: ManualClock, key: ApiKey
+) -> None:
+    first, second, third = (SafeRetries(store, clock) for store in stores)
+    attempt = Attempt(key, "retry", b"request")
+    for number in range(ROUNDS):
+        await first.once(attempt, adding())
+        clock.advance(2 * DAY // SECOND)
+        outcomes = await outcomes_in_any_order(
+            first.once(attempt, adding()), second.forget(), third.forget()
+        )
+        assert kinds(outcomes) == set()
+        replayed = await second.once(attempt, adding())
+        assert replayed.is_replay
+        assert len(await all_pets(stores[0])) == 2 * number + 2
+        clock.advance(2 * DAY // SECOND)
+
+
+async def test_processes_that_forget_at_once_forget_everything(
+    stores: list[PostgresStore], clock: ManualClock, key: ApiKey
+) -> None:
+    await stores[0].write(
+        do(
+            "INSERT INTO kept_answers"
+            " SELECT ?1, 'key ' || n, '', '', n FROM generate_series(1, 5000) n",
+            key.id,
+        )
+    )
+    forgetting = [SafeRetries(store, clock).forget() for store in stores * 2]
+    assert kinds(await outcomes_of(*forgetting)) == set()
+    await SafeRetries(stores[0], clock).forget()
+    assert await stores[0].read(Statement("SELECT * FROM kept_answers")) == []
+
+
+async def test_a_lapsed_order_is_cancelled_once_however_many_processes_look(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    """The next buyer keeps the animal that one process freed, though others come late to it."""
+    store = stores[0]
+    for _ in range(5):
+        reserved = [await store.write(add_pet(BELLA)) for _ in range(20)]
+        for pet in reserved:
+            await store.write(orders.place_order(NewOrder(pet.id), clock(), 1))
+        clock.advance(61)
+        lapsing = [Reservations(store, clock).refresh() for store in stores]
+
+        ordering = [order_once_free(store, pet.id, clock) for pet in reserved]
+        assert kinds(await outcomes_of(*lapsing, *ordering)) == set()
+    assert {pet.status for pet in (await all_pets(store)).values()} == {"pending"}
+    assert Counter(order.status for order in await all_orders(store)) == {
+        "cancelled": 100,
+        "placed": 100,
+    }
+
+
+async def test_whoever_comes_first_to_a_lapsed_order_settles_it_and_nobody_waits_in_a_circle(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    first, second, third = stores
+    rename = PetPatch(name="Max")
+    for _ in range(ROUNDS):
+        pet = await first.write(add_pet(BELLA))
+        order = await first.write(orders.place_order(NewOrder(pet.id), clock(), 1))
+        clock.advance(61)
+        now = clock()
+        update = pets.update_pet(pet.id, rename, now, unconditional, strict_categories=False)
+        *others, deleted, ordered = await outcomes_in_any_order(
+            first.write(lingering(update)),
+            first.write(lingering(orders.cancel_order(order.id, now, unconditional))),
+            Reservations(second, clock).refresh(),
+            Reservations(third, clock).refresh(),
+            second.write(lingering(pets.delete_pet(pet.id, now, unconditional))),
+            third.write(lingering(orders.place_order(NewOrder(pet.id), now, 0))),
+        )
+        assert kinds(others) <= {NotFound}
+        assert (type(deleted), type(ordered)) in (
+            (type(None), UnknownPet),
+            (PetReserved, Order),
+        )
+        assert (await orders.get_order(first, order.id)).status == "cancelled"
+    held = {order.petId for order in await all_orders(first) if order.status == "placed"}
+    assert dict.fromkeys(held, "pending") == {
+        pet_id: pet.status for pet_id, pet in (await all_pets(first)).items()
+    }
+    assert await inventory(first) == await counted(first)
+
+
+async def test_an_order_approved_in_time_does_not_lapse(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    first, second, third = stores
+    for _ in range(ROUNDS):
+        pet = await first.write(add_pet(BELLA))
+        order = await first.write(orders.place_order(NewOrder(pet.id), clock(), 1))
+        clock.advance(61)
+        approve = orders.update_order(
+            order.id, OrderPatch(status="approved"), clock() - 2_000, unconditional
+        )
+        approved, *_ = outcomes = await outcomes_in_any_order(
+            first.write(lingering(approve)),
+            Reservations(second, clock).refresh(),
+            Reservations(third, clock).refresh(),
+        )
+        assert kinds(outcomes) <= {IllegalTransition}
+        order = await orders.get_order(first, order.id)
+        status = (await pets.get_pet(first, pet.id)).status
+        if isinstance(approved, Order):
+            assert (order.status, status) == ("approved", "pending")
+        else:
+            assert (order.status, status) == ("cancelled", "available")
+
+
+async def test_the_inventory_is_exact_while_many_write(stores: list[PostgresStore]) -> None:
+    """And stays small: what gathers is summed up now and then."""
+    mixed = [NewPet("Rex", 1, status) for status in ("available", "pending", "sold")] * 100
+    await asyncio.gather(*(store.write(add_pets(mixed)) for store in stores * 4))
+    sold = "UPDATE pets SET status = 'sold' WHERE id % 12 = ?1"
+    gone = "DELETE FROM pets WHERE id % 12 = ?1"
+    await asyncio.gather(*(stores[n % 3].write(do(sold, n)) for n in range(0, 12, 2)))
+    await asyncio.gather(*(stores[n % 3].write(do(gone, n)) for n in range(0, 12, 3)))
+    assert await inventory(stores[0]) == await counted(stores[0])
+    ((rows,),) = await stores[0].read(Statement("SELECT count(*) FROM inventory"))
+    assert rows < 6_000

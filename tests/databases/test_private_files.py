@@ -1,0 +1,98 @@
+"""Files for their owner alone, whatever somebody planted where they are made."""
+
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from petstore.databases.private_files import create, replacing
+from petstore.errors import Conflict
+from support.permissions import umask
+
+
+def write(path: Path, content: bytes) -> None:
+    with replacing(path) as file:
+        file.write(content)
+
+
+def write_half(file: BinaryIO) -> None:
+    file.write(b"half")
+    msg = "full"
+    raise OSError(msg)
+
+
+@pytest.mark.parametrize("mask", [0, 0o022, 0o077])
+def test_a_new_file_is_for_its_owner_alone(tmp_path: Path, mask: int) -> None:
+    path = tmp_path / "new"
+    with umask(mask):
+        create(path).close()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError):
+        create(path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("before")
+    with pytest.raises(OSError, match="full"), replacing(path) as file:
+        write_half(file)
+    assert path.read_text() == "before"
+    with replacing(path) as file:
+        file.write(b"whole")
+        file.flush()
+        assert path.read_text() == "before"
+    assert path.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
+    path, part = tmp_path / "file", tmp_path / "file.part"
+    part.write_text("of a run that was killed")
+    part.chmod(0o644)
+    write(path, b"whole")
+    assert path.read_text() == "whole"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("planted", ["link", "link that leads nowhere", "folder", "pipe"])
+def test_what_no_run_left_is_in_the_way(tmp_path: Path, planted: str) -> None:
+    path, part, elsewhere = (tmp_path / name for name in ("file", "file.part", "elsewhere"))
+    if planted == "folder":
+        part.mkdir()
+    elif planted == "pipe":
+        os.mkfifo(part)
+    else:
+        part.symlink_to(elsewhere)
+    if planted == "link":
+        elsewhere.write_text("of somebody else")
+    with pytest.raises(FileExistsError, match="no file of yours; remove it"), replacing(path):
+        pytest.fail("it was followed")
+    assert not elsewhere.exists() or elsewhere.read_text() == "of somebody else"
+    assert os.path.lexists(part)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_a_file_of_another_user_is_in_the_way(tmp_path: Path) -> None:
+    part = tmp_path / "file.part"
+    part.touch()
+    os.chown(part, 65534, -1)
+    with (
+        pytest.raises(FileExistsError, match="no file of yours; remove it"),
+        replacing(tmp_path / "file"),
+    ):
+        pytest.fail("it was replaced")
+
+
+def test_of_two_at_the_same_time_the_later_has_its_way(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with pytest.raises(Conflict, match="at the same time"), replacing(path):
+        write(path, b"second")
+    assert path.read_text() == "second"
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,238 @@
+"""Which database a caller's lists are read from: a real replica, or the primary."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import TypeAlias
+
+import pytest
+
+from petstore.databases.contract import Reader, Statement
+from petstore.databases.positions import MemoryPositions
+from petstore.databases.postgres import PostgresStore
+from petstore.databases.replicas import PrimaryOnly, Readers, ReplicaReaders
+from petstore.databases.sqlite import SqliteStore
+from petstore.errors import Unavailable
+from support.manual_clock import ManualClock
+from support.patience import eventually
+from support.postgres_replica import PostgresReplica, replicated
+from support.postgres_stores import open_postgres_store
+from support.process import free_port
+from support.stores import do
+
+pytestmark = pytest.mark.anyio
+
+CALLER, ANOTHER = 1, 2
+PATIENT = 10_000
+OpenReaders: TypeAlias = Callable[..., Awaitable[ReplicaReaders]]
+WHERE = Statement("SELECT pg_is_in_recovery()")
+CHANGE = "INSERT INTO categories (name, name_key) VALUES ('Dogs', 'dogs')"
+WARNING = "the replica fails, lists are read from the primary"
+
+
+@pytest.fixture(scope="module")
+def replica() -> Iterator[PostgresReplica]:
+    with replicated() as replica:
+        yield replica
+
+
+@pytest.fixture
+def url(replica: PostgresReplica) -> str:
+    url = replica.primary.new_store()
+    replica.catch_up()
+    return url
+
+
+@pytest.fixture
+async def primary(url: str) -> AsyncIterator[PostgresStore]:
+    async with open_postgres_store(url) as store:
+        yield store
+
+
+@pytest.fixture
+async def open_readers(
+    replica: PostgresReplica, primary: PostgresStore, url: str, clock: ManualClock
+) -> AsyncIterator[OpenReaders]:
+    opened = []
+
+    async def open_them(replica_patience: int = PATIENT, patience: int = PATIENT) -> ReplicaReaders:
+        copy = PostgresStore(replica.url_of(url), replica_patience)
+        readers = ReplicaReaders(primary, copy, MemoryPositions(clock), clock, patience)
+        await readers.open()
+        opened.append(readers)
+        return readers
+
+    yield open_them
+    for readers in opened:
+        await readers.close()
+
+
+@pytest.fixture
+async def readers(open_readers: OpenReaders) -> ReplicaReaders:
+    """Readers for which slow is no failure."""
+    return await open_readers()
+
+
+async def is_replica(reader: Reader) -> bool:
+    ((is_in_recovery,),) = await reader.read(WHERE)
+    return bool(is_in_recovery)
+
+
+async def is_read_from_replica(readers: Readers, key_id: int) -> bool:
+    return await is_replica(await readers.of(key_id))
+
+
+async def test_without_a_replica_all_is_read_from_the_one_store(store: SqliteStore) -> None:
+    readers = PrimaryOnly(store)
+    await readers.open()
+    await readers.note_change(CALLER)
+    assert await readers.of(CALLER) is store
+    await readers.close()
+    await store.check()
+
+
+async def test_the_lists_of_who_changed_nothing_come_from_the_replica(
+    readers: ReplicaReaders,
+) -> None:
+    assert await is_read_from_replica(readers, CALLER)
+
+
+async def test_until_the_replica_has_a_change_its_caller_reads_from_the_primary(
+    replica: PostgresReplica, primary: PostgresStore, readers: ReplicaReaders
+) -> None:
+    with replica.behind():
+        await primary.write(do(CHANGE))
+        await readers.note_change(CALLER)
+        assert not await is_read_from_replica(readers, CALLER)
+        assert await is_read_from_replica(readers, ANOTHER)
+    assert await is_read_from_replica(readers, CALLER)
+
+
+@pytest.mark.parametrize("has_changed", [False, True])
+async def test_without_the_replica_lists_are_read_from_the_primary_until_it_is_back(
+    replica: PostgresReplica,
+    readers: ReplicaReaders,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+    has_changed: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    if has_changed:
+        await readers.note_change(CALLER)
+    await eventually(lambda: is_read_from_replica(readers, CALLER))
+    replica.kill()
+    try:
+        assert not await is_read_from_replica(readers, CALLER)
+        assert caplog.text.count(WARNING) == 1
+        clock.advance(1.9)
+        assert not await is_read_from_replica(readers, CALLER)
+        assert caplog.text.count(WARNING) == 1
+        clock.advance(0.2)
+        assert not await is_read_from_replica(readers, CALLER)
+        assert caplog.text.count(WARNING) == 2
+    finally:
+        replica.start()
+    clock.advance(2.1)
+    assert await is_read_from_replica(readers, CALLER)
+
+
+async def test_who_read_from_the_replica_before_it_hung_is_answered_by_the_primary(
+    replica: PostgresReplica, open_readers: OpenReaders, clock: ManualClock
+) -> None:
+    readers = await open_readers(replica_patience=500)
+    reader = await readers.of(CALLER)
+    with replica.stopped():
+        assert not await is_replica(reader)
+        assert not await is_read_from_replica(readers, CALLER)
+
+    async def is_used_again() -> bool:
+        clock.advance(2.1)
+        return await is_read_from_replica(readers, CALLER)
+
+    await eventually(is_used_again)
+
+
+async def test_a_table_that_the_replica_does_not_have_yet_is_read_from_the_primary(
+    replica: PostgresReplica, primary: PostgresStore, readers: ReplicaReaders
+) -> None:
+    with replica.behind():
+        await primary.write(do("CREATE TABLE fresh (id BIGINT)"))
+        reader = await readers.of(CALLER)
+        assert await reader.read(Statement("SELECT id FROM fresh")) == []
+
+
+async def test_a_replica_that_was_never_there_is_no_obstacle(
+    primary: PostgresStore, clock: ManualClock
+) -> None:
+    nowhere = PostgresStore(f"postgresql://petstore@127.0.0.1:{free_port()}/petstore")
+    readers = ReplicaReaders(primary, nowhere, MemoryPositions(clock), clock)
+    await readers.open()
+    await readers.note_change(CALLER)
+    assert not await is_read_from_replica(readers, CALLER)
+    assert not await is_read_from_replica(readers, ANOTHER)
+    await readers.close()
+
+
+async def test_what_fails_on_the_primary_too_is_an_error(
+    readers: ReplicaReaders, replica: PostgresReplica
+) -> None:
+    reader = await readers.of(CALLER)
+    replica.primary.stop("immediate")
+    try:
+        replica.stop("immediate")
+        with pytest.raises(Unavailable):
+            await reader.read(WHERE)
+        replica.start()
+    finally:
+        replica.primary.start()
+
+
+async def test_when_both_databases_hang_a_list_is_refused_in_time(
+    replica: PostgresReplica, open_readers: OpenReaders
+) -> None:
+    readers = await open_readers(patience=500)
+    with replica.stopped(), replica.primary.stopped():
+        async with asyncio.timeout(8):  # before either database would have been given up
+            with pytest.raises(Unavailable, match="in time"):
+                await is_read_from_replica(readers, CALLER)
+
+
+async def test_a_caller_whose_change_the_primary_does_not_place_in_time_reads_from_it(
+    replica: PostgresReplica, open_readers: OpenReaders, caplog: pytest.LogCaptureFixture
+) -> None:
+    readers = await open_readers(patience=2_500)
+    with replica.primary.stopped():
+        async with asyncio.timeout(8):  # before the primary would have been given up
+            await readers.note_change(CALLER)
+    assert "the primary does not tell how far it is: it did not answer in time" in caplog.text
+    replica.catch_up()
+    assert not await is_read_from_replica(readers, CALLER)
+    assert await is_read_from_replica(readers, ANOTHER)
+    await readers.note_change(CALLER)
+    await eventually(lambda: is_read_from_replica(readers, CALLER))
+
+
+class Forgetful(MemoryPositions):
+    """Positions that nobody can note or tell."""
+
+    async def note(self, key_id: int, position: int) -> None:
+        msg = f"no place for {key_id} at {position}"
+        raise Unavailable(msg)
+
+    async def of(self, key_id: int) -> int:
+        msg = f"no position of {key_id}"
+        raise Unavailable(msg)
+
+
+async def test_while_nobody_tells_what_was_changed_lists_are_read_from_the_primary(
+    replica: PostgresReplica,
+    primary: PostgresStore,
+    url: str,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    copy = PostgresStore(replica.url_of(url))
+    readers = ReplicaReaders(primary, copy, Forgetful(clock), clock)
+    await readers.open()
+    await readers.note_change(CALLER)
+    assert "a change is not known to readers of the replica: no place for 1" in caplog.text
+    assert not await is_read_from_replica(readers, CALLER)
+    await readers.close()

@@ -1,0 +1,93 @@
+"""How the SQLite store commits: in groups, synced, and never before the answer."""
+
+import asyncio
+from pathlib import Path
+
+import apsw
+import pytest
+
+from petstore.databases.pets import add_pet, select_pets
+from petstore.databases.sqlite import SqliteStore
+from petstore.domain.pets import NewPet, PetFilter
+from support.memory_folder import folder_in_memory
+from support.stores import do, open_store
+
+pytestmark = pytest.mark.anyio
+
+BELLA = NewPet("Bella", 1)
+MANY_LONG_NAMES = (
+    "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+    " INSERT INTO pets (name, category_id) SELECT printf('%0250d', i), 1 FROM n"
+)
+
+
+def commits_in_wal(database: Path) -> int:
+    """Count the frames of the write-ahead log that end a transaction.
+
+    https://www.sqlite.org/fileformat2.html, section 4: a header of 32 bytes, then frames of a
+    header of 24 and a page each; the second number of a header that ends a transaction is not 0.
+    """
+    wal = database.with_name(database.name + "-wal").read_bytes()
+    page_size = int.from_bytes(wal[8:12])
+    frames = (wal[start : start + 24] for start in range(32, len(wal), 24 + page_size))
+    return sum(frame[4:8] != bytes(4) and frame[8:16] == wal[16:24] for frame in frames)
+
+
+async def test_one_change_is_one_commit(store: SqliteStore, database: Path) -> None:
+    await store.write(add_pet(BELLA))
+    before = commits_in_wal(database)
+    await store.write(add_pet(BELLA))
+    assert commits_in_wal(database) == before + 1
+
+
+async def test_changes_that_come_together_share_commits(store: SqliteStore, database: Path) -> None:
+    await store.write(add_pet(BELLA))
+    before = commits_in_wal(database)
+    pets = await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(600)))
+    assert commits_in_wal(database) == before + 3
+    assert [pet.id for pet in pets] == list(range(2, 602))
+
+
+async def test_every_commit_is_synced(store: SqliteStore) -> None:
+    assert await store.write(do("PRAGMA synchronous")) == [(2,)]
+    assert await store.write(do("PRAGMA journal_mode")) == [("wal",)]
+
+
+async def test_what_savepoints_keep_is_not_written_to_a_file(store: SqliteStore) -> None:
+    assert await store.write(do("PRAGMA temp_store")) == [(2,)]
+
+
+async def test_a_log_that_a_long_read_let_grow_is_cut_back() -> None:
+    with folder_in_memory() as folder:
+        path = folder / "petstore.db"
+        async with open_store(path, 30_000) as store:
+            log = path.with_name("petstore.db-wal")
+            reader = apsw.Connection(str(path))
+            reader.execute("BEGIN; SELECT count(*) FROM pets")
+            await store.write(do(MANY_LONG_NAMES))
+            assert log.stat().st_size > 20 * 1024 * 1024
+            reader.close()
+            for _ in range(2):  # the first one brings the log into the database
+                await store.write(add_pet(BELLA))
+            assert log.stat().st_size <= 16 * 1024 * 1024
+
+
+async def test_foreign_keys_hold(store: SqliteStore) -> None:
+    assert await store.write(do("PRAGMA foreign_keys")) == [(1,)]
+
+
+async def test_the_statement_of_a_page_is_compiled_once(
+    connections: list[apsw.Connection], store: SqliteStore
+) -> None:
+    compiled: list[str | None] = []
+
+    def note(_action: int, _table: str | None, column: str | None, *_: str | None) -> int:
+        compiled.append(column)
+        return apsw.SQLITE_OK
+
+    connections[-1].set_authorizer(note)
+    await store.read(select_pets(PetFilter(), 1, 21))
+    first = len(compiled)
+    assert first > 0
+    await store.read(select_pets(PetFilter(), 2, 51))
+    assert len(compiled) == first

@@ -1,0 +1,229 @@
+"""A file that is locked, full, slow, damaged or gone: refused in time, never falsely done."""
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import apsw
+import pytest
+
+from petstore.databases.contract import Unit
+from petstore.databases.pets import add_pet, add_pets, select_pet, select_pets
+from petstore.databases.sqlite import SqliteStore
+from petstore.domain.pets import NewPet, PetFilter
+from petstore.errors import Unavailable
+from support.patience import eventually
+from support.stores import do, impatient, locked, open_store
+
+pytestmark = pytest.mark.anyio
+
+BELLA = NewPet("Bella", 1)
+LONG = NewPet("x" * 255, 1)
+PAGE_BYTES = 4096
+
+
+async def count_pets(store: SqliteStore) -> int:
+    return len(await store.read(select_pets(PetFilter(), None, 100_000)))
+
+
+async def fill_the_disk(store: SqliteStore) -> None:
+    """Let the file grow no more: SQLite then fails as it does without space."""
+    ((pages,),) = await store.write(do("PRAGMA page_count"))
+    await store.write(do(f"PRAGMA max_page_count = {pages}"))
+
+
+async def add_until_refused(store: SqliteStore) -> int:
+    """Add animals one by one, and return how many were acknowledged."""
+    for count in range(10_000):
+        try:
+            await store.write(add_pet(LONG))
+        except Unavailable:
+            return count
+    pytest.fail("none was refused")
+
+
+@impatient
+async def test_behind_a_lock_every_change_is_refused_in_time(
+    store: SqliteStore, database: Path
+) -> None:
+    with locked(database):
+        started = time.monotonic()
+        outcomes = await asyncio.gather(
+            *(store.write(add_pet(BELLA)) for _ in range(300)), return_exceptions=True
+        )
+        assert time.monotonic() - started < 5
+    assert {type(outcome) for outcome in outcomes} == {Unavailable}
+    assert (await store.write(add_pet(BELLA))).id == 1
+    assert await count_pets(store) == 1
+
+
+async def test_a_lock_that_is_released_in_time_only_delays(
+    store: SqliteStore, database: Path
+) -> None:
+    with locked(database):
+        writing = asyncio.create_task(store.write(add_pet(BELLA)))
+        await asyncio.sleep(0.02)
+        assert not writing.done()
+    assert (await writing).id == 1
+
+
+@impatient
+async def test_a_change_that_was_refused_is_not_made_later(
+    store: SqliteStore, database: Path
+) -> None:
+    with locked(database), pytest.raises(Unavailable):
+        await store.write(add_pet(BELLA))
+    await store.write(do("SELECT 1"))
+    assert await count_pets(store) == 0
+
+
+async def test_reads_do_not_wait_for_a_writer(store: SqliteStore, database: Path) -> None:
+    await store.write(add_pet(BELLA))
+    writer = apsw.Connection(str(database))
+    writer.execute("BEGIN IMMEDIATE; UPDATE pets SET name = 'unfinished'")
+    started = time.monotonic()
+    for _ in range(100):
+        ((_, name, *_),) = await store.read(select_pet(1))
+        assert name == "Bella"
+    assert time.monotonic() - started < 5
+    writer.close()
+
+
+async def test_on_a_full_disk_changes_are_refused_and_reads_go_on(store: SqliteStore) -> None:
+    await fill_the_disk(store)
+    added = await add_until_refused(store)
+    with pytest.raises(Unavailable, match="full"):
+        await store.write(add_pets([LONG] * 100))
+    assert await count_pets(store) == added
+    await store.write(do("PRAGMA max_page_count = 1000000"))
+    await store.write(add_pet(LONG))
+    assert await count_pets(store) == added + 1
+
+
+async def test_when_the_disk_is_full_nobody_of_the_group_is_told_otherwise(
+    store: SqliteStore,
+) -> None:
+    await fill_the_disk(store)
+    outcomes = await asyncio.gather(
+        store.write(add_pet(BELLA)),
+        store.write(add_pets([LONG] * 1_000)),
+        store.write(add_pet(BELLA)),
+        return_exceptions=True,
+    )
+    assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
+    assert await count_pets(store) == 0
+
+
+@impatient
+async def test_on_a_slow_disk_everybody_is_refused_in_time_and_reads_go_on(
+    connections: list[apsw.Connection], store: SqliteStore
+) -> None:
+    disk_is_asked, disk_answers = threading.Event(), threading.Event()
+
+    def commit() -> bool:
+        disk_is_asked.set()
+        return not disk_answers.wait(20)
+
+    connections[-2].set_commit_hook(commit)
+    first = asyncio.create_task(store.write(add_pet(BELLA)))
+    await eventually(disk_is_asked.is_set)
+    started = time.monotonic()
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="in time"):
+            await store.write(add_pet(NewPet("late", 1)))
+    assert time.monotonic() - started < 5
+    assert await count_pets(store) == 0
+    with pytest.raises(Unavailable, match="in time"):
+        await first
+    disk_answers.set()
+    await store.write(add_pet(NewPet("after", 1)))
+    names = [row[1] for row in await store.read(select_pets(PetFilter(), None, 10))]
+    assert "late" not in names
+    assert names[-1] == "after"
+
+
+async def test_a_commit_that_fails_is_nobodys_success(
+    connections: list[apsw.Connection], store: SqliteStore
+) -> None:
+    connections[-2].set_commit_hook(lambda: True)
+    outcomes = await asyncio.gather(
+        *(store.write(add_pet(BELLA)) for _ in range(3)), return_exceptions=True
+    )
+    assert all(isinstance(outcome, Exception) for outcome in outcomes)
+    assert await count_pets(store) == 0
+    connections[-2].set_commit_hook(None)
+    assert (await store.write(add_pet(BELLA))).id == 1
+
+
+async def test_a_unit_that_ends_the_program_changes_nothing(store: SqliteStore) -> None:
+    class Stop(BaseException):
+        pass
+
+    def unit() -> Unit[None]:
+        yield from add_pet(BELLA)
+        raise Stop
+
+    with pytest.raises(Stop):
+        await store.write(unit())
+    assert (await store.write(add_pet(BELLA))).id == 1
+
+
+async def test_without_a_file_there_is_no_store_and_none_is_made(database: Path) -> None:
+    with pytest.raises(Unavailable):
+        await SqliteStore(database).open()
+    assert not database.exists()
+
+
+async def test_a_file_that_is_gone_is_noticed_until_it_is_back(
+    store: SqliteStore, database: Path
+) -> None:
+    await store.write(add_pet(BELLA))
+    aside = database.rename(database.with_name("aside"))
+    with pytest.raises(Unavailable):
+        await store.write(add_pet(BELLA))
+    with pytest.raises(Unavailable):
+        await store.check()
+    assert await count_pets(store) == 1
+    aside.rename(database)
+    await store.check()
+    assert (await store.write(add_pet(BELLA))).id == 2
+    assert await count_pets(store) == 2
+
+
+async def test_a_file_put_in_place_of_another_is_noticed(
+    store: SqliteStore, database: Path
+) -> None:
+    database.rename(database.with_name("aside"))
+    database.touch()
+    with pytest.raises(Unavailable, match="replaced while in use"):
+        await store.write(add_pet(BELLA))
+    with pytest.raises(Unavailable, match="replaced while in use"):
+        await store.check()
+
+
+async def damage(database: Path, page: int) -> None:
+    """Overwrite one page of a store of 200 animals."""
+    async with open_store(database) as store:
+        await store.write(add_pets([LONG] * 200))
+    content = bytearray(database.read_bytes())
+    first_byte = page * PAGE_BYTES
+    content[first_byte : first_byte + PAGE_BYTES] = b"\xaa" * PAGE_BYTES
+    database.write_bytes(content)
+
+
+async def test_a_file_without_its_header_cannot_be_opened(database: Path) -> None:
+    await damage(database, 0)
+    with pytest.raises(Unavailable, match="not a database"):
+        await SqliteStore(database).open()
+
+
+async def test_a_damaged_file_is_unavailable(database: Path) -> None:
+    await damage(database, 1)  # where the animals begin
+    store = SqliteStore(database)
+    await store.open()
+    with pytest.raises(Unavailable, match="malformed"):
+        await store.read(select_pets(PetFilter(), None, 100))
+    with pytest.raises(Unavailable, match="malformed"):
+        await store.write(add_pet(BELLA))
+    await store.close()

@@ -1,0 +1,244 @@
+"""What every store does. A further back end is one more line in ``OPENERS``."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.pet_imports import begin_import, import_batch
+from petstore.databases.pets import add_pet, add_pets, pet_of, select_pet, select_pets
+from petstore.domain.fields import INT64_MAX, INT64_MIN
+from petstore.domain.pets import NewPet, Pet, PetFilter
+from petstore.errors import Conflict, PetstoreError
+from support.postgres_stores import open_postgres_store
+from support.stores import do, open_store
+
+pytestmark = pytest.mark.anyio
+
+Open: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
+
+
+def open_sqlite(request: pytest.FixtureRequest) -> Open:
+    path: Path = request.getfixturevalue("database")
+    return lambda: open_store(path)
+
+
+def open_postgresql(request: pytest.FixtureRequest) -> Open:
+    url: str = request.getfixturevalue("postgres_url")
+    return lambda: open_postgres_store(url)
+
+
+def open_postgresql_behind_a_pooler(request: pytest.FixtureRequest) -> Open:
+    url: str = request.getfixturevalue("pooled_url")
+    return lambda: open_postgres_store(url)
+
+
+OPENERS: dict[str, Callable[[pytest.FixtureRequest], Open]] = {
+    "sqlite": open_sqlite,
+    "postgresql": open_postgresql,
+    "pooler": open_postgresql_behind_a_pooler,
+}
+
+BELLA = NewPet("Bella", 1, "available")
+
+
+@pytest.fixture(params=OPENERS)
+def open_one(request: pytest.FixtureRequest) -> Open:
+    """Opens the same database each time it is called."""
+    return OPENERS[request.param](request)
+
+
+@pytest.fixture
+async def store(open_one: Open) -> AsyncIterator[Store]:
+    async with open_one() as store:
+        yield store
+
+
+@pytest.fixture
+async def other(open_one: Open, store: Store) -> AsyncIterator[Store]:
+    """Another process's view of the database of ``store``."""
+    del store
+    async with open_one() as other:
+        yield other
+
+
+async def all_pets(store: Store) -> list[Pet]:
+    return [pet_of(row) for row in await store.read(select_pets(PetFilter(), None, 1_000))]
+
+
+def add_and_refuse(new: NewPet, error: Exception) -> Unit[Pet]:
+    yield from add_pet(new)
+    raise error
+
+
+async def test_a_unit_that_refuses_changes_nothing_and_its_caller_gets_the_error(
+    store: Store,
+) -> None:
+    with pytest.raises(Conflict, match=r"^already taken$"):
+        await store.write(add_and_refuse(BELLA, Conflict("already taken")))
+    assert await all_pets(store) == []
+
+
+@pytest.mark.parametrize("error", [Conflict("taken"), ZeroDivisionError(), RuntimeError("bug")])
+async def test_a_unit_that_fails_fails_alone(store: Store, error: Exception) -> None:
+    outcomes = await asyncio.gather(
+        store.write(add_pet(NewPet("first", 1))),
+        store.write(add_and_refuse(BELLA, error)),
+        store.write(add_pet(NewPet("third", 1))),
+        return_exceptions=True,
+    )
+    assert outcomes[1] is error
+    pets = await all_pets(store)
+    assert sorted(pet.name for pet in pets) == ["first", "third"]
+    assert all(pet in pets for pet in (outcomes[0], outcomes[2]))
+
+
+async def test_a_unit_that_breaks_a_constraint_fails_alone(store: Store) -> None:
+    eaten = "INSERT INTO pets (name, category_id, status) VALUES ('Bella', 1, 'eaten')"
+    _, outcome, _ = await asyncio.gather(
+        store.write(add_pet(BELLA)),
+        store.write(do(eaten)),
+        store.write(add_pet(BELLA)),
+        return_exceptions=True,
+    )
+    assert isinstance(outcome, Exception)
+    assert len(await all_pets(store)) == 2
+
+
+async def test_a_read_cannot_write(store: Store) -> None:
+    with pytest.raises(PetstoreError):
+        await store.read(Statement("DELETE FROM pets"))
+
+
+async def test_what_is_not_there_is_not_found(store: Store) -> None:
+    assert await store.read(select_pet(1)) == []
+
+
+@pytest.mark.parametrize("text", ["'; DROP TABLE pets; --", "\N{DOG FACE}\u0301", "a\nb\\", "?1"])
+@pytest.mark.parametrize("number", [INT64_MIN, -1, 0, 2**53 + 1, INT64_MAX])
+async def test_text_and_numbers_come_back_as_they_went(
+    store: Store, text: str, number: int
+) -> None:
+    added = await store.write(add_pet(NewPet(text, number)))
+    assert [pet_of(row) for row in await store.read(select_pet(added.id))] == [
+        Pet(added.id, text, number)
+    ]
+
+
+async def test_a_unit_gets_the_rows_of_each_statement(store: Store) -> None:
+    def unit() -> Unit[list[int]]:
+        first = yield from add_pet(BELLA)
+        second = yield from add_pet(BELLA)
+        rows = yield Statement("SELECT id FROM pets ORDER BY id")
+        nothing = yield Statement("UPDATE pets SET name = ?1", ("Oskar",))
+        assert [first.id, second.id] == [row[0] for row in rows]
+        assert nothing == []
+        return [first.id, second.id]
+
+    assert await store.write(unit()) == [1, 2]
+    assert {pet.name for pet in await all_pets(store)} == {"Oskar"}
+
+
+async def test_many_animals_are_added_in_their_order_in_few_trips(store: Store) -> None:
+    trips: list[Statement] = []
+
+    def unit() -> Unit[None]:
+        adding = add_pets(NewPet(f"animal {number}", number) for number in range(1, 251))
+        for statement in adding:
+            trips.append(statement)
+            yield statement
+
+    await store.write(unit())
+    added = [(pet.id, pet.categoryId, pet.name) for pet in await all_pets(store)]
+    assert added == [(number, number, f"animal {number}") for number in range(1, 251)]
+    assert len(trips) == 3
+
+
+async def test_a_unit_without_statements_is_done(store: Store) -> None:
+    def unit() -> Unit[str]:
+        yield from ()
+        return "done"
+
+    assert await store.write(unit()) == "done"
+
+
+async def test_a_change_is_seen_by_others_once_its_caller_is_answered(
+    store: Store, other: Store
+) -> None:
+    for _ in range(20):
+        pet = await store.write(add_pet(BELLA))
+        assert await other.read(select_pet(pet.id)) != []
+
+
+async def test_stores_that_write_at_once_lose_nothing(store: Store, other: Store) -> None:
+    added = await asyncio.gather(
+        *(writer.write(add_pet(BELLA)) for _ in range(40) for writer in (store, other))
+    )
+    assert sorted(pet.id for pet in added) == list(range(1, 81))
+    assert await all_pets(store) == await all_pets(other) == sorted(added, key=lambda pet: pet.id)
+
+
+async def test_ids_ascend_from_1_and_are_never_reused(open_one: Open) -> None:
+    async with open_one() as store:
+        assert [(await store.write(add_pet(BELLA))).id for _ in range(3)] == [1, 2, 3]
+        await store.write(do("DELETE FROM pets WHERE id = 3"))
+        assert (await store.write(add_pet(BELLA))).id == 4
+        await store.write(do("DELETE FROM pets"))
+    async with open_one() as store:
+        assert (await store.write(add_pet(BELLA))).id == 5
+
+
+async def test_what_was_acknowledged_is_there_when_opened_again(open_one: Open) -> None:
+    async with open_one() as store:
+        pet = await store.write(add_pet(BELLA))
+    async with open_one() as store:
+        assert await all_pets(store) == [pet]
+
+
+async def test_closing_finishes_the_units_under_way(open_one: Open) -> None:
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_one())
+        writing = [asyncio.create_task(store.write(add_pet(BELLA))) for _ in range(600)]
+        await asyncio.sleep(0)
+    assert len(await asyncio.gather(*writing)) == 600
+    async with open_one() as store:
+        assert len(await all_pets(store)) == 600
+
+
+async def test_a_change_whose_caller_left_before_it_began_is_not_made(store: Store) -> None:
+    leaving = asyncio.create_task(store.write(add_pet(BELLA)))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    await store.write(add_pet(NewPet("Oskar", 1)))
+    assert [pet.name for pet in await all_pets(store)] == ["Oskar"]
+
+
+async def test_every_commit_is_another_version_for_everybody(store: Store, other: Store) -> None:
+    for writer in (store, other):
+        before = [await store.version(), await other.version()]
+        assert [await store.version(), await other.version()] == before
+        await writer.write(add_pet(BELLA))
+        after = [await store.version(), await other.version()]
+        changes = zip(before, after, strict=True)
+        assert all(old != new or old is None for old, new in changes)
+
+
+async def test_a_store_in_order_passes_its_check(store: Store) -> None:
+    await store.check()
+
+
+async def test_a_batch_of_an_import_is_added_once_however_often_it_is_tried(store: Store) -> None:
+    digest, rows = b"of a file", range(1)
+    await store.write(begin_import(digest, again=False))
+    await store.write(import_batch(digest, rows, [BELLA], None))
+    await store.write(import_batch(digest, rows, [BELLA], None, is_retry=True))
+    with pytest.raises(Conflict):
+        await store.write(import_batch(digest, rows, [BELLA], None))
+    with pytest.raises(Conflict):
+        await store.write(import_batch(digest, range(2, 3), [BELLA], None, is_retry=True))
+    assert len(await store.read(select_pets(PetFilter(), None, 10))) == 1

@@ -1,0 +1,124 @@
+"""What those who manage keys see of them."""
+
+import pytest
+from msgspec.structs import replace
+
+from petstore.clock import MINUTE, SECOND, utc_second
+from petstore.databases.contract import Statement, Store
+from petstore.databases.rate_limits import StoredRateLimits
+from petstore.errors import NotFound
+from petstore.rate_limits.contract import NEVER, State
+from petstore.store.key_status import get_key, list_keys
+from support.keys import issue, revoke, unban
+from support.manual_clock import ManualClock
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+
+async def ban(store: Store, key_id: int, clock: ManualClock, seconds: int) -> None:
+    """Save a ban that begins now, as the limiter does."""
+    state = State(
+        banned_at=clock(), banned_until=clock() + seconds * SECOND, ban_level=1, used_at=clock()
+    )
+    await StoredRateLimits(store).save([(key_id, state)])
+
+
+async def test_a_key_that_is_not_there_is_not_found(store: Store, clock: ManualClock) -> None:
+    with pytest.raises(NotFound, match=r"^there is no key 7$"):
+        await get_key(store, 7, None, clock)
+
+
+async def test_a_key_never_used_has_no_last_use_and_no_ban(
+    store: Store, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    key = await get_key(store, issued.key.id, None, clock)
+    assert key == issued.key
+    assert (key.state, key.lastUsedAt, key.bannedUntil) == ("active", None, None)
+
+
+async def test_a_key_that_is_no_longer_good_says_so(store: Store, clock: ManualClock) -> None:
+    expiring = await issue(store, clock, expires_at=clock() + SECOND)
+    revoked = await issue(store, clock)
+    await revoke(store, clock, revoked.key.id)
+    clock.advance(1)
+    assert (await get_key(store, expiring.key.id, None, clock)).state == "expired"
+    assert (await get_key(store, revoked.key.id, None, clock)).state == "revoked"
+
+
+async def test_a_ban_shows_until_it_ends(store: Store, clock: ManualClock) -> None:
+    issued = await issue(store, clock)
+    await ban(store, issued.key.id, clock, 300)
+    banned = await get_key(store, issued.key.id, None, clock)
+    assert banned.lastUsedAt == utc_second(clock())
+    assert banned.bannedUntil == utc_second(clock() + 300 * SECOND)
+    clock.advance(299.999)
+    assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is not None
+    clock.advance(0.001)
+    assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is None
+
+
+async def test_a_lifted_ban_does_not_show_and_a_later_one_does(
+    store: Store, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    await ban(store, issued.key.id, clock, 300)
+    await unban(store, clock, issued.key.id)
+    assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is None
+    clock.advance(1)
+    await ban(store, issued.key.id, clock, 300)
+    assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is not None
+
+
+@pytest.mark.parametrize("ahead", [-20, 20])
+async def test_a_ban_by_another_clock_shows_until_it_is_lifted(
+    store: Store, clock: ManualClock, ahead: int
+) -> None:
+    issued = await issue(store, clock)
+    states = StoredRateLimits(store)
+    unbanned_at = NEVER
+    for _ in range(3):
+        now = clock() + ahead * SECOND
+        state = State(banned_at=now, banned_until=now + MINUTE, unbanned_at=unbanned_at)
+        await states.save([(issued.key.id, replace(state, used_at=now))])
+        assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is not None
+        await unban(store, clock, issued.key.id)
+        assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is None
+        # The limiter heeds it with the next request.
+        ((unbanned_at,),) = await store.read(Statement("SELECT unbanned_at FROM api_keys", ()))
+        recalled = await states.load(issued.key.id)
+        assert recalled is not None
+        assert recalled.unbanned_at < unbanned_at
+        clock.advance(1)
+
+
+async def test_all_keys_are_listed_by_id(store: Store, clock: ManualClock) -> None:
+    assert await list_keys(store, None, None, 100, clock) == ([], None)
+    issued = [await issue(store, clock, name=name) for name in ("first", "second", "third")]
+    await ban(store, 2, clock, 300)
+    keys = (await list_keys(store, None, None, 100, clock)).items
+    assert [key.id for key in keys] == [one.key.id for one in issued]
+    assert [key.name for key in keys] == ["first", "second", "third"]
+    assert [key.lastUsedAt for key in keys] == [None, utc_second(clock()), None]
+    assert [key.bannedUntil is None for key in keys] == [True, False, True]
+
+
+async def test_keys_are_listed_page_by_page(store: Store, clock: ManualClock) -> None:
+    for _ in range(3):
+        await issue(store, clock)
+    first = await list_keys(store, None, None, 2, clock)
+    assert ([key.id for key in first.items], first.next_after) == ([1, 2], 2)
+    last = await list_keys(store, None, first.next_after, 2, clock)
+    assert ([key.id for key in last.items], last.next_after) == ([3], None)
+
+
+async def test_only_the_keys_of_an_environment_are_seen_where_one_is_named(
+    store: Store, clock: ManualClock
+) -> None:
+    live = await issue(store, clock)
+    test = await issue(store, clock, environment="staging")
+    assert (await list_keys(store, "staging", None, 100, clock)).items == [test.key]
+    assert (await list_keys(store, "production", None, 100, clock)).items == [live.key]
+    assert await get_key(store, test.key.id, "staging", clock) == test.key
+    with pytest.raises(NotFound, match=r"^there is no key 2$"):
+        await get_key(store, test.key.id, "production", clock)

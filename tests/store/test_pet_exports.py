@@ -1,0 +1,142 @@
+"""Animals into files: and what goes out comes back in unchanged."""
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import convert
+
+from petstore.databases.contract import Store
+from petstore.databases.pets import add_pets
+from petstore.domain.pets import NewPet, Pet, PetFilter
+from petstore.store.pet_files import (
+    FileFormat,
+    ImportCallbacks,
+    export_pets,
+    import_pets,
+)
+from petstore.store.pets import list_pets
+from support.exploration import explored
+from support.manual_clock import ManualClock
+from support.stores import open_store
+from support.strategies import new_pets
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+TRICKY = [
+    NewPet(name, 1)
+    for name in (
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "a,b",
+        'say "hi"',
+        '"',
+        "'",
+        "a\nb",
+        "a\r\nb",
+        "a\rb",
+        " padded ",
+        "\N{DOG FACE}\u0301\u202e",
+        "\ufeffBella",
+        "line\u2028separator",
+        "\x1c",
+        "null",
+        "\\N",
+        "#",
+        ";",
+        "\t|",
+    )
+    if not name.isspace()
+]
+
+
+async def exported(store: Store, file_format: FileFormat) -> str:
+    file = io.StringIO(newline="")
+    await export_pets(store, file, file_format, lambda _: None)
+    return file.getvalue()
+
+
+async def imported(folder: Path, text: str, file_format: FileFormat) -> list[Pet]:
+    """Return what a fresh store holds after importing ``text``."""
+    file = folder / "exported"
+    file.write_bytes(text.encode())
+    async with open_store(folder / "copy.db") as store:
+        result = await import_pets(
+            store,
+            file,
+            file_format,
+            ManualClock(),
+            callbacks=ImportCallbacks(lambda row: pytest.fail(f"{row}"), lambda *_: None),
+        )
+        pets = (await list_pets(store, PetFilter(), None, 100_000)).items
+        assert result.added == len(pets)
+        return pets
+
+
+@pytest.mark.parametrize(
+    ("file_format", "text"), [("csv", "id,name,categoryId,status\n"), ("jsonl", "")]
+)
+async def test_an_empty_store_is_a_file_without_rows(
+    store: Store, file_format: FileFormat, text: str
+) -> None:
+    assert await exported(store, file_format) == text
+
+
+async def test_csv_has_a_header_and_a_row_for_each_animal(store: Store) -> None:
+    await store.write(add_pets([NewPet("Bella", 1, "sold"), NewPet("a,b", -2)]))
+    text = await exported(store, "csv")
+    assert text == 'id,name,categoryId,status\n1,Bella,1,sold\n2,"a,b",-2,\n'
+
+
+async def test_json_lines_have_an_object_for_each_animal(store: Store) -> None:
+    await store.write(add_pets([NewPet("B\xe4r", 1, "sold"), NewPet("Oskar", -2)]))
+    lines = (await exported(store, "jsonl")).splitlines()
+    assert "B\xe4r" in lines[0]
+    assert [json.loads(line) for line in lines] == [
+        {"id": 1, "name": "B\xe4r", "categoryId": 1, "status": "sold"},
+        {"id": 2, "name": "Oskar", "categoryId": -2},
+    ]
+
+
+async def test_many_animals_are_written_page_by_page(store: Store) -> None:
+    await store.write(add_pets([NewPet("Bella", 1)] * 2_500))
+    file = io.StringIO(newline="")
+    progress: list[int] = []
+    assert await export_pets(store, file, "csv", progress.append) == 2_500
+    assert progress == [1_000, 2_000, 2_500]
+    assert len(file.getvalue().splitlines()) == 2_501
+
+
+@pytest.mark.parametrize("file_format", ["csv", "jsonl"])
+async def test_names_that_mean_something_elsewhere_come_back_unchanged(
+    store: Store, tmp_path: Path, file_format: FileFormat
+) -> None:
+    await store.write(add_pets(TRICKY))
+    pets = await imported(tmp_path, await exported(store, file_format), file_format)
+    assert [pet.name for pet in pets] == [new.name for new in TRICKY]
+
+
+async def round_trip(news: Sequence[NewPet], file_format: FileFormat) -> list[Pet]:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        async with open_store(folder / "petstore.db") as store:
+            await store.write(add_pets(news))
+            return await imported(folder, await exported(store, file_format), file_format)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "jsonl"])
+@explored(10)
+@given(st.lists(new_pets, max_size=50))
+async def test_all_animals_come_back_unchanged(
+    file_format: FileFormat, bodies: list[dict[str, object]]
+) -> None:
+    news = [convert(body, NewPet) for body in bodies]
+    pets = await round_trip(news, file_format)
+    assert [NewPet(pet.name, pet.categoryId, pet.status) for pet in pets] == news

@@ -1,0 +1,83 @@
+"""Pages of animals, and single ones."""
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from petstore.databases.contract import Store
+from petstore.databases.pets import add_pets
+from petstore.domain.fields import INT64_MAX, INT64_MIN
+from petstore.domain.pets import NewPet, Pet, PetFilter, PetStatus
+from petstore.errors import NotFound
+from petstore.store.pets import create_pet, get_pet, list_pets
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+STATUSES: tuple[PetStatus, ...] = ("available", "pending", "sold")
+ANIMALS = [
+    NewPet(f"Animal {n}", n % 4, STATUSES[n % 3]) if n % 5 else NewPet(f"Animal {n}", n % 4)
+    for n in range(1, 61)
+]
+PETS = [Pet(n, new.name, new.categoryId, new.status) for n, new in enumerate(ANIMALS, 1)]
+
+
+async def walk(store: Store, wanted: PetFilter, limit: int) -> list[list[Pet]]:
+    """Return all pages."""
+    pages, after = [], None
+    while True:
+        page = await list_pets(store, wanted, after, limit)
+        pages.append(page.items)
+        after = page.next_after
+        if after is None:
+            return pages
+
+
+@pytest.mark.parametrize("pet_id", [0, -1, 2, INT64_MIN, INT64_MAX])
+async def test_an_animal_that_is_not_there_is_not_found(store: Store, pet_id: int) -> None:
+    await store.write(create_pet(NewPet("Bella", 1), strict_categories=False))
+    with pytest.raises(NotFound, match=f"^there is no pet {pet_id}$"):
+        await get_pet(store, pet_id)
+
+
+async def test_an_animal_that_was_added_is_found(store: Store) -> None:
+    pet = await store.write(create_pet(NewPet("Bella", INT64_MIN, "sold"), strict_categories=False))
+    assert pet == Pet(1, "Bella", INT64_MIN, "sold")
+    assert await get_pet(store, pet.id) == pet
+
+
+async def test_an_empty_store_has_one_empty_page(store: Store) -> None:
+    assert await walk(store, PetFilter(), 20) == [[]]
+
+
+@pytest.mark.parametrize("limit", [1, 19, 20, 59, 60, 61, 100])
+async def test_the_pages_are_all_animals_by_id_once_each(store: Store, limit: int) -> None:
+    await store.write(add_pets(ANIMALS))
+    pages = await walk(store, PetFilter(), limit)
+    assert [pet for page in pages for pet in page] == PETS
+    assert all(len(page) == limit for page in pages[:-1])
+    assert 1 <= len(pages[-1]) <= limit
+
+
+async def test_a_page_starts_behind_an_animal_that_is_gone(store: Store) -> None:
+    await store.write(add_pets(ANIMALS))
+    assert (await list_pets(store, PetFilter(), -5, 1)).items == PETS[:1]
+    assert (await list_pets(store, PetFilter(), 60, 1)).items == []
+    assert await list_pets(store, PetFilter(), INT64_MAX, 1) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("status", "category", "ids"),
+    list(product((None, "sold"), (None, 3), (None, (58, 7, 7, 3, 999, -1), ()))),
+)
+async def test_filters_hold_together(
+    store: Store, status: PetStatus | None, category: int | None, ids: tuple[int, ...] | None
+) -> None:
+    await store.write(add_pets(ANIMALS))
+    holds: Callable[[Pet], bool] = lambda pet: (  # noqa: E731 - the filter in one expression
+        status in (None, pet.status)
+        and category in (None, pet.categoryId)
+        and (ids is None or pet.id in ids)
+    )
+    pages = await walk(store, PetFilter(status, category, ids), 2)
+    assert [pet for page in pages for pet in page] == list(filter(holds, PETS))

@@ -1,0 +1,204 @@
+"""Requests that are sent again act once, whatever comes between the two."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from petstore.clock import DAY
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.pets import add_pet
+from petstore.domain.api_keys import ApiKey
+from petstore.domain.pets import NewPet
+from petstore.errors import (
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    NotFound,
+    PetNotAvailable,
+    Unavailable,
+)
+from petstore.store.safe_retries import Attempt, IdempotencyRecord, SafeRetries
+from support.keys import issue_stored
+from support.manual_clock import ManualClock
+from support.stores import do, impatient, locked, open_store
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+ANSWERS = [*((f"old {n}", -n) for n in range(1, 2501)), *((f"new {n}", n) for n in range(1, 11))]
+EXPIRED_AND_KEPT = "INSERT INTO kept_answers VALUES " + ", ".join(  # noqa: S608
+    f"(?1, '{key}', ?2, ?2, CAST(?3 AS BIGINT) + ({after}))" for key, after in ANSWERS
+)
+
+
+@pytest.fixture
+def retries(store: Store, clock: ManualClock) -> SafeRetries:
+    return SafeRetries(store, clock)
+
+
+@pytest.fixture
+async def key(store: Store, clock: ManualClock) -> ApiKey:
+    return await issue_stored(store, clock)
+
+
+def add(name: str = "Bella") -> Unit[bytes]:
+    """Add an animal and answer with its id."""
+    pet = yield from add_pet(NewPet(name, 1))
+    return str(pet.id).encode()
+
+
+def add_in_vain(error: Exception) -> Unit[bytes]:
+    """Add an animal, and think better of it."""
+    yield from add()
+    raise error
+
+
+async def count(store: Store, table: str) -> int:
+    ((number,),) = await store.read(Statement(f"SELECT count(*) FROM {table}"))  # noqa: S608
+    return int(number)
+
+
+async def test_another_request_with_the_same_key_is_refused(
+    retries: SafeRetries, key: ApiKey, store: Store
+) -> None:
+    await retries.once(Attempt(key, "a", b"request"), add())
+    with pytest.raises(IdempotencyKeyReused, match=r"^Idempotency-Key: expected a fresh one"):
+        await retries.once(Attempt(key, "a", b"another"), add())
+    assert await count(store, "pets") == 1
+    again = await retries.once(Attempt(key, "a", b"request"), add())
+    assert again == IdempotencyRecord(b"1", is_replay=True)
+
+
+async def test_the_first_answer_is_given_again(
+    retries: SafeRetries, key: ApiKey, store: Store
+) -> None:
+    attempt = Attempt(key, "a", b"request")
+    assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=False)
+    for _ in range(3):
+        assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=True)
+    assert await count(store, "pets") == 1
+
+
+async def test_of_fifty_at_once_one_acts(retries: SafeRetries, key: ApiKey, store: Store) -> None:
+    attempt = Attempt(key, "a", b"request")
+    outcomes = await asyncio.gather(
+        *(retries.once(attempt, add()) for _ in range(50)), return_exceptions=True
+    )
+    answers = [outcome for outcome in outcomes if isinstance(outcome, IdempotencyRecord)]
+    assert answers == [IdempotencyRecord(b"1", is_replay=False)]
+    assert {type(outcome) for outcome in outcomes} == {IdempotencyRecord, IdempotencyKeyInUse}
+    assert await count(store, "pets") == 1
+    assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=True)
+
+
+async def test_of_two_programs_at_once_one_acts(
+    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock, address: str
+) -> None:
+    attempt = Attempt(key, "a", b"request")
+    async with open_store(address) as other:
+        answers = await asyncio.gather(
+            retries.once(attempt, add()), SafeRetries(other, clock).once(attempt, add())
+        )
+    assert sorted(answers) == [(b"1", False), (b"1", True)]
+    assert await count(store, "pets") == 1
+
+
+async def test_while_the_first_is_under_way_others_are_refused(
+    retries: SafeRetries, key: ApiKey, database: Path
+) -> None:
+    attempt = Attempt(key, "a", b"request")
+    with locked(database):
+        first = asyncio.create_task(retries.once(attempt, add()))
+        await asyncio.sleep(0)
+        with pytest.raises(IdempotencyKeyInUse, match="under way"):
+            await retries.once(attempt, add())
+        with pytest.raises(IdempotencyKeyInUse, match="under way"):
+            await retries.once(attempt._replace(request=b"another"), add())
+        assert not first.done()
+    assert await first == IdempotencyRecord(b"1", is_replay=False)
+    assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=True)
+
+
+async def test_keys_of_two_api_keys_do_not_meet(
+    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
+) -> None:
+    other = await issue_stored(store, clock)
+    first, second = await asyncio.gather(
+        retries.once(Attempt(key, "a", b"request"), add()),
+        retries.once(Attempt(other, "a", b"another"), add()),
+    )
+    assert first == IdempotencyRecord(b"1", is_replay=False)
+    assert second == IdempotencyRecord(b"2", is_replay=False)
+
+
+@pytest.mark.parametrize("error", [NotFound("gone"), PetNotAvailable("sold"), ValueError("fault")])
+async def test_what_fails_is_not_kept_and_leaves_nothing(
+    retries: SafeRetries, key: ApiKey, store: Store, error: Exception
+) -> None:
+    attempt = Attempt(key, "a", b"request")
+    with pytest.raises(type(error)):
+        await retries.once(attempt, add_in_vain(error))
+    assert await count(store, "pets") == await count(store, "kept_answers") == 0
+    assert not (await retries.once(attempt, add())).is_replay
+
+
+@impatient
+async def test_what_the_database_did_not_take_is_not_kept(
+    retries: SafeRetries, key: ApiKey, store: Store, database: Path
+) -> None:
+    attempt = Attempt(key, "a", b"request")
+    with locked(database), pytest.raises(Unavailable):
+        await retries.once(attempt, add())
+    assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=False)
+    assert await count(store, "pets") == 1
+
+
+async def test_who_gives_up_may_ask_again(
+    retries: SafeRetries, key: ApiKey, store: Store, database: Path
+) -> None:
+    attempt = Attempt(key, "a", b"request")
+    with locked(database):
+        first = asyncio.create_task(retries.once(attempt, add()))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        second = asyncio.create_task(retries.once(attempt, add()))
+        await asyncio.sleep(0)
+    assert (await second).answer == b"1"
+    assert await count(store, "pets") == 1
+
+
+async def test_an_answer_is_kept_for_24_hours(
+    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
+) -> None:
+    attempt = Attempt(key, "a", b"request")
+    await retries.once(attempt, add())
+    clock.now += DAY - 1
+    assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=True)
+    clock.now += 1
+    another = attempt._replace(request=b"another")
+    assert await retries.once(another, add()) == IdempotencyRecord(b"2", is_replay=False)
+    clock.now += DAY - 1
+    assert await retries.once(another, add()) == IdempotencyRecord(b"2", is_replay=True)
+    assert await count(store, "kept_answers") == 1
+
+
+async def test_what_has_expired_is_forgotten_however_much_it_is(
+    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
+) -> None:
+    await store.write(do(EXPIRED_AND_KEPT, key.id, b"\0", clock() - DAY + 1))
+    await retries.forget()
+    rows = await store.read(Statement("SELECT idempotency_key FROM kept_answers ORDER BY kept_at"))
+    assert rows == [(f"new {n}",) for n in range(1, 11)]
+
+
+async def test_an_answer_is_not_forgotten_before_it_expires(
+    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
+) -> None:
+    await retries.once(Attempt(key, "a", b"request"), add())
+    clock.now += DAY - 1
+    await retries.forget()
+    assert await count(store, "kept_answers") == 1
+    clock.now += 1
+    await retries.forget()
+    assert await count(store, "kept_answers") == 0

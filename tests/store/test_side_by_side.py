@@ -1,0 +1,32 @@
+"""Units of work by hand: what others do in the moment between two statements."""
+
+import pytest
+
+from petstore.databases.contract import Duplicate
+from petstore.domain.categories import CategoryPatch
+from petstore.domain.orders import NewOrder
+from petstore.errors import CategoryNameTaken
+from petstore.store.api_keys import unconditional
+from petstore.store.categories import update_category
+from petstore.store.orders import place_order
+
+
+def test_an_animal_that_becomes_available_in_this_moment_is_ordered() -> None:
+    unit = place_order(NewOrder(1), 0, 0)
+    tried = next(unit)
+    unit.send([])  # it is not
+    unit.send([])  # nor has an order for it lapsed
+    assert unit.send([(1, "Bella", 7, "available")]) == tried
+    unit.send([(1,)])
+    with pytest.raises(StopIteration) as placed:
+        unit.send([(5, 1, "placed", None, 0, None)])
+    assert placed.value.value.id == 5
+
+
+def test_a_name_that_is_taken_in_this_moment_is_refused() -> None:
+    unit = update_category(1, CategoryPatch("Cats"), unconditional)
+    next(unit)
+    unit.send([(1, "Dogs", None)])
+    unit.send([])
+    with pytest.raises(CategoryNameTaken, match=r"^name: another category has just been called"):
+        unit.throw(Duplicate())
