@@ -21,12 +21,11 @@ RESTORE = (
     f"DELETE FROM orders; DELETE FROM pets WHERE id > {ANIMALS};"  # noqa: S608 - numbers of ours
     f" UPDATE pets SET status = 'available' WHERE status = 'pending' AND id > {MIXED}"
 )
-WORKS = ("list", "deep page", "get", "create", "mix", "place order", "same list")
 WRITING = ("create", "mix", "place order")
 KEYS = 1_000
 PAGES = 50  # of each status and category
 IDS = b"\1"  # what wrk.lua replaces by an X-Request-Id and a traceparent
-_DIFFERENT = 50_000
+_DIFFERENT = 20_000
 _ORDERS_PER_SECOND = 15_000
 
 
@@ -116,6 +115,7 @@ _MAKERS: dict[str, Callable[[Sources, Random], Iterator[bytes]]] = {
     "mix": _mix,
     "place order": _place_orders,
 }
+WORKS = (*_MAKERS, "same list")
 
 
 def sources(url: str, tokens: list[str]) -> Sources:

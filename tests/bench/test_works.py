@@ -66,13 +66,13 @@ def test_every_service_is_sent_the_same(name: str) -> None:
 def test_lists_are_of_every_page_and_gets_of_any_animal() -> None:
     assert {line.removeprefix("GET ") for line in start_lines(asked("list"))} == set(GIVEN.lists)
     ids = {int(line.rpartition("/")[2]) for line in start_lines(asked("get"))}
-    assert len(ids) > 40_000
+    assert len(ids) > 15_000
     assert 1 <= min(ids) < 100 < ANIMALS - 100 < max(ids) <= ANIMALS
 
 
 def test_creates_have_random_names() -> None:
     names = Counter(re.findall(rb'"name": "(\w+)"', b"".join(asked("create").requests)))
-    assert len(names) > 45_000
+    assert len(names) > 18_000
 
 
 def test_a_mix_is_mostly_lists_with_some_gets_and_a_few_creates() -> None:
