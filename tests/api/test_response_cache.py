@@ -1,4 +1,6 @@
-"""Answers are kept no longer than they are true, and no more of them than there is room for."""
+"""Cached responses are never stale, and the cache has a maximum size."""
+
+import asyncio
 
 import pytest
 
@@ -10,11 +12,11 @@ from support.service import Service
 
 pytestmark = pytest.mark.anyio
 
-MEGABYTE = 2**20
+GENERATION = 10_000
 
 
 class Reader:
-    """Makes answers of so many bytes, and counts how many it was asked for."""
+    """Makes responses of ``size`` bytes and counts them."""
 
     def __init__(self, size: int = 0) -> None:
         self.size = size
@@ -25,29 +27,54 @@ class Reader:
         return Response(200, b"x" * self.size, [])
 
 
-async def test_an_answer_is_not_kept_over_a_change(service: Service) -> None:
+async def test_a_change_empties_the_cache(service: Service) -> None:
     cache, read = ResponseCache(service.store), Reader()
     for expected in (1, 2):
-        await cache.of("/v1/pets", b"", read)
-        await cache.of("/v1/pets", b"", read)
+        await cache.get("/v1/pets", b"", read)
+        await cache.get("/v1/pets", b"", read)
         assert read.reads == expected
         await service.store.write(add_pet(NewPet("Bella", 1)))
 
 
-async def test_an_answer_to_one_query_is_not_given_to_another(service: Service) -> None:
+async def test_a_response_read_before_a_change_is_not_cached_after_it(service: Service) -> None:
+    cache, read = ResponseCache(service.store), Reader()
+
+    async def read_slowly() -> Response:
+        await service.store.write(add_pet(NewPet("Bella", 1)))
+        await asyncio.sleep(0)
+        await cache.get("/v1/store/inventory", b"", read)
+        return await read()
+
+    await cache.get("/v1/pets", b"", read_slowly)
+    await cache.get("/v1/pets", b"", read)
+    assert read.reads == 3
+
+
+async def test_each_query_has_its_own_response(service: Service) -> None:
     cache, read = ResponseCache(service.store), Reader()
     for query in (b"limit=1", b"limit=2", b"limit=1&x", b""):
-        await cache.of("/v1/pets", query, read)
+        await cache.get("/v1/pets", query, read)
     assert read.reads == 4
 
 
-@pytest.mark.parametrize(("size", "queries"), [(9, 1), (3, 5), (1, 50)])
-async def test_what_there_is_no_room_for_is_read_again(
+async def test_a_response_in_use_outlives_those_that_are_not(service: Service) -> None:
+    cache, read = ResponseCache(service.store, GENERATION), Reader(1000)
+    for n in range(20):
+        await cache.get("/v1/pets", b"in use", read)
+        await cache.get("/v1/pets", b"%d" % n, read)
+    assert read.reads == 21
+    await cache.get("/v1/pets", b"0", read)
+    assert read.reads == 22
+
+
+@pytest.mark.parametrize(("size", "queries"), [(GENERATION, 1), (3000, 20), (100, 50)])
+async def test_the_cache_holds_two_generations_at_most(
     service: Service, size: int, queries: int
 ) -> None:
-    cache, read = ResponseCache(service.store), Reader(size * MEGABYTE)
-    for _ in range(2):
-        for n in range(queries):
-            await cache.of("/v1/pets", b"%d" % n, read)
-    kept = 2 * queries - read.reads
-    assert kept * size <= 8
+    cache, read = ResponseCache(service.store, GENERATION), Reader(size)
+    for n in range(queries):
+        await cache.get("/v1/pets", b"%d" % n, read)
+    for n in reversed(range(queries)):
+        await cache.get("/v1/pets", b"%d" % n, read)
+    cached = 2 * queries - read.reads
+    assert cached * size <= 2 * GENERATION

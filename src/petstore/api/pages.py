@@ -58,7 +58,7 @@ async def answer_from_memory(
         reader = await call.services.readers.of(call.key.id)
         return page_response(call, await read(reader))
 
-    return await call.services.answers.of(call.request.path, call.request.query, answer)
+    return await call.services.answers.get(call.request.path, call.request.query, answer)
 
 
 def page_response(call: Call, page: Page[Any]) -> Response:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from petstore.api.messages import Response
 from petstore.databases.contract import Store
 
-_LARGEST = 8 * 1024 * 1024
+_GENERATION_BYTES = 16 * 1024 * 1024
 _OVERHEAD = 512
 
 
@@ -14,17 +14,17 @@ class ResponseCache:
     """The responses to reads since the last change to the database.
 
     A response is valid only while the database has the version it was read at, so it is never
-    stale, whichever process made the change. The cache has a maximum size in bytes.
+    stale, whichever process made the change. There are two generations of limited size: once the
+    newer is full, it becomes the older, whose unused responses are dropped.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, generation_bytes: int = _GENERATION_BYTES) -> None:
         self._store = store
-        self._version = -1
-        self._responses: dict[tuple[str, bytes], Response] = {}
-        self._room = _LARGEST
+        self._generation_bytes = generation_bytes
         self._is_checked = False
+        self._reset(-1)
 
-    async def of(
+    async def get(
         self, path: str, query: bytes, read: Callable[[], Awaitable[Response]]
     ) -> Response:
         """Return the response to a GET; ``read`` makes it if it is not in the cache.
@@ -35,15 +35,29 @@ class ResponseCache:
         """
         if not self._is_checked and not await self._check():
             return await read()
-        responses, target = self._responses, (path, query)
-        response = responses.get(target)
+        target = (path, query)
+        response = self._newer.get(target)
         if response is None:
-            response = await read()
-            size = len(path) + len(query) + len(response.body) + _OVERHEAD
-            if size <= self._room:
-                self._room -= size
-                responses[target] = response
+            version = self._version
+            response = self._older.get(target) or await read()
+            if version == self._version:
+                self._add(target, response)
         return response
+
+    def _reset(self, version: int) -> None:
+        self._version = version
+        self._newer: dict[tuple[str, bytes], Response] = {}
+        self._older: dict[tuple[str, bytes], Response] = {}
+        self._room = self._generation_bytes
+
+    def _add(self, target: tuple[str, bytes], response: Response) -> None:
+        path, query = target
+        size = len(path) + len(query) + len(response.body) + _OVERHEAD
+        if size > self._room:
+            self._older, self._newer, self._room = self._newer, {}, self._generation_bytes
+        if size <= self._room:
+            self._room -= size
+            self._newer[target] = response
 
     async def _check(self) -> bool:
         """Forget responses of another version; return whether the database has versions.
@@ -55,7 +69,7 @@ class ResponseCache:
         if version is None:
             return False
         if version != self._version:
-            self._version, self._responses, self._room = version, {}, _LARGEST
+            self._reset(version)
         self._is_checked = True
         asyncio.get_running_loop().call_soon(self._expire)
         return True
