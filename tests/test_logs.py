@@ -189,7 +189,7 @@ def test_a_person_reads_the_words_of_an_event(root: logging.Logger) -> None:
 def test_a_reader_who_stalls_holds_nobody_up_and_what_he_misses_is_counted() -> None:
     theirs, ours = os.pipe()
     with os.fdopen(ours, "wb") as stream, os.fdopen(theirs, "rb") as reader:
-        log = RequestLog(stream, ManualClock(), for_person=False, longest_backlog=2000)
+        log = RequestLog(stream, ManualClock(), for_person=False, max_backlog=2000)
         for _ in range(2000):  # more than the pipe holds
             log.add(request())
         assert select.select([reader], [], [], 5) == ([reader], [], [])

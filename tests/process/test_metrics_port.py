@@ -1,4 +1,4 @@
-"""/metrics on a port of its own, of one process or of several."""
+"""``/metrics`` on a port of its own, of one worker or of several."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from petstore.observability.figures import BUILD, COUNTERS, GAUGES, HISTOGRAMS
+from petstore.observability.metrics import METRICS
 from support.observed import Samples, read_metrics
 from support.patience import within
 from support.postgres import PostgresServer
@@ -18,7 +18,6 @@ from support.process import ServerProcess, free_port, petstore
 from support.redis_server import redis_server
 from support.servers import StartServer
 
-METRICS = (BUILD, *COUNTERS, *GAUGES, *(histogram.metric for histogram in HISTOGRAMS))
 DASHBOARD = Path(__file__).parents[2] / "deploy" / "grafana-dashboard.json"
 ADDED = 'petstore_requests_total{method="POST",operation="createPet",status="201"}'
 LISTED = 'petstore_requests_total{method="GET",operation="listPets",status="200"}'
@@ -68,7 +67,7 @@ def test_metrics_are_told_on_their_port_alone(start: StartServer, tmp_path: Path
     assert list(folder.iterdir()) == []
 
 
-def test_the_figures_are_of_all_workers_also_after_one_was_killed(start: StartServer) -> None:
+def test_the_samples_are_of_all_workers_also_after_one_was_killed(start: StartServer) -> None:
     port = free_port()
     with redis_server() as redis:
         server = start("--workers", "2", "--redis", redis.url, "--metrics-port", str(port))
@@ -92,7 +91,7 @@ def test_the_figures_are_of_all_workers_also_after_one_was_killed(start: StartSe
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_reloads_forget_no_figure_and_leave_no_files(
+def test_reloads_lose_no_count_and_leave_no_files(
     start: StartServer, tmp_path: Path, workers: int
 ) -> None:
     folder, port = tmp_path / "temporary", free_port()
@@ -109,8 +108,8 @@ def test_reloads_forget_no_figure_and_leave_no_files(
             assert within(10, lambda: read_metrics(port)["petstore_workers"] == workers)
             assert read_metrics(port)[LISTED] == 20 * reloads
             assert read_metrics(port)["petstore_worker_crashes_total"] == 0
-        (place,) = folder.iterdir()
-        files = [file for file in place.iterdir() if not file.name.startswith("~")]
+        (shared,) = folder.iterdir()
+        files = [file for file in shared.iterdir() if not file.name.startswith("~")]
         assert len(files) == workers + 1  # in a reload there is one process more
         server.stop()
 

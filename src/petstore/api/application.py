@@ -114,11 +114,15 @@ class Exchange(Struct):
     decision: Decision | None = None
 
 
-class RequestRecord(Protocol):
-    """Takes down each request once it is answered."""
+class RequestObserver(Protocol):
+    """Logs, counts or traces each request once it has its response."""
 
     def add(self, line: RequestLine) -> None:
-        """Note a request that was answered just now."""
+        """Note a request that has just got its response."""
+        ...
+
+    def close(self) -> None:
+        """Write or send what is left."""
         ...
 
 
@@ -157,7 +161,7 @@ class Application:
         pages: Mapping[str, Page],
         bodies: BodyReader,
         rules: HttpRules,
-        log: RequestRecord,
+        log: RequestObserver,
         lifespan: Callable[[], AbstractAsyncContextManager[None]],
         on_retire: Callable[[], None],
     ) -> None:
@@ -172,10 +176,6 @@ class Application:
         self._retiring = False
         self._id_prefix = os.urandom(6).hex()
         self._id_count = count(1)
-
-    def route_of(self, method: str, path: str) -> str | None:
-        """Return where a request goes, with no value of its caller; ``None`` for nowhere."""
-        return self._template(path, self._routes.find(path).operation(method))
 
     def hand_over(self) -> None:
         """Ask every caller to come back on another connection, to the process that is next."""

@@ -13,7 +13,6 @@ from petstore import __version__
 from petstore.app import create_limiter, serve_settings
 from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
-from support.bare_app import http_request
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import Collector, attributes, collecting, observed_service
@@ -186,20 +185,20 @@ async def test_a_method_of_the_callers_making_is_not_told(
     assert "http.route" not in attributes(span)
 
 
-async def test_trips_of_the_limiter_to_redis_are_parts_of_their_request(
+async def test_calls_of_redis_by_the_limiter_are_parts_of_their_request(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     tracing = Tracing(collector.endpoint, "1.0.0")
     with redis_server() as redis:
         async with open_store(database) as store:
             limiter = create_limiter(Settings(redis=redis.url), store, clock)
-            traced = tracing.of_limiter(limiter)
+            traced = tracing.trace_limiter(limiter)
             key = await issue_stored(store, clock)
-            with tracing.of_request(http_request("GET", b"/", []), None):
+            with tracing.server_span("GET", {}):
                 assert (await traced.take(key)).verdict == "admitted"
                 assert (await traced.take_address("192.0.2.1")).verdict == "admitted"
             await limiter.close()
-    await tracing.close()
+    tracing.close()
     parts = [span for span in collector.spans if span.kind == Span.SPAN_KIND_CLIENT]
     assert [(part.name, attributes(part)) for part in parts] == [
         ("limiter take", {"db.system.name": "redis"})
