@@ -22,34 +22,34 @@ from support.stores import open_store
 
 pytestmark = pytest.mark.anyio
 
-Told: TypeAlias = Callable[[str], Awaitable[float]]
+ReadSample: TypeAlias = Callable[[str], Awaitable[float]]
 
 
 @asynccontextmanager
 async def measured_limiter(
     database: Path, redis: RedisServer, clock: ManualClock
-) -> AsyncIterator[tuple[RateLimiter, SqliteStore, Told]]:
+) -> AsyncIterator[tuple[RateLimiter, SqliteStore, ReadSample]]:
     """Give a limiter in Redis, its store, and a function that returns a sample by its name."""
     settings = Settings(
         redis=redis.url, ban_strikes=1, ban_strikes_divisor=10**9, ban_grace_seconds=0
     )
     with registry_of_test() as registry:
 
-        async def told(name: str) -> float:
+        async def sample(name: str) -> float:
             samples = await asyncio.to_thread(read_metrics, port_of(registry))
             return samples[f"petstore_{name}"]
 
         async with open_store(database) as store, registry.running():
             limiter = create_limiter(settings, store, clock, registry)
             try:
-                yield limiter, store, told
+                yield limiter, store, sample
             finally:
                 await limiter.close()
 
 
 async def test_a_ban_in_redis_is_counted_once(database: Path, clock: ManualClock) -> None:
     with redis_server() as redis:
-        async with measured_limiter(database, redis, clock) as (limiter, store, told):
+        async with measured_limiter(database, redis, clock) as (limiter, store, sample):
             for bans in (1, 2, 3):
                 key = await issue_stored(store, clock, plan="enterprise", per_minute=1)
                 is_banned = False
@@ -59,32 +59,34 @@ async def test_a_ban_in_redis_is_counted_once(database: Path, clock: ManualClock
                     is_banned = burst[-1].verdict == "banned"
                 for _ in range(200):  # which takes longer than a millisecond
                     await limiter.take(key)
-                assert await told("bans_total") == bans
+                assert await sample("bans_total") == bans
 
 
-async def test_doing_without_redis_is_told_and_counted(database: Path, clock: ManualClock) -> None:
+async def test_a_fallback_without_redis_is_reported_and_counted(
+    database: Path, clock: ManualClock
+) -> None:
     with redis_server() as redis:
-        async with measured_limiter(database, redis, clock) as (limiter, store, told):
+        async with measured_limiter(database, redis, clock) as (limiter, store, sample):
             key = await issue_stored(store, clock)
             await limiter.take(key)
-            assert await told("limiter_fallback_workers") == 0
+            assert await sample("limiter_fallback_workers") == 0
             redis.kill()
             await limiter.take(key)
             await limiter.beat()
-            assert await told("limiter_fallback_workers") == 1
-            assert await told("limiter_fallbacks_total") == 1
+            assert await sample("limiter_fallback_workers") == 1
+            assert await sample("limiter_fallbacks_total") == 1
             redis.start()
             await limiter.beat()
-            assert await told("limiter_fallback_workers") == 0
-            assert await told("limiter_fallbacks_total") == 1
+            assert await sample("limiter_fallback_workers") == 0
+            assert await sample("limiter_fallbacks_total") == 1
 
 
-async def test_a_failure_to_count_processes_is_doing_without_redis_too() -> None:
+async def test_a_failure_to_count_processes_is_a_fallback_too() -> None:
     with registry_of_test() as registry:
         async with registry.running():
             trips = CountedTrips(connect("redis://127.0.0.1:1", 0.1), 0.1, registry)
             with pytest.raises(OutOfReach):
                 await trips.count_processes()
-            told = await asyncio.to_thread(read_metrics, port_of(registry))
-            assert told["petstore_limiter_fallback_workers"] == 1
+            samples = await asyncio.to_thread(read_metrics, port_of(registry))
+            assert samples["petstore_limiter_fallback_workers"] == 1
             await trips.close()

@@ -47,7 +47,7 @@ async def test_what_is_no_request_is_closed_and_harms_nobody(
         assert (await service.metrics())["petstore_workers"] == 1
 
 
-async def test_metrics_that_cannot_be_told_cost_the_service_nothing(
+async def test_metrics_that_cannot_be_read_cost_the_service_nothing(
     caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     folder = tmp_path / "metrics"

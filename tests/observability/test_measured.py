@@ -48,29 +48,29 @@ async def test_requests_are_counted_by_operation_method_and_status(
             ("GET", "/v1/pets?limit=0"),
         ):
             await service.client.request(method, path, headers=headers)
-        told = await service.metrics()
+        samples = await service.metrics()
     name = 'petstore_requests_total{method="%s",operation="listPets",status="%d"}'
-    assert told[name % ("GET", 200)] == 2
-    assert told[name % ("HEAD", 200)] == 1
-    assert told[name % ("GET", 400)] == 1
-    assert told['petstore_request_duration_seconds_count{operation="listPets"}'] == 4
-    assert told['petstore_request_duration_seconds_bucket{le="+Inf",operation="listPets"}'] == 4
-    assert told['petstore_request_duration_seconds_sum{operation="listPets"}'] > 0
+    assert samples[name % ("GET", 200)] == 2
+    assert samples[name % ("HEAD", 200)] == 1
+    assert samples[name % ("GET", 400)] == 1
+    assert samples['petstore_request_duration_seconds_count{operation="listPets"}'] == 4
+    assert samples['petstore_request_duration_seconds_bucket{le="+Inf",operation="listPets"}'] == 4
+    assert samples['petstore_request_duration_seconds_sum{operation="listPets"}'] > 0
 
 
-async def test_the_version_that_runs_is_told(database: Path, clock: ManualClock) -> None:
+async def test_the_version_that_runs_is_reported(database: Path, clock: ManualClock) -> None:
     async with observed_service(database, clock) as service:
         assert (await service.metrics())[f'petstore_build_info{{version="{__version__}"}}'] == 1
 
 
-async def test_whatever_callers_send_the_labels_stay_few(
+async def test_whatever_clients_send_the_labels_stay_few(
     database: Path, clock: ManualClock
 ) -> None:
     async with observed_service(database, clock) as service:
         for n in range(5):
             await service.client.request(f"METHOD{n}", f"/v1/nothing/{n}")
-        told = await service.metrics()
-    requests = {name: value for name, value in told.items() if "requests_total" in name}
+        samples = await service.metrics()
+    requests = {name: value for name, value in samples.items() if "requests_total" in name}
     assert requests == {
         'petstore_requests_total{method="other",operation="none",status="401"}': 5,
     }
@@ -81,12 +81,12 @@ async def test_decisions_and_bans_are_counted(database: Path, clock: ManualClock
         await get_banned(service, await service.issue(per_minute=1))
         await service.client.get("/v1/pets")
         await service.client.get("/v1/pets")
-        told = await service.metrics()
+        samples = await service.metrics()
     decisions = 'petstore_limiter_decisions_total{verdict="%s"}'
-    assert told[decisions % "admitted"] == 2
-    assert told[decisions % "limited"] == 2
-    assert told[decisions % "banned"] == 1
-    assert told["petstore_bans_total"] == 1
+    assert samples[decisions % "admitted"] == 2
+    assert samples[decisions % "limited"] == 2
+    assert samples[decisions % "banned"] == 1
+    assert samples["petstore_bans_total"] == 1
 
 
 async def test_a_request_while_banned_is_no_other_ban(database: Path, clock: ManualClock) -> None:
@@ -112,12 +112,12 @@ async def test_replays_lapsed_reservations_and_commits_are_counted(
         assert placed.status_code == 201
         clock.advance(2 * MINUTE)
         await service.client.get("/v1/pets", headers=headers)
-        told = await service.metrics()
-    assert told["petstore_replays_total"] == 1
-    assert told["petstore_reservations_lapsed_total"] == 1
+        samples = await service.metrics()
+    assert samples["petstore_replays_total"] == 1
+    assert samples["petstore_reservations_lapsed_total"] == 1
     commits = "petstore_commit_changes_count"
     # Two requests to add, an order, its lapse, and counts that are saved meanwhile.
-    assert told[commits] - before.get(commits, 0) >= 4
+    assert samples[commits] - before.get(commits, 0) >= 4
 
 
 async def test_queries_are_timed_by_name_and_transactions_to_their_commit(
@@ -129,16 +129,16 @@ async def test_queries_are_timed_by_name_and_transactions_to_their_commit(
         added = await service.client.post("/v1/pets", headers=headers, json=pet)
         for _ in range(2):
             await service.client.get(added.headers["location"], headers=headers)
-        told = await service.metrics()
+        samples = await service.metrics()
     queries = 'petstore_query_duration_seconds_%s{database="primary",query="%s"}'
-    assert told[queries % ("count", "insert_pet")] == 1
-    assert told[queries % ("count", "select_pet")] == 2
-    assert 0 < told[queries % ("sum", "select_pet")] < 1
-    assert told['petstore_transaction_duration_seconds_count{database="primary"}'] >= 1
-    assert told['petstore_database_errors_total{database="primary"}'] == 0
+    assert samples[queries % ("count", "insert_pet")] == 1
+    assert samples[queries % ("count", "select_pet")] == 2
+    assert 0 < samples[queries % ("sum", "select_pet")] < 1
+    assert samples['petstore_transaction_duration_seconds_count{database="primary"}'] >= 1
+    assert samples['petstore_database_errors_total{database="primary"}'] == 0
 
 
-async def test_what_the_database_does_not_do_is_counted(database: Path) -> None:
+async def test_failures_of_the_database_are_counted(database: Path) -> None:
     async with open_store(database) as store:
         with registry_of_test() as registry:
             timed = measure_store(store, "primary", registry)
@@ -152,11 +152,11 @@ async def test_what_the_database_does_not_do_is_counted(database: Path) -> None:
             with pytest.raises(Unavailable):
                 await timed.read(Statement("SELECT 1"))
             await store.open()
-            async with read_from(registry) as told:
-                assert told['petstore_database_errors_total{database="primary"}'] == 3
+            async with read_from(registry) as samples:
+                assert samples['petstore_database_errors_total{database="primary"}'] == 3
 
 
-def test_a_unit_of_work_is_looked_at_statement_by_statement() -> None:
+def test_a_unit_of_work_is_watched_statement_by_statement() -> None:
     seen: list[str] = []
 
     def begin(statement: Statement) -> Callable[[], None]:
@@ -180,20 +180,22 @@ def test_a_unit_of_work_is_looked_at_statement_by_statement() -> None:
     assert seen == ["one", "done", "two", "done", "three", "done"]
 
 
-async def test_the_disk_and_the_last_backup_are_told(database: Path, clock: ManualClock) -> None:
+async def test_the_disk_and_the_last_backup_are_reported(
+    database: Path, clock: ManualClock
+) -> None:
     async with observed_service(database, clock) as service:
-        told = await service.metrics()
-        assert told["petstore_last_backup_timestamp_seconds"] == 0
-        assert told["petstore_database_bytes"] > 10_000
-        assert 0 < told["petstore_disk_free_bytes"] < told["petstore_disk_size_bytes"]
+        samples = await service.metrics()
+        assert samples["petstore_last_backup_timestamp_seconds"] == 0
+        assert samples["petstore_database_bytes"] > 10_000
+        assert 0 < samples["petstore_disk_free_bytes"] < samples["petstore_disk_size_bytes"]
         note_backup(database, 1234.5)
         assert (await service.metrics())["petstore_last_backup_timestamp_seconds"] == 1234.5
         away = database.with_suffix(".away")
         database.rename(away)
-        told = await service.metrics()
+        samples = await service.metrics()
         away.rename(database)
-    assert "petstore_database_bytes" not in told
-    assert told["petstore_workers"] == told["petstore_workers_configured"] == 1
+    assert "petstore_database_bytes" not in samples
+    assert samples["petstore_workers"] == samples["petstore_workers_configured"] == 1
 
 
 def test_a_file_without_a_log_has_a_size_too(database: Path) -> None:
