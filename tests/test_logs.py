@@ -16,7 +16,7 @@ from support.patience import within
 
 
 def request(request: str = "abc123", **members: Any) -> RequestLine:
-    """Return what is told of a request; ``members`` differ from those of a list of animals."""
+    """Return the line of a request; ``members`` differ from those of a list of animals."""
     usual = {
         "client": "192.0.2.7",
         "key": 7,
@@ -189,7 +189,7 @@ def test_a_person_reads_the_words_of_an_event(root: logging.Logger) -> None:
 def test_a_reader_who_stalls_holds_nobody_up_and_what_he_misses_is_counted() -> None:
     theirs, ours = os.pipe()
     with os.fdopen(ours, "wb") as stream, os.fdopen(theirs, "rb") as reader:
-        log = RequestLog(stream, ManualClock(), for_person=False, longest_backlog=2000)
+        log = RequestLog(stream, ManualClock(), for_person=False, max_backlog=2000)
         for _ in range(2000):  # more than the pipe holds
             log.add(request())
         assert select.select([reader], [], [], 5) == ([reader], [], [])
@@ -197,8 +197,8 @@ def test_a_reader_who_stalls_holds_nobody_up_and_what_he_misses_is_counted() -> 
             log.add(request())
         for _ in range(4000):
             assert json.loads(reader.readline())["request"] == "abc123"
-        told = json.loads(reader.readline())
-        assert (told["level"], told["event"]) == ("warning", "18000 lines dropped")
+        report = json.loads(reader.readline())
+        assert (report["level"], report["event"]) == ("warning", "18000 lines dropped")
         log.add(request("last"))
         assert json.loads(reader.readline())["request"] == "last"
         log.close()
@@ -212,9 +212,9 @@ def test_a_disk_that_was_full_gets_the_lines_that_come_once_it_is_not() -> None:
     disk.full = False
     log.add(request("last"))
     log.close()
-    *_, last, told = disk.getvalue().splitlines()
+    *_, last, report = disk.getvalue().splitlines()
     assert json.loads(last)["request"] == "last"
-    assert json.loads(told)["event"] == "1 lines dropped"
+    assert json.loads(report)["event"] == "1 lines dropped"
 
 
 def records(*, person: bool, emit: Callable[[], object]) -> str:
@@ -225,6 +225,14 @@ def records(*, person: bool, emit: Callable[[], object]) -> str:
     emit()
     log.close()
     return stream.getvalue().decode()
+
+
+def test_a_new_log_leaves_the_former_one_open(root: logging.Logger) -> None:
+    former, new = (RequestLog(io.BytesIO(), ManualClock(), for_person=False) for _ in range(2))
+    configure_logging(former)
+    configure_logging(new)
+    assert root.handlers == [new]
+    assert not vars(former)["_stop"].is_set()
 
 
 def test_a_log_without_a_line_needs_no_end() -> None:

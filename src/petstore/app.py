@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
 from petstore import __version__
 from petstore.api import reference
-from petstore.api.application import Application, HttpRules, Page, Servable
+from petstore.api.application import Application, HttpRules, Page, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
 from petstore.api.health import Health
 from petstore.api.openapi import OpenApiPage
@@ -22,7 +23,8 @@ from petstore.databases.replicas import PrimaryOnly, Readers, ReplicaReaders
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_usage import database_bytes, disk_bytes, free_bytes, last_backup
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
-from petstore.observability.figures import (
+from petstore.observability.measured import measure_limiter, measure_requests, measure_store
+from petstore.observability.metrics import (
     BANS,
     COMMITS,
     DATABASE_BYTES,
@@ -34,10 +36,8 @@ from petstore.observability.figures import (
     POOL_SIZE,
     REPLAYS,
 )
-from petstore.observability.metrics import NO_METRICS, Metrics, NoMetrics
-from petstore.observability.no_tracing import NO_TRACING, NoTracing
-from petstore.observability.place import Place
-from petstore.observability.process import tell_process
+from petstore.observability.process import report_process
+from petstore.observability.registry import Registry, SharedMetrics
 from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
@@ -46,6 +46,9 @@ from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.store.key_ring import KeyRing
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import SafeRetries
+
+if TYPE_CHECKING:
+    from petstore.observability.tracing import Tracing
 
 _LATE_BODIES_SECONDS = 0.1
 _LAPSES_SECONDS = 1
@@ -56,45 +59,44 @@ _FORGET_SECONDS = 60
 _USAGE_TABLE = 20_000
 
 
-def metrics_at(place: Place | None) -> NoMetrics:
-    """Return the metrics of this process, told at ``place`` if there is one."""
-    if place is None:
-        return NO_METRICS
-    metrics = Metrics(place, __version__)
-    tell_process(metrics, str(place.seat))
-    return metrics
+def create_registry(shared: SharedMetrics) -> Registry:
+    """Return the registry of this worker, which reports the process too."""
+    registry = Registry(shared, __version__)
+    report_process(registry, str(shared.worker_id))
+    return registry
 
 
-def serve_settings(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Servable:
+def serve_settings(settings: Settings, registry: Registry | None = None) -> Servable:
     """Return the service that ``settings`` describe, logging to standard error."""
-    log = open_log(settings)
-    tracing = tracing_of(settings)
-    system = "postgresql" if is_postgres(settings.database) else "sqlite"
-    store = tracing.of_store(database_of(settings, metrics), system)
-    replica = replica_of(settings, metrics)
-    if replica is not None:
-        replica = tracing.of_store(replica, system)
-    limiter = create_limiter(settings, store, system_clock, metrics)
-    if settings.redis:
-        limiter = tracing.of_limiter(limiter)
-    app = create_app(settings, store, limiter, log, replica=replica, metrics=metrics)
-    return tracing.of_application(app)
+    log: RequestObserver = open_log(settings)
+    store, replica = database_of(settings, registry), replica_of(settings, registry)
+    tracing = create_tracing(settings)
+    if tracing is not None:
+        log = tracing.trace_requests(log)
+        system = "postgresql" if is_postgres(settings.database) else "sqlite"
+        store = tracing.trace_store(store, system)
+        replica = replica and tracing.trace_store(replica, system)
+    limiter = create_limiter(settings, store, system_clock, registry)
+    if tracing is not None and settings.redis:
+        limiter = tracing.trace_limiter(limiter)
+    app = create_app(settings, store, limiter, log, replica=replica, registry=registry)
+    return app if tracing is None else tracing.trace_application(app)
 
 
 def create_app(
     settings: Settings,
     store: Store,
     limiter: RateLimiter,
-    log: RequestLog,
+    log: RequestObserver,
     clock: Clock = system_clock,
     replica: Store | None = None,
-    metrics: NoMetrics = NO_METRICS,
+    registry: Registry | None = None,
 ) -> Application:
-    """Put the service together of its parts."""
+    """Put the service together from its parts."""
     services = Services(
         store=store,
         readers=create_readers(settings, store, replica, clock),
-        limiter=metrics.of_limiter(limiter),
+        limiter=limiter,
         look_ups=AddressLimiter(clock, settings.anonymous_per_minute, settings.address_table),
         uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
         clock=clock,
@@ -105,8 +107,10 @@ def create_app(
         reservation_minutes=settings.reservation_minutes,
         strict_categories=settings.strict_categories,
     )
-    metrics.counter(LAPSED, lambda: services.reservations.lapsed)
-    metrics.counter(REPLAYS, lambda: services.retries.replays)
+    if registry is not None:
+        log = measure_requests(log, registry)
+        registry.report(LAPSED, lambda: services.reservations.lapsed)
+        registry.report(REPLAYS, lambda: services.retries.replays)
     health = Health(store)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
 
@@ -119,8 +123,10 @@ def create_app(
             await services.readers.open()
             opened.push_async_callback(services.readers.close)
             opened.push_async_callback(limiter.close)
-            async with at_work(settings, services, bodies), metrics.running():
-                yield
+            await opened.enter_async_context(at_work(settings, services, bodies))
+            if registry is not None:
+                await opened.enter_async_context(registry.running())
+            yield
 
     return Application(
         services=services,
@@ -131,7 +137,7 @@ def create_app(
             trusted_proxies=settings.trusted_networks,
             allowed_origins=settings.allowed_origin,
         ),
-        log=metrics.of_requests(log),
+        log=log,
         lifespan=lifespan,
         on_retire=health.retire,
     )
@@ -166,18 +172,18 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     yield Chore(services.retries.forget, _FORGET_SECONDS, "kept answers not forgotten")
 
 
-def tracing_of(settings: Settings) -> NoTracing:
-    """Return what makes traces, if ``settings`` say where they go."""
+def create_tracing(settings: Settings) -> "Tracing | None":
+    """Return what makes traces, or ``None`` if ``settings`` name no collector."""
     if not settings.trace_endpoint:
-        return NO_TRACING
-    # Imported where it is used: it takes its time, and need not be installed.
+        return None
+    # Imported here because the import is slow, and the extra may not be installed.
     from petstore.observability.tracing import Tracing
 
     return Tracing(settings.trace_endpoint, __version__)
 
 
 def create_limiter(
-    settings: Settings, store: Store, clock: Clock, metrics: NoMetrics = NO_METRICS
+    settings: Settings, store: Store, clock: Clock, registry: Registry | None = None
 ) -> RateLimiter:
     """Return the limiter of one process, or with ``settings.redis`` of many."""
     rules = BanRules(
@@ -193,19 +199,22 @@ def create_limiter(
     per_minute, table = settings.anonymous_per_minute, settings.address_table
     if not settings.redis:
         limiter = MemoryLimiter(states, clock, rules, AddressLimiter(clock, per_minute, table))
-        metrics.counter(BANS, lambda: limiter.bans)
-        return limiter
+        if registry is None:
+            return limiter
+        registry.report(BANS, lambda: limiter.bans)
+        return measure_limiter(limiter, registry)
     # Imported where it is used: it takes its time.
     from petstore.rate_limits.redis import RedisLimiter
     from petstore.rate_limits.trips import Trips, connect
 
     client = connect(settings.redis, None)
     trips = Trips(client, _REDIS_SECONDS)
-    if isinstance(metrics, Metrics):
+    if registry is not None:
         from petstore.observability.counted_trips import CountedTrips
 
-        trips = CountedTrips(client, _REDIS_SECONDS, metrics)
-    return RedisLimiter(trips, states, clock, rules, per_minute, table, settings.workers)
+        trips = CountedTrips(client, _REDIS_SECONDS, registry)
+    shared = RedisLimiter(trips, states, clock, rules, per_minute, table, settings.workers)
+    return shared if registry is None else measure_limiter(shared, registry)
 
 
 def create_readers(
@@ -223,20 +232,20 @@ def create_readers(
     return ReplicaReaders(store, replica, RedisPositions(client, FAULTS), clock, patience)
 
 
-def replica_of(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Store | None:
+def replica_of(settings: Settings, registry: Registry | None = None) -> Store | None:
     """Return the store that lists are read from, if ``settings`` name one."""
     if not settings.read_database:
         return None
     patience = int(settings.database_timeout * SECOND) // 3  # the primary is asked after it
     connections = settings.database_connections
-    return store_at(settings.read_database, patience, connections, "replica", metrics)
+    return store_at(settings.read_database, patience, connections, "replica", registry)
 
 
-def database_of(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Store:
+def database_of(settings: Settings, registry: Registry | None = None) -> Store:
     """Return the store that ``settings`` name."""
     patience = int(settings.database_timeout * SECOND)
     connections = settings.database_connections
-    return store_at(settings.database, patience, connections, "primary", metrics)
+    return store_at(settings.database, patience, connections, "primary", registry)
 
 
 def store_at(
@@ -244,28 +253,32 @@ def store_at(
     patience: Milliseconds,
     connections: int = 1,
     name: str = "primary",
-    metrics: NoMetrics = NO_METRICS,
+    registry: Registry | None = None,
 ) -> Store:
     """Return the store at an address that was checked; it is not open yet.
 
-    ``metrics`` tell of it as the one with this ``name``.
+    ``registry`` reports it under this ``name``.
     """
     if not is_postgres(database):
         path = sqlite_path(database)
         file = SqliteStore(path, patience)
-        metrics.histogram(COMMITS, file.committed)
-        metrics.shared_gauge(DATABASE_BYTES, lambda: database_bytes(path))
-        metrics.shared_gauge(DISK_SIZE, lambda: disk_bytes(path))
-        metrics.shared_gauge(DISK_FREE, lambda: free_bytes(path))
-        metrics.shared_gauge(LAST_BACKUP, lambda: last_backup(path))
-        return metrics.of_store(file, name)
+        if registry is None:
+            return file
+        registry.report_histogram(COMMITS, file.committed)
+        registry.report_shared(DATABASE_BYTES, lambda: database_bytes(path))
+        registry.report_shared(DISK_SIZE, lambda: disk_bytes(path))
+        registry.report_shared(DISK_FREE, lambda: free_bytes(path))
+        registry.report_shared(LAST_BACKUP, lambda: last_backup(path))
+        return measure_store(file, name, registry)
     # Imported where it is used: it takes its time.
     from petstore.databases.postgres import PostgresStore
 
     server = PostgresStore(database, patience, connections)
-    metrics.gauge(POOL_IN_USE, lambda: server.connections_in_use, name)
-    metrics.gauge(POOL_SIZE, lambda: server.connections, name)
-    return metrics.of_store(server, name)
+    if registry is None:
+        return server
+    registry.report(POOL_IN_USE, lambda: server.connections_in_use, name)
+    registry.report(POOL_SIZE, lambda: server.connections, name)
+    return measure_store(server, name, registry)
 
 
 def open_log(settings: Settings) -> RequestLog:

@@ -1,4 +1,4 @@
-"""What a service does in the background, again and again."""
+"""Periodic tasks in the background."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Chore(NamedTuple):
-    """Something to do every so many ``seconds``, and what the log says when it fails."""
+    """An action to repeat every so many ``seconds``, and what to log when it fails."""
 
     action: Callable[[], Awaitable[None]]
     seconds: float
@@ -21,8 +21,8 @@ class Chore(NamedTuple):
 
 @asynccontextmanager
 async def background(*chores: Chore) -> AsyncIterator[None]:
-    """Do ``chores`` until the block ends."""
-    tasks = [asyncio.create_task(_keep_doing(chore)) for chore in chores]
+    """Repeat ``chores`` until the block ends."""
+    tasks = [asyncio.create_task(_repeat(chore)) for chore in chores]
     try:
         yield
     finally:
@@ -32,10 +32,10 @@ async def background(*chores: Chore) -> AsyncIterator[None]:
 
 
 async def attempt(chore: Chore, *, quiet: bool = False) -> bool:
-    """Do a chore once and tell whether it worked; unless ``quiet``, log it if it did not."""
+    """Do a chore once and return whether it succeeded. Log a failure unless ``quiet``."""
     try:
         await chore.action()
-    except Exception as error:  # noqa: BLE001 - what is done again and again must not end
+    except Exception as error:  # noqa: BLE001 - a failure must not end the repetition
         if not quiet:
             is_fault = not isinstance(error, Unavailable)
             _LOG.warning("%s: %s", chore.failure, error, exc_info=is_fault)
@@ -43,9 +43,9 @@ async def attempt(chore: Chore, *, quiet: bool = False) -> bool:
     return True
 
 
-async def _keep_doing(chore: Chore) -> None:
-    """Do a chore for ever; say so once when it begins to fail."""
-    failing = False
+async def _repeat(chore: Chore) -> None:
+    """Repeat a chore for ever; log only the first of several failures in a row."""
+    is_failing = False
     while True:
         await asyncio.sleep(chore.seconds)
-        failing = not await attempt(chore, quiet=failing)
+        is_failing = not await attempt(chore, quiet=is_failing)

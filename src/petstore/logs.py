@@ -1,8 +1,7 @@
-"""Logs: for a person on a terminal, one JSON object a line otherwise. Never a token or a body.
+"""The log: text on a terminal, else one JSON object a line. It never holds a token or a body.
 
-The line of a request is made without ``logging``, at a fraction of the cost. All lines are written
-by one thread, so a reader of the log that stalls does not stall the service; it encodes many at
-once, which costs less than half of encoding each.
+Request lines bypass ``logging``, at a fraction of its cost. One thread writes all lines, so a
+stalled reader does not stall the service. It encodes many at once, at less than half the cost.
 """
 
 import logging
@@ -19,7 +18,7 @@ import msgspec
 
 from petstore.clock import SECOND, Clock, rfc3339
 
-_LONGEST_BACKLOG = 100_000
+_MAX_BACKLOG = 100_000
 _FLUSH_SECONDS = 0.1
 _STANDARD_ERROR = 2
 _HEALTH_CHECKS = frozenset({"/healthz", "/readyz"})
@@ -40,11 +39,11 @@ EventName: TypeAlias = Literal[
     "stop_started",
     "stopped",
 ]
-"""What happens to the service as a whole. Programs wait for these names, so they stay."""
+"""Events of the service as a whole. Programs wait for these names, so they are stable."""
 
 
 class Event:
-    """The message of a record that has a name and members of its own, beside words for a person."""
+    """A message with an event name and members for programs, beside the text for people."""
 
     def __init__(self, name: EventName, message: str, **members: int | str) -> None:
         self.name = name
@@ -56,10 +55,10 @@ class Event:
 
 
 class RequestLine(msgspec.Struct, kw_only=True, gc=False):
-    """What is logged of a request; docs/logs.md says what each member is.
+    """What is known of a request at its end: to log it, to count it and to trace it.
 
-    ``key`` is the id of its API key, never the token. ``route`` is a template, never the path. The
-    log adds the ``time``.
+    docs/logs.md describes each member. ``key`` is the id of the API key, never the token. ``route``
+    is a template, never the path. The log sets ``time``.
     """
 
     time: str = ""
@@ -80,7 +79,7 @@ class RequestLine(msgspec.Struct, kw_only=True, gc=False):
 
 @dataclass(frozen=True)
 class LogRules:
-    """What is logged: records from a level on, health checks that succeed, client addresses."""
+    """Whether to log records below a level, successful health checks and client addresses."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     health_checks: bool = False
@@ -88,13 +87,13 @@ class LogRules:
 
 
 Line: TypeAlias = RequestLine | msgspec.Raw
-"""A line to be: of a request, or of a record that is formatted already."""
+"""A line to write: of a request, or of a record that is formatted already."""
 
 
-class RequestLog:
-    """Writes lines to ``stream`` from a thread, those of requests and those of ``logging``.
+class RequestLog(logging.Handler):
+    """Writes request lines, and as a handler the records of ``logging``, to ``stream``.
 
-    While the stream stalls or fails, lines beyond ``longest_backlog`` are dropped and counted.
+    While the stream stalls or fails, lines beyond ``max_backlog`` are dropped and counted.
     """
 
     def __init__(
@@ -104,26 +103,26 @@ class RequestLog:
         *,
         for_person: bool,
         rules: LogRules = LogRules(),
-        longest_backlog: int = _LONGEST_BACKLOG,
+        max_backlog: int = _MAX_BACKLOG,
     ) -> None:
+        super().__init__(rules.level.upper())
+        self.setFormatter(_formatter(for_person=for_person))
         self._stream = stream
         self._clock = clock
-        self._encode = _for_person if for_person else _encoder.encode_lines
-        self._formatter = _formatter(for_person=for_person)
-        self.level = logging.getLevelNamesMapping()[rules.level.upper()]
+        self._encode = _encode_for_person if for_person else _encoder.encode_lines
         self._takes_requests = self.level <= logging.INFO
         self._unlogged = frozenset() if rules.health_checks else _HEALTH_CHECKS
         self._has_addresses = rules.addresses
         self._lines: deque[Line] = deque()
-        self._longest_backlog = longest_backlog
+        self._max_backlog = max_backlog
         self._dropped = 0
         self._moment = (0, "")
         self._stop = threading.Event()
-        # Started with the first line: a process that is to fork may have a log, and no thread.
+        # Starts with the first line: the supervisor has a log, and must fork without threads.
         self._thread: threading.Thread | None = None
 
     def add(self, line: RequestLine) -> None:
-        """Log a request that was answered just now."""
+        """Log a request that has just got its response."""
         if not self._takes_requests or (line.status == _OK and line.route in self._unlogged):
             return
         line.time = self._now()
@@ -131,21 +130,22 @@ class RequestLog:
             line.client = None
         self._append(line)
 
-    def add_record(self, record: logging.LogRecord) -> None:
+    def emit(self, record: logging.LogRecord) -> None:
         """Log a record of ``logging``."""
-        self._append(self._formatted(record))
+        self._append(self._raw(record))
 
     def close(self) -> None:
         """Write what is left."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_FLUSH_SECONDS * 10)
+        super().close()
 
     def _append(self, line: Line) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._write, name="request-log", daemon=True)
             self._thread.start()
-        if len(self._lines) < self._longest_backlog:
+        if len(self._lines) < self._max_backlog:
             self._lines.append(line)
         else:
             self._dropped += 1
@@ -157,14 +157,14 @@ class RequestLog:
         return self._moment[1]
 
     def _write(self) -> None:
-        # A signal that this thread took would reach the main thread later than what followed it.
+        # A signal taken by this thread would reach the main thread after later ones.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        stopping = False
-        while not stopping:
-            stopping = self._stop.wait(_FLUSH_SECONDS)
+        is_stopping = False
+        while not is_stopping:
+            is_stopping = self._stop.wait(_FLUSH_SECONDS)
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
             dropped, self._dropped = self._dropped, 0
-            report = [self._tell_of(dropped)] if dropped else []
+            report = [self._raw(_dropped_record(dropped))] if dropped else []
             if lines or report:
                 try:
                     self._stream.write(self._encode([*lines, *report]))
@@ -172,53 +172,42 @@ class RequestLog:
                 except OSError:  # a full disk, say, may have room again later
                     self._dropped += dropped + len(lines)
 
-    def _tell_of(self, dropped: int) -> msgspec.Raw:
-        record = {
-            "name": __name__,
-            "levelno": logging.WARNING,
-            "levelname": "WARNING",
-            "msg": "%d lines dropped",
-            "args": (dropped,),
-        }
-        return self._formatted(logging.makeLogRecord(record))
-
-    def _formatted(self, record: logging.LogRecord) -> msgspec.Raw:
-        return msgspec.Raw(self._formatter.format(record).encode())
+    def _raw(self, record: logging.LogRecord) -> msgspec.Raw:
+        return msgspec.Raw(self.format(record).encode())
 
 
 def standard_error() -> BinaryIO:
-    """Return standard error as a stream of its own: a write that stalls locks nobody else's."""
+    """Return standard error as a stream of its own: a stalled write locks no other."""
     return open(_STANDARD_ERROR, "wb", closefd=False)
 
 
 def is_for_person(log_format: str) -> bool:
-    """Tell whether a log is read by a person: its format is ``text``, or ``auto`` on a terminal."""
+    """Tell whether a person reads the log: ``text``, or ``auto`` on a terminal."""
     return sys.stderr.isatty() if log_format == "auto" else log_format == "text"
 
 
 def record_text(record: logging.LogRecord, *, for_person: bool) -> str:
-    """Return a record as the log has it."""
+    """Return a record as the log writes it."""
     return _formatter(for_person=for_person).format(record)
 
 
 def configure_logging(log: RequestLog) -> None:
-    """Send every record of ``logging`` to ``log``."""
-    logging.basicConfig(handlers=[_LogHandler(log)], level=log.level, force=True)
-
-
-class _LogHandler(logging.Handler):
-    """Hands records on to a log, which does not wait for its reader."""
-
-    def __init__(self, log: RequestLog) -> None:
-        super().__init__()
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._log.add_record(record)
+    """Send every record of ``logging`` to ``log`` alone."""
+    # ``basicConfig`` would close other handlers. One inherited by a fork may have lost its thread
+    # with a lock held, and closing it would wait for that lock.
+    root = logging.getLogger()
+    root.handlers[:] = [log]
+    root.setLevel(log.level)
 
 
 def _formatter(*, for_person: bool) -> logging.Formatter:
     return _PersonFormatter() if for_person else _JsonFormatter()
+
+
+def _dropped_record(count: int) -> logging.LogRecord:
+    return logging.LogRecord(
+        __name__, logging.WARNING, __file__, 0, "%d lines dropped", (count,), None
+    )
 
 
 class _JsonFormatter(logging.Formatter):
@@ -226,7 +215,7 @@ class _JsonFormatter(logging.Formatter):
         line = {
             "time": rfc3339(int(record.created * SECOND)),
             "level": record.levelname.lower(),
-            **_said(record),
+            **_event(record),
             "logger": record.name,
         }
         if record.exc_info:
@@ -234,7 +223,7 @@ class _JsonFormatter(logging.Formatter):
         return _encoder.encode(line).decode()
 
 
-def _said(record: logging.LogRecord) -> dict[str, int | str]:
+def _event(record: logging.LogRecord) -> dict[str, int | str]:
     if isinstance(record.msg, Event):
         return {"event": record.msg.name, "message": str(record.msg), **record.msg.members}
     return {"event": record.getMessage()}
@@ -250,7 +239,7 @@ class _PersonFormatter(logging.Formatter):
         return line
 
 
-def _for_person(lines: Iterable[Line]) -> bytes:
+def _encode_for_person(lines: Iterable[Line]) -> bytes:
     return b"".join(
         _colored(line) if isinstance(line, RequestLine) else bytes(line) + b"\n" for line in lines
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from petstore.observability.figures import BUILD, COUNTERS, GAUGES, HISTOGRAMS
+from petstore.observability.metrics import METRICS
 from support.deploy_files import DEPLOY
 
 FOLDER = DEPLOY / "prometheus"
@@ -19,14 +19,13 @@ RULES: list[dict[str, Any]] = [
 ]
 ALERTS = [rule for rule in RULES if "alert" in rule]
 TESTS = sorted(path.name for path in FOLDER.glob("*_test.yml"))
+ENDINGS = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_count", "_sum"]}
 SERIES = {
     "up": {"job", "instance"},
-    **{f"{metric.name}_total": set(metric.labels) for metric in COUNTERS},
-    **{metric.name: set(metric.labels) for metric in (*GAUGES, BUILD)},
     **{
-        f"{metric.name}_{ending}": {*metric.labels, *(["le"] if ending == "bucket" else [])}
-        for metric, _ in HISTOGRAMS
-        for ending in ("bucket", "count", "sum")
+        f"{metric.name}{ending}": {*metric.labels, *(["le"] if ending == "_bucket" else [])}
+        for metric in METRICS
+        for ending in ENDINGS[metric.kind]
     },
     **{rule["record"]: {"job"} for rule in RULES if "record" in rule},
 }

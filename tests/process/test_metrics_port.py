@@ -1,4 +1,4 @@
-"""/metrics on a port of its own, of one process or of several."""
+"""``/metrics`` on a port of its own, of one worker or of several."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from petstore.observability.figures import BUILD, COUNTERS, GAUGES, HISTOGRAMS
+from petstore.observability.metrics import METRICS
 from support.observed import Samples, read_metrics
 from support.patience import within
 from support.postgres import PostgresServer
@@ -18,7 +18,6 @@ from support.process import ServerProcess, free_port, petstore
 from support.redis_server import redis_server
 from support.servers import StartServer
 
-METRICS = (BUILD, *COUNTERS, *GAUGES, *(histogram.metric for histogram in HISTOGRAMS))
 DASHBOARD = Path(__file__).parents[2] / "deploy" / "grafana-dashboard.json"
 ADDED = 'petstore_requests_total{method="POST",operation="createPet",status="201"}'
 LISTED = 'petstore_requests_total{method="GET",operation="listPets",status="200"}'
@@ -48,7 +47,7 @@ def test_the_service_and_its_metrics_cannot_have_one_port(tmp_path: Path) -> Non
     assert "--metrics-port: expected another port than --port" in refused.stderr
 
 
-def test_metrics_are_told_on_their_port_alone(start: StartServer, tmp_path: Path) -> None:
+def test_metrics_are_served_on_their_port_alone(start: StartServer, tmp_path: Path) -> None:
     folder = tmp_path / "temporary"
     folder.mkdir()
     port = free_port()
@@ -68,31 +67,31 @@ def test_metrics_are_told_on_their_port_alone(start: StartServer, tmp_path: Path
     assert list(folder.iterdir()) == []
 
 
-def test_the_figures_are_of_all_workers_also_after_one_was_killed(start: StartServer) -> None:
+def test_the_samples_are_of_all_workers_also_after_one_was_killed(start: StartServer) -> None:
     port = free_port()
     with redis_server() as redis:
         server = start("--workers", "2", "--redis", redis.url, "--metrics-port", str(port))
         token = server.issue()
 
-        def told() -> Samples:
+        def samples() -> Samples:
             return read_metrics(port)
 
         list_pets(server, token, 40)
-        assert within(10, lambda: told()[LISTED] == 40)
-        assert within(10, lambda: told()["petstore_workers"] == 2)
-        assert told()["petstore_limiter_fallback_workers"] == 0
+        assert within(10, lambda: samples()[LISTED] == 40)
+        assert within(10, lambda: samples()["petstore_workers"] == 2)
+        assert samples()["petstore_limiter_fallback_workers"] == 0
         os.kill(server.workers()[0], signal.SIGKILL)
-        assert told()[LISTED] == 40
-        assert within(10, lambda: told()["petstore_workers"] == 2)
-        assert told()["petstore_workers_configured"] == 2
-        assert told()["petstore_worker_crashes_total"] == 1
+        assert samples()[LISTED] == 40
+        assert within(10, lambda: samples()["petstore_workers"] == 2)
+        assert samples()["petstore_workers_configured"] == 2
+        assert samples()["petstore_worker_crashes_total"] == 1
         list_pets(server, token, 40)
-        assert within(10, lambda: told()[LISTED] == 80)
+        assert within(10, lambda: samples()[LISTED] == 80)
         server.stop()
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_reloads_forget_no_figure_and_leave_no_files(
+def test_reloads_lose_no_count_and_leave_no_files(
     start: StartServer, tmp_path: Path, workers: int
 ) -> None:
     folder, port = tmp_path / "temporary", free_port()
@@ -109,13 +108,13 @@ def test_reloads_forget_no_figure_and_leave_no_files(
             assert within(10, lambda: read_metrics(port)["petstore_workers"] == workers)
             assert read_metrics(port)[LISTED] == 20 * reloads
             assert read_metrics(port)["petstore_worker_crashes_total"] == 0
-        (place,) = folder.iterdir()
-        files = [file for file in place.iterdir() if not file.name.startswith("~")]
+        (shared,) = folder.iterdir()
+        files = [file for file in shared.iterdir() if not file.name.startswith("~")]
         assert len(files) == workers + 1  # in a reload there is one process more
         server.stop()
 
 
-def test_connections_to_postgresql_are_told(tmp_path: Path) -> None:
+def test_connections_to_postgresql_are_reported(tmp_path: Path) -> None:
     postgres, port = PostgresServer(), free_port()
     try:
         url = postgres.new_database()
@@ -125,24 +124,24 @@ def test_connections_to_postgresql_are_told(tmp_path: Path) -> None:
         )
         try:
             server.wait_until_ready()
-            told = read_metrics(port)
+            samples = read_metrics(port)
         finally:
             server.stop()
     finally:
         postgres.remove()
     for database in ("primary", "replica"):
-        assert told[f'petstore_pool_connections_max{{database="{database}"}}'] == 7
-        assert 0 <= told[f'petstore_pool_connections_in_use{{database="{database}"}}'] <= 7
+        assert samples[f'petstore_pool_connections_max{{database="{database}"}}'] == 7
+        assert 0 <= samples[f'petstore_pool_connections_in_use{{database="{database}"}}'] <= 7
 
 
-def test_the_dashboard_asks_for_nothing_that_is_not_told(start: StartServer) -> None:
+def test_the_dashboard_queries_only_metrics_that_exist(start: StartServer) -> None:
     port = free_port()
     start("--metrics-port", str(port))
     text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
-    told = set()
+    exposed = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
         endings = ("_bucket", "_count", "_sum") if kind == "histogram" else ("",)
-        told |= {name + ending for ending in endings}
+        exposed |= {name + ending for ending in endings}
     dashboard = json.loads(DASHBOARD.read_text())
     panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
     queries = [target["expr"] for panel in panels for target in panel["targets"]]
@@ -151,14 +150,14 @@ def test_the_dashboard_asks_for_nothing_that_is_not_told(start: StartServer) -> 
         for variable in dashboard["templating"]["list"]
         if variable["type"] == "query"
     ]
-    asked = {name for query in queries for name in re.findall(r"(?:petstore|process)_\w+", query)}
-    assert asked - told == set()
+    queried = {name for query in queries for name in re.findall(r"(?:petstore|process)_\w+", query)}
+    assert queried - exposed == set()
     labels = {name for query in queries for name in re.findall(r"(\w+)=~?\"", query)}
     for names in re.findall(r"(?:by|on|group_left) \(([\w, ]+)\)", " ".join(queries)):
         labels |= set(names.split(", "))
     assert labels <= {"job", "instance", "le"}.union(*(metric.labels for metric in METRICS))
-    # And nothing that is told is left out.
-    assert {name for name in told if not re.search(r"_(bucket|count|sum)$", name)} <= asked
+    # And it leaves no metric out.
+    assert {name for name in exposed if not re.search(r"_(bucket|count|sum)$", name)} <= queried
     for query in queries:
         assert query.count("(") == query.count(")")
         assert query.count("{") == query.count("}")

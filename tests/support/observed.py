@@ -1,5 +1,6 @@
-"""The service in this process, with its metrics told on a port and its requests traced."""
+"""The service in this process, with metrics on a port and with traces."""
 
+import asyncio
 import io
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -16,11 +17,17 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from prometheus_client.parser import text_string_to_metric_families
 
-from petstore.app import create_app, create_limiter, database_of, tracing_of
+from petstore.api.application import RequestObserver, Servable
+from petstore.app import (
+    create_app,
+    create_limiter,
+    create_registry,
+    create_tracing,
+    database_of,
+)
 from petstore.databases.contract import Store
 from petstore.logs import RequestLog
-from petstore.observability.metrics import Metrics
-from petstore.observability.place import open_place
+from petstore.observability.registry import Registry, share_metrics
 from petstore.settings import Settings
 from support.bare_app import InProcess
 from support.keys import issue
@@ -31,14 +38,34 @@ Samples = dict[str, float]
 
 
 def read_metrics(port: int) -> Samples:
-    """Return every sample that ``/metrics`` at ``port`` tells."""
-    answer = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False)
-    assert answer.status_code == 200, answer.text
+    """Return every sample that ``/metrics`` at ``port`` has."""
+    response = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False)
+    assert response.status_code == 200, response.text
     return {
         f"{sample.name}{_written(sample.labels)}": sample.value
-        for family in text_string_to_metric_families(answer.text)
+        for family in text_string_to_metric_families(response.text)
         for sample in family.samples
     }
+
+
+@contextmanager
+def registry_of_test(worker_id: int = 0, folder: Path | None = None) -> Iterator[Registry]:
+    """Give the registry of a worker, perhaps with a folder that other workers share."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, share_metrics(listener) as shared:
+        yield create_registry(shared._replace(folder=folder or shared.folder, worker_id=worker_id))
+
+
+def port_of(registry: Registry) -> int:
+    """Return the port of ``/metrics``."""
+    port: int = vars(registry)["_listener"].getsockname()[1]
+    return port
+
+
+@asynccontextmanager
+async def read_from(registry: Registry) -> AsyncIterator[Samples]:
+    """Run a registry until the block ends, and give the samples that it has at its start."""
+    async with registry.running():
+        yield await asyncio.to_thread(read_metrics, port_of(registry))
 
 
 def _written(labels: dict[str, str]) -> str:
@@ -48,7 +75,7 @@ def _written(labels: dict[str, str]) -> str:
 
 @dataclass
 class ObservedService:
-    """A running service that tells its metrics at ``metrics_port``."""
+    """A running service with ``/metrics`` on ``metrics_port``."""
 
     client: httpx.AsyncClient
     store: Store
@@ -62,7 +89,7 @@ class ObservedService:
         return {"Authorization": f"Bearer {issued.token}"}
 
     async def metrics(self) -> Samples:
-        """Return every sample that it tells."""
+        """Return every sample of ``/metrics``."""
         return await anyio.to_thread.run_sync(read_metrics, self.metrics_port)
 
 
@@ -73,23 +100,24 @@ async def observed_service(
     """Run the service on the SQLite file ``database`` until the block ends."""
     url = f"sqlite:///{database}"
     settings = Settings(database=url, trace_endpoint=trace_endpoint, **options)
-    log, tracing = io.BytesIO(), tracing_of(settings)
-    with socket.create_server(("127.0.0.1", 0)) as listener, open_place(listener) as place:
-        metrics = Metrics(place, "1.0.0")
-        store = database_of(settings, metrics)
+    stream = io.BytesIO()
+    log: RequestObserver = RequestLog(stream, clock, for_person=False)
+    with registry_of_test() as registry:
+        store = traced = database_of(settings, registry)
         store.migrate()
-        traced = tracing.of_store(store, "sqlite")
-        limiter = create_limiter(settings, traced, clock, metrics)
-        record = RequestLog(log, clock, for_person=False)
-        app = tracing.of_application(
-            create_app(settings, traced, limiter, record, clock, metrics=metrics)
-        )
-        port = listener.getsockname()[1]
+        tracing = create_tracing(settings)
+        if tracing is not None:
+            log = tracing.trace_requests(log)
+            traced = tracing.trace_store(store, "sqlite")
+        limiter = create_limiter(settings, traced, clock, registry)
+        app: Servable = create_app(settings, traced, limiter, log, clock, registry=registry)
+        if tracing is not None:
+            app = tracing.trace_application(app)
         async with app.lifespan():
             transport = InProcess(app)
             url = "http://petstore.test"
             async with httpx.AsyncClient(transport=transport, base_url=url) as client:
-                yield ObservedService(client, store, clock, port, log)
+                yield ObservedService(client, store, clock, port_of(registry), stream)
 
 
 class Collector(ThreadingHTTPServer):

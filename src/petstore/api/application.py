@@ -110,11 +110,15 @@ class Exchange(Struct):
         return None if self.operation is None else self.route.template
 
 
-class RequestRecord(Protocol):
-    """Records each request once it has its response."""
+class RequestObserver(Protocol):
+    """Logs, counts or traces each request once it has its response."""
 
     def add(self, line: RequestLine) -> None:
-        """Record a request that has just got its response."""
+        """Note a request that has just got its response."""
+        ...
+
+    def close(self) -> None:
+        """Write or send what is left."""
         ...
 
 
@@ -153,7 +157,7 @@ class Application:
         pages: Mapping[str, Page],
         bodies: BodyReader,
         rules: HttpRules,
-        log: RequestRecord,
+        log: RequestObserver,
         lifespan: Callable[[], AbstractAsyncContextManager[None]],
         on_retire: Callable[[], None],
     ) -> None:
@@ -168,13 +172,6 @@ class Application:
         self._retiring = False
         self._id_prefix = os.urandom(6).hex()
         self._id_count = count(1)
-
-    def route_of(self, method: str, path: str) -> str | None:
-        """Return the path template of a request, without values of the client, if it has one."""
-        if path in self._pages:
-            return path
-        route, _ = self._routes.find(path)
-        return route.template if method in route.operations else None
 
     def hand_over(self) -> None:
         """Close each connection after its next response: the next process serves from now on."""

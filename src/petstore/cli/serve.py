@@ -17,7 +17,7 @@ from petstore.cli.in_store import in_store, migrate
 from petstore.cli.serve_command import ServeCommand
 from petstore.cli.settings_options import settings_options, warnings_of
 from petstore.http.open_files import require_room
-from petstore.observability.place import Place, open_place
+from petstore.observability.registry import SharedMetrics, share_metrics
 from petstore.server.pid_file import PidFile, held_pid_file
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
@@ -56,16 +56,16 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
             settings.check()
             require_room(settings.connections)
             listener = opened.enter_context(listen(settings.host, settings.port))
-            place = None
+            shared_metrics = None
             if settings.metrics_port:
                 metrics = opened.enter_context(listen(settings.host, settings.metrics_port))
-                place = opened.enter_context(open_place(metrics, settings.workers))
+                shared_metrics = opened.enter_context(share_metrics(metrics, settings.workers))
             pid_file = None
             if settings.pid_file:
                 pid_file = opened.enter_context(held_pid_file(Path(settings.pid_file)))
             token = _prepare(settings, demo=demo)
         announce(settings, token)
-        sys.exit(run(settings, listener, place, pid_file, warnings_of(ctx)))
+        sys.exit(run(settings, listener, shared_metrics, pid_file, warnings_of(ctx)))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -134,7 +134,7 @@ def announce(settings: Settings, token: str | None) -> None:
 def run(
     settings: Settings,
     listener: socket.socket,
-    place: Place | None,
+    shared_metrics: SharedMetrics | None,
     pid_file: PidFile | None,
     warnings: Iterable[str],
 ) -> int:
@@ -151,7 +151,8 @@ def run(
     from petstore.server.worker import work
 
     def serve(seat: int, link: Link) -> None:
-        work(settings, listener, place and place._replace(seat=seat), link)
+        shared = shared_metrics and shared_metrics._replace(worker_id=seat)
+        work(settings, listener, shared, link)
 
     log = open_log(settings)
     for warning in warnings:

@@ -1,7 +1,7 @@
 """Trips to Redis that count what becomes of the limiter."""
 
-from petstore.observability.figures import APART, BANS, FALLBACKS
-from petstore.observability.metrics import Metrics
+from petstore.observability.metrics import BANS, FALLBACK_WORKERS, FALLBACKS
+from petstore.observability.registry import Registry
 from petstore.rate_limits.contract import State
 from petstore.rate_limits.trips import Check, Client, Heartbeat, OutOfReach, Reply, Trips
 
@@ -13,15 +13,15 @@ class CountedTrips(Trips):
     refuse the same key in the very millisecond in which it begins.
     """
 
-    def __init__(self, client: Client, seconds: float, metrics: Metrics) -> None:
+    def __init__(self, client: Client, seconds: float, registry: Registry) -> None:
         super().__init__(client, seconds)
         self._is_apart = False
         self._fallbacks = 0
         self._bans = 0
         self._latest_bans: tuple[int, set[str]] = (0, set())
-        metrics.counter(BANS, lambda: self._bans)
-        metrics.counter(FALLBACKS, lambda: self._fallbacks)
-        metrics.gauge(APART, lambda: int(self._is_apart))
+        registry.report(BANS, lambda: self._bans)
+        registry.report(FALLBACKS, lambda: self._fallbacks)
+        registry.report(FALLBACK_WORKERS, lambda: int(self._is_apart))
 
     async def run(self, check: Check) -> Reply:
         """Return what the script replies.

@@ -1,31 +1,56 @@
-"""What the operating system knows of this process, by the names that Prometheus has for it."""
+"""What this process uses, by the names that Prometheus has for it, and how late its loop is."""
 
+import math
 import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from petstore.observability.figures import (
+from petstore.chores import Chore
+from petstore.observability.metrics import (
     CPU_SECONDS,
+    LAG,
     MAX_FILES,
     MEMORY,
     OPEN_FILES,
     START_TIME,
+    Sample,
+    observe,
 )
-from petstore.observability.metrics import NoMetrics
+from petstore.observability.registry import Registry
 
+_LAG_SECONDS = 0.1
 _STATM = Path("/proc/self/statm")
 _FILES = Path("/proc/self/fd")
 
 
-def tell_process(metrics: NoMetrics, worker: str) -> None:
-    """Have ``metrics`` tell of this process, as the ``worker`` that it is. Call it at its start."""
+def report_process(registry: Registry, worker: str) -> None:
+    """Have ``registry`` report this process, as this ``worker``. Call it at its start."""
     started = time.time()
-    metrics.counter(CPU_SECONDS, time.process_time, worker)
-    metrics.gauge(START_TIME, lambda: started, worker)
-    metrics.gauge(MAX_FILES, lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0], worker)
+    registry.report(CPU_SECONDS, time.process_time, worker)
+    registry.report(START_TIME, lambda: started, worker)
+    registry.report(MAX_FILES, lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0], worker)
     if _STATM.exists():  # pragma: no branch - only Linux has it
-        metrics.gauge(MEMORY, _resident_bytes, worker)
-        metrics.gauge(OPEN_FILES, _open_files, worker)
+        registry.report(MEMORY, _resident_bytes, worker)
+        registry.report(OPEN_FILES, _open_files, worker)
+    lag = LoopLag(registry.samples(LAG)[()])
+    registry.chores.append(Chore(lag.measure, _LAG_SECONDS, "event loop lag not measured"))
+
+
+class LoopLag:
+    """Adds to ``sample`` how late each call of ``measure`` is, by ``now`` in seconds."""
+
+    # The clock of the loop stands still during a turn, and the slow turn may be that one.
+    def __init__(self, sample: Sample, now: Callable[[], float] = time.perf_counter) -> None:
+        self._sample = sample
+        self._now = now
+        self._due_at = math.inf
+
+    async def measure(self) -> None:
+        """Measure the lag; call it ``_LAG_SECONDS`` after it returned."""
+        now = self._now()
+        observe(self._sample, LAG, max(0, now - self._due_at))
+        self._due_at = now + _LAG_SECONDS
 
 
 def _resident_bytes() -> int:
@@ -33,5 +58,5 @@ def _resident_bytes() -> int:
 
 
 def _open_files() -> int:
-    # Linux 6.2 tells it without listing what may be 20,000 names.
+    # Since Linux 6.2 the size is the count; a listing may have 20,000 names.
     return _FILES.stat().st_size or len(list(_FILES.iterdir()))

@@ -1,14 +1,13 @@
-"""A span for each request and for what it asks of the database and Redis, sent by OTLP over HTTP.
+"""A span for each request, and for each query and each call of Redis in it, sent by OTLP over HTTP.
 
-Spans are sent by a thread, in batches. If the collector does not take them they are dropped, and
-nobody waits. They hold no tokens, queries, bodies or paths beyond the route.
+A thread sends spans in batches. If the collector does not take them they are dropped, and no
+request waits. Spans hold no tokens, queries, bodies or paths beyond the route.
 """
 
-import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -23,18 +22,18 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from petstore.api.application import Application, Servable
+from petstore.api.application import RequestObserver, Servable
 from petstore.api.messages import Receive, Request, Response
 from petstore.databases.contract import Row, Statement, Store, T, Unit
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
-from petstore.observability.figures import METHODS
-from petstore.observability.no_tracing import NoTracing
-from petstore.observability.observed_units import observed
+from petstore.logs import RequestLine
+from petstore.observability.measured import watch
+from petstore.observability.metrics import METHODS
 from petstore.rate_limits.contract import Decision, RateLimiter
 
 _LOG = logging.getLogger(__name__)
-_CARRIED = (b"traceparent", b"tracestate")
+_TRACE_CONTEXT = (b"traceparent", b"tracestate")
 _SERVER_ERROR = 500
 _BATCH_SECONDS = 1
 _EXPORT_SECONDS = 5
@@ -44,7 +43,7 @@ _REDIS = {"db.system.name": "redis"}
 _propagator = TraceContextTextMapPropagator()
 
 
-class Tracing(NoTracing):
+class Tracing:
     """Makes spans of this ``version`` and sends them to the collector at ``endpoint``."""
 
     def __init__(self, endpoint: str, version: str) -> None:
@@ -58,44 +57,41 @@ class Tracing(NoTracing):
         )
         self._tracer = self._provider.get_tracer("petstore", version)
 
-    def of_application(self, app: Application) -> Servable:
+    def trace_application(self, app: Servable) -> Servable:
         """Return ``app`` so that each request is a span."""
         return _TracedApplication(app, self)
 
-    def of_store(self, store: Store, system: str) -> Store:
-        """Return ``store``, a database of this ``system``, so that its reads and writes are too."""
+    def trace_requests(self, observer: RequestObserver) -> RequestObserver:
+        """Return ``observer`` so that the span of a request gets its outcome."""
+        return _TracedRequests(observer, self)
+
+    def trace_store(self, store: Store, system: str) -> Store:
+        """Return ``store``, a database of this ``system``, so that queries are spans."""
         return _TracedStore(store, system, self)
 
-    def of_limiter(self, limiter: RateLimiter) -> RateLimiter:
-        """Return ``limiter``, one in Redis, so that its judgements are too."""
+    def trace_limiter(self, limiter: RateLimiter) -> RateLimiter:
+        """Return ``limiter``, one in Redis, so that its calls of Redis are spans."""
         return _TracedLimiter(limiter, self)
 
     @contextmanager
-    def of_request(self, request: Request, route: str | None) -> Iterator[Span]:
-        """Measure a request, as a part of the trace that its caller began if there is one."""
-        method = request.method if request.method in METHODS else None
-        # Several of one name make an invalid one, as they should.
-        carried = {
-            name.decode("ascii"): request.fields.get(name, b"").decode("latin-1")
-            for name in _CARRIED
-        }
+    def server_span(self, method: str, trace_context: Mapping[str, str]) -> Iterator[None]:
+        """Make the block a span, in the trace of the client if ``trace_context`` has one."""
         with self._tracer.start_as_current_span(
-            " ".join(filter(None, (method or "HTTP", route))),
-            context=_propagator.extract(carried),
+            method if method in METHODS else "HTTP",
+            context=_propagator.extract(trace_context),
             kind=SpanKind.SERVER,
             attributes={
-                "http.request.method": method or "_OTHER",
+                "http.request.method": method if method in METHODS else "_OTHER",
                 "url.scheme": "http",
-                **({} if route is None else {"http.route": route}),
             },
             record_exception=False,
             set_status_on_exception=False,
-        ) as span:
-            yield span
+        ):
+            yield
 
     @contextmanager
-    def of_trip(self, name: str, attributes: Mapping[str, str]) -> Iterator[None]:
-        """Measure a trip to another system as a part of the request under way."""
+    def client_span(self, name: str, attributes: Mapping[str, str]) -> Iterator[None]:
+        """Make the block, a call of another system, a span within that of the request."""
         if not get_current_span().is_recording():
             yield
             return
@@ -112,8 +108,8 @@ class Tracing(NoTracing):
                 _fail(span, error.code)
                 raise
 
-    def of_unit(self, unit: Unit[T], system: str) -> Unit[T]:
-        """Return ``unit`` so that its statements are measured as parts of what is under way now.
+    def trace_unit(self, unit: Unit[T], system: str) -> Unit[T]:
+        """Return ``unit`` so that its statements are spans within the current one.
 
         They may run in the task of another request.
         """
@@ -126,37 +122,46 @@ class Tracing(NoTracing):
             attributes = _query_attributes(statement, system)
             return self._tracer.start_span(statement.name, context, SpanKind.CLIENT, attributes).end
 
-        return observed(unit, begin)
+        return watch(unit, begin)
 
-    async def close(self) -> None:
-        """Send what is left, if the collector takes it at once."""
+    def close(self) -> None:
+        """Send the spans that are left, if the collector takes them at once."""
         # The library would wait for half a minute.
         closing = threading.Thread(target=self._provider.shutdown, daemon=True)
         closing.start()
-        await asyncio.to_thread(closing.join, _LAST_EXPORT_SECONDS)
+        closing.join(_LAST_EXPORT_SECONDS)
 
 
 class _TracedApplication:
-    def __init__(self, app: Application, tracing: Tracing) -> None:
+    def __init__(self, app: Servable, tracing: Tracing) -> None:
         self._app = app
         self._tracing = tracing
-        self.hand_over, self.retire = app.hand_over, app.retire
-
-    @asynccontextmanager
-    async def lifespan(self) -> AsyncIterator[None]:
-        try:
-            async with self._app.lifespan():
-                yield
-        finally:
-            await self._tracing.close()
+        self.lifespan, self.hand_over, self.retire = app.lifespan, app.hand_over, app.retire
 
     async def __call__(self, request: Request, receive: Receive) -> Response:
-        route = self._app.route_of(request.method, request.path)
-        with self._tracing.of_request(request, route) as span:
-            answer = await self._app(request, receive)
-            if span.is_recording():
-                _describe(span, answer)
-        return answer
+        # Several of one name make an invalid one, as they should.
+        trace_context = {
+            name.decode("ascii"): request.fields.get(name, b"").decode("latin-1")
+            for name in _TRACE_CONTEXT
+        }
+        with self._tracing.server_span(request.method, trace_context):
+            return await self._app(request, receive)
+
+
+class _TracedRequests:
+    def __init__(self, observer: RequestObserver, tracing: Tracing) -> None:
+        self._observer = observer
+        self._tracing = tracing
+
+    def add(self, line: RequestLine) -> None:
+        self._observer.add(line)
+        span = get_current_span()
+        if span.is_recording():
+            _describe(span, line)
+
+    def close(self) -> None:
+        self._tracing.close()
+        self._observer.close()
 
 
 class _TracedStore:
@@ -169,12 +174,12 @@ class _TracedStore:
 
     async def read(self, statement: Statement) -> list[Row]:
         attributes = _query_attributes(statement, self._system)
-        with self._tracing.of_trip(statement.name, attributes):
+        with self._tracing.client_span(statement.name, attributes):
             return await self._store.read(statement)
 
     async def write(self, unit: Unit[T]) -> T:
-        with self._tracing.of_trip("store write", {"db.system.name": self._system}):
-            return await self._store.write(self._tracing.of_unit(unit, self._system))
+        with self._tracing.client_span("store write", {"db.system.name": self._system}):
+            return await self._store.write(self._tracing.trace_unit(unit, self._system))
 
 
 class _TracedLimiter:
@@ -185,29 +190,28 @@ class _TracedLimiter:
         self.beat, self.save, self.close = limiter.beat, limiter.save, limiter.close
 
     async def take(self, key: ApiKey) -> Decision:
-        with self._tracing.of_trip("limiter take", _REDIS):
+        with self._tracing.client_span("limiter take", _REDIS):
             return await self._limiter.take(key)
 
     async def take_address(self, address: str) -> Decision:
-        with self._tracing.of_trip("limiter take", _REDIS):
+        with self._tracing.client_span("limiter take", _REDIS):
             return await self._limiter.take_address(address)
 
 
 class _Exporter(SpanExporter):
-    """Says once when the collector no longer takes spans, and once when it does again."""
+    """Logs once that the collector no longer takes spans, and once that it does again."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
-        self._failing = False
+        self._is_failing = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         result = self._exporter.export(spans)
-        failing = result is not SpanExportResult.SUCCESS
-        if failing and not self._failing:
-            _LOG.warning("the collector of traces is out of reach: they are dropped")
-        elif self._failing and not failing:
-            _LOG.warning("the collector of traces is back")
-        self._failing = failing
+        is_failing = result is not SpanExportResult.SUCCESS
+        if is_failing != self._is_failing:
+            state = "out of reach: traces are dropped" if is_failing else "back"
+            _LOG.warning("the collector of traces is %s", state)
+        self._is_failing = is_failing
         return result
 
     def shutdown(self) -> None:
@@ -219,14 +223,15 @@ def _query_attributes(statement: Statement, system: str) -> dict[str, str]:
     return {"db.system.name": system, "db.query.summary": statement.name}
 
 
-def _describe(span: Span, answer: Response) -> None:
-    """Note the outcome, by the conventions of OpenTelemetry for HTTP servers."""
-    span.set_attribute("http.response.status_code", answer.status)
-    head = b"\r\n".join((b"", *answer.headers, b""))
-    request_id = head.partition(b"\r\nx-request-id: ")[2].partition(b"\r\n")[0]
-    span.set_attribute("petstore.request_id", request_id.decode("ascii"))
-    if answer.status >= _SERVER_ERROR:
-        _fail(span, str(answer.status))
+def _describe(span: Span, line: RequestLine) -> None:
+    """Set the outcome, by the conventions of OpenTelemetry for HTTP servers."""
+    if line.route is not None:
+        span.update_name(f"{line.method if line.method in METHODS else 'HTTP'} {line.route}")
+        span.set_attribute("http.route", line.route)
+    span.set_attribute("http.response.status_code", line.status)
+    span.set_attribute("petstore.request_id", line.request)
+    if line.status >= _SERVER_ERROR:
+        _fail(span, str(line.status))
 
 
 def _fail(span: Span, kind: str) -> None:

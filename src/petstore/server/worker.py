@@ -13,12 +13,11 @@ import uvloop
 
 from petstore.api.application import Servable
 from petstore.api.client_address import Network, is_in
-from petstore.app import metrics_at, open_log, serve_settings
+from petstore.app import create_registry, open_log, serve_settings
 from petstore.errors import PetstoreError
 from petstore.http.server import ConnectionLimits, HttpServer
-from petstore.observability.figures import CONNECTIONS, CONNECTIONS_MAX
-from petstore.observability.metrics import NoMetrics
-from petstore.observability.place import Place
+from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
+from petstore.observability.registry import Registry, SharedMetrics
 from petstore.rate_limits.addresses import network_of
 from petstore.server.supervisor import LEAVE, READY, SERVE, Link
 from petstore.settings import Settings
@@ -30,14 +29,18 @@ _ALLOCATIONS = 10_000
 _LOG = logging.getLogger(__name__)
 
 
-def work(settings: Settings, listener: socket.socket, place: Place | None, link: Link) -> None:
+def work(
+    settings: Settings, listener: socket.socket, shared_metrics: SharedMetrics | None, link: Link
+) -> None:
     """Serve the callers of ``listener`` as ``link`` says, and at the end what is under way.
 
     Raises:
         SystemExit: it cannot serve; the log tells why, and ``link``.
     """
     try:
-        uvloop.new_event_loop().run_until_complete(_prepare(settings, listener, place, link))
+        uvloop.new_event_loop().run_until_complete(
+            _prepare(settings, listener, shared_metrics, link)
+        )
     except Exception as error:  # noqa: BLE001 - it is logged, if not under its own name
         log = open_log(settings)  # that of the application is closed by now
         # What an operator can mend is told in a line, and a fault of ours with its traceback.
@@ -82,18 +85,18 @@ class _Orders:
 
 
 async def _prepare(
-    settings: Settings, listener: socket.socket, place: Place | None, link: Link
+    settings: Settings, listener: socket.socket, shared_metrics: SharedMetrics | None, link: Link
 ) -> None:
     """Do all that is needed to serve, serve when it is time, and put everything away."""
     orders = _Orders(link)
-    metrics = metrics_at(place)
-    app = serve_settings(settings, metrics)
+    registry = shared_metrics and create_registry(shared_metrics)
+    app = serve_settings(settings, registry)
     async with app.lifespan():
         spare_collector()
         link.send_bytes(READY)
         await orders.serve.wait()
         if not orders.stop.is_set():
-            await _serve(settings, listener, app, orders, metrics)
+            await _serve(settings, listener, app, orders, registry)
 
 
 async def _serve(
@@ -101,7 +104,7 @@ async def _serve(
     listener: socket.socket,
     app: Servable,
     orders: _Orders,
-    metrics: NoMetrics,
+    registry: Registry | None,
 ) -> None:
     limits = ConnectionLimits(
         settings.connections,
@@ -110,8 +113,9 @@ async def _serve(
         settings.header_timeout,
     )
     server = HttpServer(app, listener, limits, partial(_counted_as, settings.trusted_networks))
-    metrics.gauge(CONNECTIONS, lambda: server.connections)
-    metrics.gauge(CONNECTIONS_MAX, lambda: server.max_connections)
+    if registry is not None:
+        registry.report(CONNECTIONS, lambda: server.connections)
+        registry.report(CONNECTIONS_MAX, lambda: server.max_connections)
     serving = asyncio.ensure_future(server.serve())
     serving.add_done_callback(lambda _: orders.end())
     lame = max(settings.drain_timeout, _UNDER_WAY_SECONDS)

@@ -13,7 +13,6 @@ from petstore import __version__
 from petstore.app import create_limiter, serve_settings
 from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
-from support.bare_app import http_request
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import Collector, attributes, collecting, observed_service
@@ -89,13 +88,13 @@ async def test_no_token_and_no_query_is_in_a_trace(
         await service.client.post("/v1/pets?a=hidden", headers=headers, json=pet)
         await service.client.get(f"/v1/{headers['Authorization'][7:]}?a=hidden", headers=headers)
     sent = b"".join(request.SerializeToString() for request in collector.requests)
-    assert b"createPet" not in sent  # it is the route that is told
+    assert b"createPet" not in sent  # the route is
     assert b"/v1/pets" in sent
     for secret in (headers["Authorization"][7:].encode(), b"hidden", b"Bella"):
         assert secret not in sent
 
 
-async def test_the_trace_of_the_caller_goes_on(
+async def test_the_trace_of_the_client_goes_on(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -120,13 +119,13 @@ async def test_a_traceparent_that_is_none_begins_a_trace(
     assert server_span(collector).trace_id.hex() != TRACE
 
 
-async def test_a_caller_who_does_not_want_a_trace_makes_none(
+async def test_a_client_that_declines_a_trace_makes_none(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
         headers = await service.issue() | {"traceparent": f"00-{TRACE}-{PARENT}-00"}
-        answer = await service.client.get("/v1/pets", headers=headers)
-        assert answer.status_code == 200
+        response = await service.client.get("/v1/pets", headers=headers)
+        assert response.status_code == 200
     assert collector.spans == []
 
 
@@ -175,7 +174,7 @@ async def test_a_failing_database_is_an_error_of_both_spans(
     assert span.status.code == part.status.code == Status.STATUS_CODE_ERROR
 
 
-async def test_a_method_of_the_callers_making_is_not_told(
+async def test_an_unusual_method_is_not_named(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -186,20 +185,20 @@ async def test_a_method_of_the_callers_making_is_not_told(
     assert "http.route" not in attributes(span)
 
 
-async def test_trips_of_the_limiter_to_redis_are_parts_of_their_request(
+async def test_calls_of_redis_by_the_limiter_are_parts_of_their_request(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     tracing = Tracing(collector.endpoint, "1.0.0")
     with redis_server() as redis:
         async with open_store(database) as store:
             limiter = create_limiter(Settings(redis=redis.url), store, clock)
-            traced = tracing.of_limiter(limiter)
+            traced = tracing.trace_limiter(limiter)
             key = await issue_stored(store, clock)
-            with tracing.of_request(http_request("GET", b"/", []), None):
+            with tracing.server_span("GET", {}):
                 assert (await traced.take(key)).verdict == "admitted"
                 assert (await traced.take_address("192.0.2.1")).verdict == "admitted"
             await limiter.close()
-    await tracing.close()
+    tracing.close()
     parts = [span for span in collector.spans if span.kind == Span.SPAN_KIND_CLIENT]
     assert [(part.name, attributes(part)) for part in parts] == [
         ("limiter take", {"db.system.name": "redis"})
@@ -239,15 +238,17 @@ def test_traces_come_from_a_running_service_until_its_stop(
                 server.wait_until_ready()
                 server.database = url
                 headers = {"Authorization": f"Bearer {server.issue()}"}
-                answer = httpx.get(f"{server.url}/v1/categories", headers=headers)
-                assert answer.status_code == 200
+                response = httpx.get(f"{server.url}/v1/categories", headers=headers)
+                assert response.status_code == 200
             finally:
                 assert server.stop() == 0
     finally:
         postgres.remove()
     (span,) = [span for span in collector.spans if span.name == "GET /v1/categories"]
-    told = {(part.name, attributes(part)["db.system.name"]) for part in parts_of(collector, span)}
-    assert told == {
+    named_parts = {
+        (part.name, attributes(part)["db.system.name"]) for part in parts_of(collector, span)
+    }
+    assert named_parts == {
         ("select_key_by_digest", "postgresql"),
         ("limiter take", "redis"),
         ("select_categories", "postgresql"),

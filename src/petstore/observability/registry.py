@@ -1,0 +1,176 @@
+"""The samples of this worker, and ``/metrics`` with the samples of all workers of the service.
+
+Each worker writes its samples to a file named after its worker id, in a folder that all share. The
+next worker with that id adds to the counts in that file, so counters never fall and there are never
+more files than worker ids. A scrape adds up all files. Gauges count only while their worker lives.
+"""
+
+import asyncio
+import socket
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager, suppress
+from operator import add
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from petstore.chores import Chore, attempt, background
+from petstore.observability.endpoint import endpoint
+from petstore.observability.metrics import (
+    BUILD,
+    CRASHES,
+    METRICS,
+    WORKERS,
+    WORKERS_CONFIGURED,
+    Labels,
+    Metric,
+    Sample,
+    Samples,
+    histogram_sample,
+)
+
+_PUBLISH_SECONDS = 1
+_GAUGES_LAST_SECONDS = 3
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Samples).decode
+
+
+class SharedMetrics(NamedTuple):
+    """The socket of ``/metrics`` and the folder for samples, which all workers share.
+
+    ``workers`` is how many workers there should be, ``worker_id`` the id of this one.
+    """
+
+    listener: socket.socket
+    folder: Path
+    workers: int = 1
+    worker_id: int = 0
+
+
+@contextmanager
+def share_metrics(listener: socket.socket, workers: int = 1) -> Iterator[SharedMetrics]:
+    """Make a folder for samples, in the process that starts the workers."""
+    with tempfile.TemporaryDirectory(prefix="petstore-metrics-") as folder:
+        yield SharedMetrics(listener, Path(folder), workers)
+
+
+class Registry:
+    """The samples of this worker. Instruments change them in place or register a function.
+
+    ``chores`` run as long as the registry does.
+    """
+
+    def __init__(self, shared: SharedMetrics, version: str) -> None:
+        self._listener = shared.listener
+        self._file = shared.folder / str(shared.worker_id)
+        self._previous = _decode(self._file.read_bytes()) if self._file.exists() else {}
+        # A clean stop removes the gauges.
+        crashes = int(WORKERS.name in self._previous)
+        _drop_gauges(self._previous)
+        self._samples: Samples = {}
+        self._readers: dict[tuple[Metric, Labels], Callable[[], Sample]] = {}
+        self._shared_readers: dict[tuple[Metric, Labels], Callable[[], float]] = {}
+        # One thread, so samples are written in the order in which they were taken.
+        self._disk = ThreadPoolExecutor(1, "metrics")
+        self.chores: list[Chore] = []
+        self.report(CRASHES, lambda: crashes)
+        self.report(WORKERS, lambda: 1)
+        self.report_shared(WORKERS_CONFIGURED, lambda: shared.workers)
+        self.report_shared(BUILD, lambda: 1, version)
+
+    def samples(self, metric: Metric) -> dict[Labels, Sample]:
+        """Return the samples of ``metric`` by their labels; new ones are zero."""
+        return self._samples.setdefault(metric.name, defaultdict(metric.zero))
+
+    def report(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
+        """Report what ``read`` returns: for a counter, the count since the start of this worker."""
+        self._readers[metric, labels] = lambda: [read()]
+
+    def report_histogram(self, metric: Metric, observed: Mapping[int, int]) -> None:
+        """Report how often each value was ``observed`` since the start of this worker."""
+        self._readers[metric, ()] = lambda: histogram_sample(metric, observed)
+
+    def report_shared(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
+        """Report a gauge that is the same in every worker, such as the free space of the disk.
+
+        A scrape calls ``read`` in a thread, and leaves the metric out if it raises ``OSError``.
+        """
+        self._shared_readers[metric, labels] = read
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Publish the samples of this worker and serve ``/metrics`` until the block ends."""
+        publish = Chore(self._publish, _PUBLISH_SECONDS, "metrics not published")
+        await attempt(publish)  # so that a crash in the first second is noticed
+        try:
+            async with endpoint(self._listener, self.exposition), background(publish, *self.chores):
+                yield
+        finally:
+            self._readers = {
+                (metric, labels): read
+                for (metric, labels), read in self._readers.items()
+                if metric.kind != "gauge"
+            }
+            _drop_gauges(self._samples)
+            await attempt(publish)
+            self._disk.shutdown()
+
+    async def exposition(self) -> tuple[str, bytes]:
+        """Return the media type and the body of ``/metrics``, for all workers together."""
+        await self._publish()
+        return await asyncio.get_running_loop().run_in_executor(self._disk, self._exposition)
+
+    async def _publish(self) -> None:
+        for (metric, labels), read in self._readers.items():
+            self.samples(metric)[labels] = read()
+        # Encoded here, in the thread that changes the samples; writing may wait for the disk.
+        encoded = _encode(_total([self._previous, self._samples]))
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._disk, _write, self._file, encoded)
+
+    def _exposition(self) -> tuple[str, bytes]:
+        # Imported here because the import is slow, and this runs in a thread.
+        from petstore.observability.exposition import exposition
+
+        total = _total(map(_read_live, self._file.parent.glob("[0-9]*")))
+        for (metric, labels), read in self._shared_readers.items():
+            with suppress(OSError):
+                total[metric.name] = {labels: [read()]}
+        return exposition(total)
+
+
+def _write(file: Path, encoded: bytes) -> None:
+    unfinished = file.with_name(f"~{file.name}")
+    unfinished.write_bytes(encoded)
+    unfinished.replace(file)
+
+
+def _read_live(file: Path) -> Samples:
+    """Return the samples in a file, without gauges if its worker no longer writes it."""
+    samples = _decode(file.read_bytes())
+    if time.time() - file.stat().st_mtime > _GAUGES_LAST_SECONDS:
+        _drop_gauges(samples)
+    return samples
+
+
+def _drop_gauges(samples: Samples) -> None:
+    for metric in METRICS:
+        if metric.kind == "gauge":
+            samples.pop(metric.name, None)
+
+
+def _total(parts: Iterable[Samples]) -> Samples:
+    total: Samples = {}
+    for part in parts:
+        for name, samples in part.items():
+            sums = total.setdefault(name, {})
+            for labels, sample in samples.items():
+                before = sums.get(labels)
+                sums[labels] = sample if before is None else [*map(add, before, sample)]
+    return total

@@ -1,0 +1,62 @@
+"""``/metrics`` over HTTP."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.manual_clock import ManualClock
+from support.observed import observed_service, port_of, registry_of_test
+from support.patience import eventually
+
+pytestmark = pytest.mark.anyio
+
+HTTP = "GET /metrics HTTP/1.1\r\nHost: petstore\r\n"
+
+
+async def test_anything_but_metrics_is_not_found(database: Path, clock: ManualClock) -> None:
+    async with observed_service(database, clock) as service, httpx.AsyncClient() as other:
+        address = f"http://127.0.0.1:{service.metrics_port}"
+        assert (await other.get(f"{address}/")).status_code == 404
+        assert (await other.post(f"{address}/metrics")).status_code == 404
+        response = await other.get(f"{address}/metrics?name=x")
+        assert response.headers["content-type"].startswith("text/plain; version=")
+
+
+@pytest.mark.parametrize(
+    ("sent", "response"),
+    [
+        ("", b""),
+        ("GET /metr", b""),
+        (HTTP, b""),
+        (f"{HTTP}X: {'x' * 9000}\r\n\r\n", b""),
+        ("\0\r\n\r\n", b"HTTP/1.1 404"),
+    ],
+)
+async def test_what_is_no_request_is_closed_and_harms_nobody(
+    database: Path, clock: ManualClock, sent: str, response: bytes
+) -> None:
+    async with observed_service(database, clock) as service:
+        reader, writer = await asyncio.open_connection("127.0.0.1", service.metrics_port)
+        writer.write(sent.encode())
+        writer.write_eof()
+        assert (await reader.read())[:12] == response
+        writer.close()
+        assert (await service.metrics())["petstore_workers"] == 1
+
+
+async def test_metrics_that_cannot_be_read_cost_the_service_nothing(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    folder = tmp_path / "metrics"
+    folder.mkdir()
+    with registry_of_test(folder=folder) as registry:
+        async with registry.running():
+            shutil.rmtree(folder)
+            async with httpx.AsyncClient() as client:
+                response = await client.get(f"http://127.0.0.1:{port_of(registry)}/metrics")
+            assert response.status_code == 500
+            await eventually(lambda: "metrics not published" in caplog.text)
+    assert "metrics cannot be told" in caplog.text

@@ -1,0 +1,212 @@
+"""Requests, decisions and queries as ``/metrics`` has them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from petstore import __version__
+from petstore.app import create_limiter
+from petstore.clock import MINUTE
+from petstore.databases.contract import Duplicate, Statement, Unit
+from petstore.databases.sqlite_usage import database_bytes, note_backup
+from petstore.errors import Unavailable
+from petstore.observability.counted_trips import CountedTrips
+from petstore.observability.measured import measure_store, watch
+from petstore.rate_limits.memory import MemoryLimiter
+from petstore.settings import Settings
+from support.manual_clock import ManualClock
+from support.observed import ObservedService, observed_service, read_from, registry_of_test
+from support.stores import do, open_store
+
+pytestmark = pytest.mark.anyio
+
+BAN_SOON: dict[str, Any] = {
+    "ban_strikes": 1,
+    "ban_strikes_divisor": 10**9,
+    "ban_grace_seconds": 0,
+}
+
+
+async def get_banned(service: ObservedService, headers: dict[str, str]) -> None:
+    """Send three requests with a key of one a minute: admitted, limited, banned."""
+    for status in (200, 429, 429):
+        service.clock.advance(1)
+        assert (await service.client.get("/v1/pets", headers=headers)).status_code == status
+
+
+async def test_requests_are_counted_by_operation_method_and_status(
+    database: Path, clock: ManualClock
+) -> None:
+    async with observed_service(database, clock) as service:
+        headers = await service.issue()
+        for method, path in (
+            ("GET", "/v1/pets"),
+            ("GET", "/v1/pets"),
+            ("HEAD", "/v1/pets"),
+            ("GET", "/v1/pets?limit=0"),
+        ):
+            await service.client.request(method, path, headers=headers)
+        samples = await service.metrics()
+    name = 'petstore_requests_total{method="%s",operation="listPets",status="%d"}'
+    assert samples[name % ("GET", 200)] == 2
+    assert samples[name % ("HEAD", 200)] == 1
+    assert samples[name % ("GET", 400)] == 1
+    assert samples['petstore_request_duration_seconds_count{operation="listPets"}'] == 4
+    assert samples['petstore_request_duration_seconds_bucket{le="+Inf",operation="listPets"}'] == 4
+    assert samples['petstore_request_duration_seconds_sum{operation="listPets"}'] > 0
+
+
+async def test_the_version_that_runs_is_reported(database: Path, clock: ManualClock) -> None:
+    async with observed_service(database, clock) as service:
+        assert (await service.metrics())[f'petstore_build_info{{version="{__version__}"}}'] == 1
+
+
+async def test_whatever_clients_send_the_labels_stay_few(
+    database: Path, clock: ManualClock
+) -> None:
+    async with observed_service(database, clock) as service:
+        for n in range(5):
+            await service.client.request(f"METHOD{n}", f"/v1/nothing/{n}")
+        samples = await service.metrics()
+    requests = {name: value for name, value in samples.items() if "requests_total" in name}
+    assert requests == {
+        'petstore_requests_total{method="other",operation="none",status="401"}': 5,
+    }
+
+
+async def test_decisions_and_bans_are_counted(database: Path, clock: ManualClock) -> None:
+    async with observed_service(database, clock, anonymous_per_minute=1, **BAN_SOON) as service:
+        await get_banned(service, await service.issue(per_minute=1))
+        await service.client.get("/v1/pets")
+        await service.client.get("/v1/pets")
+        samples = await service.metrics()
+    decisions = 'petstore_limiter_decisions_total{verdict="%s"}'
+    assert samples[decisions % "admitted"] == 2
+    assert samples[decisions % "limited"] == 2
+    assert samples[decisions % "banned"] == 1
+    assert samples["petstore_bans_total"] == 1
+
+
+async def test_a_request_while_banned_is_no_other_ban(database: Path, clock: ManualClock) -> None:
+    async with observed_service(database, clock, **BAN_SOON) as service:
+        headers = await service.issue(per_minute=1)
+        await get_banned(service, headers)
+        await service.client.get("/v1/pets", headers=headers)
+        assert (await service.metrics())["petstore_bans_total"] == 1
+
+
+async def test_replays_lapsed_reservations_and_commits_are_counted(
+    database: Path, clock: ManualClock
+) -> None:
+    async with observed_service(database, clock, reservation_minutes=1) as service:
+        headers = await service.issue()
+        before = await service.metrics()
+        pet = {"name": "Bella", "categoryId": 1, "status": "available"}
+        retried = {**headers, "Idempotency-Key": "first"}
+        for _ in range(2):
+            added = await service.client.post("/v1/pets", headers=retried, json=pet)
+        order = {"petId": added.json()["id"]}
+        placed = await service.client.post("/v1/store/orders", headers=headers, json=order)
+        assert placed.status_code == 201
+        clock.advance(2 * MINUTE)
+        await service.client.get("/v1/pets", headers=headers)
+        samples = await service.metrics()
+    assert samples["petstore_replays_total"] == 1
+    assert samples["petstore_reservations_lapsed_total"] == 1
+    commits = "petstore_commit_changes_count"
+    # Two requests to add, an order, its lapse, and counts that are saved meanwhile.
+    assert samples[commits] - before.get(commits, 0) >= 4
+
+
+async def test_queries_are_timed_by_name_and_transactions_to_their_commit(
+    database: Path, clock: ManualClock
+) -> None:
+    async with observed_service(database, clock) as service:
+        headers = await service.issue()
+        pet = {"name": "Bella", "categoryId": 1}
+        added = await service.client.post("/v1/pets", headers=headers, json=pet)
+        for _ in range(2):
+            await service.client.get(added.headers["location"], headers=headers)
+        samples = await service.metrics()
+    queries = 'petstore_query_duration_seconds_%s{database="primary",query="%s"}'
+    assert samples[queries % ("count", "insert_pet")] == 1
+    assert samples[queries % ("count", "select_pet")] == 2
+    assert 0 < samples[queries % ("sum", "select_pet")] < 1
+    assert samples['petstore_transaction_duration_seconds_count{database="primary"}'] >= 1
+    assert samples['petstore_database_errors_total{database="primary"}'] == 0
+
+
+async def test_failures_of_the_database_are_counted(database: Path) -> None:
+    async with open_store(database) as store:
+        with registry_of_test() as registry:
+            timed = measure_store(store, "primary", registry)
+            away = database.with_suffix(".away")
+            database.rename(away)
+            for failing in (timed.check(), timed.write(do("SELECT 1"))):
+                with pytest.raises(Unavailable):
+                    await failing
+            away.rename(database)
+            await store.close()
+            with pytest.raises(Unavailable):
+                await timed.read(Statement("SELECT 1"))
+            await store.open()
+            async with read_from(registry) as samples:
+                assert samples['petstore_database_errors_total{database="primary"}'] == 3
+
+
+def test_a_unit_of_work_is_watched_statement_by_statement() -> None:
+    seen: list[str] = []
+
+    def begin(statement: Statement) -> Callable[[], None]:
+        seen.append(statement.sql)
+        return lambda: seen.append("done")
+
+    def unit() -> Unit[str]:
+        rows = yield Statement("one")
+        try:
+            yield Statement("two")
+        except Duplicate:
+            rows += yield Statement("three")
+        return str(rows)
+
+    running = watch(unit(), begin)
+    assert next(running).sql == "one"
+    assert running.send([(1,)]).sql == "two"
+    assert running.throw(Duplicate()).sql == "three"
+    with pytest.raises(StopIteration, match=r"\[\(1,\), \(3,\)\]"):
+        running.send([(3,)])
+    assert seen == ["one", "done", "two", "done", "three", "done"]
+
+
+async def test_the_disk_and_the_last_backup_are_reported(
+    database: Path, clock: ManualClock
+) -> None:
+    async with observed_service(database, clock) as service:
+        samples = await service.metrics()
+        assert samples["petstore_last_backup_timestamp_seconds"] == 0
+        assert samples["petstore_database_bytes"] > 10_000
+        assert 0 < samples["petstore_disk_free_bytes"] < samples["petstore_disk_size_bytes"]
+        note_backup(database, 1234.5)
+        assert (await service.metrics())["petstore_last_backup_timestamp_seconds"] == 1234.5
+        away = database.with_suffix(".away")
+        database.rename(away)
+        samples = await service.metrics()
+        away.rename(database)
+    assert "petstore_database_bytes" not in samples
+    assert samples["petstore_workers"] == samples["petstore_workers_configured"] == 1
+
+
+def test_a_file_without_a_log_has_a_size_too(database: Path) -> None:
+    database.write_bytes(b"123")
+    assert database_bytes(database) == 3
+    database.with_name(f"{database.name}-wal").write_bytes(b"45")
+    assert database_bytes(database) == 5
+
+
+async def test_without_metrics_nothing_comes_between(database: Path, clock: ManualClock) -> None:
+    async with open_store(database) as store:
+        assert isinstance(create_limiter(Settings(), store, clock), MemoryLimiter)
+        redis = Settings(redis="redis://127.0.0.1:1")
+        assert type(vars(create_limiter(redis, store, clock))["_trips"]) is not CountedTrips

@@ -1,0 +1,30 @@
+"""What a worker reports of its process."""
+
+import time
+
+import pytest
+
+from petstore.observability.metrics import LAG
+from petstore.observability.process import LoopLag
+from support.observed import read_from, registry_of_test
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_slow_turn_of_the_event_loop_is_measured() -> None:
+    sample, moments = LAG.zero(), iter((0.0, 0.1, 0.5))
+    lag = LoopLag(sample, lambda: next(moments))
+    for _ in range(3):
+        await lag.measure()
+    assert sample == [2, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, pytest.approx(0.3)]
+
+
+async def test_the_process_is_reported_by_the_names_that_prometheus_has_for_it() -> None:
+    with registry_of_test(worker_id=3) as registry:
+        async with read_from(registry) as samples:
+            of = '{worker="3"}'
+            assert time.time() - 20 < samples[f"process_start_time_seconds{of}"] < time.time()
+            assert 0 < samples[f"process_cpu_seconds_total{of}"] <= time.process_time()
+            assert 10**6 < samples[f"process_resident_memory_bytes{of}"] < 10**10
+            assert 3 < samples[f"process_open_fds{of}"] < samples[f"process_max_fds{of}"]
+            assert samples['petstore_event_loop_lag_seconds_bucket{le="+Inf"}'] >= 0
