@@ -5,12 +5,12 @@ from typing import Any, NotRequired, TypedDict
 import click
 
 from petstore.cli.client import Client
-from petstore.cli.client_options import ID, client_option, json_option
-from petstore.cli.resources import NOTHING, Resources, list_options
+from petstore.cli.options import json_option
+from petstore.cli.resources import ID, NOTHING, Resources, client_option, list_options
 
 
 class Category(TypedDict):
-    """A category as the service answers it."""
+    """A category as the service returns it."""
 
     id: int
     name: str

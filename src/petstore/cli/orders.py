@@ -5,14 +5,14 @@ from typing import Any, NotRequired, TypedDict
 import click
 
 from petstore.cli.client import Client
-from petstore.cli.client_options import ID, client_option, json_option
-from petstore.cli.resources import NOTHING, Resources, list_options, utc
+from petstore.cli.options import json_option
+from petstore.cli.resources import ID, NOTHING, Resources, client_option, list_options, utc
 
 _STATUS = click.Choice(["placed", "approved", "delivered", "cancelled"])
 
 
 class Order(TypedDict):
-    """An order as the service answers it."""
+    """An order as the service returns it."""
 
     id: int
     petId: int

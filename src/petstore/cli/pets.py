@@ -6,10 +6,10 @@ import click
 
 from petstore.cli.client import Client
 from petstore.cli.client_failures import ExitStatus, Failure
-from petstore.cli.client_options import ID, client_option, json_option
-from petstore.cli.groups import SectionedGroup
+from petstore.cli.options import json_option
+from petstore.cli.output import SectionedGroup
 from petstore.cli.pet_files import export_file, import_file
-from petstore.cli.resources import NOTHING, Resources, list_options
+from petstore.cli.resources import ID, NOTHING, Resources, client_option, list_options
 
 Status = Literal["available", "pending", "sold"]
 
@@ -18,7 +18,7 @@ _NO_STATUS = "none"
 
 
 class Pet(TypedDict):
-    """An animal as the service answers it."""
+    """An animal as the service returns it."""
 
     id: int
     name: str
