@@ -440,7 +440,7 @@ def test_a_backup_that_cannot_be_noted_is_good_all_the_same(stocked: Command, fi
     Path(f"{stocked.database}.last-backup").mkdir()
     done = stocked("backup", str(file))
     assert done.exit_code == 0
-    assert "Warning: metrics will not tell of this backup" in done.stderr
+    assert "Warning: metrics will not show this backup" in done.stderr
     assert contents(of(file)) == contents(of(stocked.database))
 
 

@@ -65,7 +65,7 @@ def _note(database: Path, began: Milliseconds) -> None:
     try:
         note_backup(database, began / SECOND)
     except (Conflict, OSError) as error:
-        click.echo(f"Warning: metrics will not tell of this backup: {error}", err=True)
+        click.echo(f"Warning: metrics will not show this backup: {error}", err=True)
 
 
 def _refuse_note(file: Path, database: Path) -> None:

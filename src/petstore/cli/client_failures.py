@@ -1,4 +1,4 @@
-"""What can go wrong between a client and the service, and the exit status that tells a script."""
+"""The failures of requests to a service, each with its exit status."""
 
 import json
 import re

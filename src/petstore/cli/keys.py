@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from petstore.cli.options import (
+    ID,
     Duration,
     Integer,
     OrWord,
@@ -32,7 +33,6 @@ _DATE, _TO_THE_MINUTE = len("2026-12-01"), len("2026-12-01T12:00")
 
 
 _LIMIT = Integer(1, UNLIMITED - 1)
-_KEY_ID = Integer(1, 2**63 - 1)
 _VALIDITY = Duration(min_seconds=1)
 _NO_LIMIT, _NO_END = "unlimited", "never"
 _ANY_LIMIT = OrWord(_LIMIT, _NO_LIMIT)
@@ -102,7 +102,7 @@ def list_all(*, as_json: bool, database: str) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.argument("key_id", metavar="ID", type=ID)
 @json_option
 @database_option
 def show(*, key_id: int, as_json: bool, database: str) -> None:
@@ -119,7 +119,7 @@ def show(*, key_id: int, as_json: bool, database: str) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.argument("key_id", metavar="ID", type=ID)
 @json_option
 @database_option
 def history(*, key_id: int, as_json: bool, database: str) -> None:
@@ -134,7 +134,7 @@ def history(*, key_id: int, as_json: bool, database: str) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.argument("key_id", metavar="ID", type=ID)
 @click.option("--name", type=key_name, metavar="NAME", help="What the key is for.")
 @click.option("--plan", type=_PLAN, help="How many requests it may make; its usage is kept.")
 @click.option("--per-minute", type=_ANY_LIMIT, help="Enterprise only: requests a minute.")
@@ -164,7 +164,7 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.argument("key_id", metavar="ID", type=ID)
 @click.option(
     "--grace",
     type=Duration(),
@@ -180,7 +180,7 @@ def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.argument("key_id", metavar="ID", type=ID)
 @database_option
 def revoke(*, key_id: int, database: str) -> None:
     """End a key for good."""
@@ -189,7 +189,7 @@ def revoke(*, key_id: int, database: str) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.argument("key_id", metavar="ID", type=ID)
 @database_option
 def unban(*, key_id: int, database: str) -> None:
     """Lift the ban of a key."""

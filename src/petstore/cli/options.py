@@ -53,6 +53,9 @@ class Integer(click.IntRange):
     name = "integer"
 
 
+ID = Integer(1, 2**63 - 1)
+
+
 class Number(click.FloatRange):
     """A number within a range. NaN is not, though it compares as if it were."""
 

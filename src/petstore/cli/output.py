@@ -1,4 +1,4 @@
-"""What a command prints: tables, JSON, progress bars, failures and help in sections."""
+"""The output of commands: tables, JSON, progress bars, failures and help in sections."""
 
 import json
 import sys

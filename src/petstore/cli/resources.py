@@ -19,7 +19,6 @@ T = TypeVar("T")
 KEY = "PETSTORE_KEY"
 """The environment variable with the API key; there is no option for it."""
 
-ID = Integer(1, 2**63 - 1)
 NOTHING = "-"
 """Stands in a table for an absent value."""
 
@@ -71,6 +70,11 @@ class Resources(Generic[T]):
             click.echo("(there are more: see --all, or --limit)", err=True)
 
 
+def resource_options(command: Command) -> Command:
+    """Give a command the options to send a request and to print the resource."""
+    return json_option(client_option(command))
+
+
 def list_options(command: Command) -> Command:
     """Give a command the options that ``show_list`` takes."""
     limit = click.option(
@@ -79,7 +83,7 @@ def list_options(command: Command) -> Command:
         help=f"How many at most. [default: {_DEFAULT_LIMIT}]",
     )
     is_all = click.option("--all", "is_all", is_flag=True, help="All of them, page after page.")
-    return limit(is_all(json_option(client_option(command))))
+    return limit(is_all(resource_options(command)))
 
 
 def utc(moment: str) -> str:
