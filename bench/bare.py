@@ -6,8 +6,8 @@ import sys
 import uvloop
 
 from petstore.api.messages import JSON, Receive, Request, Response
-from petstore.cli.serve import listen
 from petstore.http.server import ConnectionLimits, HttpServer
+from petstore.server.service import listen
 
 BODY = (
     b"[" + b",".join([b'{"id":1,"name":"Bella","categoryId":1,"status":"available"}'] * 20) + b"]"

@@ -83,7 +83,7 @@ KNOWN = {
 """The table of docs/architecture.md: what a package may import besides itself."""
 
 WIRING = ("app", "cli", "server")
-"""Which may import anything."""
+"""Which may import anything, but for the command line."""
 
 
 @pytest.mark.parametrize("module", modules_of(*(f"petstore.{name}" for name in KNOWN)))
@@ -92,6 +92,12 @@ def test_a_module_knows_only_what_its_package_may_know(module: str) -> None:
     allowed = tuple(f"petstore.{name}" for name in (package, *KNOWN[package]))
     known = [name for name in imports(module) if is_in(name, "petstore")]
     assert [name for name in known if not is_in_any(name, allowed)] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_only_the_command_line_imports_the_command_line(module: str) -> None:
+    if not is_in_any(module, ("petstore.cli", "petstore.__main__")):
+        assert [name for name in imports(module) if is_in(name, "petstore.cli")] == []
 
 
 def test_every_package_has_its_rule() -> None:
@@ -107,6 +113,7 @@ def test_every_package_has_its_rule() -> None:
         ("redis", ("petstore.rate_limits",)),
         ("prometheus_client", ("petstore.observability",)),
         ("opentelemetry", ("petstore.observability",)),
+        ("cryptography", ("petstore.domain.sealing",)),
         ("httptools", ("petstore.http",)),
         ("uvloop", ("petstore.server",)),
         *((library, ("petstore.cli",)) for library in ("click", "rich", "urllib3")),

@@ -136,7 +136,7 @@ class Settings:
     )
     ban_grace_seconds: float = _setting(
         1,
-        "How long after the first 429 of a run further ones are no strikes.",
+        "How long after the first 429 of a run further ones are not strikes.",
         ge=0,
         le=3600,
     )
@@ -146,26 +146,28 @@ class Settings:
     ban_seconds: float = _setting(300, "The first ban; each next is twice as long.", ge=1, le=10**8)
     ban_max_seconds: float = _setting(86400, "The longest ban.", ge=1, le=10**8)
     ban_decay_seconds: float = _setting(
-        86400, "After a ban, so long without another forgives one step.", ge=1, le=10**8
+        86400, "How long without a ban forgives one step of the next one.", ge=1, le=10**8
     )
     body_bytes: int = _setting(65536, "The largest body taken.", ge=1024, le=2**30)
-    body_timeout: float = _setting(10, "A body not here by then gets 408.", ge=0.1, le=3600)
+    body_timeout: float = _setting(
+        10, "A request whose body is not here by then gets 408.", ge=0.1, le=3600
+    )
     header_timeout: float = _setting(
         10,
-        "A connection that brings no whole head, or takes no answers, for so long is closed.",
+        "A connection that sends no whole header, or reads no response, for so long is closed.",
         ge=0.1,
         le=3600,
     )
     shutdown_timeout: int = _setting(
         10,
-        "How long a stop takes at most; a second before, requests still under way are cut off.",
+        "How long a stop takes at most; unfinished requests are cut off one second before.",
         ge=2,
         le=3600,
     )
     drain_timeout: float = _setting(
         0,
-        "After a stop signal, how long it still serves, while /readyz says 503 and each answer"
-        " closes its connection, so that a balancer sends callers elsewhere.",
+        "How long it keeps serving after a stop signal. /readyz is 503 then, and each response"
+        " closes its connection, so that a balancer sends clients elsewhere.",
         ge=0,
         le=3600,
     )
@@ -195,7 +197,7 @@ class Settings:
         secret=True,
     )
     database_timeout: float = _setting(
-        1.5, "A change the database has not confirmed by then gets 503.", ge=0.1, le=3600
+        1.5, "A change that the database has not confirmed by then gets 503.", ge=0.1, le=3600
     )
     key_refresh_seconds: float = _setting(
         0.25, "How often changes to keys are looked for.", ge=0.01, le=60

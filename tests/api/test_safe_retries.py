@@ -11,7 +11,7 @@ import pytest
 
 from petstore.api.table import BASE, OPERATIONS
 from petstore.clock import DAY
-from petstore.databases.contract import Statement
+from petstore.databases.contract import Statement, Unit
 from petstore.domain.api_keys import SCOPES
 from petstore.domain.plans import UNLIMITED
 from support.error_body import assert_error
@@ -122,6 +122,11 @@ async def impatient_shop(address: str) -> AsyncIterator[Shop]:
     """A shop whose database has half a second for a change."""
     async with running_service(address, limits_save_seconds=60, database_timeout=0.5) as service:
         yield await furnish(service)
+
+
+def damage_records() -> Unit[None]:
+    """Replace what is sealed by what no token opens, as after a change of the cipher."""
+    yield Statement("UPDATE kept_answers SET answer = ?1", (bytes(100),))
 
 
 def is_replay(answer: httpx.Response) -> bool:
@@ -527,6 +532,16 @@ async def test_only_the_token_that_asked_is_told_again(shop: Shop, name: str) ->
     assert first.json()["token"] not in message
     assert_same(await shop.post(post), first)
     assert await shop.rows(post.done) == 1 + (name == "rotateKey")
+
+
+async def test_a_record_that_cannot_be_decrypted_is_refused_and_acts_no_second_time(
+    shop: Shop,
+) -> None:
+    post = POSTS["createKey"]
+    await shop.post(post)
+    await shop.service.store.write(damage_records())
+    assert_error(await shop.post(post), 409, "answer_sealed")
+    assert await shop.rows(post.done) == 1
 
 
 async def test_of_another_request_nothing_is_told_either(shop: Shop) -> None:

@@ -104,7 +104,7 @@ def test_an_address_past_the_interface_is_no_missing_resource(set_up: SetUp) -> 
     setup = set_up(past)
     exit_status, words = setup.fail(GET)
     assert exit_status == ExitStatus.SERVICE
-    assert words.endswith("answers 404, not as a Petstore service does: check --url")
+    assert words.endswith("responds with 404, not as a Petstore service does: check --url")
 
 
 def test_an_animal_that_cannot_be_ordered_because_it_is_not_there_is_not_found(
@@ -139,7 +139,7 @@ def test_a_refusal_cannot_steer_the_terminal(set_up: SetUp) -> None:
 def test_an_answer_that_is_no_resource_is_said_to_be_none(set_up: SetUp, odd: bytes) -> None:
     assert set_up(odd).fail(GET) == (
         ExitStatus.SERVICE,
-        "URL answers 200, not as a Petstore service does: check --url",
+        "URL responds with 200, not as a Petstore service does: check --url",
     )
 
 
@@ -150,14 +150,14 @@ def test_an_error_that_is_not_of_the_service_is_not_taken_for_one(
     """An nginx that knows no such path does not mean that there is no such animal."""
     assert set_up(answer(status, b"<html>nginx</html>")).fail(GET) == (
         ExitStatus.SERVICE,
-        f"URL answers {status}, not as a Petstore service does: check --url",
+        f"URL responds with {status}, not as a Petstore service does: check --url",
     )
 
 
 def test_a_deletion_answered_with_a_page_was_not_done(set_up: SetUp) -> None:
     assert set_up(answer(200, b"<html>")).fail(DELETE) == (
         ExitStatus.SERVICE,
-        "URL answers 200, not as a Petstore service does: check --url",
+        "URL responds with 200, not as a Petstore service does: check --url",
     )
 
 
@@ -357,7 +357,7 @@ def test_a_proxy_that_says_the_service_is_away_is_no_wrong_address(
     set_up: SetUp, status: int
 ) -> None:
     setup = set_up(*[answer(status, b"<html>nginx</html>")] * 4)
-    words = f"URL is not available now: it answers {status}"
+    words = f"URL is not available now: it responds with {status}"
     assert setup.fail(GET) == (ExitStatus.SERVICE, words)
     assert setup.slept == [1, 2, 4]
 
@@ -380,7 +380,7 @@ def test_a_service_that_is_just_starting_again_is_waited_for(
     setup = set_up(HANG_UP)
     assert setup.fail(GET) == (ExitStatus.SERVICE, "cannot reach URL: Connection refused")
     assert capsys.readouterr().err == (
-        "No answer came. Trying again in 1 s.\n"
+        "No response came. Trying again in 1 s.\n"
         "The service cannot be reached. Trying again in 2 s.\n"
         "The service cannot be reached. Trying again in 4 s.\n"
     )
@@ -410,7 +410,7 @@ def test_a_service_that_does_not_answer_is_given_up(ask: Ask) -> None:
         with pytest.raises(Failure) as failure:
             ask(client)
     assert failure.value.exit_code == ExitStatus.SERVICE
-    assert failure.value.message == f"{service.url}/v1 did not answer in time{UNKNOWN}"
+    assert failure.value.message == f"{service.url}/v1 did not respond in time{UNKNOWN}"
 
 
 @pytest.mark.parametrize("ask", [PATCH, DELETE])

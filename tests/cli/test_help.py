@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from petstore import __version__
-from petstore.cli.groups import SectionedGroup
 from petstore.cli.main import main
-from petstore.cli.settings_options import SECTIONS
+from petstore.cli.options import SECTIONS
+from petstore.cli.output import SectionedGroup
 from petstore.settings import Settings
 from support.command import Command
 from support.process import petstore

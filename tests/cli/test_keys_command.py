@@ -134,9 +134,9 @@ def test_a_database_of_no_known_kind_is_refused(command: Command, url: str) -> N
     result = command("keys", "list", "--database", url)
     assert result.exit_code == 2
     assert "s3cret" not in result.stderr
+    assert "Error: Invalid value for '--database' " in result.stderr
     assert result.stderr.endswith(
-        "Error: --database: expected sqlite:///relative.db, sqlite:////absolute.db"
-        " or postgresql://user@host/name\n"
+        ": expected sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name\n"
     )
 
 

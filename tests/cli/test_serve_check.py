@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from petstore.databases.migrations import APPLICATION_ID, scripts
-from petstore.server.pid_file import held_pid_file
+from petstore.server.pid_file import locked_pid_file
 from support.command import Command
 from support.postgres import PostgresServer
 from support.process import free_port
@@ -85,7 +85,7 @@ def test_a_store_that_is_not_there_yet_is_not_made(
     settings, _, address, database = results(printed)
     assert settings == "ok      settings: they fit together"
     assert address == f"ok      address: 127.0.0.1 port {port} is free"
-    made = f"there is no {command.database} yet; the start makes it"
+    made = f"there is no {command.database} yet; the start creates it"
     assert database == f"ok      database: {made}"
     assert list(tmp_path.iterdir()) == []
 
@@ -162,7 +162,7 @@ def test_a_pid_file_that_another_service_has_is_told(
     command: Command, tmp_path: Path, port: str
 ) -> None:
     path = tmp_path / "petstore.pid"
-    with held_pid_file(path):
+    with locked_pid_file(path):
         result = command("serve", "--check", "--port", port, "--pid-file", str(path))
     assert result.exit_code == 1
     failed = f"failed  pid file: {path}: another service has this pid file"
@@ -192,7 +192,7 @@ def test_each_thing_that_is_missing_has_its_line(
     assert metrics == f"metrics: 127.0.0.1 port {other} is free"
     assert database.startswith("database: the database is not available: ")
     assert replica == (
-        "replica: --read-database: expected a streaming replica; this server is none"
+        "replica: --read-database: expected a streaming replica; this server is not one"
     )
     assert redis.startswith("redis: Error ")
     assert traces.startswith(f"traces: cannot connect to {nothing.replace(':', ' port ')}: ")

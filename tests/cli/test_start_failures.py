@@ -32,7 +32,7 @@ def test_a_port_in_use_is_a_line_of_the_log(command: Command, log_format: str) -
         "level": "error",
         "event": "start_failed",
         "message": f"cannot listen on 127.0.0.1 port {port}: Address already in use",
-        "logger": "petstore.cli.serve_command",
+        "logger": "petstore.cli.serve",
     }
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from petstore.cli.serve import listen
 from petstore.http.server import ConnectionLimits, HttpServer
+from petstore.server.service import listen
 from support.patience import within
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.served import Echo, served

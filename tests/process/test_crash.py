@@ -74,7 +74,7 @@ def test_a_worker_that_was_killed_is_replaced(start: StartServer) -> None:
     assert found.json() == [pet]
     assert server.stop() == 0
     (said,) = [line for line in server.log_lines() if line["level"] == "error"]
-    assert said["message"] == f"process {killed} ended unasked: killed by signal 9"
+    assert said["message"] == f"process {killed} exited unexpectedly: killed by signal 9"
 
 
 def test_a_worker_does_not_outlive_its_parent(start: StartServer) -> None:

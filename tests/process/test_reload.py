@@ -105,7 +105,7 @@ def test_if_the_next_process_cannot_start_the_old_one_goes_on_and_the_reload_fai
     failed = reload(server)
     (tmp_path / "away.db").rename(database)
 
-    words = "the reload failed, and the processes that serve go on: process "
+    words = "the reload failed, and the old processes go on: process "
     assert (failed.returncode, failed.stdout) == (1, "")
     assert failed.stderr.startswith(f"Error: {words}")
     reason = "the database is not available: unable to open database file"
@@ -151,7 +151,7 @@ def test_a_stop_ends_the_wait_for_a_reload(start: StartServer) -> None:
     assert server.stop() == 0
     _, said = waiting.communicate(timeout=PATIENCE)
     assert waiting.returncode == 1
-    assert said == "Error: the service has stopped, and did not end the reload\n"
+    assert said == "Error: the service stopped before the reload ended\n"
 
 
 def test_a_reload_of_several_processes_keeps_the_service_ready_throughout(

@@ -221,6 +221,6 @@ def test_a_check_tries_the_database_its_replica_redis_and_the_collector(
     assert printed.splitlines()[-4:] == [
         "ok      database: schema version 1",
         "ok      replica: a streaming replica",
-        "ok      redis: it answers",
-        "ok      traces: it takes connections",
+        "ok      redis: it responds",
+        "ok      traces: it accepts connections",
     ]

@@ -9,8 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from petstore.cli.serve import announce, listen
+from petstore.cli.serve import announce
 from petstore.databases.sqlite import SqliteStore
+from petstore.server.service import listen
 from petstore.settings import Settings
 from support.process import ServerProcess, free_port
 from support.servers import StartServer
@@ -91,15 +92,15 @@ def test_a_host_that_nobody_knows_is_refused() -> None:
 
 def test_a_process_starts_on_systems_that_cannot_tell_it_of_its_parents_death() -> None:
     code = (
-        "import sys; from petstore.cli import supervisor; sys.platform = 'other';"
-        "supervisor._work(lambda seat, _: print('at seat', seat), 3, None)"
+        "import sys; from petstore.server import supervisor; sys.platform = 'other';"
+        "supervisor._run_worker(lambda worker_id, _: print('worker', worker_id), 3, None)"
     )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "at seat 3\n"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "worker 3\n"
 
 
 def test_collections_of_cycles_leave_the_program_itself_alone() -> None:
     code = (
-        "import gc; from petstore.server.worker import spare_collector; spare_collector();"
+        "import gc; from petstore.server import worker; worker.tune_garbage_collector();"
         "print(len(gc.get_objects()) < 100, gc.get_freeze_count() > 10_000)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True True\n"

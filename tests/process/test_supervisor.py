@@ -9,16 +9,15 @@ import pytest
 
 PROGRAM = """
 import os, signal, sys, time
-from petstore.cli import supervisor
+from petstore.server import supervisor
 from petstore.server.lifecycle import Lifecycle
-from petstore.server.service_manager import ServiceManager
 
-supervisor._START_SECONDS = 1
-supervisor._PAUSE_SECONDS = 0.1
+supervisor._START_TIMEOUT = 1
+supervisor._RESTART_SECONDS = 0.1
 starts_left, signals = map(int, sys.argv[1:])
 
 
-def serve(seat, link):
+def work(worker_id, link):
     if starts > starts_left:
         time.sleep(60)
     link.send_bytes(supervisor.READY)
@@ -27,10 +26,10 @@ def serve(seat, link):
 
 
 class Counted(supervisor._Worker):
-    def __init__(self, serve, seat):
+    def __init__(self, work, worker_id):
         global starts
         starts += 1
-        super().__init__(serve, seat)
+        super().__init__(work, worker_id)
 
 
 class Told(Lifecycle):
@@ -50,7 +49,7 @@ class Told(Lifecycle):
 
 starts = 0
 supervisor._Worker = Counted
-main = supervisor.Supervisor(serve, 1, 1, lambda: None, Told(1, ServiceManager(""), None))
+main = supervisor.Supervisor(work, 1, 1, lambda: None, Told(1, None))
 sys.exit(main.run())
 """
 
@@ -79,7 +78,7 @@ def test_a_next_process_that_hangs_ends_the_reload(supervised: subprocess.Popen[
     killed = supervised.stdout.readline()
     assert killed.endswith(" did not start in time: killed\n")
     lines = iter(supervised.stdout.readline, "failed killed by signal 9 1\n")
-    assert all(" ended unasked: " in line for line in lines)
+    assert all(" exited unexpectedly: " in line for line in lines)
     with pytest.raises(subprocess.TimeoutExpired):
         supervised.wait(0.5)
     supervised.terminate()

@@ -41,7 +41,7 @@ def test_while_a_killed_process_is_replaced_the_other_serves(pair: ServerProcess
     os.kill(killed, signal.SIGKILL)
     assert within(20, lambda: answers(pair) and len({*pair.workers()} - {killed}) == 2)
     assert left in pair.workers()
-    said = f"process {killed} ended unasked: killed by signal 9"
+    said = f"process {killed} exited unexpectedly: killed by signal 9"
     assert within(5, lambda: errors(pair) == [said])
 
 

@@ -1,19 +1,69 @@
-"""What a service tells of itself, and to whom."""
+"""The events of a service: what its log, its service manager and its pid file are told."""
 
 import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from petstore.server.lifecycle import Lifecycle
+from petstore.server.lifecycle import Lifecycle, notify
 from petstore.server.pid_file import PidFile
-from petstore.server.service_manager import ServiceManager
+
+_ABSTRACT_NAME = f"@petstore-test-{os.getpid()}"
+
+
+@contextmanager
+def receiver(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A service manager that listens at ``address``."""
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(address.replace("@", "\0"))
+        yield listening
 
 
 def test_a_pid_file_that_cannot_be_written_is_warned_of_and_no_reason_to_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     full = os.open("/dev/full", os.O_RDWR)
-    Lifecycle(1, ServiceManager(""), PidFile(full)).starting()
+    Lifecycle(1, PidFile(full)).starting()
     os.close(full)
     (warning,) = caplog.messages
     assert warning.startswith("the pid file cannot be written: ")
+
+
+def test_a_receiver_at_a_path_gets_all_assignments_in_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiver(str(tmp_path / "notify"), monkeypatch) as manager:
+        notify("READY=1", "STATUS=Serving")
+        assert manager.recv(100) == b"READY=1\nSTATUS=Serving"
+
+
+def test_a_receiver_at_an_abstract_address_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiver(_ABSTRACT_NAME, monkeypatch) as manager:
+        notify("STOPPING=1")
+        assert manager.recv(100) == b"STOPPING=1"
+
+
+def test_a_receiver_that_is_gone_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
+    notify("READY=1")
+
+
+@pytest.mark.timeout(20)
+def test_a_receiver_that_does_not_read_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiver(str(tmp_path / "notify"), monkeypatch) as manager:
+        for number in range(2_000):  # more than any system keeps
+            notify(f"STATUS={number}")
+        assert manager.recv(100) == b"STATUS=0"
+
+
+def test_without_a_manager_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    notify("READY=1")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.server.pid_file import ReloadState, held_pid_file, read_pid_file
+from petstore.server.pid_file import ReloadState, locked_pid_file, read_pid_file
 
 
 @pytest.fixture
@@ -25,28 +25,28 @@ def test_a_file_that_nobody_holds_tells_of_no_service(path: Path) -> None:
 
 
 def test_a_file_that_is_held_and_not_written_yet_tells_of_no_service(path: Path) -> None:
-    with held_pid_file(path):
+    with locked_pid_file(path):
         assert read_pid_file(path) is None
 
 
 def test_a_second_service_is_refused_the_file_of_another(path: Path) -> None:
     refused = pytest.raises(OSError, match="another service has this pid file")
-    with held_pid_file(path) as first:
+    with locked_pid_file(path) as first:
         first.write(ReloadState(7))
-        with refused, held_pid_file(path):
+        with refused, locked_pid_file(path):
             pass
         assert read_pid_file(path) == ReloadState(7)
 
 
 def test_a_file_of_another_kind_that_somebody_holds_tells_of_no_service(path: Path) -> None:
-    with held_pid_file(path):
+    with locked_pid_file(path):
         path.write_text("some\nother\nlines\nof text\n")
         assert read_pid_file(path) is None
 
 
 def test_its_first_line_is_the_process_and_the_rest_is_of_reloads(path: Path) -> None:
     states = [ReloadState(7, 12, 12, "process 8 did not start"), ReloadState(7, 13, 12)]
-    with held_pid_file(path) as file:
+    with locked_pid_file(path) as file:
         for state in states:
             file.write(state)
             assert read_pid_file(path) == state
@@ -55,7 +55,7 @@ def test_its_first_line_is_the_process_and_the_rest_is_of_reloads(path: Path) ->
 
 def test_what_a_killed_service_left_behind_is_taken_over(path: Path) -> None:
     path.write_text("123456\n99\n99\nsomething failed\n")
-    with held_pid_file(path) as file:
+    with locked_pid_file(path) as file:
         file.write(ReloadState(7))
         assert path.read_text() == "7\n0\n0\n\n"
 
@@ -65,7 +65,7 @@ def test_what_a_killed_service_left_behind_is_taken_over(path: Path) -> None:
 )
 def test_what_any_service_may_have_left_behind_is_taken_over(path: Path, left: str) -> None:
     path.write_text(left)
-    with held_pid_file(path) as file:
+    with locked_pid_file(path) as file:
         file.write(ReloadState(7))
         assert path.read_text() == "7\n0\n0\n\n"
 
@@ -76,7 +76,7 @@ def test_a_file_that_is_something_else_is_neither_written_nor_removed(
 ) -> None:
     path.write_bytes(content)
     refused = pytest.raises(OSError, match="expected a pid file, or none; this is something else")
-    with refused, held_pid_file(path):
+    with refused, locked_pid_file(path):
         pass
     assert path.read_bytes() == content
 
@@ -85,7 +85,7 @@ def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.touch()
     path.symlink_to(target)
-    with pytest.raises(OSError, match="symbolic links"), held_pid_file(path):
+    with pytest.raises(OSError, match="symbolic links"), locked_pid_file(path):
         pass
     assert path.is_symlink()
 
@@ -94,14 +94,14 @@ def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
 def test_a_pipe_is_not_waited_for(path: Path) -> None:
     os.mkfifo(path)
     assert read_pid_file(path) is None
-    with pytest.raises(OSError, match="something else"), held_pid_file(path):
+    with pytest.raises(OSError, match="something else"), locked_pid_file(path):
         pass
     assert path.is_fifo()
 
 
 @pytest.mark.parametrize("first", ["0", "-1", "", "many", "7\nmany"])
 def test_what_is_no_process_is_not_told_of(path: Path, first: str) -> None:
-    with held_pid_file(path):
+    with locked_pid_file(path):
         path.write_text(f"{first}\n0\n0\n\n")
         assert read_pid_file(path) is None
 
@@ -112,12 +112,12 @@ def test_a_look_at_it_does_not_keep_a_service_from_starting(path: Path) -> None:
         fcntl.flock(looking, fcntl.LOCK_SH)
         timer = threading.Timer(0.1, fcntl.flock, (looking, fcntl.LOCK_UN))
         timer.start()
-        with held_pid_file(path):
+        with locked_pid_file(path):
             timer.join()
 
 
 def test_a_service_that_ends_leaves_the_file_of_another_alone(path: Path) -> None:
-    with held_pid_file(path):
+    with locked_pid_file(path):
         path.unlink()
         path.write_text("8\n0\n0\n\n")
     assert path.read_text() == "8\n0\n0\n\n"
@@ -135,12 +135,12 @@ def test_a_file_that_is_removed_before_it_is_locked_is_made_anew(
         lock(*arguments)
 
     monkeypatch.setattr(fcntl, "flock", lock_late)
-    with held_pid_file(path) as file:
+    with locked_pid_file(path) as file:
         file.write(ReloadState(7))
         assert read_pid_file(path) == ReloadState(7)
 
 
 def test_it_is_removed_at_the_end_whatever_ends_the_service(path: Path) -> None:
-    with pytest.raises(SystemExit), held_pid_file(path):
+    with pytest.raises(SystemExit), locked_pid_file(path):
         raise SystemExit(1)
     assert not path.exists()

@@ -9,8 +9,8 @@ from typing import Any
 import uvloop
 
 from petstore.api.messages import Receive, Request, Response
-from petstore.cli.serve import listen
 from petstore.http.server import ConnectionLimits, HttpServer
+from petstore.server.service import listen
 
 
 class Echo:

@@ -1,23 +1,19 @@
-"""``petstore backup`` and ``petstore restore``: a store in a file, to keep and to come back to."""
+"""``petstore backup`` and ``petstore restore``: a store as one file, and back."""
 
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import click
 
-from petstore.cli.failures import interruptible, plain_failures
-from petstore.cli.in_store import require_store
-from petstore.cli.progress import progress
-from petstore.cli.settings_options import database_option
+from petstore.cli.options import database_option
+from petstore.cli.output import plain_failures, progress
+from petstore.cli.stores import require_store
 from petstore.clock import SECOND, Milliseconds, system_clock
 from petstore.errors import Conflict
-from petstore.settings import check_database, is_postgres, sqlite_path
+from petstore.settings import is_postgres, sqlite_path
 
-
-def _force_option(command: Any) -> Any:
-    return click.option("--force", is_flag=True, help="Replace what is there.")(command)
+_force_option = click.option("--force", is_flag=True, help="Replace what is there.")
 
 
 @click.command()
@@ -37,7 +33,7 @@ def backup(*, file: Path, force: bool, database: str) -> None:
     _refuse_note(file, path)
     _refuse_present(file, force=force)
     began = system_clock()
-    with plain_failures(), _undone(file), progress("Backing up") as on_progress:
+    with _undone(file), progress("Backing up") as on_progress:
         back_up(path, file, on_progress)
     click.echo(f"{path} is backed up in {file}.")
     _note(path, began)
@@ -57,23 +53,23 @@ def restore(*, file: Path, force: bool, database: str) -> None:
 
     path = _sqlite_file(database)
     _refuse_present(path, force=force)
-    with plain_failures(), _undone(path), progress("Restoring") as on_progress:
+    with _undone(path), progress("Restoring") as on_progress:
         restore_backup(file, path, on_progress)
     click.echo(f"{path} is restored from {file}.")
 
 
 def _note(database: Path, began: Milliseconds) -> None:
-    """Note a good backup for the metrics of the service; it is good without that too."""
+    """Note the time of the backup for the metrics; without the note the backup is still good."""
     from petstore.databases.sqlite_usage import note_backup
 
     try:
         note_backup(database, began / SECOND)
     except (Conflict, OSError) as error:
-        click.echo(f"Warning: metrics will not tell of this backup: {error}", err=True)
+        click.echo(f"Warning: metrics will not show this backup: {error}", err=True)
 
 
 def _refuse_note(file: Path, database: Path) -> None:
-    """Refuse to write where the time of this backup is noted once it is made."""
+    """Refuse to write the backup where its time will be noted."""
     from petstore.databases.private_files import part_of
     from petstore.databases.sqlite_usage import note_of
 
@@ -84,9 +80,7 @@ def _refuse_note(file: Path, database: Path) -> None:
 
 
 def _sqlite_file(database: str) -> Path:
-    """Return the file of a database that is one."""
-    with plain_failures():
-        check_database(database)
+    """Return the file of an SQLite database, and refuse PostgreSQL."""
     if is_postgres(database):
         msg = "PostgreSQL has programs of its own for this: pg_dump, pg_restore and pg_basebackup"
         raise click.UsageError(msg)
@@ -94,7 +88,7 @@ def _sqlite_file(database: str) -> Path:
 
 
 def _undone(path: Path) -> AbstractContextManager[None]:
-    return interruptible(lambda: f"{path} is as it was before; run the same command again")
+    return plain_failures(lambda: f"{path} is as it was before; run the same command again")
 
 
 def _refuse_present(path: Path, *, force: bool) -> None:

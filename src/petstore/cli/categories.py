@@ -5,12 +5,12 @@ from typing import Any, NotRequired, TypedDict
 import click
 
 from petstore.cli.client import Client
-from petstore.cli.client_options import ID, client_option, json_option
-from petstore.cli.resources import NOTHING, Resources, list_options
+from petstore.cli.options import ID
+from petstore.cli.resources import NOTHING, Resources, client_option, list_options, resource_options
 
 
 class Category(TypedDict):
-    """A category as the service answers it."""
+    """A category as the service returns it."""
 
     id: int
     name: str
@@ -48,8 +48,7 @@ def list_categories(**options: Any) -> None:
 @categories.command()
 @click.argument("name")
 @click.option("--description", help="What belongs to it.")
-@json_option
-@client_option
+@resource_options
 def add(*, name: str, description: str | None, as_json: bool, client: Client) -> None:
     """Add a category. No two have the same name, whatever the case of the letters."""
     new = {"name": name} | ({} if description is None else {"description": description})
@@ -58,8 +57,7 @@ def add(*, name: str, description: str | None, as_json: bool, client: Client) ->
 
 @categories.command()
 @click.argument("category_id", metavar="ID", type=ID)
-@json_option
-@client_option
+@resource_options
 def show(*, category_id: int, as_json: bool, client: Client) -> None:
     """Show one category."""
     found = client.get(f"{_CATEGORIES.path}/{category_id}", Category)
@@ -71,8 +69,7 @@ def show(*, category_id: int, as_json: bool, client: Client) -> None:
 @click.option("--name", help="Its new name.")
 @click.option("--description", help="What belongs to it.")
 @click.option("--no-description", is_flag=True, help="Take its description away.")
-@json_option
-@client_option
+@resource_options
 def change(
     *,
     category_id: int,

@@ -1,11 +1,12 @@
-"""A client of a running service: JSON over HTTP, patient where waiting helps."""
+"""A client of a running service: JSON over HTTP, with retries where waiting helps."""
 
 import json
 import re
+import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ from petstore import __version__
 from petstore.cli.client_failures import (
     ExitStatus,
     PassingFailure,
-    Response,
+    ServiceResponse,
     decoded,
     insecure,
     lost,
@@ -23,28 +24,29 @@ from petstore.cli.client_failures import (
     strange,
     unreachable,
 )
-from petstore.cli.countdown import Sleep, wait
 from petstore.clock import Clock, system_clock
 
 T = TypeVar("T")
+Sleep: TypeAlias = Callable[[float], object]
 
-LARGEST_PAGE = 100
+MAX_PAGE = 100
 _CONNECT_SECONDS = 5
-_PATIENCE_SECONDS = 600
+_MAX_WAIT_SECONDS = 600
 # Before each further try.
 _PAUSES = (1, 2, 4)
 # A POST carries an Idempotency-Key: sent twice it acts once. A PATCH might meet its own result.
 _REPEATABLE = {"GET", "POST"}
 _INTERRUPTED = 130
 _NEXT = re.compile(r'<([^<>]*)>\s*;\s*rel="next"')
-_LARGEST_BODY = 16 * 1024 * 1024
+_MAX_BODY = 16 * 1024 * 1024
 _CHUNK = 64 * 1024
+_CLEAR_LINE = "\r\x1b[K"
 
 
 class Client:
-    """Speaks to the service at ``url``, which ends in ``/v1``, for the holder of a key.
+    """Sends requests with an API key to the service at ``url``, which ends in ``/v1``.
 
-    Whatever the service refuses or does not answer is raised as ``Failure``.
+    Every method raises ``Failure`` if the service refuses the request or does not respond.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Client:
         }
         self._sleep = sleep
         self._clock = clock
-        self._patience = _PATIENCE_SECONDS
+        self._seconds_left = _MAX_WAIT_SECONDS
         self._was_reached = False
         timeout = Timeout(connect=_CONNECT_SECONDS, read=read_seconds)
         self._pool = PoolManager(timeout=timeout, retries=False)
@@ -79,51 +81,53 @@ class Client:
     def find(
         self, path: str, kind: type[T], query: Iterable[tuple[str, object]], limit: int | None
     ) -> tuple[list[T], bool]:
-        """Return the first page of what ``query`` finds, or all of it if there is no ``limit``.
+        """Return the first ``limit`` resources that ``query`` finds, or all of them without one.
 
-        Also tell whether there is more.
+        Also tell whether there are more.
         """
         found: list[T] = []
-        target = f"{path}?{urlencode([*query, ('limit', limit or LARGEST_PAGE)])}"
+        target = f"{path}?{urlencode([*query, ('limit', limit or MAX_PAGE)])}"
         while True:
-            answer = self._send("GET", target)
-            found += decoded(answer, list[kind])  # type: ignore[valid-type]
-            following = _NEXT.search(answer.headers.get("Link", ""))
+            response = self._send("GET", target)
+            found += decoded(response, list[kind])  # type: ignore[valid-type]
+            following = _NEXT.search(response.headers.get("Link", ""))
             if following is None or limit is not None:
                 return found, following is not None
-            # Its query alone: the key must not follow a link to somebody else.
+            # Only its query: the key must not follow a link to another host.
             previous, target = target, f"{path}?{following[1].partition('?')[2]}"
             if target == previous:
-                raise strange(answer)
+                raise strange(response)
 
     def post(self, path: str, body: Mapping[str, object], kind: type[T]) -> T:
-        """Add what ``body`` describes, once even if it has to be sent again; return it."""
+        """Create a resource, only once even if the request is sent again, and return it."""
         return decoded(self._send("POST", path, body), kind)
 
     def patch(self, path: str, body: Mapping[str, object], kind: type[T]) -> T:
-        """Change what ``body`` names of the resource at ``path``; return it."""
+        """Change the members in ``body`` of the resource at ``path``, and return it."""
         return decoded(self._send("PATCH", path, body), kind)
 
     def delete(self, path: str) -> None:
         """Delete the resource at ``path``."""
-        answer = self._send("DELETE", path)
-        if answer.status != HTTPStatus.NO_CONTENT:
-            raise strange(answer)
+        response = self._send("DELETE", path)
+        if response.status != HTTPStatus.NO_CONTENT:
+            raise strange(response)
 
-    def _send(self, method: str, target: str, body: Mapping[str, object] | None = None) -> Response:
+    def _send(
+        self, method: str, target: str, body: Mapping[str, object] | None = None
+    ) -> ServiceResponse:
         headers = dict(self._headers)
         if method == "POST":
             headers["Idempotency-Key"] = str(uuid4())
         content = None if body is None else json.dumps(body).encode()
         try:
-            return self._insist(method, target, headers, content)
+            return self._send_with_retries(method, target, headers, content)
         except KeyboardInterrupt:
             raise click.exceptions.Exit(_INTERRUPTED) from None
 
-    def _insist(
+    def _send_with_retries(
         self, method: str, target: str, headers: dict[str, str], content: bytes | None
-    ) -> Response:
-        """Send a request again and again, while what keeps it from success may pass."""
+    ) -> ServiceResponse:
+        """Send a request again while its failure may pass."""
         pauses = iter(_PAUSES if method in _REPEATABLE else ())
         while True:
             try:
@@ -131,22 +135,22 @@ class Client:
             except PassingFailure as failure:
                 is_limit = failure.exit_code == ExitStatus.LIMIT
                 pause = 0 if is_limit else next(pauses, None)
-                # Who was never reached is more likely mistyped than just starting again.
+                # An address that never responded is more likely mistyped than just restarting.
                 if pause is None or not self._was_reached:
                     raise
                 self._wait_out(failure, pause)
 
     def _wait_out(self, failure: PassingFailure, pause: int) -> None:
-        """Wait for ``pause`` or what the service asks for, unless that takes too long."""
+        """Wait ``pause`` seconds, or as long as the service asks for, unless that is too long."""
         seconds = max(pause, failure.seconds)
-        if seconds > self._patience:
+        if seconds > self._seconds_left:
             raise failure
-        self._patience -= seconds
-        wait(seconds, failure.notice, self._sleep)
+        self._seconds_left -= seconds
+        _count_down(seconds, failure.notice, self._sleep)
 
     def _try(
         self, method: str, target: str, headers: dict[str, str], content: bytes | None
-    ) -> Response:
+    ) -> ServiceResponse:
         from urllib3 import exceptions
 
         try:
@@ -168,18 +172,33 @@ class Client:
             self._was_reached = True
             raise lost(self._url, method, error) from error
         self._was_reached = True
-        answer = Response(self._url, received.status, received.headers, received_body)
-        if len(received_body) > _LARGEST_BODY:
-            raise strange(answer)
-        if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
-            raise refusal(answer, self._clock())
-        return answer
+        response = ServiceResponse(self._url, received.status, received.headers, received_body)
+        if len(received_body) > _MAX_BODY:
+            raise strange(response)
+        if response.status >= HTTPStatus.MULTIPLE_CHOICES:
+            raise refusal(response, self._clock())
+        return response
 
 
 def _read(received: Any) -> bytes:
-    """Return a body, of one that is larger than any of the service's not all of it."""
+    """Return a body. If it is larger than any of the service's, return only its beginning."""
     body = bytearray()
-    while len(body) <= _LARGEST_BODY and (chunk := received.read(_CHUNK)):
+    while len(body) <= _MAX_BODY and (chunk := received.read(_CHUNK)):
         body += chunk
     received.close()
     return bytes(body)
+
+
+def _count_down(seconds: int, reason: str, sleep: Sleep) -> None:
+    """Sleep. A terminal shows a countdown in one line; elsewhere ``reason`` is printed once."""
+    if not sys.stderr.isatty():
+        click.echo(f"{reason} Trying again in {seconds} s.", err=True)
+        sleep(seconds)
+        return
+    try:
+        for left in range(seconds, 0, -1):
+            text = f"{_CLEAR_LINE}{reason} Trying again in {left} s"
+            click.echo(text, nl=False, err=True)
+            sleep(1)
+    finally:
+        click.echo(_CLEAR_LINE, nl=False, err=True)

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and the service, and the exit status that tells a script."""
+"""The failures of requests to a service, each with its exit status."""
 
 import json
 import re
@@ -9,19 +9,19 @@ from typing import NamedTuple, TypedDict, TypeVar
 
 import click
 
-from petstore.cli.tables import printable
+from petstore.cli.output import printable
 from petstore.clock import SECOND, Milliseconds, rfc3339
 
 T = TypeVar("T")
 
 _WINDOW_SECONDS = 60
 _SECONDS = re.compile(r"[0-9]{1,8}", re.ASCII)
-# 502 and 504 are what a proxy says of a service that is just starting again.
+# A proxy responds with 502 or 504 for a service that is restarting.
 _OVERLOADED = {502, 503, 504}
 
 
 class ExitStatus(IntEnum):
-    """What kind of failure a command ended with."""
+    """The kind of failure a command ended with."""
 
     FAILED = 1
     REFUSED = 2
@@ -46,7 +46,7 @@ _EXIT_STATUSES = {
 
 
 class Failure(click.ClickException):
-    """What a command ends with: one line, and an exit status."""
+    """The failure of a command: one line, and an exit status."""
 
     def __init__(self, message: str, status: ExitStatus) -> None:
         super().__init__(printable(message))
@@ -54,7 +54,7 @@ class Failure(click.ClickException):
 
 
 class PassingFailure(Failure):
-    """What may be over after a while, of so many ``seconds`` if the service says so."""
+    """A failure that may pass, after ``seconds`` if the service says so."""
 
     def __init__(self, message: str, status: ExitStatus, notice: str, seconds: int = 0) -> None:
         super().__init__(message, status)
@@ -62,8 +62,8 @@ class PassingFailure(Failure):
         self.seconds = seconds
 
 
-class Response(NamedTuple):
-    """What a service answered."""
+class ServiceResponse(NamedTuple):
+    """A response of a service."""
 
     url: str
     status: int
@@ -76,92 +76,94 @@ class _ErrorBody(TypedDict):
     message: str
 
 
-def decoded(answer: Response, kind: type[T]) -> T:
-    """Return the body of ``answer``, all of it, if it has at least what ``kind`` has.
+def decoded(response: ServiceResponse, kind: type[T]) -> T:
+    """Return the whole body of ``response``, which has at least the members of ``kind``.
 
     Raises:
-        Failure: it has not, so that this is no Petstore service.
+        Failure: it has not, so this is not a Petstore service.
     """
     import msgspec
 
     try:
-        value: T = json.loads(answer.body)
+        value: T = json.loads(response.body)
         msgspec.convert(value, kind)
     except (ValueError, RecursionError):
-        raise strange(answer) from None
+        raise strange(response) from None
     return value
 
 
-def refusal(answer: Response, now: Milliseconds) -> Failure:
-    """Return what an answer means that is not a success."""
-    is_fault = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+def refusal(response: ServiceResponse, now: Milliseconds) -> Failure:
+    """Return the failure that a response other than 2xx stands for."""
+    is_fault = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     try:
-        error = decoded(answer, _ErrorBody)
+        error = decoded(response, _ErrorBody)
         of_others = ExitStatus.SERVICE if is_fault else ExitStatus.FAILED
-        status = _EXIT_STATUSES.get(answer.status, of_others)
+        status = _EXIT_STATUSES.get(response.status, of_others)
         if error["code"] == "unknown_pet":
             status = ExitStatus.NOT_FOUND
-        if answer.status == HTTPStatus.NOT_FOUND and "X-RateLimit-Limit" not in answer.headers:
-            return strange(answer)  # the address leads past the interface
-    except Failure as failure:  # a proxy's answer, or that of another service
-        # A proxy says 502, 503 or 504 of a service that is where it should be, but away.
-        is_away = answer.status in _OVERLOADED
-        msg = f"{answer.url} is not available now: it answers {answer.status}"
+        if response.status == HTTPStatus.NOT_FOUND and "X-RateLimit-Limit" not in response.headers:
+            return strange(response)  # the address leads past the interface
+    except Failure as failure:  # the response of a proxy or of another service
+        # A proxy responds so for a service that is at the right address, but down.
+        is_away = response.status in _OVERLOADED
+        msg = f"{response.url} is not available now: it responds with {response.status}"
         error = _ErrorBody(code="", message=msg if is_away else failure.message)
         status = ExitStatus.SERVICE
     message = error["message"]
-    if is_fault and "X-Request-Id" in answer.headers:
-        message += f" (request {answer.headers['X-Request-Id']})"
-    seconds = _retry_after(answer)
-    if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+    if is_fault and "X-Request-Id" in response.headers:
+        message += f" (request {response.headers['X-Request-Id']})"
+    seconds = _retry_after(response)
+    if response.status == HTTPStatus.TOO_MANY_REQUESTS:
         seconds = seconds or _WINDOW_SECONDS
         message += f", until {rfc3339(now + seconds * SECOND)}"
         is_ban = error["code"] == "api_key_banned"
         notice = "The key is banned." if is_ban else "The limit is reached."
         return PassingFailure(message, ExitStatus.LIMIT, notice, seconds)
-    if answer.status in _OVERLOADED:
+    if response.status in _OVERLOADED:
         return PassingFailure(message, status, "The service is not available.", seconds)
     if error["code"] == "idempotency_key_in_use":
         return PassingFailure(message, status, "The first try is still under way.", seconds)
     return Failure(message, status)
 
 
-def strange(answer: Response) -> Failure:
-    """Return what to say of an answer that a Petstore service does not give."""
-    is_redirect = answer.status >= HTTPStatus.MULTIPLE_CHOICES and "Location" in answer.headers
+def strange(response: ServiceResponse) -> Failure:
+    """Return the failure for a response that a Petstore service does not give."""
+    is_redirect = response.status >= HTTPStatus.MULTIPLE_CHOICES and "Location" in response.headers
     what = (
-        f"redirects to {answer.headers['Location']}" if is_redirect else f"answers {answer.status}"
+        f"redirects to {response.headers['Location']}"
+        if is_redirect
+        else f"responds with {response.status}"
     )
-    msg = f"{answer.url} {what}, not as a Petstore service does: check --url"
+    msg = f"{response.url} {what}, not as a Petstore service does: check --url"
     return Failure(msg, ExitStatus.SERVICE)
 
 
 def lost(url: str, method: str, error: Exception) -> PassingFailure:
-    """Return what to say of a request that was sent and got no answer."""
-    from urllib3.exceptions import TimeoutError as NoAnswerInTime
+    """Return the failure for a request that was sent and got no response."""
+    from urllib3.exceptions import TimeoutError as ReadTimeout
 
-    if isinstance(error, NoAnswerInTime):
-        msg = f"{url} did not answer in time"
+    if isinstance(error, ReadTimeout):
+        msg = f"{url} did not respond in time"
     else:
         msg = f"{url} broke the connection off, or does not speak HTTP"
     if method != "GET":
         msg += "; it is not known whether the request was carried out"
-    return PassingFailure(msg, ExitStatus.SERVICE, "No answer came.")
+    return PassingFailure(msg, ExitStatus.SERVICE, "No response came.")
 
 
 def unreachable(url: str, error: Exception) -> PassingFailure:
-    """Return what to say of a connection that did not come about."""
+    """Return the failure for a connection that was not established."""
     cause = error.__cause__ or error
     msg = f"cannot reach {url}: {getattr(cause, 'strerror', None) or cause}"
     return PassingFailure(msg, ExitStatus.SERVICE, "The service cannot be reached.")
 
 
 def insecure(url: str, error: Exception) -> Failure:
-    """Return what to say of a connection that TLS does not vouch for."""
+    """Return the failure for a connection that TLS does not trust."""
     return Failure(f"no secure connection to {url}: {error}", ExitStatus.SERVICE)
 
 
-def _retry_after(answer: Response) -> int:
-    """Return how long the service asks to wait, 0 if it does not say."""
-    value = answer.headers.get("Retry-After", "")
+def _retry_after(response: ServiceResponse) -> int:
+    """Return how many seconds the service asks to wait, 0 if it does not say."""
+    value = response.headers.get("Retry-After", "")
     return int(value) if _SECONDS.fullmatch(value) else 0

@@ -1,33 +1,17 @@
 """``petstore copy``: move a store to another database."""
 
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from petstore.cli.failures import interruptible, plain_failures
-from petstore.cli.in_store import migrate, require_store
-from petstore.cli.option_types import SecretOption
-from petstore.cli.progress import progress
-from petstore.cli.tables import print_table
-from petstore.settings import SettingError, check_database, is_postgres, sqlite_path
+from petstore.cli.options import SecretOption, database_url
+from petstore.cli.output import plain_failures, print_table, progress
+from petstore.cli.stores import migrate, require_store
+from petstore.settings import is_postgres, sqlite_path
 
 if TYPE_CHECKING:
     from petstore.databases.copies.contract import Side
-
-
-class Address(click.ParamType[str]):
-    """The address of a database."""
-
-    name = "url"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return ``value`` if it is one."""
-        try:
-            check_database(value)
-        except SettingError as error:
-            self.fail(str(error).removeprefix("database: "), param, ctx)
-        return str(value)
 
 
 @click.command()
@@ -36,7 +20,8 @@ class Address(click.ParamType[str]):
     "source",
     cls=SecretOption,
     required=True,
-    type=Address(),
+    type=database_url,
+    metavar="URL",
     envvar="PETSTORE_FROM",
     show_envvar=True,
     help="The store to copy: sqlite:///petstore.db or postgresql://user@host/name.",
@@ -46,7 +31,8 @@ class Address(click.ParamType[str]):
     "target",
     cls=SecretOption,
     required=True,
-    type=Address(),
+    type=database_url,
+    metavar="URL",
     envvar="PETSTORE_TO",
     show_envvar=True,
     help="An empty database, which then holds the same: an address like the other.",
@@ -72,16 +58,14 @@ def copy(*, source: str, target: str) -> None:
     require_store(source)
     migrate(source)
     migrate(target)
-    undone = interruptible(lambda: "nothing was copied; run the same command again")
-    with plain_failures(), undone, progress("Copying") as on_progress:
+    undone = plain_failures(lambda: "nothing was copied; run the same command again")
+    with undone, progress("Copying") as on_progress:
         copied = asyncio.run(run())
     print_table(
         [
             {"table": name, "rows": f"{contents.rows:,}", "digest": str(contents)}
             for name, contents in copied.items()
-        ],
-        (),
-        "",
+        ]
     )
     rows = sum(contents.rows for contents in copied.values())
     click.echo(f"{rows:,} rows copied; every table has the same count and digest on both sides.")

@@ -1,4 +1,4 @@
-"""A store to try the service with: sample animals, and a key kept in a file beside them."""
+"""The demo store: sample animals, and a key in a file beside the database."""
 
 from contextlib import suppress
 from importlib.resources import as_file, files
@@ -23,10 +23,9 @@ from petstore.store.pets import list_pets
 async def prepare_demo(store: Store, settings: Settings) -> str:
     """Fill an empty store with sample animals, and return the token of a demo key.
 
-    The token is kept in ``<file>.demo-key`` beside the database, with PostgreSQL in
-    ``<name>.demo-key`` where this was started, readable by its owner alone, so that the next start
-    can print it again.
-    If it is no longer valid, there is a new one.
+    The token is stored in ``<file>.demo-key`` beside the database, or with PostgreSQL in
+    ``<name>.demo-key`` in the current folder, so that the next start can print it again. Only its
+    owner can read the file. A token that is no longer valid is replaced.
 
     Raises:
         Unavailable: the database is out of reach.
@@ -70,11 +69,9 @@ async def _demo_token(store: Store, environment: Environment, file: Path) -> str
 
 def _token_file(settings: Settings) -> Path:
     ending = "demo-key" if settings.environment == "production" else "staging-demo-key"
-    database = settings.database
-    store = Path(_name_of(database)) if is_postgres(database) else sqlite_path(database)
+    if is_postgres(settings.database):
+        # An address without a name means the database that is named after the user.
+        store = Path(PurePosixPath(urlsplit(settings.database).path).name or "petstore")
+    else:
+        store = sqlite_path(settings.database)
     return store.with_name(f"{store.name}.{ending}")
-
-
-def _name_of(database: str) -> str:
-    """Return the name of a database on a PostgreSQL server; that of its user may stand for it."""
-    return PurePosixPath(urlsplit(database).path).name or "petstore"

@@ -1,4 +1,4 @@
-"""Environment variables: those that name a file with a secret, and those that nobody knows."""
+"""Environment variables: secrets in files, and mistyped names."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import click
 
 _PREFIX = "PETSTORE_"
 _LARGEST_SECRET = 64 * 1024
-# What Kubernetes sets in a pod for each Service that is named petstore or petstore-….
+# Kubernetes sets these in a pod for each Service that is named petstore or petstore-….
 # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
 _SERVICE_LINK = re.compile(
     rf"{_PREFIX}(\w+_)?"
@@ -20,12 +20,12 @@ _LINKED_PORT = re.compile(r"(tcp|udp|sctp)://")
 
 
 def file_variable(variable: str) -> str:
-    """Return the name of the variable that names the file with the value of ``variable``."""
+    """Return the variable that names a file with the value of ``variable``."""
     return f"{variable}_FILE"
 
 
 def read_secret(variable: str) -> str | None:
-    """Return the value of ``variable``, from the file that ``<variable>_FILE`` names if it is set.
+    """Return the value of ``variable``, or of the file that ``<variable>_FILE`` names.
 
     Raises:
         click.UsageError: both are set, or the file does not hold one line of text.
@@ -52,7 +52,7 @@ def read_secret(variable: str) -> str | None:
 
 
 def variables_of(command: click.Command) -> Iterator[str]:
-    """Yield the environment variables of a command and of those in it."""
+    """Yield the environment variables of a command and of its subcommands."""
     for parameter in command.params:
         variables = parameter.envvar or ()
         yield from (variables,) if isinstance(variables, str) else variables
@@ -64,11 +64,11 @@ def variables_of(command: click.Command) -> Iterator[str]:
 def refuse_unknown(ctx: click.Context, known: Collection[str]) -> None:
     """Refuse variables named ``PETSTORE_…`` that are not ``known``: they are mistyped.
 
-    The links to Services that Kubernetes sets are taken out of the environment: ``PETSTORE_PORT``
-    is one of them, and a setting.
+    Variables that Kubernetes sets for Services are removed from the environment: ``PETSTORE_PORT``
+    can be one of them, and is a setting.
 
     Raises:
-        click.UsageError: naming each, and the one that it is nearest to.
+        click.UsageError: there are some; it names the nearest known variable to each.
     """
     ours = [name for name in os.environ if name.startswith(_PREFIX)]
     for name in filter(_is_service_link, ours):
@@ -87,9 +87,9 @@ def _is_service_link(name: str) -> bool:
 
 def _with_nearest(name: str, known: Collection[str]) -> str:
     without_file = name.removesuffix(file_variable(""))
-    if without_file in known:  # a setting that is no secret, and takes no file
+    if without_file in known:  # a setting that is not a secret takes no file
         return f"{name} (did you mean {without_file}?)"
-    # What all have in common would make all of them near.
+    # The common prefix would make all of them similar.
     endings = [other.removeprefix(_PREFIX) for other in known]
     nearest = get_close_matches(name.removeprefix(_PREFIX), endings, 1)
     return f"{name} (did you mean {_PREFIX}{nearest[0]}?)" if nearest else name

@@ -1,17 +1,23 @@
 """``petstore keys``: issue, list, change and end API keys."""
 
 import getpass
-import json
 import os
 import re
 from typing import Any
 
 import click
 
-from petstore.cli.in_store import in_store, note_new_store
-from petstore.cli.option_types import Duration, Integer, KeyName, OrWord
-from petstore.cli.settings_options import database_option
-from petstore.cli.tables import print_table, printable
+from petstore.cli.options import (
+    ID,
+    Duration,
+    Integer,
+    OrWord,
+    database_option,
+    json_option,
+    key_name,
+)
+from petstore.cli.output import print_json, print_table, printable
+from petstore.cli.stores import in_store, note_new_store
 from petstore.clock import Milliseconds, system_clock
 from petstore.databases.contract import T, Unit
 from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, NewApiKey
@@ -19,7 +25,7 @@ from petstore.domain.plans import PLANS, UNLIMITED
 from petstore.store import api_keys
 from petstore.store.api_keys import Actor, ApiKeyChanges, IssuedKey, unconditional
 from petstore.store.key_history import KeyEvent, list_history
-from petstore.store.key_status import Key, get_key, list_keys
+from petstore.store.key_status import get_key, list_keys
 
 _ALL = 2**62
 _DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")
@@ -27,8 +33,7 @@ _DATE, _TO_THE_MINUTE = len("2026-12-01"), len("2026-12-01T12:00")
 
 
 _LIMIT = Integer(1, UNLIMITED - 1)
-_KEY_ID = Integer(1, 2**63 - 1)
-_VALIDITY = Duration(least=1)
+_VALIDITY = Duration(min_seconds=1)
 _NO_LIMIT, _NO_END = "unlimited", "never"
 _ANY_LIMIT = OrWord(_LIMIT, _NO_LIMIT)
 _ANY_VALIDITY = OrWord(_VALIDITY, _NO_END)
@@ -42,7 +47,7 @@ def keys() -> None:
 
 
 @keys.command()
-@click.option("--name", required=True, type=KeyName(), help="What the key is for.")
+@click.option("--name", required=True, type=key_name, metavar="NAME", help="What the key is for.")
 @click.option("--plan", required=True, type=_PLAN, help="How many requests it may make.")
 @click.option("--per-minute", type=_LIMIT, help="Enterprise only: requests a minute.")
 @click.option("--per-day", type=_LIMIT, help="Enterprise only: requests a day.")
@@ -81,14 +86,14 @@ def create(**options: Any) -> None:
 
 
 @keys.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@json_option
 @database_option
 def list_all(*, as_json: bool, database: str) -> None:
     """List all keys; their tokens are not known."""
     page = in_store(database, lambda store: list_keys(store, None, None, _ALL, system_clock))
     described = [_described(key) for key in page.items]
     if as_json:
-        click.echo(json.dumps(described, indent=2))
+        print_json(described)
     elif described:
         rows = [_row(key) for key in described]
         print_table(rows, _DISPENSABLE, "keys show ID, or --json")
@@ -97,33 +102,40 @@ def list_all(*, as_json: bool, database: str) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
+@click.argument("key_id", metavar="ID", type=ID)
+@json_option
 @database_option
 def show(*, key_id: int, as_json: bool, database: str) -> None:
     """Show one key."""
     key = in_store(database, lambda store: get_key(store, key_id, None, system_clock))
-    _print_key(key, as_json)
+    described = _described(key)
+    if as_json:
+        print_json(described)
+        return
+    for name, value in described.items():
+        label = re.sub("([A-Z])", r" \1", name).lower()
+        unlimited = value is None and name in ("perMinute", "perDay")
+        click.echo(f"{label:12}  {'unlimited' if unlimited else printable(_text(value))}")
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
+@click.argument("key_id", metavar="ID", type=ID)
+@json_option
 @database_option
 def history(*, key_id: int, as_json: bool, database: str) -> None:
     """Show every change to a key: who, what, when."""
     page = in_store(database, lambda store: list_history(store, key_id, None, None, _ALL))
     if as_json:
-        click.echo(json.dumps(_described(page.items), indent=2))
+        print_json(_described(page.items))
     elif page.items:
-        print_table([_event_row(event) for event in page.items], (), "--json")
-    else:  # a key from before its changes were written down
+        print_table([_event_row(event) for event in page.items])
+    else:  # a key from before changes were recorded
         click.echo(f"Nothing is known of what was done to key {key_id}.", err=True)
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
-@click.option("--name", type=KeyName(), help="What the key is for.")
+@click.argument("key_id", metavar="ID", type=ID)
+@click.option("--name", type=key_name, metavar="NAME", help="What the key is for.")
 @click.option("--plan", type=_PLAN, help="How many requests it may make; its usage is kept.")
 @click.option("--per-minute", type=_ANY_LIMIT, help="Enterprise only: requests a minute.")
 @click.option("--per-day", type=_ANY_LIMIT, help="Enterprise only: requests a day.")
@@ -152,7 +164,7 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.argument("key_id", metavar="ID", type=ID)
 @click.option(
     "--grace",
     type=Duration(),
@@ -168,7 +180,7 @@ def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.argument("key_id", metavar="ID", type=ID)
 @database_option
 def revoke(*, key_id: int, database: str) -> None:
     """End a key for good."""
@@ -177,7 +189,7 @@ def revoke(*, key_id: int, database: str) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=_KEY_ID)
+@click.argument("key_id", metavar="ID", type=ID)
 @database_option
 def unban(*, key_id: int, database: str) -> None:
     """Lift the ban of a key."""
@@ -186,7 +198,7 @@ def unban(*, key_id: int, database: str) -> None:
 
 
 def _print_issued(issued: IssuedKey, done: str) -> None:
-    # The token last: if it cannot be written, it is known which key to rotate.
+    # The token comes last: if it cannot be written, the user knows which key to rotate.
     click.echo(
         f"Key {issued.key.id} ({printable(issued.key.name)}) {done}. The token is shown this once.",
         err=True,
@@ -203,30 +215,19 @@ def _write(database: str, unit: Unit[T], *, create: bool = False) -> T:
 
 
 def _actor() -> Actor:
-    """Return the operator, by the name of whoever is logged in."""
+    """Return the operator: the user who is logged in."""
     try:
         name = os.fsencode(getpass.getuser()).decode("utf-8", "replace")
-    except (OSError, KeyError):  # nobody has a name in some containers
+    except (OSError, KeyError):  # a container may have no user names
         return Actor("command line")
     return Actor(f"command line ({name})")
 
 
 def _described(shown: Any) -> Any:
-    """Return what is shown of keys and their history as the values JSON has."""
+    """Return keys, or events of their history, as values of JSON."""
     from msgspec import to_builtins
 
     return to_builtins(shown)
-
-
-def _print_key(key: Key, as_json: bool) -> None:  # noqa: FBT001 - one flag, named at the call
-    described = _described(key)
-    if as_json:
-        click.echo(json.dumps(described, indent=2))
-        return
-    for name, value in described.items():
-        label = re.sub("([A-Z])", r" \1", name).lower()
-        unlimited = value is None and name in ("perMinute", "perDay")
-        click.echo(f"{label:12}  {'unlimited' if unlimited else printable(_text(value))}")
 
 
 def _row(key: dict[str, Any]) -> dict[str, str]:

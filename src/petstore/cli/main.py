@@ -8,48 +8,47 @@ import click
 from petstore import __version__
 from petstore.cli.backup import backup, restore
 from petstore.cli.categories import categories
-from petstore.cli.client_options import KEY
 from petstore.cli.copy import copy
 from petstore.cli.environment import file_variable, refuse_unknown, variables_of
-from petstore.cli.groups import SectionedGroup
 from petstore.cli.keys import keys
 from petstore.cli.orders import orders
+from petstore.cli.output import SectionedGroup
 from petstore.cli.pets import pets
-from petstore.cli.reload import reload
-from petstore.cli.serve import serve
-from petstore.cli.serve_command import ServeCommand
+from petstore.cli.resources import KEY
+from petstore.cli.serve import reload, report_failed_start, serve
 
 
 class Petstore(SectionedGroup):
-    """The command. It knows its environment variables, and whether its output could be written."""
+    """The whole command line: it checks the environment, and reports failures."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, and refuse mistyped variables unless help is wanted."""
         name, command, rest = super().resolve_command(ctx, args)
+        ctx.obj = command, [*rest]  # for `invoke`; parsing consumes the arguments
         if set(ctx.help_option_names).isdisjoint(rest):
-            try:
-                refuse_unknown(ctx, {*variables_of(self), KEY, file_variable(KEY)})
-            except click.UsageError as error:
-                if isinstance(command, ServeCommand):
-                    command.refuse(error, name, rest, ctx)
-                raise
+            refuse_unknown(ctx, {*variables_of(self), KEY, file_variable(KEY)})
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command and see its output written."""
-        if sys.stdout is None:  # so it is where the caller has closed it
+        """Run a command, and fail if its output cannot be written."""
+        if sys.stdout is None:  # the caller has closed it
             msg = "cannot write the output: standard output is closed"
             raise click.ClickException(msg)
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:  # whoever read our output has had enough, as `head` does
+        except BrokenPipeError:  # the reader of our output has left, as `head` does
             raise
         except OSError as error:
             msg = f"cannot write the output: {error.strerror}"
             raise click.ClickException(msg) from error
+        except click.ClickException as error:
+            command, arguments = ctx.obj or (None, [])
+            if command is serve:
+                report_failed_start(error, arguments, ctx)
+            raise
         return result
 
 

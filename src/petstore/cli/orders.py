@@ -5,14 +5,20 @@ from typing import Any, NotRequired, TypedDict
 import click
 
 from petstore.cli.client import Client
-from petstore.cli.client_options import ID, client_option, json_option
-from petstore.cli.resources import NOTHING, Resources, list_options, utc
+from petstore.cli.options import ID
+from petstore.cli.resources import (
+    NOTHING,
+    Resources,
+    list_options,
+    resource_options,
+    utc,
+)
 
 _STATUS = click.Choice(["placed", "approved", "delivered", "cancelled"])
 
 
 class Order(TypedDict):
-    """An order as the service answers it."""
+    """An order as the service returns it."""
 
     id: int
     petId: int
@@ -55,8 +61,7 @@ def orders() -> None:
 @orders.command()
 @click.argument("pet_id", metavar="PET_ID", type=ID)
 @click.option("--ship-date", metavar="TIME", help="When to ship it, such as 2026-12-24T10:00:00Z.")
-@json_option
-@client_option
+@resource_options
 def place(*, pet_id: int, ship_date: str | None, as_json: bool, client: Client) -> None:
     """Order an animal that is available. It is reserved at once."""
     new = {"petId": pet_id} | ({"shipDate": ship_date} if ship_date is not None else {})
@@ -74,8 +79,7 @@ def list_orders(*, status: str | None, pet: int | None, **options: Any) -> None:
 
 @orders.command()
 @click.argument("order_id", metavar="ORDER_ID", type=ID)
-@json_option
-@client_option
+@resource_options
 def show(*, order_id: int, as_json: bool, client: Client) -> None:
     """Show one order."""
     _ORDERS.show(client.get(f"{_ORDERS.path}/{order_id}", Order), as_json=as_json)
@@ -86,8 +90,7 @@ def _move(name: str, status: str, explanation: str) -> None:
 
     @orders.command(name, help=explanation)
     @click.argument("order_id", metavar="ORDER_ID", type=ID)
-    @json_option
-    @client_option
+    @resource_options
     def move(*, order_id: int, as_json: bool, client: Client) -> None:
         changed = client.patch(f"{_ORDERS.path}/{order_id}", {"status": status}, Order)
         _ORDERS.show(changed, as_json=as_json)

@@ -1,22 +1,21 @@
 """``petstore pets import`` and ``export``: move animals in and out of a store."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO, get_args
+from typing import TextIO, get_args
 
 import click
 
-from petstore.cli.failures import interruptible, plain_failures
-from petstore.cli.in_store import in_store, note_new_store, require_store
-from petstore.cli.settings_options import database_option
-from petstore.cli.tables import TerminalOutput, printable
-from petstore.cli.waiting import Wait
+from petstore.cli.options import database_option
+from petstore.cli.output import TerminalOutput, plain_failures, printable, progress
+from petstore.cli.stores import in_store, note_new_store, require_store
 from petstore.clock import system_clock
 from petstore.databases.private_files import part_of, replacing
-from petstore.settings import check_database
+from petstore.errors import Unavailable
 from petstore.store.pet_files import (
     FileFormat,
     FileRow,
@@ -28,12 +27,33 @@ from petstore.store.pet_files import (
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
-# A slow disk, or another long transaction, is over by then.
-_WAIT_SECONDS = 300
+# A slow disk has recovered by then, and another long transaction has ended.
+_MAX_WAIT_SECONDS = 300
 _GO_ON = (
     "the first {rows:,} rows of {file} are done."
     " Run the same command again to go on; nothing is added twice"
 )
+
+
+class Wait:
+    """Waits for a slow database, up to ``seconds`` at a time by ``now``, and prints the reason."""
+
+    def __init__(self, seconds: int, now: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._now = now
+        self._ends_at: float | None = None
+
+    def may_go_on(self, reason: Unavailable) -> bool:
+        """Tell whether to wait longer. The first call of a wait prints the reason."""
+        if self._ends_at is None:
+            self._ends_at = self._now() + self._seconds
+            click.echo(f"Waiting up to {self._seconds} s: {printable(str(reason))}", err=True)
+        return self._now() < self._ends_at
+
+    def end(self) -> None:
+        """End the wait: the database has responded."""
+        self._ends_at = None
+
 
 _format_option = click.option(
     "--format",
@@ -81,7 +101,7 @@ def import_file(
         raise click.BadParameter(msg, param_hint="--refused")
     note_new_store(database)
     rows_done = 0
-    wait = Wait(_WAIT_SECONDS)
+    wait = Wait(_MAX_WAIT_SECONDS)
 
     def note_progress(rows: int, size: int) -> None:
         nonlocal rows_done
@@ -90,10 +110,9 @@ def import_file(
         on_progress(size)
 
     with (
-        plain_failures(),
-        interruptible(lambda: _GO_ON.format(rows=rows_done, file=file)),
+        plain_failures(lambda: _GO_ON.format(rows=rows_done, file=file)),
         _refusals(refused, file, chosen) as on_refused,
-        _progress(f"Importing {file.name}", file.stat().st_size) as on_progress,
+        progress(f"Importing {file.name}", file.stat().st_size) as on_progress,
     ):
         result = in_store(
             database,
@@ -136,15 +155,12 @@ def export_file(
     if spreadsheet_safe and chosen != "csv":
         msg = "--spreadsheet-safe is for CSV"
         raise click.UsageError(msg)
-    with plain_failures():
-        check_database(database)
-        require_store(database)
+    require_store(database)
     outcome = "what was written is not whole" if to_stdout else f"{file} is as it was before"
     with (
-        plain_failures(),
-        interruptible(lambda: outcome),
+        plain_failures(lambda: outcome),
         nullcontext(_standard_output()) if to_stdout else _replacing(file) as out,
-        _progress("Exporting", None) as on_progress,
+        progress("Exporting") as on_progress,
     ):
         count = in_store(
             database,
@@ -156,13 +172,13 @@ def export_file(
 
 
 def _standard_output() -> Output:
-    """Return where an export goes: as it is, unless it would steer a terminal."""
+    """Return the standard output, with escapes if it is a terminal."""
     return TerminalOutput() if sys.stdout.isatty() else sys.stdout
 
 
 @contextmanager
 def _replacing(file: Path) -> Iterator[TextIO]:
-    """Write a file that takes the place of ``file`` once it is whole."""
+    """Write a file that replaces ``file`` once it is complete."""
     with replacing(file) as part, TextIOWrapper(part, "utf-8", newline="") as out:
         yield out
 
@@ -179,9 +195,9 @@ def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
 def _refusals(
     target: Path | None, source: Path, file_format: FileFormat
 ) -> Iterator[Callable[[FileRow], None]]:
-    """Report refused rows, and gather them for ``target`` under the header of ``source``.
+    """Report refused rows, and write them to ``target`` under the header of ``source``.
 
-    They take the place of ``target`` once all are there. Without any, it is left alone.
+    They replace ``target`` at the end. If there are none, it is left alone.
     """
     with ExitStack() as stack:
         gathered: TextIO | None = None
@@ -206,19 +222,3 @@ def _refusals(
 def _first_line(source: Path) -> str:
     with source.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
         return file.readline()
-
-
-@contextmanager
-def _progress(title: str, total: int | None) -> Iterator[Callable[[int], Any]]:
-    """Show a progress bar on a terminal; elsewhere show nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import Progress
-
-    shown = escape(printable(title))
-    with Progress(console=Console(stderr=True)) as progress:
-        task = progress.add_task(shown, total=total)
-        yield lambda done: progress.update(task, completed=done)

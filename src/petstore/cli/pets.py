@@ -6,10 +6,10 @@ import click
 
 from petstore.cli.client import Client
 from petstore.cli.client_failures import ExitStatus, Failure
-from petstore.cli.client_options import ID, client_option, json_option
-from petstore.cli.groups import SectionedGroup
+from petstore.cli.options import ID
+from petstore.cli.output import SectionedGroup
 from petstore.cli.pet_files import export_file, import_file
-from petstore.cli.resources import NOTHING, Resources, list_options
+from petstore.cli.resources import NOTHING, Resources, list_options, resource_options
 
 Status = Literal["available", "pending", "sold"]
 
@@ -18,7 +18,7 @@ _NO_STATUS = "none"
 
 
 class Pet(TypedDict):
-    """An animal as the service answers it."""
+    """An animal as the service returns it."""
 
     id: int
     name: str
@@ -65,8 +65,7 @@ def list_pets(
 @click.argument("name")
 @click.option("--category", required=True, type=int, help="The ID of its category.")
 @click.option("--status", type=_STATUS, help="Its status. [default: none]")
-@json_option
-@client_option
+@resource_options
 def add(*, name: str, category: int, status: Status | None, as_json: bool, client: Client) -> None:
     """Add an animal."""
     new = {"name": name, "categoryId": category} | ({"status": status} if status else {})
@@ -75,8 +74,7 @@ def add(*, name: str, category: int, status: Status | None, as_json: bool, clien
 
 @pets.command()
 @click.argument("pet_id", metavar="ID", type=ID)
-@json_option
-@client_option
+@resource_options
 def show(*, pet_id: int, as_json: bool, client: Client) -> None:
     """Show one animal."""
     found, _ = client.find(_PETS.path, Pet, [("id", pet_id)], 1)
@@ -89,8 +87,7 @@ def show(*, pet_id: int, as_json: bool, client: Client) -> None:
 @pets.command("set-status")
 @click.argument("pet_id", metavar="ID", type=ID)
 @click.argument("status", type=click.Choice([*get_args(Status), _NO_STATUS]))
-@json_option
-@client_option
+@resource_options
 def set_status(*, pet_id: int, status: str, as_json: bool, client: Client) -> None:
     """Set the status of an animal, or take it away with none."""
     wanted = {"status": None if status == _NO_STATUS else status}

@@ -1,30 +1,35 @@
-"""What a client asks the service for, and how it is shown: to people, or as JSON to scripts."""
+"""The resources of a running service: how a command asks for them and prints them."""
 
-import json
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import click
 
-from petstore.cli.client import LARGEST_PAGE, Client
-from petstore.cli.client_options import client_option, json_option
-from petstore.cli.option_types import Integer
-from petstore.cli.tables import print_table, printable
+from petstore.cli.client import MAX_PAGE, Client
+from petstore.cli.client_failures import ExitStatus, Failure
+from petstore.cli.environment import read_secret
+from petstore.cli.options import Command, Integer, json_option
+from petstore.cli.output import print_json, print_table, printable
 
 T = TypeVar("T")
-Command = TypeVar("Command", bound=Callable[..., Any])
+
+KEY = "PETSTORE_KEY"
+"""The environment variable with the API key; there is no option for it."""
 
 NOTHING = "-"
-"""Stands in a table for what is absent."""
+"""Stands in a table for an absent value."""
 
 _DEFAULT_LIMIT = 20
+_URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?", re.IGNORECASE)
+_KEY = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True)
 class Resources(Generic[T]):
-    """Resources of one kind: where they are, and how one is shown as a row and as a line."""
+    """Resources of one kind: their path, and how one is printed as a row and as a line."""
 
     path: str
     kind: type[T]
@@ -34,7 +39,10 @@ class Resources(Generic[T]):
 
     def show(self, resource: T, *, as_json: bool) -> None:
         """Print one."""
-        click.echo(json.dumps(resource, indent=2) if as_json else printable(self.line(resource)))
+        if as_json:
+            print_json(resource)
+        else:
+            click.echo(printable(self.line(resource)))
 
     def show_list(
         self,
@@ -45,7 +53,7 @@ class Resources(Generic[T]):
         limit: int | None,
         is_all: bool,
     ) -> None:
-        """Print those that ``query`` finds; a value of ``None`` in it filters nothing."""
+        """Print those that ``query`` finds; a parameter that is ``None`` filters nothing."""
         if is_all and limit is not None:
             msg = "--limit and --all cannot be used together"
             raise click.UsageError(msg)
@@ -53,7 +61,7 @@ class Resources(Generic[T]):
         limit = None if is_all else limit or _DEFAULT_LIMIT
         found, is_more = client.find(self.path, self.kind, wanted, limit)
         if as_json:
-            click.echo(json.dumps(found, indent=2))
+            print_json(found)
         elif found:
             print_table([self.row(resource) for resource in found], self.dispensable, "--json")
         else:
@@ -62,20 +70,62 @@ class Resources(Generic[T]):
             click.echo("(there are more: see --all, or --limit)", err=True)
 
 
+def resource_options(command: Command) -> Command:
+    """Give a command the options to send a request and to print the resource."""
+    return json_option(client_option(command))
+
+
 def list_options(command: Command) -> Command:
     """Give a command the options that ``show_list`` takes."""
     limit = click.option(
         "--limit",
-        type=Integer(1, LARGEST_PAGE),
+        type=Integer(1, MAX_PAGE),
         help=f"How many at most. [default: {_DEFAULT_LIMIT}]",
     )
     is_all = click.option("--all", "is_all", is_flag=True, help="All of them, page after page.")
-    return limit(is_all(json_option(client_option(command))))
+    return limit(is_all(resource_options(command)))
 
 
 def utc(moment: str) -> str:
-    """Return a moment of an answer as people read it: in UTC, to the minute."""
+    """Return a moment of a response as people read it: in UTC, to the minute."""
     try:
         return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError):
         return moment
+
+
+def _client(_ctx: click.Context, _param: click.Parameter, url: str) -> Client:
+    """Return a client for the service at ``url``, with or without ``/v1`` at its end."""
+    from urllib3.exceptions import LocationParseError
+    from urllib3.util import parse_url
+
+    try:
+        parse_url(url)
+        is_url = _URL.fullmatch(url)
+    except LocationParseError:
+        is_url = None
+    if not is_url:
+        msg = f"{url!r}: expected an address such as https://shop.example."
+        raise click.BadParameter(msg)
+    # From the environment alone: others on the machine can read a command line.
+    key = (read_secret(KEY) or "").strip()
+    if not key:
+        msg = f"no key: put your API key into the environment variable {KEY}"
+        raise Failure(msg, ExitStatus.KEY)
+    if not _KEY.fullmatch(key):
+        msg = f"{KEY}: expected an API key, which has no spaces and no special characters"
+        raise Failure(msg, ExitStatus.KEY)
+    return Client(f"{url.rstrip('/').removesuffix('/v1')}/v1", key)
+
+
+client_option = click.option(
+    "--url",
+    "client",
+    metavar="URL",
+    callback=_client,
+    envvar="PETSTORE_URL",
+    show_envvar=True,
+    default="http://127.0.0.1:8000",
+    show_default=True,
+    help=f"Where the service is. The key comes from the environment alone: {KEY} or {KEY}_FILE.",
+)

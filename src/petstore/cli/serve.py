@@ -1,31 +1,48 @@
-"""``petstore serve``."""
+"""``petstore serve`` and ``petstore reload``."""
 
 import logging
-import os
 import signal
-import socket
 import sys
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
-from petstore.cli.failures import plain_failures
-from petstore.cli.in_store import in_store, migrate
-from petstore.cli.serve_command import ServeCommand
-from petstore.cli.settings_options import settings_options, warnings_of
-from petstore.http.open_files import require_room
-from petstore.observability.registry import SharedMetrics, share_metrics
-from petstore.server.pid_file import PidFile, held_pid_file
-from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
+from petstore.cli.options import (
+    SECTIONS,
+    Number,
+    SecretOption,
+    settings_options,
+    warnings_of,
+)
+from petstore.cli.output import plain_failures, print_table, printable
+from petstore.cli.stores import in_store
+from petstore.logs import Event, is_for_person, record_text
+from petstore.settings import Settings, masked
 
-_LOG = logging.getLogger(__name__)
-_BACKLOG = 4096  # the system may allow fewer
+_INVALID = 2  # as for an option that cannot be parsed
+_SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: "environment"}
 
 
-@click.command(cls=ServeCommand)
+class SectionedCommand(click.Command):
+    """A command whose help has a section for each kind of setting."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options that are not settings, then the settings by section."""
+        records = {
+            parameter.name: record
+            for parameter in self.get_params(ctx)
+            if (record := parameter.get_help_record(ctx))
+        }
+        settings = {title: [records.pop(name) for name in SECTIONS[title]] for title in SECTIONS}
+        for title, rows in ({"Options": [*records.values()]} | settings).items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+@click.command(cls=SectionedCommand)
 @click.option(
     "--demo",
     is_flag=True,
@@ -45,145 +62,129 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
     """Serve the interface over HTTP until stopped."""
     settings = Settings(**options)
     if is_check:
-        from petstore.cli.check import print_settings, tried
-
-        print_settings(ctx)
-        sys.exit(tried(settings))
-    # Until there are processes to replace, a reload has nothing to do; by itself it would end us.
+        _print_settings(ctx)
+        sys.exit(_check(settings))
+    # Until there are workers to replace, a reload has nothing to do; unhandled it would end us.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # Imported where it is used, so that `petstore --help` is instant.
+    from petstore.server.service import prepared_service
+
     with ExitStack() as opened:
         with plain_failures():
-            settings.check()
-            require_room(settings.connections)
-            listener = opened.enter_context(listen(settings.host, settings.port))
-            shared_metrics = None
-            if settings.metrics_port:
-                metrics = opened.enter_context(listen(settings.host, settings.metrics_port))
-                shared_metrics = opened.enter_context(share_metrics(metrics, settings.workers))
-            pid_file = None
-            if settings.pid_file:
-                pid_file = opened.enter_context(held_pid_file(Path(settings.pid_file)))
-            token = _prepare(settings, demo=demo)
+            service = opened.enter_context(prepared_service(settings))
+            token = _prepare_demo(settings) if demo else None
         announce(settings, token)
-        sys.exit(run(settings, listener, shared_metrics, pid_file, warnings_of(ctx)))
+        sys.exit(service.run(warnings_of(ctx)))
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
+@click.command()
+@click.option(
+    "--pid-file",
+    envvar="PETSTORE_PID_FILE",
+    show_envvar=True,
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file that the service was started with.",
+)
+@click.option(
+    "--timeout",
+    default=120,
+    show_default=True,
+    type=Number(0, 86400),
+    help="How many seconds to wait for the end.",
+)
+def reload(pid_file: Path, timeout: float) -> None:
+    """Replace the processes of a service on this machine by fresh ones, and wait for the end.
 
-    Raises:
-        OSError: the address cannot be listened on.
+    No request fails. If a fresh process does not start, the old one goes on serving, and the exit
+    status is 1; so it is if the end does not come in time. The reload takes up neither new settings
+    nor a new version: restart the service for that.
     """
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        takes_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        listener = socket.create_server(
-            address, family=family, backlog=_BACKLOG, dualstack_ipv6=takes_both
-        )
-    except OSError as error:
-        is_of_name = isinstance(error, socket.gaierror)
-        reason = error.strerror if is_of_name else os.strerror(error.errno or 0)
-        msg = f"cannot listen on {host} port {port}: {reason}"
-        raise OSError(msg) from None
-    # Of several processes that accept from it none may wait in vain for what another took.
-    listener.settimeout(0)
-    # What it accepts inherits this: an answer goes out at once.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
+    from petstore.server.pid_file import reload_service
 
-
-def _prepare(settings: Settings, *, demo: bool) -> str | None:
-    """Bring the database up to date, and with ``demo`` return the token of a key to try.
-
-    Raises:
-        SettingError: the address of Redis names no place.
-        PermissionError: Redis does not take the password.
-    """
-    if settings.redis:
-        import asyncio
-
-        from petstore.rate_limits.trips import refuse_wrong_password
-
-        try:
-            asyncio.run(refuse_wrong_password(settings.redis))
-        except ValueError as error:
-            raise SettingError(str(error)) from None
-    if demo:
-        from petstore.cli.demo import prepare_demo
-
-        return in_store(settings.database, lambda store: prepare_demo(store, settings), create=True)
-    migrate(settings.database)
-    return None
+    with plain_failures():
+        reload_service(pid_file, timeout)
+    click.echo("Reloaded.")
 
 
 def announce(settings: Settings, token: str | None) -> None:
-    """Print where the service is, and with a demo key a line that tries it."""
-    address = f"http://{_bracketed(settings.host)}:{settings.port}"
+    """Print the addresses of the service, and with a demo key a line that tries it."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"http://{host}:{settings.port}"
     click.echo(f"Petstore is at  {address}/v1")
     click.echo(f"Reference at    {address}/docs")
     if settings.metrics_port:
-        click.echo(
-            f"Metrics at      http://{_bracketed(settings.host)}:{settings.metrics_port}/metrics"
-        )
+        click.echo(f"Metrics at      http://{host}:{settings.metrics_port}/metrics")
     if token is not None:
         click.echo("Try it:")
         click.echo(f'  curl -i -H "Authorization: Bearer {token}" "{address}/v1/pets?limit=3"')
     sys.stdout.flush()
 
 
-def run(
-    settings: Settings,
-    listener: socket.socket,
-    shared_metrics: SharedMetrics | None,
-    pid_file: PidFile | None,
-    warnings: Iterable[str],
-) -> int:
-    """Serve until a stop signal, then finish what is under way; return the exit status.
+def report_failed_start(
+    error: click.ClickException, arguments: list[str], parent: click.Context
+) -> NoReturn:
+    """Fail in the format of the log: with a line of JSON, or as every other command does.
 
-    The log begins with ``warnings``.
+    Raises:
+        click.ClickException: the log is for a person.
+        click.exceptions.Exit: the log has a line.
     """
-    # Imported here, so that the processes that serve need not, and other commands do not.
-    from petstore.app import open_log
-    from petstore.databases.sqlite import put_log_away
-    from petstore.server.lifecycle import Lifecycle
-    from petstore.server.service_manager import service_manager
-    from petstore.server.supervisor import Link, Supervisor
-    from petstore.server.worker import work
-
-    def serve(seat: int, link: Link) -> None:
-        shared = shared_metrics and shared_metrics._replace(worker_id=seat)
-        work(settings, listener, shared, link)
-
-    log = open_log(settings)
-    for warning in warnings:
-        _LOG.warning(warning)
-    _warn_if_open_to_others(settings.database)
-    lifecycle = Lifecycle(settings.workers, service_manager(), pid_file)
-    try:
-        return Supervisor(
-            serve, settings.workers, settings.shutdown_timeout, listener.close, lifecycle
-        ).run()
-    finally:
-        # In a reload there are two processes, even of a service with one.
-        if not is_postgres(settings.database):
-            put_log_away(sqlite_path(settings.database))
-        log.close()
+    context = serve.make_context("serve", arguments, parent, resilient_parsing=True)
+    # An invalid format counts as the default.
+    if is_for_person(context.params.get("log_format") or "auto"):
+        raise error
+    record = {
+        "name": __name__,
+        "levelno": logging.ERROR,
+        "levelname": "ERROR",
+        "msg": Event("start_failed", error.format_message()),
+    }
+    click.echo(record_text(logging.makeLogRecord(record), for_person=False), err=True)
+    raise click.exceptions.Exit(error.exit_code)
 
 
-def _warn_if_open_to_others(database: str) -> None:
-    """Warn of a database file that others may open: they could read it all, or lock it."""
-    if is_postgres(database):
-        return
-    path = sqlite_path(database)
-    mode = path.stat().st_mode & 0o777
-    if mode & 0o077:
-        _LOG.warning(
-            "others than its owner may open %s (mode %04o): they could read everything, or stop"
-            " all changes by a lock; chmod 600 keeps them out",
-            path,
-            mode,
-        )
+def _prepare_demo(settings: Settings) -> str:
+    from petstore.cli.demo import prepare_demo
+
+    return in_store(settings.database, lambda store: prepare_demo(store, settings))
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _print_settings(ctx: click.Context) -> None:
+    """Print each setting, without passwords, and where it comes from."""
+    rows = []
+    for option in ctx.command.params:
+        name = str(option.name)
+        if name in Settings.__dataclass_fields__:
+            value = ctx.params[name]
+            text = " ".join(value) if isinstance(value, tuple) else _hidden(option, str(value))
+            rows.append({"setting": option.opts[0], "value": text, "from": _source(ctx, option)})
+    print_table(rows)
+    click.echo()
+
+
+def _hidden(option: click.Parameter, value: str) -> str:
+    # A value that should be an address and is not may be a password alone.
+    is_address = "://" in value or not value
+    return masked(value) if is_address or not isinstance(option, SecretOption) else "***"
+
+
+def _source(ctx: click.Context, option: click.Parameter) -> str:
+    source = ctx.get_parameter_source(str(option.name))
+    if source is ParameterSource.ENVIRONMENT and isinstance(option, SecretOption):
+        return option.source
+    return _SOURCES.get(source, "default") if source else "default"
+
+
+def _check(settings: Settings) -> int:
+    """Print a line for each check of ``settings``, and return the exit status."""
+    from petstore.server.checks import run_checks
+
+    findings = []
+    for finding in run_checks(settings):
+        findings.append(finding)
+        result = "ok" if finding.passed else "failed"
+        click.echo(f"{result:8}{finding.name}: {printable(finding.message)}")
+    if not findings[0].passed:  # the settings do not fit together
+        return _INVALID
+    return 0 if all(finding.passed for finding in findings) else 1

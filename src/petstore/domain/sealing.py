@@ -1,36 +1,38 @@
-"""Texts that only the holder of a secret can read again, kept where others may look."""
+"""Encryption of the idempotency records that hold a token: only that of their caller opens them."""
 
 import secrets
-from hashlib import sha256, shake_256
-from hmac import compare_digest, digest
+from hmac import digest
 
-_NONCE_LENGTH = 16
-_TAG_LENGTH = sha256().digest_size
+_NONCE_LENGTH = 12
+_PURPOSE = b"petstore idempotency record"
 
 
 def seal(text: bytes, secret: bytes) -> bytes:
-    """Return ``text`` under a key stream that ``secret`` and a fresh nonce make, with its tag.
+    """Return ``text`` encrypted and authenticated: a nonce, then AES-256-GCM with its 16-byte tag.
 
-    The secret must be as hard to guess as a token is: it is not stretched.
+    ``secret`` is not stretched, so it must have at least 128 bits of randomness, as a token does.
     """
+    # Imported on first use: only responses with a token need it.
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
     nonce = secrets.token_bytes(_NONCE_LENGTH)
-    hidden = _mixed(text, secret, nonce)
-    return nonce + _tag(nonce + hidden, secret) + hidden
+    return nonce + AESGCM(_key(secret)).encrypt(nonce, text, None)
 
 
 def unseal(sealed: bytes, secret: bytes) -> bytes | None:
-    """Return the text of ``seal``, or ``None`` if it was sealed with another secret."""
-    nonce, rest = sealed[:_NONCE_LENGTH], sealed[_NONCE_LENGTH:]
-    tag, hidden = rest[:_TAG_LENGTH], rest[_TAG_LENGTH:]
-    if not compare_digest(tag, _tag(nonce + hidden, secret)):
+    """Return the text that was sealed, or ``None`` if ``secret`` does not open it."""
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    nonce, encrypted = sealed[:_NONCE_LENGTH], sealed[_NONCE_LENGTH:]
+    if len(nonce) < _NONCE_LENGTH:
         return None
-    return _mixed(hidden, secret, nonce)
+    try:
+        return AESGCM(_key(secret)).decrypt(nonce, encrypted, None)
+    except InvalidTag:
+        return None
 
 
-def _mixed(text: bytes, secret: bytes, nonce: bytes) -> bytes:
-    stream = shake_256(digest(secret, b"stream" + nonce, "sha256")).digest(len(text))
-    return bytes(a ^ b for a, b in zip(text, stream, strict=True))
-
-
-def _tag(text: bytes, secret: bytes) -> bytes:
-    return digest(secret, b"tag" + text, "sha256")
+def _key(secret: bytes) -> bytes:
+    # Not the plain SHA-256 of the token: the database stores that one.
+    return digest(secret, _PURPOSE, "sha256")

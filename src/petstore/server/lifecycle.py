@@ -1,43 +1,58 @@
-"""What becomes of a service, told to its log, to the service manager and in its pid file."""
+"""The events of a service: logged, sent to the service manager and written to the pid file."""
 
 import logging
 import os
+import socket
 import time
+from contextlib import suppress
 
 from petstore.logs import Event
 from petstore.server.pid_file import PidFile, ReloadState
-from petstore.server.service_manager import ServiceManager
 
-_LONGEST_FAILURE = 1000
+_MAX_REASON = 1000
 _LOG = logging.getLogger(__name__)
 
 
-class Lifecycle:
-    """Tells of a service with so many ``workers``."""
+def notify(*assignments: str) -> None:
+    """Send assignments such as ``READY=1`` to the service manager, if there is one (sd_notify(3)).
 
-    def __init__(self, workers: int, manager: ServiceManager, pid_file: PidFile | None) -> None:
+    This never waits, and a failure to send is ignored.
+    """
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):  # an abstract name
+        address = f"\0{address[1:]}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender, suppress(OSError):
+        sender.settimeout(0)
+        sender.sendto("\n".join(assignments).encode(), address)
+
+
+class Lifecycle:
+    """Reports the events of a service that has ``workers`` processes."""
+
+    def __init__(self, workers: int, pid_file: PidFile | None) -> None:
         self._workers = workers
-        self._manager = manager
         self._pid_file = pid_file
         self._state = ReloadState(os.getpid())
         self._replaced = 0
 
     def starting(self) -> None:
-        """Tell that signals are heeded from now on."""
+        """Report that the supervisor handles signals from now on."""
         self._write()
 
     def started(self) -> None:
-        """Tell that all processes serve."""
+        """Report that all workers serve."""
         _LOG.info(Event("started", "the service has started", workers=self._workers))
-        self._manager.notify("READY=1", self._serving())
+        notify("READY=1", self._serving())
 
     def worker_ended(self, pid: int, outcome: str) -> None:
-        """Tell that a process ended unasked."""
-        message = f"process {pid} ended unasked: {outcome}"
+        """Report that a worker exited though nobody asked it to."""
+        message = f"process {pid} exited unexpectedly: {outcome}"
         _LOG.error(Event("worker_ended", message, pid=pid))
 
     def reload_requested(self) -> None:
-        """Tell that all processes are to be replaced."""
+        """Report that all workers are about to be replaced."""
         is_first = self._state.requested == self._state.ended
         self._state = self._state._replace(requested=self._state.requested + 1)
         self._write()
@@ -45,40 +60,39 @@ class Lifecycle:
             self._replaced = 0
             _LOG.info(Event("reload_started", "a reload has begun", workers=self._workers))
         now = time.monotonic_ns() // 1000
-        self._manager.notify("RELOADING=1", f"MONOTONIC_USEC={now}", "STATUS=Reloading")
+        notify("RELOADING=1", f"MONOTONIC_USEC={now}", "STATUS=Reloading")
 
     def worker_replaced(self, pid: int) -> None:
-        """Tell that a process has ended and another takes its place."""
+        """Report that a worker has exited and another takes its place."""
         self._replaced += 1
         _LOG.info(Event("worker_replaced", f"process {pid} was replaced", pid=pid))
-        self._manager.notify(f"STATUS=Reloading, processes replaced: {self._replaced}")
+        notify(f"STATUS=Reloading, processes replaced: {self._replaced}")
 
     def reload_ended(self) -> None:
-        """Tell that all processes were replaced."""
+        """Report that all workers were replaced."""
         _LOG.info(Event("reload_ended", "the reload has ended", replaced=self._replaced))
         self._end_reload("", self._serving())
 
     def reload_failed(self, reason: str) -> None:
-        """Tell that a process could not be replaced, and goes on."""
-        message = f"the reload failed, and the processes that serve go on: {reason}"
+        """Report that a new worker did not start, and the old ones go on."""
+        message = f"the reload failed, and the old processes go on: {reason}"
         _LOG.error(Event("reload_failed", message, replaced=self._replaced))
         self._end_reload(reason, f"STATUS=Reload failed: {reason}")
 
     def stopping(self) -> None:
-        """Tell that the service is to end."""
+        """Report that the service stops."""
         _LOG.info(Event("stop_started", "the service stops", workers=self._workers))
-        self._manager.notify("STOPPING=1", "STATUS=Stopping")
+        notify("STOPPING=1", "STATUS=Stopping")
 
     def stopped(self, status: int) -> None:
-        """Tell that all processes have ended."""
+        """Report that all workers have exited."""
         _LOG.info(Event("stopped", "the service has stopped", status=status))
 
     def _end_reload(self, failure: str, status: str) -> None:
-        # One line of the file, and of moderate length.
-        failure = " ".join(failure.split())[:_LONGEST_FAILURE]
+        failure = " ".join(failure.split())[:_MAX_REASON]  # one line of the pid file
         self._state = self._state._replace(ended=self._state.requested, failure=failure)
         self._write()
-        self._manager.notify("READY=1", status)
+        notify("READY=1", status)
 
     def _serving(self) -> str:
         return f"STATUS=Serving, processes: {self._workers}"
@@ -88,5 +102,5 @@ class Lifecycle:
             return
         try:
             self._pid_file.write(self._state)
-        except OSError as error:  # a full disk, say, is no reason to end
+        except OSError as error:  # such as a full disk; the service goes on
             _LOG.warning("the pid file cannot be written: %s", error)

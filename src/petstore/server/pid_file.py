@@ -1,13 +1,14 @@
-"""The file by which ``petstore reload`` finds a service, and learns when a reload has ended.
+"""The pid file: ``petstore reload`` finds a service by it, and reads how a reload ended.
 
-It has a line each for the id of the main process, the number of the last reload that was asked for,
-the number of the last that ended, and what failed in that one. A lock is held on it as long as a
-process of the service lives, so a file that was left behind is never taken for a service.
+It has four lines: the id of the main process, the number of the last reload that was requested,
+the number of the last one that ended, and why that one failed. Every process of the service holds a
+lock on the file, so a file that was left behind is never taken for a service.
 """
 
 import fcntl
 import os
 import re
+import signal
 import stat
 import time
 from collections.abc import Iterator
@@ -15,19 +16,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-_LARGEST = 4096
-# Nothing, an id alone as other programs write it, or the lines; of a service that was killed as it
-# wrote, the rest of longer ones may follow.
+_MAX_BYTES = 4096
+# Empty, an id alone as other programs write it, or the four lines. If a service was killed while it
+# wrote, the rest of longer lines may follow.
 _PID_FILE = re.compile(rb"([0-9]+\n?|([0-9]+\n){3}[^\n]*\n.*)?", re.DOTALL)
-# The id is of one process: a signal to 0 or to -1 is for many.
-_TOLD = re.compile(r"([1-9]\d*)\n(\d+)\n(\d+)\n(.*)\n", re.ASCII)
-# Nobody looks at the file for longer.
-_LOOK_SECONDS = 0.5
-_PAUSE_SECONDS = 0.02
+# The id is positive: a signal to 0 or to -1 reaches many processes.
+_STATE = re.compile(r"([1-9]\d*)\n(\d+)\n(\d+)\n(.*)\n", re.ASCII)
+# A reader holds its lock for less time.
+_LOCK_TIMEOUT = 0.5
+_LOCK_INTERVAL = 0.02
+_READ_INTERVAL = 0.05
 
 
 class ReloadState(NamedTuple):
-    """What a service tells of itself. Reloads are counted from 1; ``failure`` is of the last."""
+    """The content of a pid file. Reloads are counted from 1; ``failure`` is of the last one."""
 
     pid: int
     requested: int = 0
@@ -42,19 +44,19 @@ class PidFile:
         self._descriptor = descriptor
 
     def write(self, state: ReloadState) -> None:
-        """Write ``state`` in place of what was written before."""
+        """Replace the content by ``state``."""
         text = "".join(f"{value}\n" for value in state).encode()
-        # First the text, then its end: a reader never finds less than all lines.
+        # In this order a reader always finds four lines.
         os.pwrite(self._descriptor, text, 0)
         os.ftruncate(self._descriptor, len(text))
 
 
 @contextmanager
-def held_pid_file(path: Path) -> Iterator[PidFile]:
-    """Make a pid file, and remove it when the block ends.
+def locked_pid_file(path: Path) -> Iterator[PidFile]:
+    """Create and lock a pid file, and remove it when the block ends.
 
     Raises:
-        OSError: it cannot be written, another service has it, or it is something else.
+        OSError: it cannot be written, belongs to another service, or is not a pid file.
     """
     descriptor = _open_locked(path)
     try:
@@ -66,76 +68,106 @@ def held_pid_file(path: Path) -> Iterator[PidFile]:
 
 
 def read_pid_file(path: Path) -> ReloadState | None:
-    """Return what the service that holds ``path`` tells, or nothing if none does.
+    """Return the state of the service that has ``path`` locked, if any.
 
     Raises:
         OSError: the file cannot be read.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # or a pipe would be waited for
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
     except FileNotFoundError:
         return None
     try:
-        is_told = stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_held(descriptor)
-        return _state_in(os.pread(descriptor, _LARGEST, 0)) if is_told else None
+        if not (stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_locked(descriptor)):
+            return None
+        lines = _STATE.match(os.pread(descriptor, _MAX_BYTES, 0).decode(errors="replace"))
     finally:
         os.close(descriptor)
+    if lines is None:  # not written yet
+        return None
+    pid, requested, ended, failure = lines.groups()
+    return ReloadState(int(pid), int(requested), int(ended), failure)
 
 
 def require_free(path: Path) -> None:
-    """See that a service may have ``path`` as its pid file; nothing is made or changed.
+    """Check that a service may use ``path`` as its pid file, and change nothing.
 
     Raises:
-        OSError: it may not.
+        OSError: it belongs to another service, or is not a pid file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        _refuse_other(descriptor, path)
-        if _is_held(descriptor):
-            raise _held(path)
+        _require_pid_file(descriptor, path)
+        if _is_locked(descriptor):
+            raise _in_use(path)
     finally:
         os.close(descriptor)
 
 
+def reload_service(path: Path, timeout: float) -> None:
+    """Make the service of a pid file reload, and wait up to ``timeout`` seconds for the end.
+
+    Raises:
+        OSError: no service has the file locked, or the reload failed or did not end in time.
+    """
+    before = read_pid_file(path)
+    if before is None:
+        msg = f"{path}: no service runs with this --pid-file"
+        raise OSError(msg)
+    deadline = time.monotonic() + timeout
+    os.kill(before.pid, signal.SIGHUP)
+    while (state := read_pid_file(path)) is None or state.ended <= before.requested:
+        if state is None:
+            msg = "the service stopped before the reload ended"
+            raise OSError(msg)
+        if time.monotonic() >= deadline:
+            msg = f"the reload has not ended after {timeout:g} seconds; it goes on"
+            raise OSError(msg)
+        time.sleep(_READ_INTERVAL)
+    if state.failure:
+        msg = f"the reload failed, and the old processes go on: {state.failure}"
+        raise OSError(msg)
+
+
 def _open_locked(path: Path) -> int:
-    """Open and lock the file that has the name ``path`` from then on."""
+    """Open the file at ``path``, and lock it while it has that name."""
     while True:
-        # A link may lead to what is not to be written, and a pipe would be waited for.
+        # A link could lead to any file, and a pipe would block.
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(path, flags, 0o644)
         try:
-            _refuse_other(descriptor, path)
+            _require_pid_file(descriptor, path)
             _lock(descriptor, path)
             if _is_at(path, descriptor):
                 return descriptor
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # whoever had it has just removed it
+        os.close(descriptor)  # its service has just removed it
 
 
-def _refuse_other(descriptor: int, path: Path) -> None:
-    """Refuse a file that no service has written: it would be lost."""
+def _require_pid_file(descriptor: int, path: Path) -> None:
+    """Refuse a file that no service has written: it would be overwritten."""
     is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-    if not (is_file and _PID_FILE.fullmatch(os.pread(descriptor, _LARGEST, 0))):
+    if not (is_file and _PID_FILE.fullmatch(os.pread(descriptor, _MAX_BYTES, 0))):
         msg = f"{path}: expected a pid file, or none; this is something else"
         raise OSError(msg)
 
 
 def _lock(descriptor: int, path: Path) -> None:
-    deadline = time.monotonic() + _LOOK_SECONDS
+    deadline = time.monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                raise _held(path) from None
-            time.sleep(_PAUSE_SECONDS)  # one who reads it has it locked, too, for a moment
+                raise _in_use(path) from None
+            time.sleep(_LOCK_INTERVAL)  # a reader locks it, too, for a moment
         else:
             return
 
 
-def _held(path: Path) -> OSError:
+def _in_use(path: Path) -> OSError:
     return OSError(f"{path}: another service has this pid file")
 
 
@@ -146,18 +178,9 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _is_held(descriptor: int) -> bool:
+def _is_locked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     return False
-
-
-def _state_in(text: bytes) -> ReloadState | None:
-    """Return what the lines say; nothing if the service has not written them yet."""
-    told = _TOLD.match(text.decode(errors="replace"))
-    if told is None:
-        return None
-    pid, requested, ended, failure = told.groups()
-    return ReloadState(int(pid), int(requested), int(ended), failure)

@@ -1,4 +1,4 @@
-"""What a process that serves does, from its start to its end."""
+"""A worker process, from its start to its end."""
 
 import asyncio
 import gc
@@ -22,41 +22,40 @@ from petstore.rate_limits.addresses import network_of
 from petstore.server.supervisor import LEAVE, READY, SERVE, Link
 from petstore.settings import Settings
 
+# A worker reports requests that it cut off this long before the supervisor kills it.
 _CUT_OFF_SECONDS = 1
-# Where a connection was accepted, its first request is there in this time.
-_UNDER_WAY_SECONDS = 0.1
-_ALLOCATIONS = 10_000
+# The first request on an accepted connection arrives within this time.
+_FIRST_REQUEST_SECONDS = 0.1
+_GC_THRESHOLD = 10_000
 _LOG = logging.getLogger(__name__)
 
 
 def work(
     settings: Settings, listener: socket.socket, shared_metrics: SharedMetrics | None, link: Link
 ) -> None:
-    """Serve the callers of ``listener`` as ``link`` says, and at the end what is under way.
+    """Serve on ``listener`` until the supervisor or a signal stops it (see ``supervisor.Work``).
 
     Raises:
-        SystemExit: it cannot serve; the log tells why, and ``link``.
+        SystemExit: it cannot serve; the reason is in the log and was sent over ``link``.
     """
     try:
-        uvloop.new_event_loop().run_until_complete(
-            _prepare(settings, listener, shared_metrics, link)
-        )
-    except Exception as error:  # noqa: BLE001 - it is logged, if not under its own name
-        log = open_log(settings)  # that of the application is closed by now
-        # What an operator can mend is told in a line, and a fault of ours with its traceback.
+        uvloop.new_event_loop().run_until_complete(_run(settings, listener, shared_metrics, link))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs in the log
+        log = open_log(settings)  # the log of the application is closed by now
+        # An operator can fix these, so a line is enough; our own faults have a traceback.
         is_expected = isinstance(error, PetstoreError | OSError)
         _LOG.error("this process cannot serve: %s", error, exc_info=not is_expected)
         log.close()
-        with suppress(OSError):  # the supervisor is gone
+        with suppress(OSError):  # the supervisor has exited
             link.send_bytes(str(error).encode())
         sys.exit(1)
 
 
-class _Orders:
-    """What this process is told, over ``link`` or by a stop signal.
+class _Phases:
+    """What the worker may or must do: set by the messages of ``link`` and by stop signals.
 
-    ``serve``: nobody else serves in its place. ``leave``: another process takes its place.
-    ``stop``: the whole service stops. Who is to leave need not wait to serve, and so on.
+    ``serve``: no other process serves in its place any more. ``leave``: another process takes its
+    place. ``stop``: the whole service stops. A stop sets all three, so nothing waits in vain.
     """
 
     def __init__(self, link: Link) -> None:
@@ -64,46 +63,39 @@ class _Orders:
         self.serve, self.leave, self.stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_reader(link.fileno(), self._receive)
-        # At Ctrl-C there are two: one from the terminal, and one from the process that started this
-        # one. Those after the first change nothing.
+        # Ctrl-C sends two: the terminal signals every process, and the supervisor its workers.
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.end)
 
     def end(self) -> None:
         """Stop."""
-        for order in (self.serve, self.leave, self.stop):
-            order.set()
-
-    async def await_stop(self, seconds: float) -> None:
-        """Wait for the stop of the whole service, so long at most."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.stop.wait()
+        for phase in (self.serve, self.leave, self.stop):
+            phase.set()
 
     def _receive(self) -> None:
         {SERVE: self.serve, LEAVE: self.leave}[self._link.recv_bytes()].set()
 
 
-async def _prepare(
+async def _run(
     settings: Settings, listener: socket.socket, shared_metrics: SharedMetrics | None, link: Link
 ) -> None:
-    """Do all that is needed to serve, serve when it is time, and put everything away."""
-    orders = _Orders(link)
+    """Prepare, serve once the supervisor says so, and clean up."""
+    phases = _Phases(link)
     registry = shared_metrics and create_registry(shared_metrics)
     app = serve_settings(settings, registry)
     async with app.lifespan():
-        spare_collector()
+        tune_garbage_collector()
         link.send_bytes(READY)
-        await orders.serve.wait()
-        if not orders.stop.is_set():
-            await _serve(settings, listener, app, orders, registry)
+        await phases.serve.wait()
+        if not phases.stop.is_set():
+            await _serve(settings, listener, app, phases, registry)
 
 
 async def _serve(
     settings: Settings,
     listener: socket.socket,
     app: Servable,
-    orders: _Orders,
+    phases: _Phases,
     registry: Registry | None,
 ) -> None:
     limits = ConnectionLimits(
@@ -117,30 +109,31 @@ async def _serve(
         registry.report(CONNECTIONS, lambda: server.connections)
         registry.report(CONNECTIONS_MAX, lambda: server.max_connections)
     serving = asyncio.ensure_future(server.serve())
-    serving.add_done_callback(lambda _: orders.end())
-    lame = max(settings.drain_timeout, _UNDER_WAY_SECONDS)
-    await orders.leave.wait()
+    serving.add_done_callback(lambda _: phases.end())
+    drain_timeout = max(settings.drain_timeout, _FIRST_REQUEST_SECONDS)
+    await phases.leave.wait()
     server.retire()
     app.hand_over()
-    # While another takes its place the service stays ready.
-    await orders.await_stop(lame)
-    if orders.stop.is_set():
+    with suppress(TimeoutError):  # in a reload the service stays ready meanwhile
+        async with asyncio.timeout(drain_timeout):
+            await phases.stop.wait()
+    if phases.stop.is_set():
         app.retire()
-        await asyncio.sleep(lame)
+        await asyncio.sleep(drain_timeout)
     server.stop()
-    patience = settings.shutdown_timeout - _CUT_OFF_SECONDS
-    _, unfinished = await asyncio.wait([serving], timeout=patience - lame)
+    timeout = settings.shutdown_timeout - _CUT_OFF_SECONDS
+    _, unfinished = await asyncio.wait([serving], timeout=timeout - drain_timeout)
     if unfinished:
-        _LOG.warning("what was under way %d s after the stop signal was cut off", patience)
+        _LOG.warning("requests under way %d s after the stop signal were cut off", timeout)
 
 
 def _counted_as(proxies: tuple[Network, ...], address: str) -> str | None:
-    """Return what connections from ``address`` count as: its network, or nothing for a proxy."""
+    """Return the network that connections from ``address`` count for; ``None`` for a proxy."""
     return None if is_in(address, proxies) else network_of(address)
 
 
-def spare_collector() -> None:
-    """Have the collector of cycles look at requests alone, and not at each few dozen of them."""
+def tune_garbage_collector() -> None:
+    """Exempt the loaded program from garbage collection, and collect less often."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_ALLOCATIONS)
+    gc.set_threshold(_GC_THRESHOLD)

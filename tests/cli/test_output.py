@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from petstore.cli.tables import print_table, printable
+from petstore.cli.output import print_table, printable
 
 
 @pytest.mark.parametrize(

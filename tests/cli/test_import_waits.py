@@ -2,7 +2,7 @@
 
 import pytest
 
-from petstore.cli.waiting import Wait
+from petstore.cli.pet_files import Wait
 from petstore.errors import Unavailable
 
 SLOW = Unavailable("the disk is slow")

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from petstore.cli.settings_options import settings_options
+from petstore.cli.options import settings_options
 from petstore.settings import Settings
 from support.command import Command
 

@@ -1,0 +1,228 @@
+"""Options that commands share: their types, secrets, and one for each setting."""
+
+import math
+import os
+import re
+import types
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import click
+from click.core import ParameterSource
+
+from petstore.cli.environment import file_variable, read_secret
+from petstore.clock import SECOND, Milliseconds
+from petstore.domain.api_keys import LONGEST_LIFE
+from petstore.settings import SettingError, Settings, check_database, masked
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+SECTIONS = {
+    "Where it listens": ("host", "port", "metrics_port", "trusted_proxy", "allowed_origin"),
+    "Store": (
+        *("database", "read_database", "redis", "database_connections", "database_timeout"),
+        *("environment", "strict_categories", "reservation_minutes"),
+    ),
+    "Processes": ("workers", "pid_file", "shutdown_timeout", "drain_timeout"),
+    "Logs and traces": (
+        *("log_format", "log_level", "log_health_checks", "omit_addresses", "trace_endpoint"),
+    ),
+    "Limits of requests": (
+        *("anonymous_per_minute", "address_table", "usage_per_minute"),
+        *("key_refresh_seconds", "limits_save_seconds"),
+    ),
+    "Bans": (
+        *("ban_strikes", "ban_strikes_divisor", "ban_grace_seconds", "ban_window_seconds"),
+        *("ban_seconds", "ban_max_seconds", "ban_decay_seconds"),
+    ),
+    "Connections and messages": (
+        *("connections", "connections_per_address", "buffer_bytes"),
+        *("header_timeout", "body_timeout", "body_bytes"),
+    ),
+}
+"""The settings by the sections of the help that their options stand in."""
+
+_MAX_NAME = 100
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+class Integer(click.IntRange):
+    """An integer within a range."""
+
+    name = "integer"
+
+
+ID = Integer(1, 2**63 - 1)
+
+
+class Number(click.FloatRange):
+    """A number within a range. NaN is not, though it compares as if it were."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Return the number in ``value``."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a valid number.", param, ctx)
+        return number
+
+
+class Duration(click.ParamType[Milliseconds]):
+    """A number and a unit, such as 30d, of at least ``min_seconds``; in milliseconds."""
+
+    name = "duration"
+
+    def __init__(self, min_seconds: int = 0) -> None:
+        self._min = min_seconds
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Milliseconds:
+        """Return ``value`` in milliseconds."""
+        match = re.fullmatch(r"([0-9]{1,10})([smhdw])", value, re.ASCII)
+        seconds = int(match[1]) * _UNITS[match[2]] if match else -1
+        if not self._min <= seconds <= LONGEST_LIFE // SECOND:
+            self.fail(
+                f"{value!r}: expected a number and a unit (s, m, h, d or w), such as 30d,"
+                f" from {self._min}s to 100 years.",
+                param,
+                ctx,
+            )
+        return seconds * SECOND
+
+
+class OrWord(click.ParamType[Any]):
+    """A value of another type, or a word that stands for none."""
+
+    def __init__(self, other: click.ParamType[Any], word: str) -> None:
+        self._other = other
+        self._word = word
+        self.name = f"{other.name}|{word}"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the word itself, or the value that the other type makes of ``value``."""
+        return value if value == self._word else self._other.convert(value, param, ctx)
+
+
+class SecretOption(click.Option):
+    """An option whose value may contain a password, and may come from a file (``read_secret``).
+
+    It warns of a password on the command line, unless ``warns`` is false.
+    """
+
+    def __init__(self, *names: Any, envvar: str, warns: bool = True, **options: Any) -> None:
+        super().__init__(*names, envvar=[envvar, file_variable(envvar)], **options)
+        self._variable = envvar
+        self._warns = warns
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        """Return the value in the environment, or in the file that it names."""
+        # Lenient parsing follows a failure: reading the file may be what failed.
+        return None if ctx.resilient_parsing else read_secret(self._variable)
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the value, after a warning if it is called for."""
+        processed = super().process_value(ctx, value)
+        if self._warns and (warning := self.warning(ctx, processed)):
+            click.echo(f"Warning: {warning}", err=True)
+        return processed
+
+    @property
+    def source(self) -> str:
+        """Where the value comes from, if not from an option or a default."""
+        file = os.environ.get(file_variable(self._variable))
+        return f"file {file}" if file else "environment"
+
+    def warning(self, ctx: click.Context, value: str) -> str:
+        """Return a warning if ``value`` has a password and is on the command line; else ''."""
+        source = ctx.get_parameter_source(str(self.name))
+        if source is not ParameterSource.COMMANDLINE or masked(value) == value:
+            return ""
+        return (
+            f"{self.opts[0]}: others on this machine can read a password on the command line; put"
+            f" the value into a file and name that in {file_variable(self._variable)}"
+        )
+
+
+def key_name(value: str) -> str:
+    """Return ``value`` if it can be the name of a key: readable, on one line.
+
+    Raises:
+        click.BadParameter: it cannot.
+    """
+    if not (1 <= len(value) <= _MAX_NAME and value.isprintable() and value.strip()):
+        msg = "expected 1 to 100 printable characters, not only white space."
+        raise click.BadParameter(msg)
+    return value
+
+
+def database_url(value: str) -> str:
+    """Return ``value`` if it is the address of a database.
+
+    Raises:
+        click.BadParameter: it is not.
+    """
+    try:
+        check_database(value)
+    except SettingError as error:
+        raise click.BadParameter(str(error).removeprefix("database: ")) from None
+    return value
+
+
+database_option = click.option(
+    "--database",
+    cls=SecretOption,
+    envvar="PETSTORE_DATABASE",
+    show_envvar=True,
+    type=database_url,
+    metavar="URL",
+    default=Settings.database,
+    show_default=True,
+    help="The store: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
+)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def settings_options(command: Command) -> Command:
+    """Give ``command`` an option for every setting."""
+    hints = get_type_hints(Settings)
+    for setting in reversed(fields(Settings)):
+        name = setting.name.replace("_", "-")
+        hint = hints[setting.name]
+        multiple = get_origin(hint) is tuple
+        # `serve` writes the warning of a secret to its log.
+        secret: dict[str, Any] = {"cls": SecretOption, "warns": False}
+        option = click.option(
+            f"--{name}",
+            setting.name,
+            is_flag=hint is bool,
+            envvar=f"PETSTORE_{setting.name.upper()}",
+            show_envvar=True,
+            default=setting.default,
+            show_default=not multiple,
+            multiple=multiple,
+            type=None if hint is bool else _type(hint, setting.metadata),
+            help=setting.metadata["description"],
+            **(secret if setting.metadata["secret"] else {}),
+        )
+        command = option(command)
+    return command
+
+
+def warnings_of(ctx: click.Context) -> list[str]:
+    """Return a warning for each password on the command line."""
+    options = [option for option in ctx.command.params if isinstance(option, SecretOption)]
+    warnings = (option.warning(ctx, ctx.params[str(option.name)]) for option in options)
+    return [warning for warning in warnings if warning]
+
+
+def _type(hint: Any, metadata: types.MappingProxyType[Any, Any]) -> click.ParamType[Any]:
+    if hint is int:
+        return Integer(metadata["ge"], metadata["le"])
+    if hint is float:
+        return Number(metadata["ge"], metadata["le"])
+    if get_origin(hint) is Literal:
+        return click.Choice(get_args(hint))
+    return click.STRING

@@ -1,0 +1,159 @@
+"""The output of commands: tables, JSON, progress bars, failures and help in sections."""
+
+import json
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import click
+
+from petstore.errors import PetstoreError
+from petstore.settings import SettingError
+
+OnProgress: TypeAlias = Callable[..., None]
+"""Takes how much is done and, if it is known only now, of how much."""
+
+_WIDTHS = {"name": 24, "description": 40}
+_MAX_WIDTH = 10_000
+_WHOLE_SENTENCE = 1000
+# Categories of characters that control a terminal, or make text look like other text.
+_UNSAFE = {"Cc", "Cf", "Zl", "Zp"}
+# Harmless ones, within words and emoji.
+_JOINERS = "\u200c\u200d"
+
+
+class SectionedGroup(click.Group):
+    """A group whose help lists its commands in sections, in the order in which they were added."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._sections: dict[str, str] = {}  # by the name of the command
+
+    def add_section(self, title: str, *commands: click.Command) -> None:
+        """Add ``commands``, and a section of the help for them."""
+        for command in commands:
+            self.add_command(command)
+            self._sections[str(command.name)] = title
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each title; commands without one come last."""
+        del ctx
+        others = dict.fromkeys(self.commands.keys() - self._sections.keys(), "Other commands")
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name, title in {**self._sections, **others}.items():
+            text = self.commands[name].get_short_help_str(_WHOLE_SENTENCE)
+            sections.setdefault(title, []).append((name, text))
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+@contextmanager
+def plain_failures(interrupted: Callable[[], str] | None = None) -> Iterator[None]:
+    """Turn errors that a user can cause or meet into one line on standard error, and exit 1.
+
+    With ``interrupted``, so is Ctrl-C: it returns what became of the work, and how to go on.
+    """
+    try:
+        yield
+    except PetstoreError as error:
+        raise click.ClickException(printable(str(error))) from error
+    except SettingError as error:
+        msg = f"--{error}"
+        raise click.UsageError(msg) from error
+    except BrokenPipeError:  # the reader of our output has left, as `head` does
+        raise
+    except OSError as error:
+        msg = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        raise click.ClickException(msg) from error
+    except KeyboardInterrupt:
+        if interrupted is None:
+            raise
+        msg = f"interrupted: {interrupted()}"
+        raise click.ClickException(printable(msg)) from None
+
+
+@contextmanager
+def progress(title: str, total: int | None = None) -> Iterator[OnProgress]:
+    """Show a progress bar on a terminal; elsewhere show nothing."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress
+
+    shown = escape(printable(title))  # now: the bar replaces standard output for a while
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task(shown, total=total)
+        yield lambda done, total=None: bar.update(task, completed=done, total=total)
+
+
+def print_json(value: Any) -> None:
+    """Print ``value`` as JSON."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def print_table(
+    rows: Sequence[dict[str, str]], dispensable: Sequence[str] = (), elsewhere: str = ""
+) -> None:
+    """Print a line for each of ``rows``, which all have the same columns.
+
+    A narrow terminal leaves out ``dispensable`` columns, the first of them first, and a note says
+    where to find them: ``elsewhere``.
+    """
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else _MAX_WIDTH)
+    for left_out in range(len(dispensable) + 1):
+        table = _table(rows, [name for name in rows[0] if name not in dispensable[:left_out]])
+        options = console.options.update(max_width=_MAX_WIDTH)
+        if console.measure(table, options=options).maximum <= console.width:
+            break
+    console.print(table)
+    if left_out:
+        missing = ", ".join(dispensable[:left_out])
+        click.echo(f"(no room for {missing}: see {elsewhere})", err=True)
+
+
+def _table(rows: Sequence[dict[str, str]], columns: list[str]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    widths = _WIDTHS if sys.stdout.isatty() else {}
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
+        if name in _WIDTHS:
+            table.add_column(name, overflow="fold", max_width=widths.get(name))
+        else:
+            table.add_column(name, no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(printable(row[name])) for name in columns))
+    return table
+
+
+class TerminalOutput:
+    """Standard output on a terminal that no text can control; lines stay lines."""
+
+    def __init__(self) -> None:
+        self._output = sys.stdout  # now: a progress bar replaces it for a while
+
+    def write(self, text: str) -> None:
+        """Print ``text`` with escapes for unsafe characters."""
+        encoding = self._output.encoding
+        self._output.write("\n".join(printable(line, encoding) for line in text.split("\n")))
+
+
+def printable(text: str, encoding: str | None = None) -> str:
+    """Return ``text`` with escapes for characters that are unsafe or that cannot be encoded."""
+    encoding = encoding or sys.stdout.encoding
+    safe = "".join(_escaped(character) for character in text)
+    return safe.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _escaped(character: str) -> str:
+    if unicodedata.category(character) in _UNSAFE and character not in _JOINERS:
+        return character.encode("unicode_escape").decode()
+    return character

@@ -1,0 +1,149 @@
+"""The checks of ``petstore serve --check``: do the settings work? They change nothing."""
+
+import asyncio
+import os
+import resource
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from petstore.clock import SECOND
+from petstore.errors import PetstoreError
+from petstore.http.open_files import require_room
+from petstore.server.pid_file import require_free
+from petstore.server.service import listen
+from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
+
+_TIMEOUT = 2  # s
+
+
+class Finding(NamedTuple):
+    """The result of one check."""
+
+    name: str
+    passed: bool
+    message: str
+
+
+def run_checks(settings: Settings) -> Iterator[Finding]:
+    """Yield what each check finds. Settings that do not fit together are the only finding then."""
+    finding = _run("settings", _fit_together, settings)
+    yield finding
+    if finding.passed:
+        for name, check in _checks(settings):
+            yield _run(name, check, settings)
+
+
+def _run(name: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
+    try:
+        return Finding(name, passed=True, message=check(settings))
+    except SettingError as error:
+        return Finding(name, passed=False, message=f"--{error}")
+    except (PetstoreError, OSError, ValueError) as error:
+        return Finding(name, passed=False, message=str(error).removeprefix(f"{name}: "))
+
+
+def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[Settings], str]]]:
+    yield "open files", _open_files
+    yield "address", lambda settings: _address(settings.host, settings.port)
+    if settings.metrics_port:
+        yield "metrics", lambda settings: _address(settings.host, settings.metrics_port)
+    if settings.pid_file:
+        yield "pid file", _pid_file
+    yield "database", _postgres if is_postgres(settings.database) else _sqlite
+    if settings.read_database:
+        yield "replica", _replica
+    if settings.redis:
+        yield "redis", _redis
+    if settings.trace_endpoint:
+        yield "traces", _traces
+
+
+def _fit_together(settings: Settings) -> str:
+    settings.check()
+    return "they fit together"
+
+
+def _open_files(settings: Settings) -> str:
+    require_room(settings.connections)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return "no limit" if hard == resource.RLIM_INFINITY else f"at most {hard:,}"
+
+
+def _address(host: str, port: int) -> str:
+    listen(host, port).close()
+    return f"{host} port {port} is free"
+
+
+def _pid_file(settings: Settings) -> str:
+    path = Path(settings.pid_file)
+    if _exists(path):
+        require_free(path)
+    return f"{path} can be written"
+
+
+def _exists(path: Path) -> bool:
+    """Tell whether a file exists.
+
+    Raises:
+        OSError: it is not a regular file, or this user cannot write or create it.
+    """
+    exists = path.exists()
+    if exists and not path.is_file():  # opening a pipe would block
+        msg = f"{path}: expected a file"
+        raise OSError(msg)
+    target = path if exists else path.absolute().parent
+    if not os.access(target, os.R_OK | os.W_OK):
+        msg = f"{path}: this user cannot read and write {target}"
+        raise PermissionError(msg)
+    return exists
+
+
+def _sqlite(settings: Settings) -> str:
+    from petstore.databases.sqlite import SqliteStore
+
+    path = sqlite_path(settings.database)
+    if not _exists(path):
+        return f"there is no {path} yet; the start creates it"
+    return _schema(*SqliteStore(path, _TIMEOUT * SECOND).schema())
+
+
+def _postgres(settings: Settings) -> str:
+    from petstore.databases.postgres import PostgresStore
+
+    return _schema(*PostgresStore(settings.database, _TIMEOUT * SECOND).schema())
+
+
+def _schema(version: int, newest: int) -> str:
+    if version == newest:
+        return f"schema version {version}"
+    return f"schema version {version}; the start brings it to {newest}"
+
+
+def _replica(settings: Settings) -> str:
+    from petstore.databases.postgres import PostgresStore
+
+    if not PostgresStore(settings.read_database, _TIMEOUT * SECOND).is_replica():
+        msg = "read-database: expected a streaming replica; this server is not one"
+        raise SettingError(msg)
+    return "a streaming replica"
+
+
+def _redis(settings: Settings) -> str:
+    from petstore.rate_limits.trips import ping
+
+    asyncio.run(ping(settings.redis))
+    return "it responds"
+
+
+def _traces(settings: Settings) -> str:
+    url = urlsplit(settings.trace_endpoint)
+    address = str(url.hostname), url.port or (443 if url.scheme == "https" else 80)
+    try:
+        socket.create_connection(address, _TIMEOUT).close()
+    except OSError as error:
+        msg = f"cannot connect to {address[0]} port {address[1]}: {error.strerror or error}"
+        raise OSError(msg) from None
+    return "it accepts connections"

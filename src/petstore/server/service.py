@@ -1,0 +1,139 @@
+"""A service from its settings to its end."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from petstore.app import open_log, store_at
+from petstore.clock import SECOND
+from petstore.databases.sqlite import put_log_away
+from petstore.http.open_files import require_room
+from petstore.observability.registry import SharedMetrics, share_metrics
+from petstore.server.lifecycle import Lifecycle
+from petstore.server.pid_file import PidFile, locked_pid_file
+from petstore.server.supervisor import Link, Supervisor
+from petstore.server.worker import work
+from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
+
+_BACKLOG = 4096  # the system may allow fewer
+_MIGRATION_TIMEOUT = 10 * SECOND
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service that is ready to start its workers."""
+
+    settings: Settings
+    listener: socket.socket
+    shared_metrics: SharedMetrics | None
+    pid_file: PidFile | None
+
+    def run(self, warnings: Iterable[str]) -> int:
+        """Serve until a stop signal, finish the requests under way, and return the exit status.
+
+        The log begins with ``warnings``.
+        """
+        settings = self.settings
+        log = open_log(settings)
+        for warning in warnings:
+            _LOG.warning(warning)
+        _warn_if_open_to_others(settings.database)
+        lifecycle = Lifecycle(settings.workers, self.pid_file)
+        count, timeout = settings.workers, settings.shutdown_timeout
+        try:
+            return Supervisor(self._work, count, timeout, self.listener.close, lifecycle).run()
+        finally:
+            # Workers that close the database at the same moment leave its log to each other.
+            if not is_postgres(settings.database):
+                put_log_away(sqlite_path(settings.database))
+            log.close()
+
+    def _work(self, worker_id: int, link: Link) -> None:
+        shared = self.shared_metrics and self.shared_metrics._replace(worker_id=worker_id)
+        work(self.settings, self.listener, shared, link)
+
+
+@contextmanager
+def prepared_service(settings: Settings) -> Iterator[Service]:
+    """Open what a service needs, and migrate its database; close it all when the block ends.
+
+    Raises:
+        SettingError: a setting is invalid.
+        OSError: an address, the pid file or Redis cannot be used.
+        PetstoreError: the database cannot be used.
+    """
+    settings.check()
+    require_room(settings.connections)
+    with ExitStack() as opened:
+        listener = opened.enter_context(listen(settings.host, settings.port))
+        shared_metrics = pid_file = None
+        if settings.metrics_port:
+            metrics = opened.enter_context(listen(settings.host, settings.metrics_port))
+            shared_metrics = opened.enter_context(share_metrics(metrics, settings.workers))
+        if settings.pid_file:
+            pid_file = opened.enter_context(locked_pid_file(Path(settings.pid_file)))
+        if settings.redis:
+            _check_redis(settings.redis)
+        store_at(settings.database, _MIGRATION_TIMEOUT).migrate()
+        yield Service(settings, listener, shared_metrics, pid_file)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket.
+
+    Raises:
+        OSError: it cannot listen on the address.
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        takes_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        listener = socket.create_server(
+            address, family=family, backlog=_BACKLOG, dualstack_ipv6=takes_both
+        )
+    except OSError as error:
+        is_of_name = isinstance(error, socket.gaierror)
+        reason = error.strerror if is_of_name else os.strerror(error.errno or 0)
+        msg = f"cannot listen on {host} port {port}: {reason}"
+        raise OSError(msg) from None
+    # Several processes accept: one must not block on a connection that another has accepted.
+    listener.settimeout(0)
+    # Accepted sockets inherit this: a response is sent at once.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _check_redis(url: str) -> None:
+    """Refuse an invalid address of Redis, or a wrong password. Redis may be down.
+
+    Raises:
+        SettingError: the address is invalid.
+        PermissionError: Redis rejects the password.
+    """
+    # Imported where it is used: it takes its time.
+    from petstore.rate_limits.trips import refuse_wrong_password
+
+    try:
+        asyncio.run(refuse_wrong_password(url))
+    except ValueError as error:
+        raise SettingError(str(error)) from None
+
+
+def _warn_if_open_to_others(database: str) -> None:
+    """Warn if other users may open a database file: they could read it all, or lock it."""
+    if is_postgres(database):
+        return
+    path = sqlite_path(database)
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        _LOG.warning(
+            "others than its owner may open %s (mode %04o): they could read everything, or stop"
+            " all changes by a lock; chmod 600 keeps them out",
+            path,
+            mode,
+        )
