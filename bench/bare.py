@@ -5,8 +5,9 @@ import sys
 
 import uvloop
 
-from petstore.api.messages import JSON, Receive, Request, Response
+from petstore.api.messages import JSON
 from petstore.cli.serve import listen
+from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
 
 BODY = (

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import h11
 
-from petstore.api.messages import Receive, Request, Response
-from petstore.http.connection import MAX_HEAD, Connection
-from petstore.http.known_requests import KnownRequests
+from petstore.http.connection import Connection
+from petstore.http.messages import Receive, Request, Response
+from petstore.http.parser import MAX_HEAD
 
 End: TypeAlias = Literal["whole", "unfinished", "refused"]
 
@@ -135,11 +135,11 @@ class OurParser:
     """Our connections without a network: bytes in, requests out."""
 
     date = b"date: now"
+    is_stopping = False
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(64 * 1024))
         self.waste = self.buffer
-        self.known = KnownRequests()
         self._loop = asyncio.get_running_loop()
         self._socket, self._other = socket.socketpair()
         self._waiting: list[Connection] = []
@@ -153,7 +153,6 @@ class OurParser:
 
     async def parse(self, pieces: list[bytes]) -> Verdict:
         """Return what comes of pieces that arrive one after the other."""
-        self.known = KnownRequests()  # a message must not be known from the time before
         self._requests, self._refusal = [], None
         connection = Connection(self._respond, self, "127.0.0.1")
         transport = _Transport(self._socket)
@@ -173,7 +172,7 @@ class OurParser:
     def _verdict(self, connection: Connection) -> Verdict:
         if self._refusal is not None:
             return Verdict(self._requests, "refused", self._refusal)
-        is_unfinished = connection._exchange is not None or connection._unparsed  # noqa: SLF001
+        is_unfinished = connection._request is not None or connection._parser.unparsed  # noqa: SLF001
         return Verdict(self._requests, "unfinished" if is_unfinished else "whole")
 
     async def _settle(self) -> None:

@@ -72,11 +72,11 @@ KNOWN = {
     "store": (*BASICS, "domain", "databases.contract", *SQL, "rate_limits.contract"),
     "api": (
         *(*BASICS, "domain", "store", "logs"),
-        *("databases.contract", "databases.replicas", "rate_limits.contract"),
+        *("databases.contract", "databases.replicas", "rate_limits.contract", "http.messages"),
     ),
-    "http": (*BASICS, "api"),
+    "http": (),
     "observability": (
-        *(*BASICS, "domain", "api", "chores", "logs", "databases.contract"),
+        *(*BASICS, "domain", "api", "chores", "http", "logs", "databases.contract"),
         *("rate_limits.contract", "rate_limits.trips"),
     ),
 }

@@ -8,8 +8,8 @@ from typing import Any
 
 import uvloop
 
-from petstore.api.messages import Receive, Request, Response
 from petstore.cli.serve import listen
+from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
 
 

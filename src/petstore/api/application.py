@@ -20,14 +20,7 @@ from petstore.api.cross_origin import cross_origin_headers, is_preflight, prefli
 from petstore.api.deprecation_headers import check_sunset, deprecation_headers
 from petstore.api.entity_tags import check_conditions, conditional
 from petstore.api.idempotency import idempotency_key
-from petstore.api.messages import (
-    NO_STORE,
-    Headers,
-    Receive,
-    Request,
-    Response,
-    error_response,
-)
+from petstore.api.messages import NO_STORE, error_response, refusal_response
 from petstore.api.operation import Call, Operation, Services
 from petstore.api.parameters import Query, decode_path_id, decode_query
 from petstore.api.rate_limit_headers import (
@@ -49,6 +42,7 @@ from petstore.errors import (
     PetstoreError,
     Unavailable,
 )
+from petstore.http.messages import Headers, Receive, Request, Response
 from petstore.logs import RequestLine
 from petstore.rate_limits.contract import Decision
 
@@ -231,10 +225,7 @@ class Application:
             request_id = given.decode("ascii")
         else:
             request_id = f"{self._id_prefix}{next(self._id_count):08x}"
-        resolved = request.resolved
-        if not isinstance(resolved, ResolvedRoute):
-            resolved = request.resolved = self._resolved(request)
-        return Exchange(request, resolved, request_id, time.perf_counter())
+        return Exchange(request, self._resolved(request), request_id, time.perf_counter())
 
     def _template(self, path: str, operation: Operation | None) -> str | None:
         if path in self._pages:
@@ -265,7 +256,7 @@ class Application:
     async def _answer(self, exchange: Exchange, receive: Receive) -> Response:
         request, resolved = exchange.request, exchange.resolved
         if request.refusal is not None:
-            return error_response(request.refusal)
+            return refusal_response(request.refusal)
         if resolved.is_preflight or resolved.page is not None or not resolved.is_api:
             return await self._answer_without_key(request, resolved)
         key = await self._admit(exchange)

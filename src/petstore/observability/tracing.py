@@ -24,10 +24,10 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from petstore.api.application import Application, Servable
-from petstore.api.messages import Receive, Request, Response
 from petstore.databases.contract import Row, Statement, Store, T, Unit
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
+from petstore.http.messages import Receive, Request, Response
 from petstore.observability.figures import METHODS
 from petstore.observability.no_tracing import NoTracing
 from petstore.observability.observed_units import observed
