@@ -82,7 +82,7 @@ KNOWN = {
 }
 """The table of docs/architecture.md: what a package may import besides itself."""
 
-WIRING = ("app", "cli", "server")
+WIRING = ("app", "asgi", "cli", "server")
 """Which may import anything."""
 
 

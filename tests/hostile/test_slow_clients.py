@@ -49,6 +49,7 @@ def test_a_connection_that_is_not_used_again_is_closed(hasty: ServerProcess) -> 
         assert connection.rest() == b""
 
 
+@pytest.mark.under_asgi
 @pytest.mark.parametrize("piece", [b"", b" "], ids=["stalls", "drips"])
 def test_a_body_that_does_not_come_in_time_gets_408(
     hasty: ServerProcess, hasty_token: str, piece: bytes

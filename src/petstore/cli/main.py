@@ -30,7 +30,7 @@ class Petstore(SectionedGroup):
         name, command, rest = super().resolve_command(ctx, args)
         if set(ctx.help_option_names).isdisjoint(rest):
             try:
-                refuse_unknown(ctx, {*variables_of(self), KEY, file_variable(KEY)})
+                refuse_mistyped(ctx, self)
             except click.UsageError as error:
                 if isinstance(command, ServeCommand):
                     command.refuse(error, name, rest, ctx)
@@ -51,6 +51,15 @@ class Petstore(SectionedGroup):
             msg = f"cannot write the output: {error.strerror}"
             raise click.ClickException(msg) from error
         return result
+
+
+def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
+    """Refuse environment variables that look like ours and that no part of ``command`` reads.
+
+    Raises:
+        click.UsageError: naming each.
+    """
+    refuse_unknown(ctx, {*variables_of(command), KEY, file_variable(KEY)})
 
 
 @click.group(cls=Petstore, context_settings={"help_option_names": ["-h", "--help"]})
