@@ -11,11 +11,13 @@ import h11
 from petstore.http.connection import Connection
 from petstore.http.messages import Receive, Request, Response
 from petstore.http.parser import MAX_HEAD
+from petstore.http.shared import Shared
 
 End: TypeAlias = Literal["whole", "unfinished", "refused"]
 
 _BLANK: Final = b"\r\n"
-_OWN_ANSWER: Final = [b"content-length: 0"]
+_QUIET: Final = 3  # rounds of the event loop after which nothing more happens
+_OWN_RESPONSE: Final = [b"content-length: 0"]
 
 
 class Parsed(NamedTuple):
@@ -134,15 +136,9 @@ class _Transport(asyncio.Transport):
 class OurParser:
     """Our connections without a network: bytes in, requests out."""
 
-    date = b"date: now"
-    is_stopping = False
-
     def __init__(self) -> None:
-        self.buffer = memoryview(bytearray(64 * 1024))
-        self.waste = self.buffer
-        self._loop = asyncio.get_running_loop()
+        self._shared: Shared[Connection] = Shared(1024 * 1024)
         self._socket, self._other = socket.socketpair()
-        self._waiting: list[Connection] = []
         self._requests: list[Parsed] = []
         self._refusal: str | None = None
 
@@ -154,7 +150,7 @@ class OurParser:
     async def parse(self, pieces: list[bytes]) -> Verdict:
         """Return what comes of pieces that arrive one after the other."""
         self._requests, self._refusal = [], None
-        connection = Connection(self._respond, self, "127.0.0.1")
+        connection = Connection(self._respond, self._shared, "127.0.0.1", lambda: None)
         transport = _Transport(self._socket)
         connection.connection_made(transport)
         for piece in pieces:
@@ -163,7 +159,7 @@ class OurParser:
             buffer = connection.get_buffer(len(piece))
             buffer[: len(piece)] = piece
             connection.buffer_updated(len(piece))
-            await self._settle()
+            await self._settle(connection)
         verdict = self._verdict(connection)
         connection.connection_lost(None)
         await asyncio.sleep(0)
@@ -175,55 +171,35 @@ class OurParser:
         is_unfinished = connection._request is not None or connection._parser.unparsed  # noqa: SLF001
         return Verdict(self._requests, "unfinished" if is_unfinished else "whole")
 
-    async def _settle(self) -> None:
+    async def _settle(self, connection: Connection) -> None:
         """Let all that can go on go on."""
-        while True:
-            waiting, self._waiting = self._waiting, []
-            for connection in waiting:
-                connection.take_turn()
+        quiet = 0
+        while quiet < _QUIET:
             await asyncio.sleep(0)
-            if not self._waiting:
-                await asyncio.sleep(0)
-                if not self._waiting:
-                    return
+            quiet = 0 if connection.awaits_turn else quiet + 1
 
     async def _respond(self, request: Request, receive: Receive) -> Response:
         """Note a request once its body is there; called by the connection."""
         if request.refusal is not None:
             self._refusal = f"{request.refusal.status} {request.refusal.message}"
-            return Response(request.refusal.status, b"", _OWN_ANSWER, is_last=True)
+            return Response(request.refusal.status, b"", _OWN_RESPONSE, is_last=True)
         host = request.fields.get(b"host")
         if b"host" in request.repeated or (host is None and request.version == "1.1"):
             self._refusal = "Host: expected exactly once"  # as the application does
-            return Response(400, b"", _OWN_ANSWER, is_last=True)
+            return Response(400, b"", _OWN_RESPONSE, is_last=True)
         body = request.content or b""
         try:
             while request.content is None and (piece := await receive()):
                 body += piece
         except ConnectionError as error:
             self._refusal = f"the body: {error}"
-            return Response(400, b"", _OWN_ANSWER, is_last=True)
+            return Response(400, b"", _OWN_RESPONSE, is_last=True)
         fields = dict(request.fields)
         if coding := fields.get(b"transfer-encoding"):
             fields[b"transfer-encoding"] = coding.lower()  # as h11 tells it
         parsed = Parsed(request.method, request.path, request.query, fields, body)
         self._requests.append(parsed)
-        return Response(200, b"", _OWN_ANSWER)
-
-    # What connections tell
-
-    def connection_opened(self, connection: Connection) -> None:
-        """Note a new connection."""
-
-    def connection_closed(self, connection: Connection) -> None:
-        """Note the end of a connection."""
-
-    def await_turn(self, connection: Connection) -> None:
-        """Give it its turn after the piece."""
-        self._waiting.append(connection)
-
-    def buffer_bytes(self, connection: Connection, size: int) -> None:
-        """Note how much it buffers."""
+        return Response(200, b"", _OWN_RESPONSE)
 
 
 def parse_with_h11(data: bytes) -> Verdict:

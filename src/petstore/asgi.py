@@ -1,7 +1,7 @@
 """The service for any ASGI server: ``granian --interface asgi petstore.asgi:app``."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
 from petstore.api.application import Servable
@@ -25,7 +25,8 @@ class AsgiApp:
         if scope["type"] == "lifespan":
             await self._run(receive, send)
         elif scope["type"] == "http":
-            response = await self._app(_request(scope), _Body(receive).receive)
+            pieces = _pieces(receive)
+            response = await self._app(_request(scope), lambda: anext(pieces, b""))
             await _send(response, send, is_http_1=scope["http_version"].startswith("1"))
         else:
             msg = f"expected the scope http or lifespan, not {scope['type']}"
@@ -48,21 +49,16 @@ class AsgiApp:
             await send({"type": "lifespan.shutdown.complete"})
 
 
-class _Body:
-    def __init__(self, receive: ReceiveEvent) -> None:
-        self._receive = receive
-        self._is_whole = False
-
-    async def receive(self) -> bytes:
-        while not self._is_whole:
-            event = await self._receive()
-            if event["type"] == "http.disconnect":
-                msg = "it ended early"
-                raise ConnectionError(msg)
-            self._is_whole = not event.get("more_body", False)
-            if event.get("body"):
-                return bytes(event["body"])
-        return b""
+async def _pieces(receive: ReceiveEvent) -> AsyncIterator[bytes]:
+    is_whole = False
+    while not is_whole:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            msg = "it ended early"
+            raise ConnectionError(msg)
+        is_whole = not event.get("more_body", False)
+        if event.get("body"):
+            yield event["body"]
 
 
 def _request(scope: Message) -> Request:
@@ -72,9 +68,6 @@ def _request(scope: Message) -> Request:
         if name in fields:
             repeated.add(name)
         fields[name] = fields[name] + b", " + value if name in fields else value
-    # HTTP/2 has no field that tells whether there is a body.
-    is_empty = scope["http_version"].startswith("1") and b"transfer-encoding" not in fields
-    is_empty = is_empty and fields.get(b"content-length", b"0") == b"0"
     return Request(
         scope["method"],
         (scope.get("raw_path") or scope["path"].encode()).decode("latin-1"),
@@ -83,12 +76,12 @@ def _request(scope: Message) -> Request:
         fields,
         frozenset(repeated),
         "1.0" if scope["http_version"] == "1.0" else "1.1",
-        "none" if is_empty else "waiting",
+        "waiting",  # the scope does not say whether there is a body
     )
 
 
 async def _send(response: Response, send: SendEvent, *, is_http_1: bool) -> None:
-    lines = b"\r\n".join(response.headers).split(b"\r\n") if response.headers else []
+    lines = b"\r\n".join(response.headers).split(b"\r\n")
     headers = [line.split(b": ", 1) for line in lines]
     if response.is_last and is_http_1:
         headers.append([b"connection", b"close"])

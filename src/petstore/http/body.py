@@ -1,21 +1,9 @@
 """The body of a request that is still on its way."""
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
 
 from petstore.http.messages import Request
-
-
-class Source(Protocol):
-    """The connection that a body arrives on."""
-
-    def send_continue(self) -> None:
-        """Tell the client to send the body (RFC 9110 section 15.2.1)."""
-        ...
-
-    def read_on(self) -> None:
-        """Read more: what had arrived of the body was taken."""
-        ...
 
 
 class RequestBody:
@@ -24,22 +12,15 @@ class RequestBody:
     A body that is complete before the application asks for it becomes the request's ``content``.
     """
 
-    __slots__ = (
-        "_awaits_continue",
-        "_error",
-        "_is_whole",
-        "_pieces",
-        "_progress",
-        "_request",
-        "_source",
-        "_was_asked_for",
-        "size",
-        "unread",
-    )
-
-    def __init__(self, source: Source, request: Request) -> None:
-        self._source = source
+    def __init__(
+        self,
+        request: Request,
+        send_continue: Callable[[], None],
+        on_taken: Callable[[], None],
+    ) -> None:
         self._request = request
+        self._send_continue = send_continue  # tells the client to send it
+        self._on_taken = on_taken
         expected = request.fields.get(b"expect", b"").lower()
         self._awaits_continue = expected == b"100-continue" and request.version == "1.1"
         self._was_asked_for = self._is_whole = False
@@ -71,7 +52,7 @@ class RequestBody:
         """
         self._was_asked_for = True
         if self._awaits_continue and not self.size and not self._is_whole:
-            self._source.send_continue()
+            self._send_continue()
         self._awaits_continue = False
         while not self.unread:
             if self._is_whole:
@@ -81,7 +62,7 @@ class RequestBody:
             self._progress = asyncio.get_running_loop().create_future()
             await self._progress
         piece = self._take()
-        self._source.read_on()
+        self._on_taken()
         return piece
 
     def _take(self) -> bytes:

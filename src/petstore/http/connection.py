@@ -5,14 +5,16 @@ import fcntl
 import logging
 import struct
 import termios
+from collections.abc import Callable
 from enum import Enum, auto
 from http import HTTPStatus
 from math import inf
-from typing import Protocol, cast
+from typing import cast
 
 from petstore.http.body import RequestBody, receive_nothing
 from petstore.http.messages import Receive, Refusal, Request, Respond, Response
 from petstore.http.parser import MAX_HEAD, RequestParser
+from petstore.http.shared import Shared
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,38 +53,6 @@ class Input(Enum):
 _HEAD, _BODY, _PIPELINED, _IGNORED = Input  # Python 3.11 looks members up slowly
 
 
-class Server(Protocol):
-    """What a connection needs of its server."""
-
-    date: bytes
-    """The ``Date`` field of a response (RFC 9110 section 6.6.1)."""
-
-    buffer: memoryview
-    """What was read last, on any connection."""
-
-    waste: memoryview
-    """Where to put what is ignored."""
-
-    is_stopping: bool
-    """Whether each connection closes after the response to the request under way."""
-
-    def connection_opened(self, connection: "Connection") -> None:
-        """Count a new connection."""
-        ...
-
-    def connection_closed(self, connection: "Connection") -> None:
-        """Forget a connection."""
-        ...
-
-    def await_turn(self, connection: "Connection") -> None:
-        """Call its ``take_turn`` soon, after those of other connections that wait."""
-        ...
-
-    def buffer_bytes(self, connection: "Connection", size: int) -> None:
-        """Note how many bytes a connection buffers, and that it is not silent now."""
-        ...
-
-
 class Connection(asyncio.BufferedProtocol):
     """One connection of a client.
 
@@ -94,30 +64,16 @@ class Connection(asyncio.BufferedProtocol):
     or to read responses.
     """
 
-    __slots__ = (
-        "_body",
-        "_buffered",
-        "_has_eof",
-        "_input",
-        "_is_paused",
-        "_loop",
-        "_parser",
-        "_request",
-        "_respond",
-        "_server",
-        "_takes_turns",
-        "_task",
-        "_transport",
-        "_unsent",
-        "awaits_turn",
-        "client",
-        "is_stalled",
-        "waiting_since",
-    )
-
-    def __init__(self, respond: Respond, server: Server, client: str) -> None:
+    def __init__(
+        self,
+        respond: Respond,
+        shared: "Shared[Connection]",
+        client: str,
+        on_closed: Callable[[], None],
+    ) -> None:
         self._respond = respond
-        self._server = server
+        self._shared = shared
+        self._on_closed = on_closed
         self.client = client
         self._loop = asyncio.get_running_loop()
         self._parser = RequestParser(client)
@@ -125,7 +81,7 @@ class Connection(asyncio.BufferedProtocol):
         self._request: Request | None = None  # under way: it has no response yet
         self._body: RequestBody | None = None
         self._task: asyncio.Task[None] | None = None  # the loop itself has only a weak reference
-        self._buffered = 0  # bytes, as the server knows them
+        self._buffered = 0  # bytes, as the budget knows them
         self._unsent = 0  # bytes of responses, when we last looked
         self._has_eof = False
         self._takes_turns = True  # the client is new, or was rejected
@@ -140,11 +96,11 @@ class Connection(asyncio.BufferedProtocol):
         """Begin."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(0)
-        self._server.connection_opened(self)
+        self._shared.connections.add(self)
 
     def get_buffer(self, _: int) -> memoryview:
         """Return where to put what is read next."""
-        return self._server.waste if self._input is _IGNORED else self._server.buffer
+        return self._shared.waste if self._input is _IGNORED else self._shared.buffer
 
     def buffer_updated(self, count: int) -> None:
         """Parse what was read, unless it has to wait."""
@@ -154,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         parser = self._parser
         is_first = self._input is _HEAD and not parser.unparsed
-        parser.unparsed += bytes(self._server.buffer[:count])
+        parser.unparsed += bytes(self._shared.buffer[:count])
         if is_first and self._takes_turns:
             self._await_turn()
         elif not self.awaits_turn:
@@ -172,7 +128,9 @@ class Connection(asyncio.BufferedProtocol):
         """Drop the request under way: nobody waits for its response."""
         self._ignore_input()
         self._request = self._body = None
-        self._server.connection_closed(self)
+        self._shared.connections.discard(self)
+        self._shared.budget.note(self, 0)
+        self._on_closed()
 
     def pause_writing(self) -> None:
         """Begin no more requests of a client that does not read its responses."""
@@ -189,7 +147,7 @@ class Connection(asyncio.BufferedProtocol):
             self._await_turn()
         self._regulate()
 
-    # Called by the server and the body
+    # Called by the server
 
     def take_turn(self) -> None:
         """Parse what was read."""
@@ -202,17 +160,6 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
         if self._has_eof and self._request is None and not self.awaits_turn:
             self._transport.close()
-
-    def read_on(self) -> None:
-        """Go on with a body whose last piece was taken."""
-        if not (self.awaits_turn or self._transport.is_closing()):
-            self._advance()
-        self._regulate()
-
-    def send_continue(self) -> None:
-        """Tell the client to send the body."""
-        if not self._transport.is_closing():
-            self._transport.write(_CONTINUE)
 
     def finish(self) -> None:
         """Close the connection, if need be after the response to what was read."""
@@ -237,7 +184,7 @@ class Connection(asyncio.BufferedProtocol):
         unsent = self._measure_unsent()
         if unsent < self._unsent:
             self.waiting_since = self._loop.time()
-            self._server.buffer_bytes(self, self._buffered)
+            self._shared.budget.note(self, self._buffered)
         self._unsent = unsent
 
     # Input
@@ -262,7 +209,7 @@ class Connection(asyncio.BufferedProtocol):
             self._begin(request, receive_nothing)
             self._end_request()
         else:
-            self._body = RequestBody(self, request)
+            self._body = RequestBody(request, self._send_continue, self._read_on)
             self._input = _BODY
             self._begin(request, self._body.receive)
             self._read_body()
@@ -295,6 +242,12 @@ class Connection(asyncio.BufferedProtocol):
         elif 0 < len(parser.unparsed) < before:
             self._await_turn()
 
+    def _read_on(self) -> None:
+        """Go on with a body whose last piece was taken."""
+        if not (self.awaits_turn or self._transport.is_closing()):
+            self._advance()
+        self._regulate()
+
     def _end_request(self) -> None:
         """Note that the request under way has arrived as a whole."""
         if self._parser.keeps_alive:
@@ -315,10 +268,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _await_turn(self) -> None:
         self.awaits_turn = True
-        self._server.await_turn(self)
+        self._shared.turns.add(self)
 
     def _regulate(self) -> None:
-        """Read more only if it can be used now, and tell the server how much is buffered."""
+        """Read more only if it can be used now, and note how much is buffered."""
         if self._transport.is_closing():
             return
         is_full = self._is_full()
@@ -335,7 +288,7 @@ class Connection(asyncio.BufferedProtocol):
             buffered += self._measure_unsent()
         if buffered or self._buffered:
             self._buffered = buffered
-            self._server.buffer_bytes(self, buffered)
+            self._shared.budget.note(self, buffered)
 
     def _is_full(self) -> bool:
         if self._input is _IGNORED:
@@ -360,7 +313,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._request = self._body = None
         has_all = self._has_eof and not self._parser.unparsed
-        can_stay = self._input is _PIPELINED and not (has_all or self._server.is_stopping)
+        can_stay = self._input is _PIPELINED and not (has_all or self._shared.is_stopping)
         is_last = response.is_last or not can_stay
         self._takes_turns = response.status in _REJECTIONS
         self._write(response, is_last=is_last)
@@ -375,8 +328,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_paused or self._buffered:
             self._regulate()
 
+    def _send_continue(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(_CONTINUE)
+
     def _write(self, response: Response, *, is_last: bool) -> None:
-        lines = [_STATUS_LINES[response.status], self._server.date, *response.headers]
+        lines = [_STATUS_LINES[response.status], self._shared.date, *response.headers]
         if is_last:
             lines.append(b"connection: close")
         if len(response.body) <= _SMALL_BODY:
@@ -395,7 +352,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
         else:
             self._transport.write_eof()
-            if self._server.is_stopping:
+            if self._shared.is_stopping:
                 self._close_once_read(inf)
 
     def _close_once_read(self, before: float) -> None:

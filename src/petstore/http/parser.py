@@ -51,21 +51,6 @@ class RequestParser:
     before the next request.
     """
 
-    __slots__ = (
-        "_chunk_head",
-        "_client",
-        "_fields",
-        "_framing",
-        "_is_chunked",
-        "_left",
-        "_llhttp",
-        "_searched",
-        "head_begins",
-        "is_whole",
-        "keeps_alive",
-        "unparsed",
-    )
-
     def __init__(self, client: str) -> None:
         self._client = client
         self._fields = _Fields()

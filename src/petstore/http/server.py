@@ -11,13 +11,11 @@ from email.utils import formatdate
 from functools import partial
 
 from petstore.http.connection import Connection
-from petstore.http.fairness import BufferBudget, Turns
 from petstore.http.messages import Respond
 from petstore.http.open_files import room_for
+from petstore.http.shared import Shared
 
 _ACCEPTED_AT_ONCE = 16
-_READ_AT_ONCE = 16 * 1024
-_WASTED_AT_ONCE = 256 * 1024
 # The kernel's buffers of each connection; the kernel doubles them.
 _SEND_BUFFER = 64 * 1024
 _RECEIVE_BUFFER = 32 * 1024
@@ -69,17 +67,12 @@ class HttpServer:
         self._seconds = limits.seconds
         self._counted_as = counted_as
         self._loop = asyncio.get_running_loop()
-        self.buffer = memoryview(bytearray(_READ_AT_ONCE))
-        self.waste = memoryview(bytearray(_WASTED_AT_ONCE))
-        self.await_turn = Turns().add
-        self.buffer_bytes = BufferBudget(limits.buffer_bytes).note
-        self._connections: set[Connection] = set()
+        self._shared: Shared[Connection] = Shared(limits.buffer_bytes)
         self._connecting: set[asyncio.Task[None]] = set()
         self._by_address: Counter[str] = Counter()
         self._warned_at = float("-inf")
         self._is_accepting = False
         self._is_stopped = False
-        self.is_stopping = False
         self._all_closed = asyncio.Event()
         self._listener.settimeout(0)  # another process may accept a client before us
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
@@ -90,7 +83,7 @@ class HttpServer:
     @property
     def connections(self) -> int:
         """How many connections are open."""
-        return len(self._connections) + len(self._connecting)
+        return len(self._shared.connections) + len(self._connecting)
 
     async def serve(self) -> None:
         """Serve until ``stop``, and return when the last connection is closed."""
@@ -117,17 +110,8 @@ class HttpServer:
         self._listener.close()
         self._loop.call_later(_LAST_REQUEST_SECONDS, self._finish)
 
-    # Called by connections
-
-    def connection_opened(self, connection: Connection) -> None:
-        """Count a new connection."""
-        self._connections.add(connection)
-
-    def connection_closed(self, connection: Connection) -> None:
-        """Forget a connection."""
-        self._connections.discard(connection)
-        self._count(connection.client, -1)
-        self.buffer_bytes(connection, 0)
+    def _note_closed(self, client: str) -> None:
+        self._count(client, -1)
         self._accept_if_room()
         self._note_end()
 
@@ -139,17 +123,17 @@ class HttpServer:
                 del self._by_address[address]
 
     def _finish(self) -> None:
-        self.is_stopping = True
-        for connection in list(self._connections):
+        self._shared.is_stopping = True
+        for connection in list(self._shared.connections):
             connection.finish()
         self._note_end()
 
     def _tick(self) -> None:
-        self.date = b"date: " + formatdate(usegmt=True).encode("ascii")
-        for connection in [one for one in self._connections if one.is_stalled]:
+        self._shared.date = b"date: " + formatdate(usegmt=True).encode("ascii")
+        for connection in [one for one in self._shared.connections if one.is_stalled]:
             connection.note_progress()
         latest = self._loop.time() - self._seconds
-        for connection in [one for one in self._connections if one.waiting_since <= latest]:
+        for connection in [one for one in self._shared.connections if one.waiting_since <= latest]:
             connection.abort()
         self._ticking = self._loop.call_later(min(_MAX_TICK, self._seconds / 4), self._tick)
 
@@ -192,10 +176,11 @@ class HttpServer:
             )
 
     async def _connect(self, client: socket.socket, address: str) -> None:
+        closed = partial(self._note_closed, address)
         _, connection = await self._loop.connect_accepted_socket(
-            lambda: Connection(self._respond, self, address), client
+            lambda: Connection(self._respond, self._shared, address, closed), client
         )
-        if self.is_stopping:
+        if self._shared.is_stopping:
             connection.finish()
 
     def _note_connected(self, address: str, task: asyncio.Task[None]) -> None:
@@ -219,7 +204,7 @@ class HttpServer:
             self._loop.remove_reader(self._listener)
 
     def _note_end(self) -> None:
-        if self.is_stopping and not self._connections and not self._connecting:
+        if self._shared.is_stopping and not self._shared.connections and not self._connecting:
             self._all_closed.set()
 
     def _accept_only_with_request(self, *, within: int) -> None:

@@ -1,11 +1,13 @@
-"""What keeps some connections from taking what the others need: turns, and a memory budget."""
+"""What the connections of a server share: turns, a budget of memory, and buffers."""
 
 import asyncio
 import logging
 from collections import deque
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 _AT_ONCE = 16
+_READ_AT_ONCE = 16 * 1024
+_IGNORED_AT_ONCE = 256 * 1024
 _LOG = logging.getLogger(__name__)
 
 
@@ -19,6 +21,9 @@ class Member(Protocol):
     def abort(self) -> None:
         """Close at once, and drop what is buffered."""
         ...
+
+
+M = TypeVar("M", bound=Member)
 
 
 class Turns:
@@ -76,3 +81,16 @@ class BufferBudget:
             silent = next(iter(self._sizes))
             self._total -= self._sizes.pop(silent)
             silent.abort()
+
+
+class Shared(Generic[M]):
+    """What every connection of a server uses."""
+
+    def __init__(self, max_buffered: int) -> None:
+        self.connections: set[M] = set()
+        self.turns = Turns()
+        self.budget = BufferBudget(max_buffered)
+        self.buffer = memoryview(bytearray(_READ_AT_ONCE))  # what one connection has just read
+        self.waste = memoryview(bytearray(_IGNORED_AT_ONCE))  # what nobody looks at
+        self.date = b""  # the Date field of a response (RFC 9110 section 6.6.1)
+        self.is_stopping = False  # each connection closes after the response under way
