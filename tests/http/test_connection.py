@@ -510,6 +510,21 @@ def test_a_large_body_in_chunks_is_read_piece_by_piece(server: Served) -> None:
     assert ask(server, CHUNKED + chunks * 100 + b"0\r\n\r\n").count(b"x") == 102_401
 
 
+def is_paused() -> bool:
+    return any(isinstance(one, Connection) and one._is_paused for one in gc.get_objects())  # noqa: SLF001
+
+
+def test_a_body_in_chunks_that_nobody_takes_is_not_read_ahead(server: Served, app: Echo) -> None:
+    free: list[bool] = []
+    app.is_free, app.reads_at_once = (lambda: bool(free)), False
+    chunks = b"400\r\n" + b"x" * 1024 + b"\r\n"
+    with RawSocket(server.port) as connection:
+        connection.send(CHUNKED + chunks * 150 + b"0\r\n\r\n")
+        assert within(30, lambda: app.seen and is_paused())
+        free.append(True)
+        assert connection.answer().body.count(b"x") == 150 * 1024 + 1
+
+
 def test_what_a_chunk_holds_costs_no_framing(server: Served) -> None:
     body = b"\r\n\r\n" * 5_000
     data = CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
@@ -533,6 +548,8 @@ def test_how_a_chunk_is_cut_costs_no_framing(server: Served) -> None:
         b"1" * 17 + b"\r\n",
         b"5;" + b"x" * 5_000,
         b"0\r\nX: " + b"y" * 5_000,
+        b"0\r\nContent-Length: 5\r\n\r\n",
+        b"0\r\nX : y\r\n\r\n",
         b"5\r\nhello\r\n0\r\nX: " + b"y" * 5_000 + b"\r\n\r\n",
     ],
     ids=lambda body: repr(body)[:24],
