@@ -90,9 +90,7 @@ def statuses(hasty: ServerProcess, data: bytes) -> list[int]:
     ],
     ids=lambda line: repr(line)[:30],
 )
-def test_a_request_line_that_is_none_is_refused(
-    hasty: ServerProcess, head: Head, line: bytes
-) -> None:
+def test_a_malformed_request_line_is_refused(hasty: ServerProcess, head: Head, line: bytes) -> None:
     assert statuses(hasty, head(line)) == [400]
 
 
@@ -136,7 +134,7 @@ def test_a_later_minor_version_is_treated_as_1_1(
     ],
     ids=repr,
 )
-def test_a_field_that_is_none_is_refused(hasty: ServerProcess, head: Head, field: bytes) -> None:
+def test_a_malformed_field_is_refused(hasty: ServerProcess, head: Head, field: bytes) -> None:
     assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", field)) == [400]
 
 
@@ -155,7 +153,9 @@ def test_a_huge_target_is_refused(hasty: ServerProcess, head: Head) -> None:
 
 
 @pytest.mark.parametrize(("size", "status"), [(8_000, 200), (8_200, 414)])
-def test_a_target_has_a_size(hasty: ServerProcess, head: Head, size: int, status: int) -> None:
+def test_the_size_of_a_target_is_limited(
+    hasty: ServerProcess, head: Head, size: int, status: int
+) -> None:
     target = b"/v1/pets?limit=1&x="
     line = b"GET %b%b HTTP/1.1" % (target, b"a" * (size - len(target)))
     assert statuses(hasty, head(line)) == [status]
@@ -259,7 +259,7 @@ def test_chunks_in_http_1_0_are_refused(hasty: ServerProcess, head: Head) -> Non
 @pytest.mark.parametrize(
     "size", [b"-1", b"+1f", b"0x1f", b"g", b"", b" 1f", b"1f 1", b"fffffffffffffffff", b"1f\n"]
 )
-def test_a_chunk_size_that_is_none_is_refused(
+def test_a_malformed_chunk_size_is_refused(
     hasty: ServerProcess, post: Head, head: Head, size: bytes
 ) -> None:
     body = size + b"\r\n" + BELLA + b"\r\n0\r\n\r\n"
@@ -283,7 +283,7 @@ def test_a_chunk_that_does_not_end_where_it_should_is_refused(
     assert statuses(hasty, post(CHUNKED, body=body) + head()) in ([400], [])
 
 
-def test_chunks_that_are_too_small_are_told_of(hasty: ServerProcess, post: Head) -> None:
+def test_the_error_says_that_chunks_are_too_small(hasty: ServerProcess, post: Head) -> None:
     body = b"".join(chunk(b" ") for _ in range(1_000)) + chunk(BELLA) + b"0\r\n\r\n"
     with RawSocket(hasty.port) as connection:
         connection.send(post(CHUNKED, body=body))
@@ -449,7 +449,9 @@ def test_after_http_1_0_the_connection_ends(hasty: ServerProcess, head: Head) ->
 
 @pytest.mark.under_asgi
 @pytest.mark.parametrize("end", [10, 40, -1])
-def test_a_request_cut_short_is_not_answered(hasty: ServerProcess, post: Head, end: int) -> None:
+def test_a_request_that_is_cut_short_is_refused_or_dropped(
+    hasty: ServerProcess, post: Head, end: int
+) -> None:
     with RawSocket(hasty.port) as connection:
         connection.send(post()[:end])
         connection.finish_sending()

@@ -34,7 +34,7 @@ def closed(waiters: list[Waiter]) -> list[int]:
     return [number for number, waiter in enumerate(waiters) if waiter.is_closed]
 
 
-async def test_those_that_wait_go_on_in_the_order_in_which_they_came() -> None:
+async def test_waiting_connections_go_on_in_their_order() -> None:
     turns, had = Turns(), list[int]()
     for name in range(5):
         turns.add(Waiter(name, had))
@@ -54,7 +54,7 @@ async def test_a_few_go_on_in_each_round_of_the_loop() -> None:
     assert seen == [16, 32, 40]
 
 
-async def test_what_waits_again_goes_on_after_the_others() -> None:
+async def test_a_connection_that_waits_again_goes_on_after_the_others() -> None:
     turns, had = Turns(), list[int]()
     turns.add(Waiter(0, had, lambda: turns.add(Waiter(9, had))))
     turns.add(Waiter(1, had))
@@ -93,7 +93,7 @@ async def test_beyond_the_budget_the_longest_silent_is_closed() -> None:
     assert closed(waiters) == [1, 2]
 
 
-async def test_what_was_let_go_of_counts_no_more() -> None:
+async def test_released_bytes_do_not_count() -> None:
     budget, waiters = BufferBudget(100), [Waiter(), Waiter(), Waiter()]
     budget.note(waiters[0], 90)
     budget.note(waiters[0], 0)
