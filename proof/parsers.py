@@ -1,4 +1,4 @@
-"""One view of what two HTTP parsers make of the same bytes: ours, piece by piece, and h11."""
+"""The requests that two HTTP parsers read from the same bytes: ours, piece by piece, and h11."""
 
 import asyncio
 import re
@@ -31,10 +31,10 @@ class Parsed(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a parser makes of some bytes: the requests, and how it ends.
+    """The requests that a parser reads from some bytes, and how it ends.
 
-    ``whole``: nothing is left over; ``unfinished``: more would have to come; ``refused``: what
-    follows the requests is no HTTP, or is not wanted. ``why`` is in the words of the parser.
+    ``whole``: nothing is left over; ``unfinished``: more bytes are needed; ``refused``: what
+    follows the requests is not HTTP, or is not accepted. ``why`` is the message of the parser.
     """
 
     requests: list[Parsed]
@@ -42,7 +42,7 @@ class Verdict(NamedTuple):
     why: str = ""
 
     def agrees_with(self, other: "Verdict") -> bool:
-        """Tell whether both are the same but for their words."""
+        """Return whether both are the same except for their messages."""
         return (self.requests, self.end) == (other.requests, other.end)
 
 
@@ -63,13 +63,13 @@ STRICTER = {
     "a chunk extension that is none": "its framing is broken",
     "chunks in HTTP/1.0, or an unknown transfer coding": "chunks as the last transfer coding",
 }
-"""What we refuse and h11 takes, each with a pattern of our words for it."""
+"""What we refuse and h11 accepts, each with a pattern of our message for it."""
 
 _STRICTER = re.compile("|".join(STRICTER.values()))
 
 
 def disagreement(ours: Verdict, theirs: Verdict) -> str:
-    """Return in words how the verdicts differ, unless we are stricter in a documented way.
+    """Describe how the verdicts differ, unless we are stricter in a documented way.
 
     Requests that both have are the same. We may stop earlier for a documented reason. Where h11
     refuses, we may still wait for more, as long as nothing of it becomes a request; and we ignore
@@ -96,7 +96,7 @@ _NO_LINE = "no request line received"
 
 
 class _Transport(asyncio.Transport):
-    """Takes what a connection writes, and tells nothing but whether it was closed."""
+    """Drops what a connection writes, and knows whether it was closed."""
 
     def __init__(self, peer: socket.socket) -> None:
         super().__init__({"socket": peer})
@@ -143,12 +143,12 @@ class OurParser:
         self._refusal: str | None = None
 
     def close(self) -> None:
-        """Let go of the sockets."""
+        """Close the sockets."""
         self._socket.close()
         self._other.close()
 
     async def parse(self, pieces: list[bytes]) -> Verdict:
-        """Return what comes of pieces that arrive one after the other."""
+        """Return the verdict on pieces that arrive one after the other."""
         self._requests, self._refusal = [], None
         connection = Connection(self._respond, self._shared, "127.0.0.1", lambda: None)
         transport = _Transport(self._socket)
@@ -172,14 +172,14 @@ class OurParser:
         return Verdict(self._requests, "unfinished" if is_unfinished else "whole")
 
     async def _settle(self, connection: Connection) -> None:
-        """Let all that can go on go on."""
+        """Wait until the connection can do nothing more."""
         quiet = 0
         while quiet < _QUIET:
             await asyncio.sleep(0)
             quiet = 0 if connection.awaits_turn else quiet + 1
 
     async def _respond(self, request: Request, receive: Receive) -> Response:
-        """Note a request once its body is there; called by the connection."""
+        """Note a request once its body has arrived; called by the connection."""
         if request.refusal is not None:
             self._refusal = f"{request.refusal.status} {request.refusal.message}"
             return Response(request.refusal.status, b"", _OWN_RESPONSE, is_last=True)
@@ -203,7 +203,7 @@ class OurParser:
 
 
 def parse_with_h11(data: bytes) -> Verdict:
-    """Return what h11 makes of the bytes."""
+    """Return the verdict of h11 on the bytes."""
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
     connection.receive_data(data)
     requests: list[Parsed] = []
@@ -224,7 +224,7 @@ def parse_with_h11(data: bytes) -> Verdict:
                 assert head is not None
                 requests.append(_parsed(head, body))
                 head = None
-                _answer(connection)
+                _respond_to(connection)
                 if connection.our_state is h11.MUST_CLOSE:
                     return Verdict(requests, "whole")
                 connection.start_next_cycle()
@@ -232,7 +232,7 @@ def parse_with_h11(data: bytes) -> Verdict:
         return Verdict(requests, "refused", str(error))
 
 
-def _answer(connection: h11.Connection) -> None:
+def _respond_to(connection: h11.Connection) -> None:
     connection.send(h11.Response(status_code=200, headers=[("content-length", "0")]))
     connection.send(h11.EndOfMessage())
 
