@@ -17,10 +17,10 @@ import uvloop
 
 import machine
 from peers.contract import peer
-from petstore.api.messages import Request
 from petstore.api.rate_limit_headers import rate_limit_headers
 from petstore.app import create_app, create_limiter, database_of
 from petstore.clock import system_clock
+from petstore.http.messages import Request
 from petstore.logs import RequestLine, RequestLog
 from petstore.settings import Settings
 from petstore.store.key_ring import KeyRing
@@ -99,7 +99,7 @@ async def _parts(url: str, token: str, log: RequestLog, rounds: int) -> list[Par
     limiter = create_limiter(settings, store, system_clock)
     ring = KeyRing(store, system_clock, settings.environment)
     fields = {b"host": b"petstore", b"authorization": b"Bearer " + token.encode()}
-    request = Request("GET", "/v1/pets", _QUERY, "127.0.0.1", fields, set())
+    request = Request("GET", "/v1/pets", _QUERY, "127.0.0.1", fields)
 
     async def nothing() -> bytes:
         return b""

@@ -5,7 +5,8 @@ import sys
 
 import uvloop
 
-from petstore.api.messages import JSON, Receive, Request, Response
+from petstore.api.messages import JSON
+from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.server.service import listen
 

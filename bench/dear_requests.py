@@ -80,10 +80,10 @@ def figures(rounds: int) -> dict[str, tuple[float, int]]:
 
 
 async def _figures(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, tuple[float, int]]:
-    from petstore.api.messages import Request
     from petstore.app import create_app, create_limiter, database_of
     from petstore.clock import system_clock
     from petstore.domain.api_keys import SCOPES, NewApiKey
+    from petstore.http.messages import Request
     from petstore.logs import RequestLog
     from petstore.settings import Settings
     from petstore.store.api_keys import Actor, create_key
@@ -102,7 +102,7 @@ async def _figures(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, tuple[
 
     async def ask(dear: Dear) -> Any:
         fields = {**always, **dear.fields}
-        request = Request(dear.method, dear.path, dear.query, "127.0.0.1", fields, set())
+        request = Request(dear.method, dear.path, dear.query, "127.0.0.1", fields)
         if dear.body:
             request.content, request.body = dear.body, "read"
         return await app(request, _nothing)

@@ -1,4 +1,4 @@
-"""HTTP messages from a grammar, with bytes changed: what a hostile or a sloppy client may send."""
+"""HTTP messages from a grammar, with bytes changed, as hostile or careless clients send them."""
 
 from random import Random
 
@@ -75,7 +75,7 @@ def _chunked(random: Random, body: bytes) -> bytes:
 
 
 def _changed(random: Random, data: bytes) -> bytes:
-    """Return the message with a byte or a snippet put in, taken out, replaced or doubled."""
+    """Return the message with a byte or a snippet inserted, removed, replaced or doubled."""
     at = random.randrange(len(data) + 1)
     piece = random.choice(_SNIPPETS) if random.random() < 0.4 else bytes([random.choice(_BYTES)])
     length = random.choice((1, 1, 1, 2, 5))

@@ -1,4 +1,4 @@
-"""One view of what two HTTP parsers make of the same bytes: ours, piece by piece, and h11."""
+"""The requests that two HTTP parsers read from the same bytes: ours, piece by piece, and h11."""
 
 import asyncio
 import re
@@ -8,14 +8,16 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import h11
 
-from petstore.api.messages import Receive, Request, Response
-from petstore.http.connection import MAX_HEAD, Connection
-from petstore.http.known_requests import KnownRequests
+from petstore.http.connection import Connection
+from petstore.http.messages import Receive, Request, Response
+from petstore.http.parser import MAX_HEAD
+from petstore.http.shared import Shared
 
 End: TypeAlias = Literal["whole", "unfinished", "refused"]
 
 _BLANK: Final = b"\r\n"
-_OWN_ANSWER: Final = [b"content-length: 0"]
+_QUIET: Final = 3  # rounds of the event loop after which nothing more happens
+_OWN_RESPONSE: Final = [b"content-length: 0"]
 
 
 class Parsed(NamedTuple):
@@ -29,10 +31,10 @@ class Parsed(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a parser makes of some bytes: the requests, and how it ends.
+    """The requests that a parser reads from some bytes, and how it ends.
 
-    ``whole``: nothing is left over; ``unfinished``: more would have to come; ``refused``: what
-    follows the requests is no HTTP, or is not wanted. ``why`` is in the words of the parser.
+    ``whole``: nothing is left over; ``unfinished``: more bytes are needed; ``refused``: what
+    follows the requests is not HTTP, or is not accepted. ``why`` is the message of the parser.
     """
 
     requests: list[Parsed]
@@ -40,7 +42,7 @@ class Verdict(NamedTuple):
     why: str = ""
 
     def agrees_with(self, other: "Verdict") -> bool:
-        """Tell whether both are the same but for their words."""
+        """Return whether both are the same except for their messages."""
         return (self.requests, self.end) == (other.requests, other.end)
 
 
@@ -61,13 +63,13 @@ STRICTER = {
     "a chunk extension that is none": "its framing is broken",
     "chunks in HTTP/1.0, or an unknown transfer coding": "chunks as the last transfer coding",
 }
-"""What we refuse and h11 takes, each with a pattern of our words for it."""
+"""What we refuse and h11 accepts, each with a pattern of our message for it."""
 
 _STRICTER = re.compile("|".join(STRICTER.values()))
 
 
 def disagreement(ours: Verdict, theirs: Verdict) -> str:
-    """Return in words how the verdicts differ, unless we are stricter in a documented way.
+    """Describe how the verdicts differ, unless we are stricter in a documented way.
 
     Requests that both have are the same. We may stop earlier for a documented reason. Where h11
     refuses, we may still wait for more, as long as nothing of it becomes a request; and we ignore
@@ -94,7 +96,7 @@ _NO_LINE = "no request line received"
 
 
 class _Transport(asyncio.Transport):
-    """Takes what a connection writes, and tells nothing but whether it was closed."""
+    """Drops what a connection writes, and knows whether it was closed."""
 
     def __init__(self, peer: socket.socket) -> None:
         super().__init__({"socket": peer})
@@ -134,28 +136,21 @@ class _Transport(asyncio.Transport):
 class OurParser:
     """Our connections without a network: bytes in, requests out."""
 
-    date = b"date: now"
-
     def __init__(self) -> None:
-        self.buffer = memoryview(bytearray(64 * 1024))
-        self.waste = self.buffer
-        self.known = KnownRequests()
-        self._loop = asyncio.get_running_loop()
+        self._shared: Shared[Connection] = Shared(1024 * 1024)
         self._socket, self._other = socket.socketpair()
-        self._waiting: list[Connection] = []
         self._requests: list[Parsed] = []
         self._refusal: str | None = None
 
     def close(self) -> None:
-        """Let go of the sockets."""
+        """Close the sockets."""
         self._socket.close()
         self._other.close()
 
     async def parse(self, pieces: list[bytes]) -> Verdict:
-        """Return what comes of pieces that arrive one after the other."""
-        self.known = KnownRequests()  # a message must not be known from the time before
+        """Return the verdict on pieces that arrive one after the other."""
         self._requests, self._refusal = [], None
-        connection = Connection(self._respond, self, "127.0.0.1")
+        connection = Connection(self._respond, self._shared, "127.0.0.1", lambda: None)
         transport = _Transport(self._socket)
         connection.connection_made(transport)
         for piece in pieces:
@@ -164,7 +159,7 @@ class OurParser:
             buffer = connection.get_buffer(len(piece))
             buffer[: len(piece)] = piece
             connection.buffer_updated(len(piece))
-            await self._settle()
+            await self._settle(connection)
         verdict = self._verdict(connection)
         connection.connection_lost(None)
         await asyncio.sleep(0)
@@ -173,62 +168,42 @@ class OurParser:
     def _verdict(self, connection: Connection) -> Verdict:
         if self._refusal is not None:
             return Verdict(self._requests, "refused", self._refusal)
-        is_unfinished = connection._exchange is not None or connection._unparsed  # noqa: SLF001
+        is_unfinished = connection._request is not None or connection._parser.unparsed  # noqa: SLF001
         return Verdict(self._requests, "unfinished" if is_unfinished else "whole")
 
-    async def _settle(self) -> None:
-        """Let all that can go on go on."""
-        while True:
-            waiting, self._waiting = self._waiting, []
-            for connection in waiting:
-                connection.take_turn()
+    async def _settle(self, connection: Connection) -> None:
+        """Wait until the connection can do nothing more."""
+        quiet = 0
+        while quiet < _QUIET:
             await asyncio.sleep(0)
-            if not self._waiting:
-                await asyncio.sleep(0)
-                if not self._waiting:
-                    return
+            quiet = 0 if connection.awaits_turn else quiet + 1
 
     async def _respond(self, request: Request, receive: Receive) -> Response:
-        """Note a request once its body is there; called by the connection."""
+        """Note a request once its body has arrived; called by the connection."""
         if request.refusal is not None:
             self._refusal = f"{request.refusal.status} {request.refusal.message}"
-            return Response(request.refusal.status, b"", _OWN_ANSWER, is_last=True)
+            return Response(request.refusal.status, b"", _OWN_RESPONSE, is_last=True)
         host = request.fields.get(b"host")
         if b"host" in request.repeated or (host is None and request.version == "1.1"):
             self._refusal = "Host: expected exactly once"  # as the application does
-            return Response(400, b"", _OWN_ANSWER, is_last=True)
+            return Response(400, b"", _OWN_RESPONSE, is_last=True)
         body = request.content or b""
         try:
             while request.content is None and (piece := await receive()):
                 body += piece
         except ConnectionError as error:
             self._refusal = f"the body: {error}"
-            return Response(400, b"", _OWN_ANSWER, is_last=True)
+            return Response(400, b"", _OWN_RESPONSE, is_last=True)
         fields = dict(request.fields)
         if coding := fields.get(b"transfer-encoding"):
             fields[b"transfer-encoding"] = coding.lower()  # as h11 tells it
         parsed = Parsed(request.method, request.path, request.query, fields, body)
         self._requests.append(parsed)
-        return Response(200, b"", _OWN_ANSWER)
-
-    # What connections tell
-
-    def connection_opened(self, connection: Connection) -> None:
-        """Note a new connection."""
-
-    def connection_closed(self, connection: Connection) -> None:
-        """Note the end of a connection."""
-
-    def await_turn(self, connection: Connection) -> None:
-        """Give it its turn after the piece."""
-        self._waiting.append(connection)
-
-    def buffer_bytes(self, connection: Connection, size: int) -> None:
-        """Note how much it buffers."""
+        return Response(200, b"", _OWN_RESPONSE)
 
 
 def parse_with_h11(data: bytes) -> Verdict:
-    """Return what h11 makes of the bytes."""
+    """Return the verdict of h11 on the bytes."""
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
     connection.receive_data(data)
     requests: list[Parsed] = []
@@ -249,7 +224,7 @@ def parse_with_h11(data: bytes) -> Verdict:
                 assert head is not None
                 requests.append(_parsed(head, body))
                 head = None
-                _answer(connection)
+                _respond_to(connection)
                 if connection.our_state is h11.MUST_CLOSE:
                     return Verdict(requests, "whole")
                 connection.start_next_cycle()
@@ -257,7 +232,7 @@ def parse_with_h11(data: bytes) -> Verdict:
         return Verdict(requests, "refused", str(error))
 
 
-def _answer(connection: h11.Connection) -> None:
+def _respond_to(connection: h11.Connection) -> None:
     connection.send(h11.Response(status_code=200, headers=[("content-length", "0")]))
     connection.send(h11.EndOfMessage())
 

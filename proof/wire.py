@@ -1,4 +1,4 @@
-"""A connection to the service, for one request at a time."""
+"""A client connection to the service, for one request at a time."""
 
 import asyncio
 from typing import Any, NamedTuple
@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import msgspec
 
 LONGEST = 10.0
-"""Seconds until a response is given up."""
+"""Seconds to wait for a response."""
 
 
 class Lost(Exception):
-    """No whole response came: nobody knows what became of the request."""
+    """No complete response arrived, so the outcome of the request is unknown."""
 
 
 class Response(NamedTuple):
-    """A response as it came."""
+    """A response as it arrived."""
 
     status: int
     head: bytes
@@ -27,7 +27,7 @@ class Response(NamedTuple):
 
 
 class Wire:
-    """A connection to ``port`` of the loopback address, once it is connected."""
+    """A connection to a port of the loopback address, once it is connected."""
 
     def __init__(self) -> None:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -41,7 +41,7 @@ class Wire:
         """Connect.
 
         Raises:
-            OSError: nobody takes the connection.
+            OSError: the connection is refused.
         """
         self.close()
         self._streams = await asyncio.open_connection("127.0.0.1", port)

@@ -9,10 +9,10 @@ import apsw
 import httpx
 import pytest
 
-from petstore.api.messages import Request
 from petstore.api.operation import Operation
 from petstore.api.table import OPERATIONS
 from petstore.domain.api_keys import SCOPES
+from petstore.http.messages import Request
 from support.error_body import assert_error
 from support.sending import TOO_LARGE
 from support.service import Service, running_service
@@ -182,10 +182,10 @@ async def test_only_http_1_0_needs_no_host(service: Service, path: str) -> None:
     key = await service.issue()
     fields = {b"authorization": f"Bearer {key.token}".encode()}
     for version, is_taken in [("1.0", True), ("1.1", False)]:
-        request = Request("GET", path, b"", "127.0.0.1", dict(fields), set(), version)
+        request = Request("GET", path, b"", "127.0.0.1", dict(fields), version=version)
         answer = await service.app(request, nothing)
         assert (answer.status != 400) is is_taken
-    request = Request("GET", path, b"", "127.0.0.1", {**fields, b"host": b"x@y"}, set(), "1.0")
+    request = Request("GET", path, b"", "127.0.0.1", {**fields, b"host": b"x@y"}, version="1.0")
     assert (await service.app(request, nothing)).status == 400
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from petstore.api.bodies import BodyReader
-from petstore.api.messages import Request
 from petstore.errors import ContentTooLarge, UnsupportedMediaType
+from petstore.http.messages import Request
 from support.bare_app import http_request
 from support.error_body import assert_error
 from support.service import Service, running_service

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from petstore.api.messages import Response
 from petstore.api.response_cache import ResponseCache
 from petstore.databases.pets import add_pet
 from petstore.domain.pets import NewPet
+from petstore.http.messages import Response
 from support.service import Service
 
 pytestmark = pytest.mark.anyio

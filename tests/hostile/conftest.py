@@ -6,18 +6,31 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from support.granian import GranianProcess
 from support.process import ServerProcess
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests marked ``under_asgi`` with another server too."""
+    if "hasty" in metafunc.fixturenames:
+        is_marked = metafunc.definition.get_closest_marker("under_asgi")
+        servers = [ServerProcess, GranianProcess] if is_marked else [ServerProcess]
+        ids = ["ours", "granian"][: len(servers)]
+        metafunc.parametrize("hasty", servers, ids=ids, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A service that waits half a second for a head or a body, and knows no limit by address.
+def hasty(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServerProcess]:
+    """A service that waits half a second for a head or a body, without a limit by address.
 
     After all the tests it must still answer, and have logged neither a fault nor a traceback.
     """
-    patience = ("--header-timeout", "0.5", "--body-timeout", "0.5")
+    timeouts = ("--header-timeout", "0.5", "--body-timeout", "0.5")
     folder = tmp_path_factory.mktemp("hasty")
-    server = ServerProcess(folder, *patience, "--anonymous-per-minute", "1000000")
+    start: type[ServerProcess] = request.param
+    server = start(folder, *timeouts, "--anonymous-per-minute", "1000000")
     server.wait_until_ready()
     yield server
     assert httpx.get(f"{server.url}/readyz").status_code == 200

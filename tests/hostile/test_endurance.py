@@ -34,6 +34,7 @@ def ask(server: ServerProcess, data: bytes, answers: int) -> set[int]:
         return seen
 
 
+@pytest.mark.under_asgi
 def test_traps_in_json_do_no_harm(hasty: ServerProcess, token: bytes) -> None:
     traps = [
         b"[" * 65_536,
@@ -95,6 +96,7 @@ def test_a_client_that_does_not_read_its_answers_is_not_read_from(
         assert resident_megabytes(hasty) - before < MEGABYTES_OF_GROWTH
 
 
+@pytest.mark.under_asgi
 def test_clients_that_hang_up_within_a_request_do_no_harm(
     hasty: ServerProcess, token: bytes
 ) -> None:

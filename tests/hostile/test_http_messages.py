@@ -90,9 +90,7 @@ def statuses(hasty: ServerProcess, data: bytes) -> list[int]:
     ],
     ids=lambda line: repr(line)[:30],
 )
-def test_a_request_line_that_is_none_is_refused(
-    hasty: ServerProcess, head: Head, line: bytes
-) -> None:
+def test_a_malformed_request_line_is_refused(hasty: ServerProcess, head: Head, line: bytes) -> None:
     assert statuses(hasty, head(line)) == [400]
 
 
@@ -136,7 +134,7 @@ def test_a_later_minor_version_is_treated_as_1_1(
     ],
     ids=repr,
 )
-def test_a_field_that_is_none_is_refused(hasty: ServerProcess, head: Head, field: bytes) -> None:
+def test_a_malformed_field_is_refused(hasty: ServerProcess, head: Head, field: bytes) -> None:
     assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", field)) == [400]
 
 
@@ -155,7 +153,9 @@ def test_a_huge_target_is_refused(hasty: ServerProcess, head: Head) -> None:
 
 
 @pytest.mark.parametrize(("size", "status"), [(8_000, 200), (8_200, 414)])
-def test_a_target_has_a_size(hasty: ServerProcess, head: Head, size: int, status: int) -> None:
+def test_the_size_of_a_target_is_limited(
+    hasty: ServerProcess, head: Head, size: int, status: int
+) -> None:
     target = b"/v1/pets?limit=1&x="
     line = b"GET %b%b HTTP/1.1" % (target, b"a" * (size - len(target)))
     assert statuses(hasty, head(line)) == [status]
@@ -169,6 +169,7 @@ def test_only_http_1_0_may_go_without_a_host(
     assert statuses(hasty, data % (version, hasty_token.encode())) == [status]
 
 
+@pytest.mark.under_asgi
 @pytest.mark.parametrize("field", [b"Host: petstore\r\n", b"Host: other\r\n"])
 def test_a_request_with_two_hosts_is_refused(
     hasty: ServerProcess, head: Head, field: bytes
@@ -181,6 +182,7 @@ def test_an_absolute_target_means_its_path(hasty: ServerProcess, head: Head) -> 
     assert statuses(hasty, head(b"GET http://other.example/v1/%2e/pets HTTP/1.1")) == [404]
 
 
+@pytest.mark.under_asgi
 @pytest.mark.parametrize(
     ("line", "status"),
     [
@@ -198,11 +200,13 @@ def test_a_method_that_nothing_takes_is_refused(
     assert statuses(hasty, head(line)) == [status]
 
 
+@pytest.mark.under_asgi
 def test_bytes_that_are_no_text_in_a_field_do_no_harm(hasty: ServerProcess, head: Head) -> None:
     fields = [b"X-Request-Id: \xff\xfe\r\n", b"Origin: \xff\r\n", b"X-Forwarded-For: \xff\r\n"]
     assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", *fields)) == [200]
 
 
+@pytest.mark.under_asgi
 def test_two_keys_are_refused(hasty: ServerProcess, head: Head, hasty_token: str) -> None:
     field = b"Authorization: Bearer " + hasty_token.encode() + b"\r\n"
     assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", field)) == [401]
@@ -255,7 +259,7 @@ def test_chunks_in_http_1_0_are_refused(hasty: ServerProcess, head: Head) -> Non
 @pytest.mark.parametrize(
     "size", [b"-1", b"+1f", b"0x1f", b"g", b"", b" 1f", b"1f 1", b"fffffffffffffffff", b"1f\n"]
 )
-def test_a_chunk_size_that_is_none_is_refused(
+def test_a_malformed_chunk_size_is_refused(
     hasty: ServerProcess, post: Head, head: Head, size: bytes
 ) -> None:
     body = size + b"\r\n" + BELLA + b"\r\n0\r\n\r\n"
@@ -279,7 +283,7 @@ def test_a_chunk_that_does_not_end_where_it_should_is_refused(
     assert statuses(hasty, post(CHUNKED, body=body) + head()) in ([400], [])
 
 
-def test_chunks_that_are_too_small_are_told_of(hasty: ServerProcess, post: Head) -> None:
+def test_the_error_says_that_chunks_are_too_small(hasty: ServerProcess, post: Head) -> None:
     body = b"".join(chunk(b" ") for _ in range(1_000)) + chunk(BELLA) + b"0\r\n\r\n"
     with RawSocket(hasty.port) as connection:
         connection.send(post(CHUNKED, body=body))
@@ -288,11 +292,13 @@ def test_chunks_that_are_too_small_are_told_of(hasty: ServerProcess, post: Head)
     assert "its chunks are too small" in refused["message"]
 
 
+@pytest.mark.under_asgi
 def test_a_chunk_extension_is_ignored(hasty: ServerProcess, post: Head) -> None:
     body = b'1f;a=b;c="d"\r\n' + BELLA + b"\r\n0\r\n\r\n"
     assert statuses(hasty, post(CHUNKED, body=body)) == [201]
 
 
+@pytest.mark.under_asgi
 @pytest.mark.parametrize(
     "trailer", [b"Authorization: Bearer %s\r\n", b"X: y\r\nAuthorization: Bearer %s\r\n"]
 )
@@ -314,6 +320,7 @@ def test_a_key_in_a_trailer_does_not_count(
 # Requests within requests
 
 
+@pytest.mark.under_asgi
 @pytest.mark.parametrize(
     "fields",
     [
@@ -341,6 +348,7 @@ def test_http_2_on_plain_text_is_refused(hasty: ServerProcess) -> None:
     assert statuses(hasty, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 9) in ([400], [])
 
 
+@pytest.mark.under_asgi
 @pytest.mark.parametrize(
     ("fields", "body"),
     [
@@ -359,6 +367,7 @@ def test_what_follows_a_body_too_large_is_not_a_request_within_it(
     assert ANSWER.findall(answers) in ([b"413"], [])
 
 
+@pytest.mark.under_asgi
 def test_a_body_announced_too_large_is_refused_before_it_is_sent(
     hasty: ServerProcess, post: Head
 ) -> None:
@@ -370,6 +379,7 @@ def test_a_body_announced_too_large_is_refused_before_it_is_sent(
         assert connection.rest() == b""
 
 
+@pytest.mark.under_asgi
 def test_a_body_that_nobody_waits_for_is_not_asked_for(hasty: ServerProcess) -> None:
     with RawSocket(hasty.port) as connection:
         connection.send(
@@ -379,6 +389,7 @@ def test_a_body_that_nobody_waits_for_is_not_asked_for(hasty: ServerProcess) -> 
         assert connection.answer().status == 401
 
 
+@pytest.mark.under_asgi
 def test_a_client_that_asks_first_is_told_to_go_on(hasty: ServerProcess, post: Head) -> None:
     with RawSocket(hasty.port) as connection:
         data = post(b"Expect: 100-continue\r\n")
@@ -395,6 +406,7 @@ def test_rubbish_behind_a_request_is_refused_on_its_own(hasty: ServerProcess, po
     assert statuses(hasty, post() + b"rubbish\r\n\r\n") == [201, 400]
 
 
+@pytest.mark.under_asgi
 def test_pipelined_requests_are_answered_in_order(hasty: ServerProcess, head: Head) -> None:
     count = 300
     with RawSocket(hasty.port) as connection:
@@ -408,6 +420,7 @@ def test_pipelined_requests_are_answered_in_order(hasty: ServerProcess, head: He
             assert answer.fields["x-request-id"] == str(n)
 
 
+@pytest.mark.under_asgi
 def test_pipelined_additions_are_made_in_order(hasty: ServerProcess, post: Head) -> None:
     with RawSocket(hasty.port) as connection:
         connection.send(post() * 50)
@@ -415,6 +428,7 @@ def test_pipelined_additions_are_made_in_order(hasty: ServerProcess, post: Head)
     assert ids == sorted(ids)
 
 
+@pytest.mark.under_asgi
 def test_a_connection_lives_on_after_a_refusal(hasty: ServerProcess, head: Head) -> None:
     with RawSocket(hasty.port) as connection:
         for line, status in [
@@ -433,8 +447,11 @@ def test_after_http_1_0_the_connection_ends(hasty: ServerProcess, head: Head) ->
         assert len(ANSWER.findall(connection.rest())) == 1
 
 
+@pytest.mark.under_asgi
 @pytest.mark.parametrize("end", [10, 40, -1])
-def test_a_request_cut_short_is_not_answered(hasty: ServerProcess, post: Head, end: int) -> None:
+def test_a_request_that_is_cut_short_is_refused_or_dropped(
+    hasty: ServerProcess, post: Head, end: int
+) -> None:
     with RawSocket(hasty.port) as connection:
         connection.send(post()[:end])
         connection.finish_sending()

@@ -28,7 +28,9 @@ def answered(server: ServerProcess, stack: ExitStack, count: int) -> int:
     return sum(is_answered(connection) for connection in connections)
 
 
-def test_one_address_has_so_many_connections_and_another_its_own(start: StartServer) -> None:
+def test_the_connections_of_an_address_are_limited_and_those_of_another_are_separate(
+    start: StartServer,
+) -> None:
     server = start(*FEW)
     with ExitStack() as stack:
         assert answered(server, stack, 8) in (4, 5)  # whoever saw it ready may not be gone yet

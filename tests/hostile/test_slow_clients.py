@@ -28,7 +28,7 @@ def test_a_connection_whose_head_does_not_come_is_closed(hasty: ServerProcess, d
     assert 0.3 < time.monotonic() - started < 5
 
 
-def test_a_head_that_drips_does_not_outlast_its_time(hasty: ServerProcess) -> None:
+def test_a_head_that_drips_does_not_outlast_its_timeout(hasty: ServerProcess) -> None:
     started = time.monotonic()
     with RawSocket(hasty.port, seconds=0.05) as connection:
         connection.send(b"GET /v1/pets HTTP/1.1\r\n")
@@ -49,6 +49,7 @@ def test_a_connection_that_is_not_used_again_is_closed(hasty: ServerProcess) -> 
         assert connection.rest() == b""
 
 
+@pytest.mark.under_asgi
 @pytest.mark.parametrize("piece", [b"", b" "], ids=["stalls", "drips"])
 def test_a_body_that_does_not_come_in_time_gets_408(
     hasty: ServerProcess, hasty_token: str, piece: bytes
@@ -69,7 +70,7 @@ def test_a_body_that_does_not_come_in_time_gets_408(
     assert 0.3 < time.monotonic() - started < 5
 
 
-def test_more_than_there_is_room_for_who_say_nothing_keep_others_out_only_for_a_while(
+def test_more_silent_clients_than_there_is_room_for_keep_others_out_only_for_a_while(
     start: StartServer,
 ) -> None:
     limits = ("--connections", "50", "--connections-per-address", "50")

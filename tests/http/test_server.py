@@ -1,4 +1,4 @@
-"""Who may connect, and how long a connection may say nothing."""
+"""How many connections are open, and how long they may be silent."""
 
 import asyncio
 import gc
@@ -37,7 +37,7 @@ def files_used_up() -> Iterator[None]:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-def test_whom_there_is_no_room_for_waits_until_another_leaves() -> None:
+def test_a_client_waits_until_there_is_room() -> None:
     with served(Echo(), connections=2) as server, ExitStack() as stack:
         first, second, third, fourth = (
             stack.enter_context(RawSocket(server.port, seconds=0.3)) for _ in range(4)
@@ -53,7 +53,7 @@ def test_whom_there_is_no_room_for_waits_until_another_leaves() -> None:
         assert fourth.answer().status == 200
 
 
-def test_there_is_room_for_all_who_come_together_again_and_again() -> None:
+def test_there_is_room_for_clients_that_connect_together_again_and_again() -> None:
     with served(Echo(), connections=5) as server:
         for _ in range(5):
             with ExitStack() as stack:
@@ -63,7 +63,7 @@ def test_there_is_room_for_all_who_come_together_again_and_again() -> None:
                 assert [caller.answer().status for caller in callers] == [200] * 5
 
 
-def test_many_who_wait_are_accepted_together() -> None:
+def test_many_waiting_clients_are_accepted_together() -> None:
     app = Echo()
 
     def hold_everything_up() -> bool:
@@ -82,7 +82,7 @@ def test_many_who_wait_are_accepted_together() -> None:
         assert [caller.answer().status for caller in callers] == [200] * 50
 
 
-def test_who_sends_no_request_is_hung_up_on() -> None:
+def test_a_client_that_sends_no_request_is_disconnected() -> None:
     started = time.monotonic()
     with served(Echo(), seconds=0.3) as server, ExitStack() as stack:
         silent, begun, idle = (stack.enter_context(RawSocket(server.port)) for _ in range(3))
@@ -93,7 +93,7 @@ def test_who_sends_no_request_is_hung_up_on() -> None:
     assert 0.3 <= time.monotonic() - started < 5
 
 
-def test_who_is_served_may_wait_for_it() -> None:
+def test_a_request_under_way_may_take_longer_than_the_header_timeout() -> None:
     app, free = Echo(), list[bool]()
     app.is_free = lambda: bool(free)
     with served(app, seconds=0.1) as server, RawSocket(server.port) as connection:
@@ -103,7 +103,7 @@ def test_who_is_served_may_wait_for_it() -> None:
         assert connection.answer().status == 200
 
 
-def test_out_of_files_callers_wait_until_there_are_some_again() -> None:
+def test_clients_wait_while_there_are_no_free_files() -> None:
     with served(Echo()) as server, socket.socket() as caller:
         caller.settimeout(10)
         with files_used_up():
@@ -114,7 +114,7 @@ def test_out_of_files_callers_wait_until_there_are_some_again() -> None:
 
 
 @pytest.mark.anyio
-async def test_who_is_being_accepted_as_the_server_stops_is_let_go() -> None:
+async def test_a_client_that_is_being_accepted_during_a_stop_is_disconnected() -> None:
     listener = listen("127.0.0.1", 0)
     server = HttpServer(Echo(), listener, ConnectionLimits())
     serving = asyncio.create_task(server.serve())
@@ -129,7 +129,7 @@ async def test_who_is_being_accepted_as_the_server_stops_is_let_go() -> None:
         assert caller.recv(1) == b""
 
 
-def test_who_connects_as_the_server_stops_is_let_go() -> None:
+def test_clients_that_connect_during_a_stop_are_disconnected() -> None:
     with served(Echo()) as server, ExitStack() as stack:
         for _ in range(50):
             stack.enter_context(RawSocket(server.port))
@@ -137,7 +137,7 @@ def test_who_connects_as_the_server_stops_is_let_go() -> None:
         assert within(5, lambda: not server.thread.is_alive())
 
 
-def test_one_address_has_so_many_connections(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_connections_of_an_address_are_limited(caplog: pytest.LogCaptureFixture) -> None:
     with served(Echo(), per_address=2) as server, ExitStack() as stack:
         for _ in range(2):
             caller = stack.enter_context(RawSocket(server.port))
@@ -188,7 +188,7 @@ def test_beyond_the_budget_of_unfinished_heads_the_longest_silent_is_closed() ->
             assert caller.answer().status == 200
 
 
-def test_who_does_not_close_after_its_last_answer_does_not_hold_up_a_stop() -> None:
+def test_a_client_that_does_not_close_after_its_last_response_does_not_delay_a_stop() -> None:
     with served(Echo()) as server, ExitStack() as stack:
         first, second = (stack.enter_context(RawSocket(server.port)) for _ in range(2))
         for caller in (first, second):
@@ -201,7 +201,7 @@ def test_who_does_not_close_after_its_last_answer_does_not_hold_up_a_stop() -> N
         assert not server.thread.is_alive()
 
 
-def test_a_request_that_was_sent_before_a_stop_gets_its_answer() -> None:
+def test_a_request_that_was_sent_before_a_stop_gets_its_response() -> None:
     with served(Echo()) as server, ExitStack() as stack:
         callers = [stack.enter_context(RawSocket(server.port)) for _ in range(60)]
         server.stop()
@@ -210,7 +210,7 @@ def test_a_request_that_was_sent_before_a_stop_gets_its_answer() -> None:
         assert [caller.answer().status for caller in callers] == [200] * 60
 
 
-def test_who_waits_its_turn_with_half_a_request_at_a_stop_is_let_go() -> None:
+def test_half_a_request_that_waits_its_turn_at_a_stop_is_dropped() -> None:
     app, free = Echo(), list[bool]()
     app.is_free = lambda: bool(free)
     with served(app) as server, RawSocket(server.port) as caller:
@@ -223,7 +223,7 @@ def test_who_waits_its_turn_with_half_a_request_at_a_stop_is_let_go() -> None:
         assert caller.rest() == b""
 
 
-def test_a_request_that_waits_its_turn_at_a_stop_gets_its_answer() -> None:
+def test_a_request_that_waits_its_turn_at_a_stop_gets_its_response() -> None:
     app = Echo()
     with served(app) as server, RawSocket(server.port) as caller:
         caller.send(GET * 40)

@@ -8,13 +8,13 @@ import httpx
 import pytest
 
 from support.client import Client, IssueKey
-from support.forms import Serve, alone, as_two
+from support.forms import Serve, alone, as_two, under_granian
 from support.process import ServerProcess
 
 
-@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="session", params=["sqlite", "postgresql", "granian"])
 def form(request: pytest.FixtureRequest) -> str:
-    """How the service runs: alone on SQLite, or as two processes on PostgreSQL and Redis."""
+    """How the service runs: alone, as two on PostgreSQL and Redis, or under another server."""
     name: str = request.param
     return name
 
@@ -22,9 +22,9 @@ def form(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def serve(form: str, request: pytest.FixtureRequest) -> Serve:
     """Run the service in this form."""
-    if form == "sqlite":
-        return alone
-    return partial(as_two, request.getfixturevalue("postgres"))
+    if form == "postgresql":
+        return partial(as_two, request.getfixturevalue("postgres"))
+    return alone if form == "sqlite" else under_granian
 
 
 @pytest.fixture(scope="session")

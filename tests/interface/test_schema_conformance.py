@@ -70,6 +70,7 @@ async def furnish(store: Store) -> str:
 
 
 @pytest.mark.explores
+@pytest.mark.parametrize("form", EXAMPLES, indirect=True, scope="session")
 def test_the_service_does_what_its_document_says(tmp_path: Path, serve: Serve, form: str) -> None:
     # Measuring what Schemathesis itself runs would take most of the time.
     uncovered = {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}

@@ -31,8 +31,8 @@ async def test_anything_but_metrics_is_not_found(database: Path, clock: ManualCl
         ("", b""),
         ("GET /metr", b""),
         (HTTP, b""),
-        (f"{HTTP}X: {'x' * 9000}\r\n\r\n", b""),
-        ("\0\r\n\r\n", b"HTTP/1.1 404"),
+        (f"{HTTP}X: {'x' * 17000}\r\n\r\n", b"HTTP/1.1 431"),
+        ("\0\r\n\r\n", b"HTTP/1.1 400"),
     ],
 )
 async def test_what_is_no_request_is_closed_and_harms_nobody(

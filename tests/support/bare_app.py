@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import httpx
 
 from petstore.api.application import Application, Servable
-from petstore.api.messages import Request, Response
 from petstore.app import create_app, create_limiter, database_of
 from petstore.clock import SECOND
 from petstore.databases.contract import Store
 from petstore.domain.plans import PlanName
+from petstore.http.messages import Request, Response
 from petstore.logs import RequestLog
 from petstore.rate_limits.contract import RateLimiter
 from petstore.settings import Settings, is_postgres
@@ -65,8 +65,11 @@ def http_request(method: str, target: bytes, headers: Fields, client: str = "127
     for name, value in headers:
         joined[name] = joined[name] + b", " + value if name in joined else value
     names = [name for name, _ in headers]
-    repeated = {name for name in names if names.count(name) > 1}
-    return Request(method, path.decode("latin-1"), query, client, joined, repeated)
+    repeated = frozenset(name for name in names if names.count(name) > 1)
+    request = Request(method, path.decode("latin-1"), query, client, joined, repeated)
+    if joined.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in joined:
+        request.body = "waiting"
+    return request
 
 
 def fields(answer: Response) -> list[tuple[bytes, bytes]]:

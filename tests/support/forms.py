@@ -1,10 +1,11 @@
-"""Every form the service runs in: alone, and as two processes that share their state."""
+"""Every form the service runs in: alone, as two that share their state, and under ASGI."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
+from support.granian import GranianProcess
 from support.postgres import PostgresServer
 from support.process import ServerProcess
 from support.redis_server import redis_server
@@ -18,6 +19,17 @@ Serve: TypeAlias = Callable[..., AbstractContextManager[ServerProcess]]
 def alone(folder: Path, *arguments: str) -> Iterator[ServerProcess]:
     """Run one process on a SQLite file."""
     server = ServerProcess(folder, *arguments)
+    try:
+        server.wait_until_ready()
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def under_granian(folder: Path, *arguments: str) -> Iterator[ServerProcess]:
+    """Run one process of another ASGI server on a SQLite file."""
+    server = GranianProcess(folder, *arguments)
     try:
         server.wait_until_ready()
         yield server

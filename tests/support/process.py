@@ -67,7 +67,7 @@ class ServerProcess:
     ) -> None:
         self.folder = folder
         self.database = f"sqlite:///{folder / 'petstore.db'}"
-        self._arguments = arguments
+        self.arguments = arguments
         self._env = {**os.environ, **(env or {})}
         self._stderr = stderr
         self._starts = 0
@@ -79,18 +79,26 @@ class ServerProcess:
         self.log_path = self.folder / f"log-{self.port}.jsonl"
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "petstore", "serve", "--port", str(self.port)),
-                    *("--database", self.database, "--log-format", "json", *self._arguments),
-                ],
+                self.command(),
                 cwd=self.folder,
-                env=self._env,
+                env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log if self._stderr is None else self._stderr,
                 text=True,
                 start_new_session=True,
             )
+
+    def command(self) -> list[str]:
+        """Return the command that starts it."""
+        return [
+            *(sys.executable, "-m", "petstore", "serve", "--port", str(self.port)),
+            *("--database", self.database, "--log-format", "json", *self.arguments),
+        ]
+
+    def environment(self) -> dict[str, str]:
+        """Return its environment variables."""
+        return self._env
 
     @property
     def url(self) -> str:

@@ -1,4 +1,4 @@
-"""The HTTP server at work in a thread, with an application of a test's own."""
+"""The HTTP server at work in a thread, with an application of the test."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -8,15 +8,15 @@ from typing import Any
 
 import uvloop
 
-from petstore.api.messages import Receive, Request, Response
+from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.server.service import listen
 
 
 class Echo:
-    """Answers with method, path, query and body, once ``is_free``; remembers who asked.
+    """Responds with method, path, query and body once ``is_free``, and remembers the requests.
 
-    It reads before that, or after.
+    It reads the body before that, or after.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Echo:
         self.reads_at_once = True
 
     async def __call__(self, request: Request, receive: Receive) -> Response:
-        """Answer one request."""
+        """Respond to one request."""
         if request.refusal is not None:
             status = request.refusal.status
             return Response(status, b"", [b"content-length: 0"], is_last=True)
@@ -50,7 +50,7 @@ class Echo:
 
 
 class Served:
-    """A server for ``app`` at ``port``, in a thread that ends with its last caller."""
+    """A server for ``app`` at ``port``, in a thread that ends with its last connection."""
 
     def __init__(self, app: Echo, **limits: Any) -> None:
         self._app = app
@@ -61,7 +61,7 @@ class Served:
         self.thread = Thread(target=self._run)
 
     def stop(self) -> None:
-        """Stop accepting, and end once nobody is served."""
+        """Stop accepting, and end when the last connection closes."""
         if self.thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop)
 

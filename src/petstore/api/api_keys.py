@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
-from petstore.api.messages import Response, created_response, empty_response, json_response
+from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import Call
 from petstore.api.pages import PageQuery, page_response
 from petstore.clock import SECOND, Milliseconds, milliseconds
@@ -17,6 +17,7 @@ from petstore.domain.api_keys import DEFAULT_SCOPES, LONGEST_LIFE, SCOPES, KeyNa
 from petstore.domain.fields import Moment
 from petstore.domain.plans import PLANS, UNLIMITED, PlanName
 from petstore.errors import InvalidBody, Unavailable
+from petstore.http.messages import Response
 from petstore.store.api_keys import (
     Actor,
     ApiKeyChanges,

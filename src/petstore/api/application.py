@@ -20,14 +20,7 @@ from petstore.api.cross_origin import cross_origin_headers, is_preflight, prefli
 from petstore.api.deprecation_headers import check_sunset, deprecation_headers
 from petstore.api.entity_tags import check_conditions, conditional
 from petstore.api.idempotency import idempotency_key
-from petstore.api.messages import (
-    NO_STORE,
-    Headers,
-    Receive,
-    Request,
-    Response,
-    error_response,
-)
+from petstore.api.messages import NO_STORE, error_response, refusal_response
 from petstore.api.operation import Call, Operation, Services
 from petstore.api.parameters import Query, decode_path_id, decode_query
 from petstore.api.rate_limit_headers import (
@@ -49,6 +42,7 @@ from petstore.errors import (
     PetstoreError,
     Unavailable,
 )
+from petstore.http.messages import Headers, Receive, Request, Response
 from petstore.logs import RequestLine
 from petstore.rate_limits.contract import Decision
 
@@ -232,7 +226,7 @@ class Application:
     async def _respond(self, exchange: Exchange, receive: Receive) -> Response:
         request, operation = exchange.request, exchange.operation
         if request.refusal is not None:
-            return error_response(request.refusal)
+            return refusal_response(request.refusal)
         if exchange.is_public:
             return await self._respond_without_key(exchange)
         key = await self._admit(exchange)

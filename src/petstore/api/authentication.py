@@ -1,8 +1,8 @@
 """The bearer token of a request (RFC 6750 section 2.1) and the key it stands for."""
 
-from petstore.api.messages import Request
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.errors import InvalidKey, MissingKey, MissingScope
+from petstore.http.messages import Request
 from petstore.store.key_ring import KeyRing
 
 _CHALLENGE = 'Bearer realm="petstore"'

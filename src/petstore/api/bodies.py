@@ -5,7 +5,6 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from petstore.api.messages import Receive, Request
 from petstore.errors import (
     ContentTooLarge,
     IncompleteBody,
@@ -13,6 +12,7 @@ from petstore.errors import (
     RequestTimeout,
     UnsupportedMediaType,
 )
+from petstore.http.messages import Receive, Request
 
 MERGE_PATCH = "application/merge-patch+json"
 

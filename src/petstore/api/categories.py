@@ -2,9 +2,10 @@
 
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
-from petstore.api.messages import Response, created_response, empty_response, json_response
+from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import Call
 from petstore.api.pages import PageQuery, answer_from_memory
+from petstore.http.messages import Response
 from petstore.store.categories import (
     create_category,
     delete_category,

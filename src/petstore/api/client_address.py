@@ -5,7 +5,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TypeAlias
 
-from petstore.api.messages import Request
+from petstore.http.messages import Request
 
 Network: TypeAlias = IPv4Network | IPv6Network
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from petstore.api.bodies import ACCEPT_PATCH
-from petstore.api.messages import Headers, Request, Response
+from petstore.http.messages import Headers, Request, Response
 
 _PREFLIGHT = [
     (

@@ -3,10 +3,10 @@
 from email.utils import format_datetime
 from functools import cache
 
-from petstore.api.messages import Headers
 from petstore.api.operation import Deprecation
 from petstore.clock import Milliseconds, milliseconds
 from petstore.errors import Gone
+from petstore.http.messages import Headers
 
 
 @cache

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable
 from hashlib import blake2b
 
-from petstore.api.messages import Headers, Request, Response, encode_json
+from petstore.api.messages import encode_json
 from petstore.errors import InvalidParameter, PreconditionFailed
+from petstore.http.messages import Headers, Request, Response
 
 LONGEST = 1024
 """The largest list of tags that is read, in bytes."""

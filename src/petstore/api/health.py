@@ -2,8 +2,9 @@
 
 import asyncio
 
-from petstore.api.messages import NO_STORE, Request, Response, json_response
+from petstore.api.messages import NO_STORE, json_response
 from petstore.databases.contract import Store
+from petstore.http.messages import Request, Response
 
 
 class Health:

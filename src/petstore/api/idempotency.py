@@ -8,11 +8,12 @@ from typing import TypeVar
 import msgspec
 
 from petstore.api.authentication import bearer_token
-from petstore.api.messages import Request, Response, error_response
+from petstore.api.messages import error_response
 from petstore.api.operation import Call
 from petstore.databases.contract import Unit
 from petstore.domain.sealing import seal, unseal
 from petstore.errors import Conflict, InvalidParameter, ResponseSealed
+from petstore.http.messages import Request, Response
 from petstore.store.safe_retries import Attempt
 
 T = TypeVar("T")

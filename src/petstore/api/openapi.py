@@ -10,7 +10,7 @@ from petstore.api.bodies import ACCEPT_PATCH, MERGE_PATCH
 from petstore.api.deprecation_headers import deprecation_headers
 from petstore.api.entity_tags import LONGEST
 from petstore.api.idempotency import KEY_PATTERN
-from petstore.api.messages import Request, Response, json_response
+from petstore.api.messages import json_response
 from petstore.api.operation import Deprecation, Operation, ResponseHeader
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.pets import Pet, PetStatus
@@ -31,6 +31,7 @@ from petstore.errors import (
     Unavailable,
     UnsupportedMediaType,
 )
+from petstore.http.messages import Request, Response
 
 INTERFACE_VERSION = "1.0.0"
 

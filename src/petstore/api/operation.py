@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from petstore.api.messages import Request, Response
 from petstore.api.parameters import Query
 from petstore.api.response_cache import ResponseCache
 from petstore.clock import Clock
@@ -16,6 +15,7 @@ from petstore.databases.contract import Store
 from petstore.databases.replicas import Readers
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.errors import PetstoreError
+from petstore.http.messages import Request, Response
 from petstore.rate_limits.contract import Quota, RateLimiter
 from petstore.store.key_ring import KeyRing
 from petstore.store.reservations import Reservations

@@ -6,12 +6,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
-from petstore.api.messages import Response, created_response, empty_response, json_response
+from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import Call
 from petstore.api.pages import PageQuery, answer_from_memory
 from petstore.clock import milliseconds
 from petstore.domain.fields import Int64
 from petstore.domain.orders import Order, OrderFilter, StatusOfOrder
+from petstore.http.messages import Response
 from petstore.store.orders import (
     cancel_order,
     get_order,

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.api.entity_tags import with_tag
-from petstore.api.messages import Response, json_response
+from petstore.api.messages import json_response
 from petstore.api.operation import Call
 from petstore.databases.contract import Reader
 from petstore.domain.paging import CURSOR_PATTERN, decode_cursor, encode_cursor
+from petstore.http.messages import Response
 from petstore.store.pages import Page
 
 

@@ -6,11 +6,12 @@ from msgspec import UNSET, Meta, UnsetType
 
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
-from petstore.api.messages import Response, created_response, empty_response, json_response
+from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import Call
 from petstore.api.pages import PageQuery, answer_from_memory, limit_of
 from petstore.domain.fields import Int64
 from petstore.domain.pets import PetFilter, Status
+from petstore.http.messages import Response
 from petstore.store.pets import create_pet, delete_pet, get_pet, list_pets, update_pet
 
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from petstore.api.messages import Request, Response
+from petstore.http.messages import Request, Response
 
 _PAGE = """<!doctype html>
 <html lang="en">

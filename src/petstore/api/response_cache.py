@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from petstore.api.messages import Response
 from petstore.databases.contract import Store
+from petstore.http.messages import Response
 
 _GENERATION_BYTES = 16 * 1024 * 1024
 _OVERHEAD = 512

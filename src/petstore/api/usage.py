@@ -1,7 +1,8 @@
 """The operation that tells a caller what it has used."""
 
-from petstore.api.messages import Response, json_response
+from petstore.api.messages import json_response
 from petstore.api.operation import Call
+from petstore.http.messages import Response
 from petstore.store.usage import get_usage
 
 

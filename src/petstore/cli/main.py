@@ -28,7 +28,7 @@ class Petstore(SectionedGroup):
         name, command, rest = super().resolve_command(ctx, args)
         ctx.obj = command, [*rest]  # for `invoke`; parsing consumes the arguments
         if set(ctx.help_option_names).isdisjoint(rest):
-            refuse_unknown(ctx, {*variables_of(self), KEY, file_variable(KEY)})
+            refuse_mistyped(ctx, self)
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -50,6 +50,15 @@ class Petstore(SectionedGroup):
                 report_failed_start(error, arguments, ctx)
             raise
         return result
+
+
+def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
+    """Refuse environment variables that look like ours and that no part of ``command`` reads.
+
+    Raises:
+        click.UsageError: naming each.
+    """
+    refuse_unknown(ctx, {*variables_of(command), KEY, file_variable(KEY)})
 
 
 @click.group(cls=Petstore, context_settings={"help_option_names": ["-h", "--help"]})

@@ -211,6 +211,29 @@ def settings_options(command: Command) -> Command:
     return command
 
 
+def settings_from_environment() -> Settings:
+    """Return the settings that the environment gives, where no command line is read.
+
+    Raises:
+        SettingError: a variable is mistyped or its value is not valid, or they do not fit together.
+    """
+    from petstore.cli.main import main, refuse_mistyped
+
+    @click.command()
+    @settings_options
+    @click.pass_context
+    def read(ctx: click.Context, /, **values: Any) -> Settings:
+        refuse_mistyped(ctx, main)
+        return Settings(**values)
+
+    try:
+        settings: Settings = read.main([], standalone_mode=False)
+    except click.ClickException as error:
+        raise SettingError(error.format_message()) from None
+    settings.check()
+    return settings
+
+
 def warnings_of(ctx: click.Context) -> list[str]:
     """Return a warning for each password on the command line."""
     options = [option for option in ctx.command.params if isinstance(option, SecretOption)]

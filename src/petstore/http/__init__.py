@@ -1,1 +1,1 @@
-"""HTTP/1.1 over TCP: messages in, the application asked, messages out."""
+"""An HTTP/1.1 server (RFC 9110, RFC 9112) for an application that takes requests."""

@@ -1,4 +1,4 @@
-"""How many files a process may have open, and so how many connections."""
+"""How many files a process may open, and so how many connections."""
 
 import resource
 
@@ -7,10 +7,11 @@ _MIN_CONNECTIONS = 100
 
 
 def require_room(connections: int) -> None:
-    """Refuse a limit of open files that leaves no sensible number of ``connections``.
+    """Check that the limit of open files leaves a sensible number of ``connections``.
 
     Raises:
-        OSError: naming the least that will do: room for all of them, or for 100.
+        OSError: it leaves room neither for all of them nor for 100; the message says how many
+            files are needed.
     """
     needed = _OTHER_FILES + min(connections, _MIN_CONNECTIONS)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -22,7 +23,7 @@ def require_room(connections: int) -> None:
 def room_for(connections: int) -> int:
     """Raise the limit of open files to what ``connections`` need; return how many it has room for.
 
-    At the limit new callers wait; so a few that never read their answers could keep all out.
+    At the limit new clients wait; so a few that never read their responses could keep all out.
     """
     needed = connections + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

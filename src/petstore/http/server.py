@@ -1,4 +1,4 @@
-"""The HTTP server: who is connected, how many may be, and for how long they may say nothing."""
+"""The HTTP server: how many connections are open, and how long they may be silent."""
 
 import asyncio
 import logging
@@ -10,20 +10,16 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from functools import partial
 
-from petstore.api.messages import Respond
-from petstore.http.buffers import BufferBudget
 from petstore.http.connection import Connection
-from petstore.http.known_requests import KnownRequests
+from petstore.http.messages import Respond
 from petstore.http.open_files import room_for
-from petstore.http.turns import Turns
+from petstore.http.shared import Shared
 
 _ACCEPTED_AT_ONCE = 16
-_READ_AT_ONCE = 16 * 1024
-_WASTED_AT_ONCE = 256 * 1024
-# The kernel's, of each connection; it doubles them.
+# The kernel's buffers of each connection; the kernel doubles them.
 _SEND_BUFFER = 64 * 1024
 _RECEIVE_BUFFER = 32 * 1024
-_LONGEST_TICK = 1.0  # s
+_MAX_TICK = 1.0  # s
 _PAUSE = 1.0  # s
 _LAST_REQUEST_SECONDS = 0.1  # in which a request that was sent before a stop is read
 _WARNING_SECONDS = 60.0
@@ -34,9 +30,9 @@ _LOG = logging.getLogger(__name__)
 class ConnectionLimits:
     """What connections may take up.
 
-    At most ``connections`` are open, and ``per_address`` of one client address, 0 for a quarter of
-    them; others wait at the socket, or are closed. Together they buffer ``buffer_bytes``. One that
-    is to send a head, or to read answers, and takes ``seconds``, is closed.
+    At most ``connections`` are open; more wait at the socket. One client address has at most
+    ``per_address`` of them, or a quarter if that is 0; more are closed. Together they buffer
+    ``buffer_bytes``. One that takes ``seconds`` to send a head or to read responses is closed.
     """
 
     connections: int = 20_000
@@ -46,15 +42,15 @@ class ConnectionLimits:
 
 
 def by_address(address: str) -> str:
-    """Return what a connection counts as: the address of its client."""
+    """Return what a connection counts against: the address of its client."""
     return address
 
 
 class HttpServer:
-    """Has ``respond`` answer the clients of ``listener``, from ``serve`` to ``stop``.
+    """Serves the clients of ``listener`` with ``respond``, from ``serve`` to ``stop``.
 
-    A connection counts against what ``counted_as`` says of its address, or if that is ``None``
-    against no limit of an address.
+    A connection counts against what ``counted_as`` returns for its client's address. For ``None``
+    it counts against no limit by address.
     """
 
     def __init__(
@@ -71,20 +67,14 @@ class HttpServer:
         self._seconds = limits.seconds
         self._counted_as = counted_as
         self._loop = asyncio.get_running_loop()
-        self.known = KnownRequests()
-        self.buffer = memoryview(bytearray(_READ_AT_ONCE))
-        self.waste = memoryview(bytearray(_WASTED_AT_ONCE))
-        self._turns = Turns()
-        self.await_turn = self._turns.add
-        self.buffer_bytes = BufferBudget(limits.buffer_bytes).note
-        self._connections: set[Connection] = set()
+        self._shared: Shared[Connection] = Shared(limits.buffer_bytes)
         self._connecting: set[asyncio.Task[None]] = set()
-        self._of_address: Counter[str] = Counter()
+        self._by_address: Counter[str] = Counter()
         self._warned_at = float("-inf")
         self._is_accepting = False
         self._is_stopped = False
-        self._is_finishing = False
-        self._all_gone = asyncio.Event()
+        self._all_closed = asyncio.Event()
+        self._listener.settimeout(0)  # another process may accept a client before us
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
         self._accept_only_with_request(within=0)
@@ -93,25 +83,25 @@ class HttpServer:
     @property
     def connections(self) -> int:
         """How many connections are open."""
-        return len(self._connections) + len(self._connecting)
+        return len(self._shared.connections) + len(self._connecting)
 
     async def serve(self) -> None:
-        """Serve who connects until ``stop``, and return when the last is gone."""
+        """Serve until ``stop``, and return when the last connection is closed."""
         self._accept_if_room()
         try:
-            await self._all_gone.wait()
+            await self._all_closed.wait()
         finally:
             self._ticking.cancel()
 
     def retire(self) -> None:
-        """Leave to others who have connected and not sent anything."""
+        """Leave new clients that have sent nothing yet to other processes."""
         self._accept_only_with_request(within=1)
 
     def stop(self) -> None:
-        """Accept nobody but those who wait already, and finish what is under way.
+        """Accept only the clients that wait already, and finish the requests under way.
 
-        Connections are idle only if no request comes in the next moment: one that was sent before
-        may not have been read yet.
+        A connection is idle only if no request arrives in the next moment: one that was sent
+        before may not have been read yet.
         """
         while self._accept():
             pass
@@ -120,44 +110,35 @@ class HttpServer:
         self._listener.close()
         self._loop.call_later(_LAST_REQUEST_SECONDS, self._finish)
 
-    # What connections tell
-
-    def connection_opened(self, connection: Connection) -> None:
-        """Note a new connection."""
-        self._connections.add(connection)
-
-    def connection_closed(self, connection: Connection) -> None:
-        """Note the end of a connection."""
-        self._connections.discard(connection)
-        self._count(connection.client, -1)
-        self.buffer_bytes(connection, 0)
+    def _note_closed(self, client: str) -> None:
+        self._count(client, -1)
         self._accept_if_room()
         self._note_end()
 
     def _count(self, client: str, difference: int) -> None:
         address = self._counted_as(client)
         if address is not None:
-            self._of_address[address] += difference
-            if not self._of_address[address]:
-                del self._of_address[address]
+            self._by_address[address] += difference
+            if not self._by_address[address]:
+                del self._by_address[address]
 
     def _finish(self) -> None:
-        self._is_finishing = True
-        for connection in list(self._connections):
+        self._shared.is_stopping = True
+        for connection in list(self._shared.connections):
             connection.finish()
         self._note_end()
 
     def _tick(self) -> None:
-        self.date = b"date: " + formatdate(usegmt=True).encode("ascii")
-        for connection in [one for one in self._connections if one.is_stalled]:
+        self._shared.date = b"date: " + formatdate(usegmt=True).encode("ascii")
+        for connection in [one for one in self._shared.connections if one.is_stalled]:
             connection.note_progress()
         latest = self._loop.time() - self._seconds
-        for connection in [one for one in self._connections if one.waiting_since <= latest]:
+        for connection in [one for one in self._shared.connections if one.waiting_since <= latest]:
             connection.abort()
-        self._ticking = self._loop.call_later(min(_LONGEST_TICK, self._seconds / 4), self._tick)
+        self._ticking = self._loop.call_later(min(_MAX_TICK, self._seconds / 4), self._tick)
 
     def _accept(self) -> bool:
-        """Accept a few, leave the rest to processes with less to do; tell whether more may wait."""
+        """Accept a few clients and leave others to less busy processes; return if more may wait."""
         for _ in range(_ACCEPTED_AT_ONCE):
             if not self._has_room():
                 self._stop_accepting()
@@ -174,31 +155,32 @@ class HttpServer:
         return True
 
     def _admit(self, client: socket.socket, address: str) -> None:
-        """Serve a client, unless its address has as many connections as it may."""
+        """Serve a client, unless its address has too many connections."""
         counted_as = self._counted_as(address)
-        if counted_as is not None and self._of_address[counted_as] >= self._per_address:
+        if counted_as is not None and self._by_address[counted_as] >= self._per_address:
             client.close()
-            self._warn_of(counted_as)
+            self._warn_about(counted_as)
             return
         self._count(address, 1)
         task = self._loop.create_task(self._connect(client, address))
         self._connecting.add(task)
         task.add_done_callback(partial(self._note_connected, address))
 
-    def _warn_of(self, address: str) -> None:
+    def _warn_about(self, address: str) -> None:
         now = self._loop.time()
         if now >= self._warned_at + _WARNING_SECONDS:
             self._warned_at = now
-            count = self._of_address[address]
+            count = self._by_address[address]
             _LOG.warning(
                 "%s has %d connections, as many as it may: more are closed", address, count
             )
 
     async def _connect(self, client: socket.socket, address: str) -> None:
+        closed = partial(self._note_closed, address)
         _, connection = await self._loop.connect_accepted_socket(
-            lambda: Connection(self._respond, self, address), client
+            lambda: Connection(self._respond, self._shared, address, closed), client
         )
-        if self._is_finishing:
+        if self._shared.is_stopping:
             connection.finish()
 
     def _note_connected(self, address: str, task: asyncio.Task[None]) -> None:
@@ -222,10 +204,10 @@ class HttpServer:
             self._loop.remove_reader(self._listener)
 
     def _note_end(self) -> None:
-        if self._is_finishing and not self._connections and not self._connecting:
-            self._all_gone.set()
+        if self._shared.is_stopping and not self._shared.connections and not self._connecting:
+            self._all_closed.set()
 
     def _accept_only_with_request(self, *, within: int) -> None:
-        """Give nobody before the first bytes come, or so many seconds are over; 0 for at once."""
-        with suppress(AttributeError):  # only Linux can
+        """Accept a client when its first bytes arrive, or after so many seconds; 0 for at once."""
+        with suppress(AttributeError):  # only Linux has it
             self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, within)

@@ -23,10 +23,10 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from petstore.api.application import RequestObserver, Servable
-from petstore.api.messages import Receive, Request, Response
 from petstore.databases.contract import Row, Statement, Store, T, Unit
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
+from petstore.http.messages import Receive, Request, Response
 from petstore.logs import RequestLine
 from petstore.observability.measured import watch
 from petstore.observability.metrics import METHODS

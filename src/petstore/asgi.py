@@ -1,0 +1,92 @@
+"""The service for any ASGI server: ``granian --interface asgi petstore.asgi:app``."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+from petstore.api.application import Servable
+from petstore.app import serve_settings
+from petstore.cli.options import settings_from_environment
+from petstore.cli.stores import migrate
+from petstore.http.messages import Request, Response
+
+Message: TypeAlias = MutableMapping[str, Any]
+ReceiveEvent: TypeAlias = Callable[[], Awaitable[Message]]
+SendEvent: TypeAlias = Callable[[Message], Awaitable[None]]
+
+
+class AsgiApp:
+    """Runs the service with the settings of the environment, from startup to shutdown."""
+
+    _app: Servable
+
+    async def __call__(self, scope: Message, receive: ReceiveEvent, send: SendEvent) -> None:
+        """Handle one request, or the lifespan of the service."""
+        if scope["type"] == "lifespan":
+            await self._run(receive, send)
+        elif scope["type"] == "http":
+            pieces = _pieces(receive)
+            response = await self._app(_request(scope), lambda: anext(pieces, b""))
+            await _send(response, send, is_http_1=scope["http_version"].startswith("1"))
+        else:
+            msg = f"expected the scope http or lifespan, not {scope['type']}"
+            raise ValueError(msg)
+
+    async def _run(self, receive: ReceiveEvent, send: SendEvent) -> None:
+        await receive()
+        phase = "startup"
+        try:
+            settings = settings_from_environment()
+            await asyncio.to_thread(migrate, settings.database)
+            self._app = serve_settings(settings)
+            async with self._app.lifespan():
+                await send({"type": "lifespan.startup.complete"})
+                phase = "shutdown"
+                await receive()
+        except Exception as error:  # noqa: BLE001 - the server tells why, whatever it is
+            await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
+        else:
+            await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _pieces(receive: ReceiveEvent) -> AsyncIterator[bytes]:
+    is_whole = False
+    while not is_whole:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            msg = "it ended early"
+            raise ConnectionError(msg)
+        is_whole = not event.get("more_body", False)
+        if event.get("body"):
+            yield event["body"]
+
+
+def _request(scope: Message) -> Request:
+    fields: dict[bytes, bytes] = {}
+    repeated = set()
+    for name, value in scope["headers"]:
+        if name in fields:
+            repeated.add(name)
+        fields[name] = fields[name] + b", " + value if name in fields else value
+    return Request(
+        scope["method"],
+        (scope.get("raw_path") or scope["path"].encode()).decode("latin-1"),
+        scope["query_string"],
+        scope["client"][0] if scope.get("client") else "",
+        fields,
+        frozenset(repeated),
+        "1.0" if scope["http_version"] == "1.0" else "1.1",
+        "waiting",  # the scope does not say whether there is a body
+    )
+
+
+async def _send(response: Response, send: SendEvent, *, is_http_1: bool) -> None:
+    lines = b"\r\n".join(response.headers).split(b"\r\n")
+    headers = [line.split(b": ", 1) for line in lines]
+    if response.is_last and is_http_1:
+        headers.append([b"connection", b"close"])
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
+
+
+app = AsgiApp()

@@ -1,0 +1,68 @@
+"""HTTP messages as an application sees them."""
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Headers: TypeAlias = list[bytes]
+"""Lines of a head without their line ends; an item may have several lines."""
+
+Receive: TypeAlias = Callable[[], Awaitable[bytes]]
+"""Returns the next piece of a body that is not in ``content``, or nothing at its end.
+
+It raises ``ConnectionError`` if the rest of the body cannot arrive any more.
+"""
+
+Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Response]]"
+"""Returns the response to a request, and never fails."""
+
+BodyState: TypeAlias = Literal["none", "waiting", "read", "broken"]
+
+
+class Refusal(Exception):
+    """Why a message is not a request that the server takes.
+
+    ``status`` is 400, 414, 431 or 501, and ``message`` is for a person.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class Request(msgspec.Struct, eq=False):
+    """The head of a request, and the state of its body.
+
+    ``fields`` has the header fields by their names in lower case. Values with the same name are
+    joined (RFC 9110 section 5.3), and the name is in ``repeated``. ``content`` is the body if all
+    of it arrived with the head. A message that the server refuses has a ``refusal`` and no data.
+    """
+
+    method: str
+    path: str
+    query: bytes
+    client: str
+    fields: dict[bytes, bytes]
+    repeated: frozenset[bytes] = frozenset()
+    version: str = "1.1"
+    body: BodyState = "none"
+    content: bytes | None = None
+    refusal: Refusal | None = None
+
+
+class Response(msgspec.Struct, frozen=True):
+    """The status, headers and body of a response; ``is_last`` closes the connection after it.
+
+    ``tag`` is the value of the ``ETag`` header, if there is one. An error has its ``code``, and a
+    429 has the ``limit`` that was reached.
+    """
+
+    status: int
+    body: bytes
+    headers: Headers
+    is_last: bool = False
+    tag: bytes = b""
+    code: str | None = None
+    limit: str | None = None

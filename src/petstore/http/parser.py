@@ -1,0 +1,289 @@
+"""Requests out of bytes (RFC 9112). llhttp checks the heads; bodies are framed here."""
+
+import re
+
+from httptools import (
+    HttpParserError,
+    HttpParserInvalidMethodError,
+    HttpParserInvalidURLError,
+    HttpParserUpgrade,
+    HttpRequestParser,
+    parse_url,
+)
+
+from petstore.http.messages import Refusal, Request
+
+MAX_HEAD = 16 * 1024
+"""Bytes of a head, with its request line."""
+
+MAX_TARGET = 8 * 1024
+"""Bytes of a request target."""
+
+_MAX_FIELDS = 100
+_MAX_FRAMING = 4096  # bytes of a chunked body that are not content
+_MAX_PIECE = 2048  # bytes of a chunked body that one call parses, up to the end of a chunk
+_BLANK_LINE = b"\r\n\r\n"
+_EMPTY_LINES = re.compile(rb"(?:\r\n)*")
+_TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++"  # RFC 9110 section 5.6.2
+_TOKEN_START = re.compile(_TOKEN)
+_TARGET = rb"(([^ \r\n#?]++)(?:\?([^ \r\n#]*+))?)"  # and its path and query
+_REQUEST_LINE = re.compile(rb"(%b) %b HTTP/1\.([0-9])\r\n" % (_TOKEN, _TARGET))
+_FRAGMENT = re.compile(rb"%b [^ \r\n#]*+#" % _TOKEN)
+_FIELD = rb"%b:[\t -~\x80-\xff]*+\r\n" % _TOKEN
+_TRAILERS = re.compile(rb"(?:%b)*+" % _FIELD)
+# RFC 9112 section 7.1.1, without white space around the semicolon.
+_QUOTED = rb'"(?:[\t !#-\[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*+"'
+_SIZE = rb"([0-9A-Fa-f]{1,16})(?:;%b(?:=(?:%b|%b))?)*+\r\n" % (_TOKEN, _TOKEN, _QUOTED)
+_FIRST_CHUNK = re.compile(_SIZE)
+_NEXT_CHUNK = re.compile(rb"\r\n" + _SIZE)
+_FRAMING_FIELDS = frozenset((b"content-length", b"transfer-encoding"))
+_CLOSE = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
+_NONE: frozenset[bytes] = frozenset()
+_NO_REQUEST_LINE = "the request line: expected a method, a target and HTTP/1.1"
+_BROKEN = "its framing is broken"
+_TOO_MUCH_FRAMING = f"its chunks are too small: their framing has over {_MAX_FRAMING} bytes"
+
+
+class RequestParser:
+    """Parses the requests of one connection, one after the other.
+
+    The caller adds what arrives to ``unparsed``, and takes a request and then its body out of it,
+    before the next request.
+    """
+
+    def __init__(self, client: str) -> None:
+        self._client = client
+        self._fields = _Fields()
+        self._reset()
+        self._searched = 0  # bytes of an unfinished head that do not hold its end
+        self._is_chunked = False
+        self._chunk_head = _FIRST_CHUNK
+        self._left = self._framing = 0
+        self.unparsed = b""
+        self.head_begins = False  # the last call found the first bytes of a head, not its end
+        self.is_whole = True  # the body of the last request is complete
+        self.keeps_alive = True  # another request may follow the last one
+
+    def next_request(self) -> Request | None:
+        """Return the next request, or ``None`` if its head has not arrived yet.
+
+        Raises:
+            Refusal: the message is malformed, too large or not supported.
+        """
+        data = self.unparsed
+        if data.startswith((b"\r", b"\n")):
+            data = self.unparsed = _after_empty_lines(data)
+        end = data.find(_BLANK_LINE, self._searched) + len(_BLANK_LINE)
+        if end < len(_BLANK_LINE):
+            self._check_beginning(data)
+            return None
+        self.unparsed, self._searched = data[end:], 0
+        return self._parse_head(data[:end])
+
+    def next_piece(self) -> bytes:
+        """Return what has arrived of the body, of a chunked body some 2 KiB.
+
+        Raises:
+            Refusal: the framing is broken.
+        """
+        if self._is_chunked:
+            return self._next_chunks()
+        piece, self.unparsed = self.unparsed[: self._left], self.unparsed[self._left :]
+        self._left -= len(piece)
+        self.is_whole = self._left == 0
+        return piece
+
+    def _check_beginning(self, data: bytes) -> None:
+        """Refuse early what cannot become a head.
+
+        Raises:
+            Refusal: the head is too large or malformed.
+        """
+        self.head_begins = False
+        if data in (b"", b"\r"):
+            return
+        if not _TOKEN_START.match(data):
+            raise Refusal(400, _NO_REQUEST_LINE)
+        if len(data) > MAX_HEAD:
+            raise _too_large(data)
+        new = data[self._searched :]
+        if new.count(b"\n") > new.count(b"\r\n") + new.startswith(b"\n"):
+            raise Refusal(400, "the head: expected lines that end with CR LF")
+        self.head_begins = not self._searched
+        self._searched = max(1, len(data) - len(_BLANK_LINE) + 1)
+
+    def _parse_head(self, head: bytes) -> Request:
+        if len(head) > MAX_HEAD:
+            raise _too_large(head)
+        line = _REQUEST_LINE.match(head)
+        if line is None:
+            no_fragment = "the target: expected no fragment"
+            raise Refusal(400, no_fragment if _FRAGMENT.match(head) else _NO_REQUEST_LINE)
+        method, target, path, query, minor = line.groups(b"")
+        if len(target) > MAX_TARGET:
+            raise _too_large(head)
+        fields, repeated = self._parse_fields(head)
+        version = "1.0" if minor == b"0" else "1.1"  # a later minor version is treated as 1.1
+        connection = fields.get(b"connection")
+        has_close = connection is not None and _CLOSE.search(connection) is not None
+        self.keeps_alive = version == "1.1" and not has_close
+        if not _FRAMING_FIELDS.isdisjoint(fields):
+            self._expect_body(fields, version)
+        return Request(
+            method.decode("ascii"),
+            (path if path.startswith(b"/") else _path_of(path)).decode("latin-1"),
+            query,
+            self._client,
+            fields,
+            repeated,
+            version,
+            "none" if self.is_whole else "waiting",
+        )
+
+    def _parse_fields(self, head: bytes) -> tuple[dict[bytes, bytes], frozenset[bytes]]:
+        if head.count(b"\n") > _MAX_FIELDS + 2:
+            raise Refusal(431, f"the head: expected at most {_MAX_FIELDS} fields")
+        collected = self._fields
+        fields = collected.by_name = {}
+        try:
+            self._llhttp.feed_data(head)
+        except HttpParserUpgrade:
+            self._reset()  # an offer of another protocol, which we decline (RFC 9110 section 7.8)
+        except HttpParserInvalidMethodError:
+            raise Refusal(501, "the method: expected one of HTTP, such as GET") from None
+        except HttpParserError as error:
+            msg = f"the head: expected that of an HTTP/1.1 request; {error}"
+            raise Refusal(400, msg) from None
+        if not collected.repeated:
+            return fields, _NONE
+        repeated, collected.repeated = frozenset(collected.repeated), []
+        return fields, repeated
+
+    def _expect_body(self, fields: dict[bytes, bytes], version: str) -> None:
+        """Prepare for a body (RFC 9112 section 6).
+
+        Raises:
+            Refusal: its end cannot be told, or its transfer coding is not supported.
+        """
+        self._reset()  # llhttp would wait for the body
+        coding, length = fields.get(b"transfer-encoding"), fields.get(b"content-length")
+        self._is_chunked = coding is not None
+        if coding is None and length is not None and length.isdigit():
+            self._left = int(length)
+            self.is_whole = self._left == 0
+            return
+        codings = [one.strip() for one in (coding or b"").lower().split(b",")]
+        if version != "1.1" or codings[-1] != b"chunked" or length is not None:
+            msg = "the body: expected a Content-Length, or chunks as the last transfer coding"
+            raise Refusal(400, msg)
+        if len(codings) > 1:
+            raise Refusal(501, "Transfer-Encoding: expected chunked and nothing else")
+        self._chunk_head, self._left, self._framing = _FIRST_CHUNK, 0, 0
+        self.is_whole = False
+
+    def _next_chunks(self) -> bytes:
+        """Return the content of the next chunks (RFC 9112 section 7.1)."""
+        data, at, waiting, pieces = self.unparsed, 0, 0, []
+        while at < min(len(data), _MAX_PIECE) and not self.is_whole:
+            if self._left:
+                piece = data[at : at + self._left]
+                self._left -= len(piece)
+                self._framing -= len(piece)
+                at += len(piece)
+                pieces.append(piece)
+                continue
+            begin, at = at, self._parse_chunk_head(data, at)
+            if at == begin:
+                waiting = len(data) - at
+                break
+        self.unparsed = data[at:]
+        self._framing += at
+        if self._framing + waiting > _MAX_FRAMING:
+            raise Refusal(400, _TOO_MUCH_FRAMING)
+        return b"".join(pieces)
+
+    def _parse_chunk_head(self, data: bytes, start: int) -> int:
+        """Return where the content of the chunk begins; ``start`` if its head is incomplete."""
+        line = self._chunk_head.match(data, start)
+        if line is None:
+            follows_chunk = self._chunk_head is _NEXT_CHUNK
+            has_line = data.find(b"\r\n", start + 2 * follows_chunk) >= 0
+            has_end = not follows_chunk or data[start : start + 2] in (b"\r", b"\r\n")
+            if has_line or not has_end:
+                raise Refusal(400, _BROKEN)
+            return start
+        self._left = int(line[1], 16)
+        if self._left:
+            self._chunk_head = _NEXT_CHUNK
+            return line.end()
+        end = data.find(_BLANK_LINE, line.end() - 2)
+        if end < 0:
+            return start
+        self._check_trailers(data[line.end() : end + 2])
+        self.is_whole = True
+        return end + len(_BLANK_LINE)
+
+    def _check_trailers(self, trailers: bytes) -> None:
+        """Check the fields behind a body. They are ignored, except for ``Connection: close``."""
+        if not _TRAILERS.fullmatch(trailers):
+            raise Refusal(400, _BROKEN)
+        for line in trailers.lower().split(b"\r\n"):
+            name, _, value = line.partition(b":")
+            if name in _FRAMING_FIELDS:
+                raise Refusal(400, _BROKEN)
+            if name == b"connection" and _CLOSE.search(value):
+                self.keeps_alive = False
+
+    def _reset(self) -> None:
+        self._llhttp = HttpRequestParser(self._fields)
+        self._llhttp.set_dangerous_leniencies(lenient_version=True)  # we check the request line
+
+
+class _Fields:
+    """Collects the fields of a head; apart from the parser, or they would refer to each other."""
+
+    __slots__ = ("by_name", "repeated")
+
+    def __init__(self) -> None:
+        self.by_name: dict[bytes, bytes] = {}
+        self.repeated: list[bytes] = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field; llhttp calls this for each of them."""
+        name, value = name.lower(), value.rstrip(b" \t")
+        if name in self.by_name:
+            self.repeated.append(name)
+            value = self.by_name[name] + b", " + value
+        self.by_name[name] = value
+
+
+def _after_empty_lines(data: bytes) -> bytes:
+    """Return what follows the empty lines that may precede a request (RFC 9112 section 2.2).
+
+    Raises:
+        Refusal: a CR or an LF stands alone.
+    """
+    rest = _EMPTY_LINES.sub(b"", data, 1)
+    if rest.startswith((b"\r", b"\n")) and rest != b"\r":
+        raise Refusal(400, _NO_REQUEST_LINE)
+    return rest
+
+
+def _too_large(head: bytes) -> Refusal:
+    if len(head.partition(b"\r\n")[0]) > MAX_TARGET:
+        return Refusal(414, f"the target: expected at most {MAX_TARGET} bytes")
+    return Refusal(431, f"the head: expected at most {MAX_HEAD} bytes")
+
+
+def _path_of(target: bytes) -> bytes:
+    """Return the path of a target, its query excepted, that does not begin with one.
+
+    Raises:
+        Refusal: the target is in absolute form (RFC 9112 section 3.2.2) and not a URL.
+    """
+    if b"://" not in target:
+        return target
+    try:
+        return parse_url(target).path or b"/"
+    except HttpParserInvalidURLError:
+        raise Refusal(400, "the target: expected a path or a URL") from None

@@ -1,0 +1,109 @@
+"""Whose turn it is, and which connections close when all of them buffer too much."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from petstore.http.shared import BufferBudget, Turns
+
+pytestmark = pytest.mark.anyio
+
+
+class Waiter:
+    """Notes when it has its turn or is closed, and may then do something else."""
+
+    def __init__(
+        self, name: int = 0, had: list[int] | None = None, then: Callable[[], None] = lambda: None
+    ) -> None:
+        self._name = name
+        self._had = [] if had is None else had
+        self._then = then
+        self.is_closed = False
+
+    def take_turn(self) -> None:
+        self._had.append(self._name)
+        self._then()
+
+    def abort(self) -> None:
+        self._had.append(-self._name)
+        self.is_closed = True
+
+
+def closed(waiters: list[Waiter]) -> list[int]:
+    return [number for number, waiter in enumerate(waiters) if waiter.is_closed]
+
+
+async def test_waiting_connections_go_on_in_their_order() -> None:
+    turns, had = Turns(), list[int]()
+    for name in range(5):
+        turns.add(Waiter(name, had))
+    assert had == []
+    await asyncio.sleep(0)
+    assert had == [0, 1, 2, 3, 4]
+
+
+async def test_a_few_go_on_in_each_round_of_the_loop() -> None:
+    turns, had = Turns(), list[int]()
+    for name in range(40):
+        turns.add(Waiter(name, had))
+    seen = []
+    for _ in range(3):
+        await asyncio.sleep(0)
+        seen.append(len(had))
+    assert seen == [16, 32, 40]
+
+
+async def test_a_connection_that_waits_again_goes_on_after_the_others() -> None:
+    turns, had = Turns(), list[int]()
+    turns.add(Waiter(0, had, lambda: turns.add(Waiter(9, had))))
+    turns.add(Waiter(1, had))
+    for _ in range(2):
+        await asyncio.sleep(0)
+    assert had == [0, 1, 9]
+
+
+async def test_the_fault_of_one_ends_no_turn_of_others(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise RuntimeError
+
+    turns, had = Turns(), list[int]()
+    turns.add(Waiter(1, had, fail))
+    turns.add(Waiter(2, had))
+    await asyncio.sleep(0)
+    turns.add(Waiter(3, had))
+    await asyncio.sleep(0)
+    assert had == [1, -1, 2, 3]
+    assert "a connection failed" in caplog.text
+
+
+async def test_nobody_is_closed_within_the_budget() -> None:
+    budget, waiters = BufferBudget(100), [Waiter(), Waiter()]
+    for waiter in waiters:
+        budget.note(waiter, 50)
+    assert closed(waiters) == []
+
+
+async def test_beyond_the_budget_the_longest_silent_is_closed() -> None:
+    budget, waiters = BufferBudget(100), [Waiter() for _ in range(4)]
+    for waiter in waiters[:3]:
+        budget.note(waiter, 30)
+    budget.note(waiters[0], 31)
+    budget.note(waiters[3], 60)
+    assert closed(waiters) == [1, 2]
+
+
+async def test_released_bytes_do_not_count() -> None:
+    budget, waiters = BufferBudget(100), [Waiter(), Waiter(), Waiter()]
+    budget.note(waiters[0], 90)
+    budget.note(waiters[0], 0)
+    budget.note(waiters[1], 90)
+    budget.note(waiters[2], 10)
+    assert closed(waiters) == []
+
+
+async def test_one_that_buffers_more_than_the_whole_budget_is_closed_itself() -> None:
+    budget, waiters = BufferBudget(100), [Waiter()]
+    budget.note(waiters[0], 101)
+    budget.note(waiters[0], 0)
+    assert closed(waiters) == [0]

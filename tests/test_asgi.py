@@ -1,0 +1,184 @@
+"""The service as an ASGI application: its lifespan, and requests as any server hands them over."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from petstore.app import store_at
+from petstore.asgi import AsgiApp, Message
+from petstore.clock import system_clock
+from support.keys import issue
+
+pytestmark = pytest.mark.anyio
+
+BELLA = b'{"name":"Bella","categoryId":1}'
+SCOPE = {"type": "http", "http_version": "1.1", "method": "POST", "path": "/v1/pets"}
+
+
+class Server:
+    """What an ASGI server does: it sends events, and notes those of the application."""
+
+    def __init__(self, app: AsgiApp) -> None:
+        self._app = app
+        self._orders: asyncio.Queue[Message] = asyncio.Queue()
+        self.told: asyncio.Queue[Message] = asyncio.Queue()
+
+    async def start(self) -> Message:
+        """Begin the lifespan, and return what the application says of it."""
+        self._orders.put_nowait({"type": "lifespan.startup"})
+        scope = {"type": "lifespan"}
+        self._running = asyncio.create_task(self._app(scope, self._orders.get, self.told.put))
+        return await self.told.get()
+
+    async def stop(self) -> Message:
+        """End the lifespan, and return what the application says of it."""
+        self._orders.put_nowait({"type": "lifespan.shutdown"})
+        await self._running
+        return await self.told.get()
+
+    async def request(self, scope: Message, *events: Message) -> tuple[Message, bytes]:
+        """Send a request; return the start of its response, and its body."""
+        told: list[Any] = []
+        arriving = iter(events)
+
+        async def receive() -> Message:
+            return next(arriving)
+
+        async def send(message: Message) -> None:
+            told.append(message)
+
+        await self._app(scope, receive, send)
+        return told[0], b"".join(message["body"] for message in told[1:])
+
+
+@pytest.fixture
+async def server(database: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
+    """The service, started with settings from the environment."""
+    monkeypatch.setenv("PETSTORE_DATABASE", f"sqlite:///{database}")
+    server = Server(AsgiApp())
+    assert await server.start() == {"type": "lifespan.startup.complete"}
+    yield server
+    assert await server.stop() == {"type": "lifespan.shutdown.complete"}
+
+
+@asynccontextmanager
+async def opened(database: Path) -> AsyncIterator[Any]:
+    store = store_at(f"sqlite:///{database}", 10_000)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+async def key(server: Server, database: Path) -> tuple[bytes, bytes]:
+    """The field with a key without limits."""
+    del server
+    async with opened(database) as store:
+        issued = await issue(store, system_clock, plan="enterprise")
+    return b"authorization", f"Bearer {issued.token}".encode()
+
+
+def scope(*headers: tuple[bytes, bytes], **other: Any) -> Message:
+    fields = [(b"host", b"petstore"), *headers]
+    about = {"headers": fields, "query_string": b"", "client": ("192.0.2.1", 1), **SCOPE, **other}
+    return {"raw_path": about["path"].encode(), **about}
+
+
+def body(*pieces: bytes) -> list[Message]:
+    events = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+    return [*events, {"type": "http.request"}]
+
+
+@pytest.mark.parametrize("pieces", [(BELLA,), (BELLA[:5], b"", BELLA[5:])])
+@pytest.mark.parametrize(
+    ("field", "version"),
+    [
+        ((b"content-length", b"31"), "1.1"),
+        ((b"transfer-encoding", b"chunked"), "1.1"),
+        ((b"accept", b"*/*"), "2"),
+    ],
+)
+async def test_a_body_may_arrive_in_pieces(
+    server: Server,
+    key: tuple[bytes, bytes],
+    field: tuple[bytes, bytes],
+    version: str,
+    pieces: tuple[bytes, ...],
+) -> None:
+    asked = scope(key, field, http_version=version)
+    start, created = await server.request(asked, *body(*pieces))
+    assert (start["status"], msgspec.json.decode(created)["name"]) == (201, "Bella")
+    assert [b"location", b"/v1/pets/1"] in start["headers"]
+
+
+async def test_a_body_that_is_cut_off_is_refused(server: Server, key: tuple[bytes, bytes]) -> None:
+    events = [*body(BELLA[:5])[:1], {"type": "http.disconnect"}]
+    start, error = await server.request(scope(key, (b"content-length", b"31")), *events)
+    assert (start["status"], msgspec.json.decode(error)["code"]) == (400, "incomplete_body")
+
+
+@pytest.mark.parametrize(("version", "closes"), [("1.1", True), ("2", False)])
+async def test_a_body_that_is_too_large_closes_a_connection_of_http_1(
+    server: Server, key: tuple[bytes, bytes], version: str, *, closes: bool
+) -> None:
+    asked = scope(key, (b"content-length", b"70000"), http_version=version)
+    start, _ = await server.request(asked)
+    assert start["status"] == 413
+    assert ([b"connection", b"close"] in start["headers"]) is closes
+
+
+async def test_a_request_may_have_no_body(server: Server, key: tuple[bytes, bytes]) -> None:
+    start, listed = await server.request(scope(key, method="GET"), *body())
+    assert (start["status"], listed) == (200, b"[]")
+
+
+async def test_a_field_that_is_sent_twice_is_known(
+    server: Server, key: tuple[bytes, bytes]
+) -> None:
+    start, _ = await server.request(scope(key, key, method="GET"), *body())
+    assert start["status"] == 401
+
+
+async def test_a_path_is_taken_as_it_was_sent(server: Server, key: tuple[bytes, bytes]) -> None:
+    for raw, status in [(b"/v1%2Fpets", 404), (b"", 200)]:
+        start, _ = await server.request(scope(key, method="GET", raw_path=raw), *body())
+        assert start["status"] == status
+
+
+async def test_http_1_0_needs_no_host_and_any_other_version_does(
+    server: Server, key: tuple[bytes, bytes]
+) -> None:
+    for version, status in [("1.0", 200), ("1.1", 400), ("2", 400)]:
+        asked = scope(method="GET", http_version=version, client=None)
+        start, _ = await server.request({**asked, "headers": [key]}, *body())
+        assert start["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("PETSTORE_DATABASE", "mysql://x", "database: expected"),
+        ("PETSTORE_WORKERS", "2", "workers"),
+        ("PETSTORE_WORKERS", "many", "--workers"),
+        ("PETSTORE_WROKERS", "2", "did you mean PETSTORE_WORKERS?"),
+    ],
+)
+async def test_settings_that_are_not_valid_end_the_start_with_a_message(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    told = await Server(AsgiApp()).start()
+    assert told["type"] == "lifespan.startup.failed"
+    assert said in told["message"]
+
+
+async def test_a_websocket_is_refused(server: Server) -> None:
+    with pytest.raises(ValueError, match="not websocket"):
+        await server.request({"type": "websocket"})
