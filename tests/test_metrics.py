@@ -22,7 +22,6 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_usage import database_bytes, note_backup
 from petstore.errors import Unavailable
 from petstore.observability.board import Board
-from petstore.observability.counted_trips import CountedTrips
 from petstore.observability.event_loop import LoopLag
 from petstore.observability.figures import (
     BANS,
@@ -41,7 +40,6 @@ from petstore.observability.metrics import NO_METRICS, Metrics
 from petstore.observability.observed_units import observed
 from petstore.observability.place import open_place
 from petstore.rate_limits.contract import RateLimiter
-from petstore.rate_limits.trips import OutOfReach, connect
 from petstore.settings import Settings
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
@@ -266,8 +264,6 @@ async def test_without_metrics_nothing_comes_between(database: Path, clock: Manu
     async with open_store(database) as store:
         limiter = create_limiter(Settings(), store, clock)
         assert NO_METRICS.of_limiter(limiter) is limiter
-        redis = Settings(redis="redis://127.0.0.1:1")
-        assert type(vars(create_limiter(redis, store, clock))["_trips"]) is not CountedTrips
 
 
 async def test_anything_but_metrics_is_not_found(database: Path, clock: ManualClock) -> None:
@@ -485,22 +481,20 @@ async def test_doing_without_redis_is_told_and_counted(database: Path, clock: Ma
             assert await told("limiter_fallback_workers") == 0
             redis.kill()
             await limiter.take(key)
-            await limiter.beat()
+            await limiter.heartbeat()
             assert await told("limiter_fallback_workers") == 1
             assert await told("limiter_fallbacks_total") == 1
             redis.start()
-            await limiter.beat()
+            await limiter.heartbeat()
             assert await told("limiter_fallback_workers") == 0
             assert await told("limiter_fallbacks_total") == 1
 
 
-async def test_a_failure_to_count_processes_is_doing_without_redis_too() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, open_place(listener) as place:
-        metrics = Metrics(place, "1.0.0")
-        async with metrics.running():
-            trips = CountedTrips(connect("redis://127.0.0.1:1", 0.1), 0.1, metrics)
-            with pytest.raises(OutOfReach):
-                await trips.count_processes()
-            told = await asyncio.to_thread(read_metrics, place.listener.getsockname()[1])
-            assert told["petstore_limiter_fallback_workers"] == 1
-            await trips.close()
+async def test_a_failed_heartbeat_is_doing_without_redis_too(
+    database: Path, clock: ManualClock
+) -> None:
+    with redis_server() as redis:
+        async with measured_limiter(database, redis, clock) as (limiter, _, told):
+            redis.kill()
+            await limiter.heartbeat()
+            assert await told("limiter_fallback_workers") == 1

@@ -21,13 +21,16 @@ from petstore.databases.rate_limits import StoredRateLimits
 from petstore.databases.replicas import PrimaryOnly, Readers, ReplicaReaders
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_usage import database_bytes, disk_bytes, free_bytes, last_backup
+from petstore.domain.plans import UNLIMITED, Limits
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.figures import (
+    APART,
     BANS,
     COMMITS,
     DATABASE_BYTES,
     DISK_FREE,
     DISK_SIZE,
+    FALLBACKS,
     LAPSED,
     LAST_BACKUP,
     POOL_IN_USE,
@@ -38,10 +41,9 @@ from petstore.observability.metrics import NO_METRICS, Metrics, NoMetrics
 from petstore.observability.no_tracing import NO_TRACING, NoTracing
 from petstore.observability.place import Place
 from petstore.observability.process import tell_process
-from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
-from petstore.rate_limits.minutes import MinuteLimiter
+from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.store.key_ring import KeyRing
 from petstore.store.reservations import Reservations
@@ -50,8 +52,7 @@ from petstore.store.safe_retries import SafeRetries
 _LATE_BODIES_SECONDS = 0.1
 _LAPSES_SECONDS = 1
 _CHECK_SECONDS = 1
-_BEAT_SECONDS = 1
-_REDIS_SECONDS = 0.1
+_HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
 _USAGE_TABLE = 20_000
 
@@ -95,7 +96,7 @@ def create_app(
         store=store,
         readers=create_readers(settings, store, replica, clock),
         limiter=metrics.of_limiter(limiter),
-        look_ups=AddressLimiter(clock, settings.anonymous_per_minute, settings.address_table),
+        look_ups=address_limiter(settings, clock),
         uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
         clock=clock,
         keys=KeyRing(store, clock, settings.environment),
@@ -148,7 +149,7 @@ async def at_work(
     try:
         # What lapsed while nobody served is free before the first request.
         await attempt(lapse)
-        await limiter.beat()
+        await limiter.heartbeat()
         async with background(save, lapse, *chores_of(settings, services, bodies)):
             yield
     finally:
@@ -160,7 +161,9 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     if not is_postgres(settings.database):  # only files can be deleted while in use
         check = services.store.check
         yield Chore(check, _CHECK_SECONDS, "the database is not as it should be")
-    yield Chore(services.limiter.beat, _BEAT_SECONDS, "the other processes are not known")
+    yield Chore(
+        services.limiter.heartbeat, _HEARTBEAT_SECONDS, "cannot read the list of workers from Redis"
+    )
     yield Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
     yield Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
     yield Chore(services.retries.forget, _FORGET_SECONDS, "kept answers not forgotten")
@@ -181,7 +184,7 @@ def create_limiter(
 ) -> RateLimiter:
     """Return the limiter of one process, or with ``settings.redis`` of many."""
     rules = BanRules(
-        least_strikes=settings.ban_strikes,
+        min_strikes=settings.ban_strikes,
         strikes_divisor=settings.ban_strikes_divisor,
         innocence=int(settings.ban_grace_seconds * SECOND),
         window=int(settings.ban_window_seconds * SECOND),
@@ -190,22 +193,33 @@ def create_limiter(
         forgiven_after=int(settings.ban_decay_seconds * SECOND),
     )
     states = StoredRateLimits(store)
-    per_minute, table = settings.anonymous_per_minute, settings.address_table
     if not settings.redis:
-        limiter = MemoryLimiter(states, clock, rules, AddressLimiter(clock, per_minute, table))
-        metrics.counter(BANS, lambda: limiter.bans)
-        return limiter
+        memory = MemoryLimiter(states, clock, rules, address_limiter(settings, clock))
+        metrics.counter(BANS, lambda: memory.bans)
+        return memory
     # Imported where it is used: it takes its time.
     from petstore.rate_limits.redis import RedisLimiter
-    from petstore.rate_limits.trips import Trips, connect
+    from petstore.redis_client.client import RedisClient
 
-    client = connect(settings.redis, None)
-    trips = Trips(client, _REDIS_SECONDS)
-    if isinstance(metrics, Metrics):
-        from petstore.observability.counted_trips import CountedTrips
+    limiter = RedisLimiter(
+        RedisClient(settings.redis),
+        states,
+        clock,
+        rules,
+        Limits(settings.anonymous_per_minute, UNLIMITED),
+        settings.address_table,
+        settings.workers,
+    )
+    metrics.counter(BANS, lambda: limiter.bans)
+    metrics.counter(FALLBACKS, lambda: limiter.fallbacks)
+    metrics.gauge(APART, lambda: int(limiter.has_fallen_back))
+    return limiter
 
-        trips = CountedTrips(client, _REDIS_SECONDS, metrics)
-    return RedisLimiter(trips, states, clock, rules, per_minute, table, settings.workers)
+
+def address_limiter(settings: Settings, clock: Clock) -> MinuteLimiter[str]:
+    """Return a limit by client address, counted by this process alone."""
+    per_minute, table = settings.anonymous_per_minute, settings.address_table
+    return MinuteLimiter(clock, per_minute, table, network_of)
 
 
 def create_readers(
@@ -217,10 +231,10 @@ def create_readers(
     patience = int(settings.database_timeout * SECOND)
     if not settings.redis:
         return ReplicaReaders(store, replica, MemoryPositions(clock), clock, patience)
-    from petstore.rate_limits.trips import FAULTS, connect
+    from petstore.redis_client.client import RedisClient, RedisUnavailable
 
-    client = connect(settings.redis, _REDIS_SECONDS)
-    return ReplicaReaders(store, replica, RedisPositions(client, FAULTS), clock, patience)
+    positions = RedisPositions(RedisClient(settings.redis), (RedisUnavailable,))
+    return ReplicaReaders(store, replica, positions, clock, patience)
 
 
 def replica_of(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Store | None:

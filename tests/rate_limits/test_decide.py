@@ -362,7 +362,7 @@ def test_a_ban_holds_over_a_change_of_plan_and_midnight() -> None:
     ("clean_days", "minutes"), [(0.999, 20), (1, 10), (1.999, 10), (2, 5), (3, 5), (40, 5)]
 )
 def test_each_clean_day_forgives_one_step(clean_days: float, minutes: int) -> None:
-    rules = BanRules(least_strikes=1)
+    rules = BanRules(min_strikes=1)
     caller = refused_all_day(Limits(1, 1), rules)
     caller.limits = Limits(1, 0)
     for _ in range(2):
@@ -424,7 +424,7 @@ def test_a_pardon_does_not_lift_a_later_ban() -> None:
 
 def test_every_number_of_a_ban_is_a_setting() -> None:
     rules = BanRules(
-        least_strikes=2,
+        min_strikes=2,
         strikes_divisor=10,
         innocence=0,
         window=10 * SECOND,

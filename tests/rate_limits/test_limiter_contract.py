@@ -12,12 +12,12 @@ from petstore.databases.rate_limits import StoredRateLimits, select_usage
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
-from petstore.rate_limits.contract import PardonStore, RateLimiter, State
+from petstore.rate_limits.contract import RateLimiter, State, UnbanStore
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import impatient, locked
 
-StartLimiter = Callable[[PardonStore], Awaitable[RateLimiter]]
+StartLimiter = Callable[[UnbanStore], Awaitable[RateLimiter]]
 
 pytestmark = pytest.mark.anyio
 

@@ -101,7 +101,7 @@ async def test_a_request_by_a_clock_that_was_set_back_is_saved(
 async def test_in_whatever_order_processes_save_the_last_of_all_states_stays(
     states: StoredRateLimits, key_id: int, step: int
 ) -> None:
-    caller = Caller(Limits(2, 30), BanRules(least_strikes=2))
+    caller = Caller(Limits(2, 30), BanRules(min_strikes=2))
     history = []
     for number, pause in enumerate(islice(cycle([0.001, 0.5, 1.5, 20, 0.5, 400]), 300)):
         caller.ask(every=pause)

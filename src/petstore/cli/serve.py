@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,10 +102,11 @@ def _prepare(settings: Settings, *, demo: bool) -> str | None:
     if settings.redis:
         import asyncio
 
-        from petstore.rate_limits.trips import refuse_wrong_password
+        from petstore.redis_client.client import check_redis
 
         try:
-            asyncio.run(refuse_wrong_password(settings.redis))
+            with suppress(ConnectionError):  # Redis may be there later
+                asyncio.run(check_redis(settings.redis))
         except ValueError as error:
             raise SettingError(str(error)) from None
     if demo:

@@ -220,7 +220,7 @@ class _CountedLimiter:
         self._verdicts: dict[Labels, float] = {(verdict,): 0 for verdict in get_args(Verdict)}
         figures.counters[DECISIONS.name] = self._verdicts
         self.look, self.look_address = limiter.look, limiter.look_address
-        self.beat, self.save, self.close = limiter.beat, limiter.save, limiter.close
+        self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
 
     async def take(self, key: ApiKey) -> Decision:
         decision = await self._limiter.take(key)

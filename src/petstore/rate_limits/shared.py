@@ -1,141 +1,201 @@
-"""The limiter of many processes: states in Redis or Valkey, one atomic script and one trip."""
+"""Limits in Redis or Valkey: one atomic script and one round trip a request."""
 
-from typing import Literal, NamedTuple, TypeAlias
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple, TypeAlias
+from uuid import uuid4
 
-from msgspec.structs import astuple
+from msgspec import Struct
+from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import asdict
 
 from petstore.clock import DAY, MINUTE, Milliseconds
 from petstore.domain.api_keys import ApiKey
-from petstore.domain.plans import UNLIMITED, Limits
-from petstore.rate_limits.addresses import network_of
-from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimitStore, State, Verdict
+from petstore.domain.plans import Limits
+from petstore.rate_limits.contract import (
+    NEVER,
+    NO_BANS,
+    BanRules,
+    Decision,
+    RateLimitStore,
+    State,
+    Verdict,
+)
 from petstore.rate_limits.decide import decision, describe
-from petstore.rate_limits.trips import Check, Reply, Trips
-from petstore.rate_limits.unsaved import UnsavedStates
+from petstore.rate_limits.memory import UnsavedStates
+from petstore.rate_limits.minutes import network_of
+from petstore.redis_client.client import Command, RedisClient, RedisUnavailable
+from petstore.redis_client.script import BatchedScript
 
 Mode: TypeAlias = Literal["take", "look"]
 
-# An idle hash is forgotten; the store has a copy of what it says of a key.
-_LIFE_OF_A_KEY = DAY
-_LIFE_OF_AN_ADDRESS = 2 * MINUTE
-_NO_BANS = BanRules(least_strikes=UNLIMITED)
+# An idle hash expires; the store has a copy of the state of a key.
+_KEY_EXPIRES_AFTER = DAY
+_ADDRESS_EXPIRES_AFTER = 2 * MINUTE
 _FRESH = State()
-_UNKNOWN = [b"unknown"]
+_FOLDER = files("petstore.rate_limits")
+_DEFAULTS = ", ".join(f"{name} = {default}" for name, default in asdict(_FRESH).items())
+_JUDGE = f"local DEFAULTS = {{ {_DEFAULTS} }}\n{_FOLDER.joinpath('judge.lua').read_text('utf-8')}"
+_HEARTBEAT = _FOLDER.joinpath("heartbeat.lua").read_text("utf-8")
+_PROCESSES = "petstore:processes"
+_SILENT_SECONDS = 5
+_HEARTBEAT_TIMEOUT = 0.5
 
 
-class _Judged(NamedTuple):
+class Call(Struct, omit_defaults=True):
+    """The argument of ``judge.lua``, with the state to begin with if Redis has none."""
+
+    mode: Mode
+    per_minute: int
+    per_day: int
+    unbanned_at: Milliseconds
+    threshold: int
+    innocence: Milliseconds
+    window: Milliseconds
+    first: Milliseconds
+    longest: Milliseconds
+    forgiven_after: Milliseconds
+    last_level: int
+    expires_after: Milliseconds
+    now: Milliseconds | None = None
+    state: State | None = None
+
+
+class Judgement(Struct, gc=False):
+    """The result of ``judge.lua``: the verdict at ``now`` and the state after it."""
+
     verdict: Verdict
     now: Milliseconds
     state: State
+    begins_ban: bool = False
+
+
+class Heartbeat(NamedTuple):
+    """How many processes there are, and the time of the server."""
+
+    processes: int
+    now: Milliseconds
+
+
+_encode = Encoder().encode
+_decode = Decoder(Judgement).decode
 
 
 class SharedLimiter:
     """Keeps the states of keys and addresses in Redis, and a copy of those of keys in the store.
 
-    The time is that of the Redis server. A key it does not know, because the key is new or Redis
-    has lost its memory, is recalled from the store. Every method that asks Redis raises
-    ``OutOfReach`` if that is out of reach or failing.
+    The time is that of the Redis server. If Redis does not know a key, because it is new or Redis
+    has lost its memory, the limiter recalls it from the store. Every method that asks Redis raises
+    ``RedisUnavailable``.
     """
 
     def __init__(
-        self, trips: Trips, store: RateLimitStore, rules: BanRules, address_limits: Limits
+        self,
+        client: RedisClient,
+        store: RateLimitStore,
+        rules: BanRules,
+        address_limits: Limits,
+        timeout: float,
     ) -> None:
-        self._trips = trips
-        self._store = store
+        self._client = client
         self._rules = rules
         self._address_limits = address_limits
+        self._script = BatchedScript(client, _JUDGE.encode(), timeout)
         self._unsaved = UnsavedStates(store)
+        self._timeout = timeout
+        self._process = uuid4().hex
+        self._failed_key: str | None = None
+        self.load, self.save = self._unsaved.load, self._unsaved.save
+        self.bans = 0
 
     async def take(self, key: ApiKey) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
-        verdict, now, state = await self._judge("take", key)
-        return decision(state, key.limits, now, verdict)
+        judged = await self._judge("take", key)
+        return decision(judged.state, key.limits, judged.now, judged.verdict)
 
     async def look(self, key: ApiKey) -> Decision:
-        """Describe the windows of ``key`` as they stand, charging nothing."""
-        _, now, state = await self._judge("look", key)
-        return describe(state, key.limits, now, _unban_time(key))
+        """Describe the windows of ``key`` without charging anything."""
+        judged = await self._judge("look", key)
+        return describe(judged.state, key.limits, judged.now, key.unbanned_at or NEVER)
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
-        verdict, now, state = await self._judge_address("take", address)
-        return decision(state, self._address_limits, now, verdict)
+        judged = await self._judge_address("take", address)
+        return decision(judged.state, self._address_limits, judged.now, judged.verdict)
 
     async def look_address(self, address: str) -> Decision:
-        """Describe the window of ``address``, charging nothing."""
-        _, now, state = await self._judge_address("look", address)
-        return describe(state, self._address_limits, now, NEVER)
+        """Describe the window of ``address`` without charging anything."""
+        judged = await self._judge_address("look", address)
+        return describe(judged.state, self._address_limits, judged.now, NEVER)
 
-    async def recall(self, key_id: int) -> State | None:
-        """Return the copy of the state of a key.
+    async def heartbeat(self) -> Heartbeat:
+        """Announce this process, and return how many processes there are.
 
-        Raises:
-            Unavailable: the database is out of reach.
+        After a failure it succeeds only if the server of the failed key takes writes again. It has
+        a longer timeout than a request: no client waits for it.
         """
-        return self._unsaved.get(key_id) or await self._store.load(key_id)
+        names = [_PROCESSES]
+        if self._failed_key is not None:
+            names.insert(0, f"{_PROCESSES}:{self._failed_key}")
+            await self._client.close()  # a cluster is then asked again which server has which key
+        commands: list[Command] = [
+            ("EVAL", _HEARTBEAT, 1, name, self._process, _SILENT_SECONDS) for name in names
+        ]
+        replies = await self._client.execute(commands, _HEARTBEAT_TIMEOUT)
+        self._failed_key = None
+        return Heartbeat(*replies[-1])
 
-    async def save(self) -> None:
-        """Copy every state that changed since the last time into the store.
+    async def close(self) -> None:
+        """Remove this process from the count, and disconnect."""
+        with suppress(RedisUnavailable):
+            await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
+        await self._client.close()
 
-        Raises:
-            Unavailable: the counts could not be saved; they stay to be saved later.
-        """
-        await self._unsaved.save()
-
-    async def _judge(self, mode: Mode, key: ApiKey) -> _Judged:
+    async def _judge(self, mode: Mode, key: ApiKey) -> Judgement:
         name = f"petstore:key:{{{key.id}}}"
-        check = _check(mode, name, key.limits, self._rules, _unban_time(key), _LIFE_OF_A_KEY)
-        reply = await self._trips.run(check)
-        if reply == _UNKNOWN:
-            state = await self.recall(key.id) or _FRESH
-            reply = await self._trips.run(_beginning(check, state))
-        judged = _judged(reply)
+        unbanned_at = key.unbanned_at or NEVER
+        call = _call(mode, key.limits, self._rules, unbanned_at, _KEY_EXPIRES_AFTER)
+        reply = await self._run(name, call)
+        if reply is None:
+            call.state = await self.load(key.id) or _FRESH
+            reply = await self._run(name, call)
+        judged = _decode(reply)
+        self.bans += judged.begins_ban
         self._unsaved.put(key.id, judged.state)
         return judged
 
-    async def _judge_address(self, mode: Mode, address: str) -> _Judged:
+    async def _judge_address(self, mode: Mode, address: str) -> Judgement:
         name = f"petstore:address:{{{network_of(address)}}}"
-        check = _check(mode, name, self._address_limits, _NO_BANS, NEVER, _LIFE_OF_AN_ADDRESS)
-        return _judged(await self._trips.run(_beginning(check, _FRESH)))
+        call = _call(mode, self._address_limits, NO_BANS, NEVER, _ADDRESS_EXPIRES_AFTER)
+        call.state = _FRESH
+        return _decode(await self._run(name, call))
+
+    async def _run(self, name: str, call: Call) -> Any:
+        try:
+            return await self._script.run(name, _encode(call))
+        except RedisUnavailable:
+            self._failed_key = name
+            raise
 
 
-def _unban_time(key: ApiKey) -> Milliseconds:
-    return key.unbanned_at or NEVER
-
-
-def _check(
+def _call(
     mode: Mode,
-    name: str,
     limits: Limits,
     rules: BanRules,
     unbanned_at: Milliseconds,
-    life: Milliseconds,
-) -> Check:
-    return Check(
-        name,
-        (
-            mode,
-            "",
-            limits.per_minute,
-            limits.per_day,
-            unbanned_at,
-            rules.threshold(limits.per_minute),
-            rules.innocence,
-            rules.window,
-            rules.first,
-            rules.longest,
-            rules.forgiven_after,
-            rules.last_level,
-            life,
-        ),
+    expires_after: Milliseconds,
+) -> Call:
+    return Call(
+        mode=mode,
+        per_minute=limits.per_minute,
+        per_day=limits.per_day,
+        unbanned_at=unbanned_at,
+        threshold=rules.threshold(limits.per_minute),
+        innocence=rules.innocence,
+        window=rules.window,
+        first=rules.first,
+        longest=rules.longest,
+        forgiven_after=rules.forgiven_after,
+        last_level=rules.last_level,
+        expires_after=expires_after,
     )
-
-
-def _beginning(check: Check, state: State) -> Check:
-    """Return ``check``, with the state to begin with where there is no hash."""
-    return check._replace(arguments=(*check.arguments, *astuple(state)))
-
-
-def _judged(reply: Reply) -> _Judged:
-    verdict, now, *fields = reply
-    return _Judged(verdict.decode("ascii"), now, State(*fields))

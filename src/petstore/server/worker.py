@@ -19,7 +19,7 @@ from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.observability.figures import CONNECTIONS, CONNECTIONS_MAX
 from petstore.observability.metrics import NoMetrics
 from petstore.observability.place import Place
-from petstore.rate_limits.addresses import network_of
+from petstore.rate_limits.minutes import network_of
 from petstore.server.supervisor import LEAVE, READY, SERVE, Link
 from petstore.settings import Settings
 
