@@ -73,7 +73,12 @@ KNOWN = {
     "store": (*BASICS, "domain", "databases.contract", *SQL, "rate_limits.contract"),
     "api": (
         *(*BASICS, "domain", "store", "logs"),
-        *("databases.contract", "databases.replicas", "rate_limits.contract"),
+        *(
+            "databases.contract",
+            "databases.replicas",
+            "rate_limits.contract",
+            "rate_limits.minutes",
+        ),
     ),
     "http": (*BASICS, "api"),
     "observability": (

@@ -1,7 +1,7 @@
 """The types that every limiter shares."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -10,8 +10,6 @@ from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import UNLIMITED, Limits
 
 Verdict: TypeAlias = Literal["admitted", "limited", "banned"]
-
-HolderT_contra = TypeVar("HolderT_contra", contravariant=True)
 
 NEVER: Milliseconds = -(2**62)
 
@@ -162,18 +160,6 @@ class RateLimiter(Protocol):
 
     async def close(self) -> None:
         """Release the limiter's connections."""
-        ...
-
-
-class Quota(Protocol[HolderT_contra]):
-    """A limit by the minute for each holder, counted in this process alone."""
-
-    def take(self, holder: HolderT_contra, /) -> Decision:
-        """Judge a request of ``holder``, and charge it if it is admitted."""
-        ...
-
-    def give_back(self, holder: HolderT_contra, /) -> None:
-        """Take back the charge of one request."""
         ...
 
 

@@ -18,14 +18,11 @@ def decide(
     A request is admitted only if both windows have room, and then costs one in both. A refused
     request costs nothing. An unban at ``unbanned_at`` lifts the ban it finds.
     """
-    state = _unbanned(state, unbanned_at)
-    if state.minute_started <= now < state.minute_started + MINUTE and now // DAY == state.day:
-        started, used, day, day_used = (
-            state.minute_started,
-            state.minute_used,
-            state.day,
-            state.day_used,
-        )
+    if unbanned_at > state.unbanned_at:
+        state = _unbanned(state, unbanned_at)
+    started, day = state.minute_started, state.day
+    if started <= now < started + MINUTE and now // DAY == day:
+        used, day_used = state.minute_used, state.day_used
     else:
         state = _clock_jump_corrected(state, now)
         started, used, day, day_used = _windows(state, now)
@@ -52,7 +49,9 @@ def describe(
     state: State, limits: Limits, now: Milliseconds, unbanned_at: Milliseconds
 ) -> Decision:
     """Return the windows as they stand, charging nothing."""
-    state = _clock_jump_corrected(_unbanned(state, unbanned_at), now)
+    if unbanned_at > state.unbanned_at:
+        state = _unbanned(state, unbanned_at)
+    state = _clock_jump_corrected(state, now)
     return decision(state, limits, now, "banned" if now < state.banned_until else "admitted")
 
 
@@ -127,12 +126,10 @@ def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -
 
 
 def _unbanned(state: State, unbanned_at: Milliseconds) -> State:
-    """Return ``state`` without ban, strikes and earlier bans, if the unban is not applied yet.
+    """Return ``state`` without ban, strikes and earlier bans.
 
     An unban is not compared with the time of the ban: their clocks may differ.
     """
-    if unbanned_at <= state.unbanned_at:
-        return state
     return State(
         minute_started=state.minute_started,
         minute_used=state.minute_used,

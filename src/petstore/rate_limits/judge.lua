@@ -2,7 +2,7 @@
 --
 -- DEFAULTS  the fields of State in contract.py; shared.py puts them before this text
 -- KEYS[1]   the hash; it has the fields that differ from their defaults
--- ARGV[1]   a Call of shared.py, in MessagePack; without ``now`` the server's clock counts
+-- ARGV[1]   a Call of shared.py, in MessagePack; tests add ``now``, to replace the server's clock
 -- Returns a Judgement of shared.py, in MessagePack. Without a hash and without ``call.state`` it
 -- returns nil and does nothing. A look is never refused.
 
@@ -10,6 +10,7 @@ local NEVER = DEFAULTS.banned_at
 local SECOND, MINUTE, DAY = 1000, 60000, 86400000
 
 local call = cmsgpack.unpack(ARGV[1])
+local rules = call.rules
 local now = call.now
 if not now then
   local time = redis.call('TIME')
@@ -35,11 +36,11 @@ local function correct_clock_jump(state)
 end
 
 local function refuse(state)
-  if now - state.refused_at >= call.window then
+  if now - state.refused_at >= rules.window then
     state.refused_since = now
   end
-  if now - state.refused_since > call.innocence then
-    if now - state.struck_since >= call.window then
+  if now - state.refused_since > rules.innocence then
+    if now - state.struck_since >= rules.window then
       state.strikes, state.struck_since = 0, now
     end
     state.strikes = state.strikes + 1
@@ -49,9 +50,9 @@ local function refuse(state)
     return 'limited'
   end
   local clean = math.max(0, now - state.banned_until)
-  local level = math.max(0, state.ban_level - math.floor(clean / call.forgiven_after))
+  local level = math.max(0, state.ban_level - math.floor(clean / rules.forgiven_after))
   state.banned_at = now
-  state.banned_until = now + math.min(call.first * 2 ^ level, call.longest)
+  state.banned_until = now + math.min(rules.first * 2 ^ level, rules.longest)
   state.ban_level = math.min(level + 1, call.last_level)
   state.strikes, state.struck_since = 0, NEVER
   return 'banned', true

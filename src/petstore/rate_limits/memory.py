@@ -89,8 +89,7 @@ class MemoryLimiter:
         )
         if after is not state:
             self._keep(key.id, after)
-            if after.banned_at > state.banned_at:
-                self.bans += 1
+            self.bans += after.banned_at > state.banned_at
         return decision
 
     async def look(self, key: ApiKey) -> Decision:

@@ -49,15 +49,10 @@ class Call(Struct, omit_defaults=True):
     per_minute: int
     per_day: int
     unbanned_at: Milliseconds
+    rules: BanRules
     threshold: int
-    innocence: Milliseconds
-    window: Milliseconds
-    first: Milliseconds
-    longest: Milliseconds
-    forgiven_after: Milliseconds
     last_level: int
     expires_after: Milliseconds
-    now: Milliseconds | None = None
     state: State | None = None
 
 
@@ -166,8 +161,7 @@ class SharedLimiter:
 
     async def _judge_address(self, mode: Mode, address: str) -> Judgement:
         name = f"petstore:address:{{{network_of(address)}}}"
-        call = _call(mode, self._address_limits, NO_BANS, NEVER, _ADDRESS_EXPIRES_AFTER)
-        call.state = _FRESH
+        call = _call(mode, self._address_limits, NO_BANS, NEVER, _ADDRESS_EXPIRES_AFTER, _FRESH)
         return _decode(await self._run(name, call))
 
     async def _run(self, name: str, call: Call) -> Any:
@@ -184,18 +178,7 @@ def _call(
     rules: BanRules,
     unbanned_at: Milliseconds,
     expires_after: Milliseconds,
+    state: State | None = None,
 ) -> Call:
-    return Call(
-        mode=mode,
-        per_minute=limits.per_minute,
-        per_day=limits.per_day,
-        unbanned_at=unbanned_at,
-        threshold=rules.threshold(limits.per_minute),
-        innocence=rules.innocence,
-        window=rules.window,
-        first=rules.first,
-        longest=rules.longest,
-        forgiven_after=rules.forgiven_after,
-        last_level=rules.last_level,
-        expires_after=expires_after,
-    )
+    threshold, last_level = rules.threshold(limits.per_minute), rules.last_level
+    return Call(mode, *limits, unbanned_at, rules, threshold, last_level, expires_after, state)
