@@ -16,7 +16,7 @@ from support.redis_limiters import api_key, redis_limiter, said
 pytestmark = pytest.mark.anyio
 
 LOST, FOUND = "Redis is unavailable,", "Redis is back:"
-SECONDS = 0.5
+SECONDS = 1
 
 
 @pytest.fixture(scope="module")

@@ -198,10 +198,10 @@ async def agree(client: RedisClient, key_id: int, now: Milliseconds) -> None:
     key = replace(api_key(key_id, *limits), unbanned_at=unbanned_at)
     shared = SharedLimiter(client, Given(state), rules, limits, PATIENT)
     expected, after = decide(state, limits, rules, now, unbanned_at)
-    assert await shared.take(key) == expected, (rules, limits, state)
+    assert await shared.judge("take", key) == expected, (rules, limits, state)
     assert await shared.load(key_id) == after, (rules, limits, state)
     other = SharedLimiter(client, Given(), rules, limits, PATIENT)
-    await other.look(api_key(key_id, *limits))
+    await other.judge("look", api_key(key_id, *limits))
     assert await other.load(key_id) == touched(after, now), (rules, limits, state)
 
 

@@ -2,7 +2,6 @@
 
 from petstore.clock import MINUTE, Clock
 from petstore.domain.api_keys import ApiKey
-from petstore.domain.plans import Limits
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
 from petstore.rate_limits.decide import decide, describe, touched
 from petstore.rate_limits.minutes import MinuteLimiter
@@ -60,7 +59,7 @@ class MemoryLimiter:
     Nothing is awaited between reading a state and writing it back, so in one event loop the
     count is exact however many requests come at once. The states are in two generations, so
     that forgetting idle keys costs nothing: the older generation is dropped whole, once all
-    of it is saved. One of several ``processes`` admits its share of each limit.
+    of it is saved.
     """
 
     def __init__(
@@ -69,12 +68,10 @@ class MemoryLimiter:
         clock: Clock,
         rules: BanRules,
         addresses: MinuteLimiter[str],
-        processes: int = 1,
     ) -> None:
         self._clock = clock
         self._rules = rules
         self._addresses = addresses
-        self._processes = processes
         self._states: dict[int, State] = {}
         self._older: dict[int, State] = {}
         self._older_since = clock()
@@ -85,7 +82,7 @@ class MemoryLimiter:
         """Judge a request with ``key`` and charge it if it is admitted."""
         state = self._states.get(key.id) or await self._recall(key.id)
         decision, after = decide(
-            state, self._limits(key), self._rules, self._clock(), key.unbanned_at or NEVER
+            state, key.limits, self._rules, self._clock(), key.unbanned_at or NEVER
         )
         if after is not state:
             self._keep(key.id, after)
@@ -99,7 +96,7 @@ class MemoryLimiter:
         after = touched(state, now)
         if after is not state:
             self._keep(key.id, after)
-        return describe(state, self._limits(key), now, key.unbanned_at or NEVER)
+        return describe(state, key.limits, now, key.unbanned_at or NEVER)
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
@@ -126,9 +123,6 @@ class MemoryLimiter:
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""
-
-    def _limits(self, key: ApiKey) -> Limits:
-        return key.limits if self._processes == 1 else key.limits.share(self._processes)
 
     def _keep(self, key_id: int, state: State) -> None:
         self._states[key_id] = state

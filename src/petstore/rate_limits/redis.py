@@ -6,9 +6,8 @@ Redis is back.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -19,13 +18,10 @@ from petstore.errors import Unavailable
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, State, UnbanStore
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
-from petstore.rate_limits.shared import SharedLimiter
+from petstore.rate_limits.shared import Mode, SharedLimiter
 from petstore.redis_client.client import RedisClient, RedisUnavailable
 
-Action: TypeAlias = Callable[[SharedLimiter | MemoryLimiter], Awaitable[Decision]]
-KeyAction: TypeAlias = Callable[[SharedLimiter | MemoryLimiter, ApiKey], Awaitable[Decision]]
-
-_TIMEOUT = 0.1
+_TIMEOUT = 0.3
 _UNBANS_TIMEOUT = 0.1
 _LOG = logging.getLogger(__name__)
 
@@ -73,19 +69,19 @@ class RedisLimiter:
 
     async def take(self, key: ApiKey) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
-        return await self._judge_key(key, lambda limiter, key: limiter.take(key))
+        return await self._unless_unbanned("take", key)
 
     async def look(self, key: ApiKey) -> Decision:
         """Describe the windows of ``key`` without charging anything."""
-        return await self._judge_key(key, lambda limiter, key: limiter.look(key))
+        return await self._unless_unbanned("look", key)
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
-        return await self._judge(lambda limiter: limiter.take_address(address))
+        return await self._judge_address("take", address)
 
     async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address`` without charging anything."""
-        return await self._judge(lambda limiter: limiter.look_address(address))
+        return await self._judge_address("look", address)
 
     async def save(self) -> None:
         """Copy the states from Redis that changed since the last time into the store.
@@ -115,24 +111,35 @@ class RedisLimiter:
         """Disconnect."""
         await self._shared.close()
 
-    async def _judge_key(self, key: ApiKey, action: KeyAction) -> Decision:
-        decision = await self._judge(lambda limiter: action(limiter, key))
-        if decision.verdict != "banned":
-            return decision
-        unbanned_at = await self._unbans.latest(key)
-        if unbanned_at <= (key.unbanned_at or NEVER):
-            return decision
-        unbanned = replace(key, unbanned_at=unbanned_at)
-        return await self._judge(lambda limiter: action(limiter, unbanned))
+    async def _unless_unbanned(self, mode: Mode, key: ApiKey) -> Decision:
+        decision = await self._judge(mode, key)
+        if decision.verdict == "banned":
+            unbanned_at = await self._unbans.latest(key)
+            if unbanned_at > (key.unbanned_at or NEVER):
+                return await self._judge(mode, replace(key, unbanned_at=unbanned_at))
+        return decision
 
-    async def _judge(self, action: Action) -> Decision:
+    async def _judge(self, mode: Mode, key: ApiKey) -> Decision:
         local = self._local
         if local is None:
             try:
-                return await action(self._shared)
+                return await self._shared.judge(mode, key)
             except RedisUnavailable as error:
                 local = self._fall_back(error)
-        return await action(local)
+        per_minute, per_day = key.limits.share(self._processes)
+        key = replace(key, per_minute=per_minute, per_day=per_day)
+        return await (local.take(key) if mode == "take" else local.look(key))
+
+    async def _judge_address(self, mode: Mode, address: str) -> Decision:
+        local = self._local
+        if local is None:
+            try:
+                return await self._shared.judge_address(mode, address)
+            except RedisUnavailable as error:
+                local = self._fall_back(error)
+        return await (
+            local.take_address(address) if mode == "take" else local.look_address(address)
+        )
 
     def _fall_back(self, error: RedisUnavailable) -> MemoryLimiter:
         if self._local is None:
@@ -154,7 +161,7 @@ class RedisLimiter:
         per_minute, _ = self._address_limits.share(self._processes)
         addresses = MinuteLimiter[str](clock, per_minute, self._address_capacity, network_of)
         store = _Shares(self._shared, self._processes)
-        return MemoryLimiter(store, clock, self._rules, addresses, self._processes)
+        return MemoryLimiter(store, clock, self._rules, addresses)
 
 
 class Unbans:

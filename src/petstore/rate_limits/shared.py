@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from petstore.clock import DAY, MINUTE, Milliseconds
 from petstore.domain.api_keys import ApiKey
-from petstore.domain.plans import Limits
+from petstore.domain.plans import UNLIMITED, Limits
 from petstore.rate_limits.contract import (
     NEVER,
     NO_BANS,
@@ -30,8 +30,8 @@ from petstore.redis_client.script import BatchedScript
 Mode: TypeAlias = Literal["take", "look"]
 
 # An idle hash expires; the store has a copy of the state of a key.
-_KEY_EXPIRES_AFTER = DAY
-_ADDRESS_EXPIRES_AFTER = 2 * MINUTE
+_KEY_LIFETIME = DAY
+_ADDRESS_LIFETIME = 2 * MINUTE
 _FRESH = State()
 _FOLDER = files("petstore.rate_limits")
 _DEFAULTS = ", ".join(f"{name} = {default}" for name, default in asdict(_FRESH).items())
@@ -103,25 +103,25 @@ class SharedLimiter:
         self.load, self.save = self._unsaved.load, self._unsaved.save
         self.bans = 0
 
-    async def take(self, key: ApiKey) -> Decision:
-        """Judge a request with ``key`` and charge it if it is admitted."""
-        judged = await self._judge("take", key)
-        return decision(judged.state, key.limits, judged.now, judged.verdict)
+    async def judge(self, mode: Mode, key: ApiKey) -> Decision:
+        """Judge a request with ``key``, and charge it if it is admitted; or only look."""
+        name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
+        unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
+        call = Call(mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME)
+        reply = await self._run(name, call)
+        if reply is None:
+            call.state = await self.load(key.id) or _FRESH
+            reply = await self._run(name, call)
+        judged = _decode(reply)
+        self.bans += judged.begins_ban
+        self._unsaved.put(key.id, judged.state)
+        return _decision(call, limits, judged)
 
-    async def look(self, key: ApiKey) -> Decision:
-        """Describe the windows of ``key`` without charging anything."""
-        judged = await self._judge("look", key)
-        return describe(judged.state, key.limits, judged.now, key.unbanned_at or NEVER)
-
-    async def take_address(self, address: str) -> Decision:
-        """Judge a request without a valid key from ``address``, and charge it if admitted."""
-        judged = await self._judge_address("take", address)
-        return decision(judged.state, self._address_limits, judged.now, judged.verdict)
-
-    async def look_address(self, address: str) -> Decision:
-        """Describe the window of ``address`` without charging anything."""
-        judged = await self._judge_address("look", address)
-        return describe(judged.state, self._address_limits, judged.now, NEVER)
+    async def judge_address(self, mode: Mode, address: str) -> Decision:
+        """Judge a request without a valid key, and charge it if it is admitted; or only look."""
+        name, limits = f"petstore:address:{{{network_of(address)}}}", self._address_limits
+        call = Call(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _ADDRESS_LIFETIME, _FRESH)
+        return _decision(call, limits, _decode(await self._run(name, call)))
 
     async def heartbeat(self) -> Heartbeat:
         """Announce this process, and return how many processes there are.
@@ -146,24 +146,6 @@ class SharedLimiter:
             await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
         await self._client.close()
 
-    async def _judge(self, mode: Mode, key: ApiKey) -> Judgement:
-        name = f"petstore:key:{{{key.id}}}"
-        unbanned_at = key.unbanned_at or NEVER
-        call = _call(mode, key.limits, self._rules, unbanned_at, _KEY_EXPIRES_AFTER)
-        reply = await self._run(name, call)
-        if reply is None:
-            call.state = await self.load(key.id) or _FRESH
-            reply = await self._run(name, call)
-        judged = _decode(reply)
-        self.bans += judged.begins_ban
-        self._unsaved.put(key.id, judged.state)
-        return judged
-
-    async def _judge_address(self, mode: Mode, address: str) -> Judgement:
-        name = f"petstore:address:{{{network_of(address)}}}"
-        call = _call(mode, self._address_limits, NO_BANS, NEVER, _ADDRESS_EXPIRES_AFTER, _FRESH)
-        return _decode(await self._run(name, call))
-
     async def _run(self, name: str, call: Call) -> Any:
         try:
             return await self._script.run(name, _encode(call))
@@ -172,13 +154,7 @@ class SharedLimiter:
             raise
 
 
-def _call(
-    mode: Mode,
-    limits: Limits,
-    rules: BanRules,
-    unbanned_at: Milliseconds,
-    expires_after: Milliseconds,
-    state: State | None = None,
-) -> Call:
-    threshold, last_level = rules.threshold(limits.per_minute), rules.last_level
-    return Call(mode, *limits, unbanned_at, rules, threshold, last_level, expires_after, state)
+def _decision(call: Call, limits: Limits, judged: Judgement) -> Decision:
+    if call.mode == "look":
+        return describe(judged.state, limits, judged.now, call.unbanned_at)
+    return decision(judged.state, limits, judged.now, judged.verdict)

@@ -17,9 +17,9 @@ from petstore.redis_client.url import parse_redis_url
 
 Command: TypeAlias = tuple[str | bytes | int, ...]
 
-_CHECK_TIMEOUT = 0.2
+_CHECK_TIMEOUT = 0.3
 _CLOSE_TIMEOUT = 1
-_NODE_TIMEOUT = 0.2
+_NODE_TIMEOUT = 0.3
 
 
 class RedisUnavailable(Exception):
