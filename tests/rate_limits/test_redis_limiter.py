@@ -86,7 +86,7 @@ async def test_a_ban_by_one_process_holds_at_once_in_another(
         assert (await other.take(key)).verdict == "banned"
 
 
-async def test_a_pardon_that_one_process_knows_of_holds_at_once_in_another(
+async def test_an_unban_that_one_process_knows_of_holds_at_once_in_another(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     async with (
@@ -138,7 +138,7 @@ async def test_scripts_that_were_flushed_are_no_failure(
     assert said(caplog) == []
 
 
-async def test_a_caller_who_leaves_costs_the_others_nothing(
+async def test_a_cancelled_call_costs_the_others_nothing(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     async with redis_limiter(redis.url, states, clock) as limiter:
@@ -153,7 +153,7 @@ async def test_a_caller_who_leaves_costs_the_others_nothing(
         assert (await limiter.take(key)).minute.remaining == 48
 
 
-async def test_a_caller_who_leaves_as_the_server_fails_costs_the_others_nothing(
+async def test_a_call_cancelled_as_the_server_fails_costs_the_others_nothing(
     states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     async with (
@@ -185,7 +185,7 @@ async def test_a_process_too_busy_to_read_the_reply_has_not_lost_redis(
     assert said(caplog) == []
 
 
-async def test_when_one_trip_fails_all_who_wait_go_on_at_once(
+async def test_if_one_round_trip_fails_every_waiting_call_goes_on_at_once(
     states: StoredRateLimits, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = api_key(1, 300)
@@ -204,7 +204,7 @@ async def test_when_one_trip_fails_all_who_wait_go_on_at_once(
 @pytest.mark.parametrize(
     "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n", b":7\r\n", b"*1\r\n$-1\r\n", b"$"]
 )
-async def test_what_is_no_redis_is_out_of_reach(
+async def test_a_server_that_is_no_redis_is_unavailable(
     answer: bytes,
     states: StoredRateLimits,
     clock: ManualClock,
@@ -409,7 +409,7 @@ async def test_connections_that_are_cut_are_made_anew(
     assert said(caplog) == []
 
 
-async def test_what_is_cut_off_under_way_is_asked_again(
+async def test_a_call_whose_connection_is_cut_is_sent_again(
     server: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,

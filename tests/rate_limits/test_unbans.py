@@ -70,7 +70,7 @@ async def banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> ApiKe
     return key
 
 
-async def test_a_ban_that_was_lifted_holds_in_no_process(
+async def test_a_lifted_ban_holds_in_no_process(
     redis: RedisServer,
     states: StoredRateLimits,
     store: SqliteStore,
