@@ -195,10 +195,7 @@ class Unbans:
 
 
 class _Shares:
-    """The states of keys, with the usage divided by ``processes``. Nothing is saved.
-
-    The count of one process alone is not the state of a key.
-    """
+    """The states of keys, with the usage divided by ``processes``."""
 
     def __init__(self, shared: SharedLimiter, processes: int) -> None:
         self._shared = shared
@@ -216,4 +213,4 @@ class _Shares:
         )
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
-        pass
+        """Save nothing: the count of one process alone is not the state of a key."""

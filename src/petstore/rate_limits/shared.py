@@ -39,7 +39,6 @@ _JUDGE = f"local DEFAULTS = {{ {_DEFAULTS} }}\n{_FOLDER.joinpath('judge.lua').re
 _HEARTBEAT = _FOLDER.joinpath("heartbeat.lua").read_text("utf-8")
 _PROCESSES = "petstore:processes"
 _SILENT_SECONDS = 5
-_HEARTBEAT_TIMEOUT = 0.5
 
 
 class Call(Struct, omit_defaults=True):
@@ -126,8 +125,8 @@ class SharedLimiter:
     async def heartbeat(self) -> Heartbeat:
         """Announce this process, and return how many processes there are.
 
-        After a failure it succeeds only if the server of the failed key takes writes again. It has
-        a longer timeout than a request: no client waits for it.
+        After a failure it succeeds only if the server of the failed key takes writes again. Its
+        timeout is longer than that of a request: no client waits for it.
         """
         names = [_PROCESSES]
         if self._failed_key is not None:
@@ -136,7 +135,7 @@ class SharedLimiter:
         commands: list[Command] = [
             ("EVAL", _HEARTBEAT, 1, name, self._process, _SILENT_SECONDS) for name in names
         ]
-        replies = await self._client.execute(commands, _HEARTBEAT_TIMEOUT)
+        replies = await self._client.execute(commands, 3 * self._timeout)
         self._failed_key = None
         return Heartbeat(*replies[-1])
 
