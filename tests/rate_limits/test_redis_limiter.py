@@ -240,6 +240,19 @@ async def test_without_redis_each_process_admits_its_share(
         assert (await limiters[0].look(key)).day == Window(15, 0, (20_788 + 1) * 86_400)
 
 
+async def test_a_request_without_a_key_finds_out_that_redis_is_gone_too(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with redis_limiter(server.url, states, clock) as limiter:
+        server.kill()
+        verdicts = [(await limiter.take_address("192.0.2.1")).verdict for _ in range(3)]
+    assert verdicts == ["admitted", "admitted", "limited"]
+    assert said(caplog) == [LOST]
+
+
 async def test_the_share_is_of_as_many_processes_as_there_are_where_redis_was_never_seen(
     server: RedisServer, states: StoredRateLimits, clock: ManualClock
 ) -> None:
