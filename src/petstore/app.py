@@ -22,6 +22,7 @@ from petstore.databases.rate_limits import StoredRateLimits
 from petstore.databases.replicas import PrimaryOnly, Readers, ReplicaReaders
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_usage import database_bytes, disk_bytes, free_bytes, last_backup
+from petstore.domain.plans import UNLIMITED, Limits
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.measured import measure_limiter, measure_requests, measure_store
 from petstore.observability.metrics import (
@@ -30,6 +31,8 @@ from petstore.observability.metrics import (
     DATABASE_BYTES,
     DISK_FREE,
     DISK_SIZE,
+    FALLBACK_WORKERS,
+    FALLBACKS,
     LAPSED,
     LAST_BACKUP,
     POOL_IN_USE,
@@ -38,10 +41,9 @@ from petstore.observability.metrics import (
 )
 from petstore.observability.process import report_process
 from petstore.observability.registry import Registry, SharedMetrics
-from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
-from petstore.rate_limits.minutes import MinuteLimiter
+from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.store.key_ring import KeyRing
 from petstore.store.reservations import Reservations
@@ -53,8 +55,7 @@ if TYPE_CHECKING:
 _LATE_BODIES_SECONDS = 0.1
 _LAPSES_SECONDS = 1
 _CHECK_SECONDS = 1
-_BEAT_SECONDS = 1
-_REDIS_SECONDS = 0.1
+_HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
 _USAGE_TABLE = 20_000
 
@@ -97,7 +98,7 @@ def create_app(
         store=store,
         readers=create_readers(settings, store, replica, clock),
         limiter=limiter,
-        look_ups=AddressLimiter(clock, settings.anonymous_per_minute, settings.address_table),
+        look_ups=address_limiter(settings, clock),
         uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
         clock=clock,
         keys=KeyRing(store, clock, settings.environment),
@@ -154,7 +155,7 @@ async def at_work(
     try:
         # What lapsed while nobody served is free before the first request.
         await attempt(lapse)
-        await limiter.beat()
+        await limiter.heartbeat()
         async with background(save, lapse, *chores_of(settings, services, bodies)):
             yield
     finally:
@@ -166,7 +167,9 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     if not is_postgres(settings.database):  # only files can be deleted while in use
         check = services.store.check
         yield Chore(check, _CHECK_SECONDS, "the database is not as it should be")
-    yield Chore(services.limiter.beat, _BEAT_SECONDS, "the other processes are not known")
+    yield Chore(
+        services.limiter.heartbeat, _HEARTBEAT_SECONDS, "cannot read the list of workers from Redis"
+    )
     yield Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
     yield Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
     yield Chore(services.retries.forget, _FORGET_SECONDS, "kept answers not forgotten")
@@ -187,7 +190,7 @@ def create_limiter(
 ) -> RateLimiter:
     """Return the limiter of one process, or with ``settings.redis`` of many."""
     rules = BanRules(
-        least_strikes=settings.ban_strikes,
+        min_strikes=settings.ban_strikes,
         strikes_divisor=settings.ban_strikes_divisor,
         innocence=int(settings.ban_grace_seconds * SECOND),
         window=int(settings.ban_window_seconds * SECOND),
@@ -196,25 +199,37 @@ def create_limiter(
         forgiven_after=int(settings.ban_decay_seconds * SECOND),
     )
     states = StoredRateLimits(store)
-    per_minute, table = settings.anonymous_per_minute, settings.address_table
     if not settings.redis:
-        limiter = MemoryLimiter(states, clock, rules, AddressLimiter(clock, per_minute, table))
+        memory = MemoryLimiter(states, clock, rules, address_limiter(settings, clock))
         if registry is None:
-            return limiter
-        registry.report(BANS, lambda: limiter.bans)
-        return measure_limiter(limiter, registry)
+            return memory
+        registry.report(BANS, lambda: memory.bans)
+        return measure_limiter(memory, registry)
     # Imported where it is used: it takes its time.
     from petstore.rate_limits.redis import RedisLimiter
-    from petstore.rate_limits.trips import Trips, connect
+    from petstore.redis_client.client import RedisClient
 
-    client = connect(settings.redis, None)
-    trips = Trips(client, _REDIS_SECONDS)
-    if registry is not None:
-        from petstore.observability.counted_trips import CountedTrips
+    limiter = RedisLimiter(
+        RedisClient(settings.redis),
+        states,
+        clock,
+        rules,
+        Limits(settings.anonymous_per_minute, UNLIMITED),
+        settings.address_table,
+        settings.workers,
+    )
+    if registry is None:
+        return limiter
+    registry.report(BANS, lambda: limiter.bans)
+    registry.report(FALLBACKS, lambda: limiter.fallbacks)
+    registry.report(FALLBACK_WORKERS, lambda: int(limiter.has_fallen_back))
+    return measure_limiter(limiter, registry)
 
-        trips = CountedTrips(client, _REDIS_SECONDS, registry)
-    shared = RedisLimiter(trips, states, clock, rules, per_minute, table, settings.workers)
-    return shared if registry is None else measure_limiter(shared, registry)
+
+def address_limiter(settings: Settings, clock: Clock) -> MinuteLimiter[str]:
+    """Return a limit by client address, counted by this process alone."""
+    per_minute, table = settings.anonymous_per_minute, settings.address_table
+    return MinuteLimiter(clock, per_minute, table, network_of)
 
 
 def create_readers(
@@ -226,10 +241,10 @@ def create_readers(
     patience = int(settings.database_timeout * SECOND)
     if not settings.redis:
         return ReplicaReaders(store, replica, MemoryPositions(clock), clock, patience)
-    from petstore.rate_limits.trips import FAULTS, connect
+    from petstore.redis_client.client import RedisClient, RedisUnavailable
 
-    client = connect(settings.redis, _REDIS_SECONDS)
-    return ReplicaReaders(store, replica, RedisPositions(client, FAULTS), clock, patience)
+    positions = RedisPositions(RedisClient(settings.redis), (RedisUnavailable,))
+    return ReplicaReaders(store, replica, positions, clock, patience)
 
 
 def replica_of(settings: Settings, registry: Registry | None = None) -> Store | None:

@@ -19,7 +19,7 @@ from petstore.settings import Settings
 from support.bare_app import InProcess
 from support.keys import issue
 from support.manual_clock import ManualClock
-from support.redis_limiters import redis_limiter, timed_trips
+from support.redis_limiters import TimedClient, redis_limiter
 from support.redis_server import RedisServer, redis_server
 
 pytestmark = pytest.mark.anyio
@@ -90,8 +90,8 @@ async def service_with(
     store.migrate()
     redis.call("FLUSHALL")
     states = StoredRateLimits(store)
-    trips = timed_trips(redis.url, there)
-    async with redis_limiter(redis.url, states, here, trips=trips) as limiter:
+    timed = TimedClient(redis.url, there)
+    async with redis_limiter(redis.url, states, here, client=timed) as limiter:
         log = RequestLog(io.BytesIO(), here, for_person=False)
         app = create_app(settings, store, limiter, log, here)
         async with app.lifespan():

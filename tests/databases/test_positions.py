@@ -8,7 +8,7 @@ import pytest
 
 from petstore.databases.positions import END, MemoryPositions, RedisPositions
 from petstore.databases.replicas import Positions
-from petstore.rate_limits.trips import FAULTS, connect
+from petstore.redis_client.client import RedisClient, RedisUnavailable
 from support.manual_clock import ManualClock
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server
@@ -43,7 +43,7 @@ async def redis_positions(
     url: str, clock: ManualClock, seconds: float = 5
 ) -> AsyncIterator[RedisPositions]:
     """Give the positions that one process has in Redis, once it knows that."""
-    positions = RedisPositions(connect(url, None), FAULTS, clock, seconds)
+    positions = RedisPositions(RedisClient(url), (RedisUnavailable,), clock, seconds)
     await positions.of(KEY)
     clock.advance(1)
     try:

@@ -12,7 +12,6 @@ from petstore.clock import MINUTE
 from petstore.databases.contract import Duplicate, Statement, Unit
 from petstore.databases.sqlite_usage import database_bytes, note_backup
 from petstore.errors import Unavailable
-from petstore.observability.counted_trips import CountedTrips
 from petstore.observability.measured import measure_store, watch
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.settings import Settings
@@ -208,5 +207,3 @@ def test_a_file_without_a_log_has_a_size_too(database: Path) -> None:
 async def test_without_metrics_nothing_comes_between(database: Path, clock: ManualClock) -> None:
     async with open_store(database) as store:
         assert isinstance(create_limiter(Settings(), store, clock), MemoryLimiter)
-        redis = Settings(redis="redis://127.0.0.1:1")
-        assert type(vars(create_limiter(redis, store, clock))["_trips"]) is not CountedTrips

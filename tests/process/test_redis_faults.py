@@ -16,7 +16,7 @@ from support.swarm import Response, ask, ask_at_once
 
 pytestmark = pytest.mark.anyio
 
-LOST, FOUND = "Redis is out of reach", "Redis is back"
+LOST, FOUND = "Redis is unavailable", "Redis is back"
 STALL = 2.5
 """Seconds no answer may take. On a busy machine that says more of a hang than of its length."""
 

@@ -9,15 +9,15 @@ import pytest
 from petstore.databases.rate_limits import StoredRateLimits
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
-from petstore.rate_limits.addresses import AddressLimiter
-from petstore.rate_limits.contract import BanRules, PardonStore, RateLimiter
+from petstore.rate_limits.contract import BanRules, RateLimiter, UnbanStore
 from petstore.rate_limits.memory import MemoryLimiter
+from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.redis_limiters import redis_limiter
 from support.redis_server import RedisServer, redis_server
 
-StartLimiter: TypeAlias = Callable[[PardonStore], Awaitable[RateLimiter]]
+StartLimiter: TypeAlias = Callable[[UnbanStore], Awaitable[RateLimiter]]
 
 
 @pytest.fixture(scope="session")
@@ -41,9 +41,11 @@ async def start_limiter(
     """Start limiters that remember nothing but what is in their store."""
     async with AsyncExitStack() as started:
 
-        async def start(states: PardonStore) -> RateLimiter:
+        async def start(states: UnbanStore) -> RateLimiter:
             if request.param == "memory":
-                return MemoryLimiter(states, clock, BanRules(), AddressLimiter(clock, 2, 100))
+                return MemoryLimiter(
+                    states, clock, BanRules(), MinuteLimiter(clock, 2, 100, network_of)
+                )
             redis: RedisServer = request.getfixturevalue("redis")
             redis.call("FLUSHALL")
             return await started.enter_async_context(redis_limiter(redis.url, states, clock))

@@ -362,7 +362,7 @@ def test_a_ban_holds_over_a_change_of_plan_and_midnight() -> None:
     ("clean_days", "minutes"), [(0.999, 20), (1, 10), (1.999, 10), (2, 5), (3, 5), (40, 5)]
 )
 def test_each_clean_day_forgives_one_step(clean_days: float, minutes: int) -> None:
-    rules = BanRules(least_strikes=1)
+    rules = BanRules(min_strikes=1)
     caller = refused_all_day(Limits(1, 1), rules)
     caller.limits = Limits(1, 0)
     for _ in range(2):
@@ -375,7 +375,7 @@ def test_each_clean_day_forgives_one_step(clean_days: float, minutes: int) -> No
     assert caller.state.banned_until - caller.clock() == minutes * 60 * SECOND
 
 
-def test_a_pardon_lifts_the_ban_and_keeps_the_usage() -> None:
+def test_an_unban_lifts_the_ban_and_keeps_the_usage() -> None:
     caller = refused_all_day()
     get_banned(caller)
     caller.unbanned_at = caller.clock()
@@ -385,7 +385,7 @@ def test_a_pardon_lifts_the_ban_and_keeps_the_usage() -> None:
     assert caller.ask().day_used == 2
 
 
-def test_a_pardon_forgets_earlier_bans() -> None:
+def test_an_unban_forgets_earlier_bans() -> None:
     caller = refused_all_day()
     get_banned(caller)
     caller.clock.advance(FIVE_MINUTES)
@@ -395,7 +395,7 @@ def test_a_pardon_forgets_earlier_bans() -> None:
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_a_pardon_lifts_the_ban_it_finds_though_its_clock_is_another(hours: int) -> None:
+def test_an_unban_lifts_the_ban_it_finds_though_its_clock_is_another(hours: int) -> None:
     caller = refused_all_day()
     get_banned(caller)
     caller.unbanned_at = caller.clock() + hours * 3_600 * SECOND
@@ -405,7 +405,7 @@ def test_a_pardon_lifts_the_ban_it_finds_though_its_clock_is_another(hours: int)
     assert caller.look().verdict == "banned"
 
 
-def test_who_knows_only_of_an_earlier_pardon_lifts_no_ban() -> None:
+def test_an_earlier_unban_lifts_no_ban() -> None:
     caller = refused_all_day()
     caller.unbanned_at = caller.clock()
     caller.ask()
@@ -414,7 +414,7 @@ def test_who_knows_only_of_an_earlier_pardon_lifts_no_ban() -> None:
     assert caller.ask().verdict == "banned"
 
 
-def test_a_pardon_does_not_lift_a_later_ban() -> None:
+def test_an_unban_does_not_lift_a_later_ban() -> None:
     caller = refused_all_day()
     caller.unbanned_at = caller.clock()
     get_banned(caller)
@@ -424,7 +424,7 @@ def test_a_pardon_does_not_lift_a_later_ban() -> None:
 
 def test_every_number_of_a_ban_is_a_setting() -> None:
     rules = BanRules(
-        least_strikes=2,
+        min_strikes=2,
         strikes_divisor=10,
         innocence=0,
         window=10 * SECOND,

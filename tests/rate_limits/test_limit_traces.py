@@ -12,8 +12,8 @@ from support.caller import Caller
 from support.exploration import explored
 from support.strategies import Step, pauses, small_limits, traces
 
-NO_BANS = BanRules(least_strikes=UNLIMITED)
-THREE_STRIKES = BanRules(least_strikes=3)
+NO_BANS = BanRules(min_strikes=UNLIMITED)
+THREE_STRIKES = BanRules(min_strikes=3)
 
 
 class Seen(NamedTuple):
@@ -178,7 +178,7 @@ def test_a_clock_that_steps_back_never_admits_more(
 def test_a_caller_who_waits_as_told_is_never_banned(
     waits: list[Milliseconds], limits: Limits
 ) -> None:
-    caller = Caller(limits, BanRules(least_strikes=1, strikes_divisor=1000))
+    caller = Caller(limits, BanRules(min_strikes=1, strikes_divisor=1000))
     for wait in waits:
         caller.clock.now += wait
         decision = caller.ask()

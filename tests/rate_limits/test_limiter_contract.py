@@ -12,12 +12,12 @@ from petstore.databases.rate_limits import StoredRateLimits, select_usage
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
-from petstore.rate_limits.contract import PardonStore, RateLimiter, State
+from petstore.rate_limits.contract import RateLimiter, State, UnbanStore
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import impatient, locked
 
-StartLimiter = Callable[[PardonStore], Awaitable[RateLimiter]]
+StartLimiter = Callable[[UnbanStore], Awaitable[RateLimiter]]
 
 pytestmark = pytest.mark.anyio
 
@@ -121,7 +121,7 @@ async def test_a_ban_survives_a_restart(
     assert (await restarted.take(key)).verdict == "banned"
 
 
-async def test_a_pardon_lifts_the_ban_in_the_running_service(
+async def test_an_unban_lifts_the_ban_in_the_running_service(
     limiter: RateLimiter, key: ApiKey, clock: ManualClock
 ) -> None:
     for _ in range(60 + 400):
@@ -134,7 +134,7 @@ async def test_a_pardon_lifts_the_ban_in_the_running_service(
     assert (await limiter.take(unbanned)).verdict == "admitted"
 
 
-async def test_a_pardon_is_heeded_whatever_time_it_has_but_once(
+async def test_an_unban_applies_once_whatever_its_time(
     limiter: RateLimiter, key: ApiKey, clock: ManualClock
 ) -> None:
     """It may be given by a clock that is behind that of the limiter, or ahead of it."""
@@ -147,7 +147,7 @@ async def test_a_pardon_is_heeded_whatever_time_it_has_but_once(
     assert (await limiter.look(key)).verdict == "banned"
 
 
-async def test_after_a_restart_a_pardon_lifts_no_ban_that_began_after_it(
+async def test_after_a_restart_an_unban_lifts_no_ban_that_began_after_it(
     start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, clock: ManualClock
 ) -> None:
     key = replace(key, unbanned_at=clock())

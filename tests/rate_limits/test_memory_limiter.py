@@ -9,9 +9,9 @@ from petstore.databases.rate_limits import StoredRateLimits
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
-from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules
 from petstore.rate_limits.memory import MemoryLimiter
+from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import do, impatient, locked
@@ -23,7 +23,7 @@ NINE_TODAY = "UPDATE rate_limits SET day_used = 9"
 
 @pytest.fixture
 def limiter(states: StoredRateLimits, clock: ManualClock) -> MemoryLimiter:
-    return MemoryLimiter(states, clock, BanRules(), AddressLimiter(clock, 2, 100))
+    return MemoryLimiter(states, clock, BanRules(), MinuteLimiter(clock, 2, 100, network_of))
 
 
 async def used_today(limiter: MemoryLimiter, key: ApiKey) -> int:
@@ -109,6 +109,6 @@ async def test_it_has_no_other_processes_to_stay_in_touch_with(
     limiter: MemoryLimiter, key: ApiKey
 ) -> None:
     await limiter.take(key)
-    await limiter.beat()
+    await limiter.heartbeat()
     assert await used_today(limiter, key) == 1
     await limiter.close()

@@ -12,21 +12,23 @@ from msgspec.structs import replace
 from petstore.clock import MINUTE, SECOND, system_clock
 from petstore.databases.rate_limits import StoredRateLimits
 from petstore.domain.api_keys import ApiKey
+from petstore.domain.plans import Limits
 from petstore.rate_limits.contract import BanRules, Decision, RateLimiter, Window
 from petstore.rate_limits.redis import RedisLimiter
-from petstore.rate_limits.trips import OutOfReach, Trips, connect, refuse_wrong_password
+from petstore.rate_limits.shared import SharedLimiter
+from petstore.redis_client.client import RedisClient
 from support.manual_clock import ManualClock
 from support.patience import eventually
-from support.redis_limiters import PATIENT, api_key, redis_limiter, said, timed_trips
+from support.redis_limiters import TimedClient, api_key, redis_limiter, said
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
 
 pytestmark = pytest.mark.anyio
 
-LOST, FOUND = "Redis is out", "Redis is back:"
+LOST, FOUND = "Redis is unavailable,", "Redis is back:"
 SECONDS = 0.3
-"""What a trip may take where the server is to fail."""
-BAN_AT_ONCE = BanRules(least_strikes=1, strikes_divisor=10**6, innocence=0)
+"""The timeout of a round trip where the server is to fail."""
+BAN_AT_ONCE = BanRules(min_strikes=1, strikes_divisor=10**6, innocence=0)
 
 
 @pytest.fixture
@@ -67,8 +69,8 @@ async def test_the_time_is_that_of_the_server(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     clock.now = 0
-    trips = Trips(connect(redis.url, None), PATIENT)
-    async with redis_limiter(redis.url, states, clock, trips=trips) as limiter:
+    client = RedisClient(redis.url)
+    async with redis_limiter(redis.url, states, clock, client=client) as limiter:
         reset = (await limiter.take(key)).minute.reset * 1000
         assert abs(reset - MINUTE - system_clock()) < MINUTE
 
@@ -84,7 +86,7 @@ async def test_a_ban_by_one_process_holds_at_once_in_another(
         assert (await other.take(key)).verdict == "banned"
 
 
-async def test_a_pardon_that_one_process_knows_of_holds_at_once_in_another(
+async def test_an_unban_that_one_process_knows_of_holds_at_once_in_another(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     async with (
@@ -110,7 +112,7 @@ async def test_whatever_it_leaves_ends_by_itself(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     async with redis_limiter(redis.url, states, clock) as limiter:
-        await limiter.beat()
+        await limiter.heartbeat()
         await limiter.take(key)
         await limiter.take_address("192.0.2.1")
         ends = {name: redis.call("PTTL", name) for name in redis.call("KEYS", "*")}
@@ -136,7 +138,7 @@ async def test_scripts_that_were_flushed_are_no_failure(
     assert said(caplog) == []
 
 
-async def test_a_caller_who_leaves_costs_the_others_nothing(
+async def test_a_cancelled_call_costs_the_others_nothing(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     async with redis_limiter(redis.url, states, clock) as limiter:
@@ -151,7 +153,7 @@ async def test_a_caller_who_leaves_costs_the_others_nothing(
         assert (await limiter.take(key)).minute.remaining == 48
 
 
-async def test_a_caller_who_leaves_as_the_server_fails_costs_the_others_nothing(
+async def test_a_call_cancelled_as_the_server_fails_costs_the_others_nothing(
     states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     async with (
@@ -164,25 +166,6 @@ async def test_a_caller_who_leaves_as_the_server_fails_costs_the_others_nothing(
         decisions = await asyncio.gather(*calls, return_exceptions=True)
     assert isinstance(decisions[0], asyncio.CancelledError)
     assert [d.minute.remaining for d in decisions if isinstance(d, Decision)] == [59, 58]
-
-
-async def test_a_redis_on_a_busy_machine_is_waited_for(
-    server: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    key: ApiKey,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async with redis_limiter(server.url, states, clock, seconds=0.1) as limiter:
-        await limiter.take(key)
-        server.pause()
-        call = asyncio.create_task(limiter.take(key))
-        for _ in range(10):
-            time.sleep(0.05)  # noqa: ASYNC251 - as a process does that waits for a processor
-            await asyncio.sleep(0)
-        server.resume()
-        assert (await call).minute.remaining == 58
-    assert said(caplog) == []
 
 
 async def test_a_process_too_busy_to_read_the_reply_has_not_lost_redis(
@@ -202,7 +185,7 @@ async def test_a_process_too_busy_to_read_the_reply_has_not_lost_redis(
     assert said(caplog) == []
 
 
-async def test_when_one_trip_fails_all_who_wait_go_on_at_once(
+async def test_if_one_round_trip_fails_every_waiting_call_goes_on_at_once(
     states: StoredRateLimits, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = api_key(1, 300)
@@ -221,7 +204,7 @@ async def test_when_one_trip_fails_all_who_wait_go_on_at_once(
 @pytest.mark.parametrize(
     "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n", b":7\r\n", b"*1\r\n$-1\r\n", b"$"]
 )
-async def test_what_is_no_redis_is_out_of_reach(
+async def test_a_server_that_is_no_redis_is_unavailable(
     answer: bytes,
     states: StoredRateLimits,
     clock: ManualClock,
@@ -247,7 +230,7 @@ async def test_without_redis_each_process_admits_its_share(
             for _ in range(4)
         ]
         for limiter in [*limiters, *limiters]:
-            await limiter.beat()
+            await limiter.heartbeat()
         server.kill()
         key = api_key(1, 100, 60)
         assert [await admitted(limiter, key, 99) for limiter in limiters] == [15] * 4
@@ -257,12 +240,25 @@ async def test_without_redis_each_process_admits_its_share(
         assert (await limiters[0].look(key)).day == Window(15, 0, (20_788 + 1) * 86_400)
 
 
+async def test_a_request_without_a_key_finds_out_that_redis_is_gone_too(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with redis_limiter(server.url, states, clock) as limiter:
+        server.kill()
+        verdicts = [(await limiter.take_address("192.0.2.1")).verdict for _ in range(3)]
+    assert verdicts == ["admitted", "admitted", "limited"]
+    assert said(caplog) == [LOST]
+
+
 async def test_the_share_is_of_as_many_processes_as_there_are_where_redis_was_never_seen(
     server: RedisServer, states: StoredRateLimits, clock: ManualClock
 ) -> None:
     server.kill()
     async with redis_limiter(server.url, states, clock, processes=3) as limiter:
-        await limiter.beat()
+        await limiter.heartbeat()
         assert await admitted(limiter, api_key(1, 100), 99) == 33
 
 
@@ -270,7 +266,7 @@ async def test_the_share_is_of_no_fewer_processes_than_there_must_be(
     server: RedisServer, states: StoredRateLimits, clock: ManualClock
 ) -> None:
     async with redis_limiter(server.url, states, clock, processes=3) as limiter:
-        await limiter.beat()
+        await limiter.heartbeat()
         server.kill()
         assert await admitted(limiter, api_key(1, 100), 99) == 33
 
@@ -280,8 +276,8 @@ async def test_a_process_that_closes_gives_its_share_to_the_others(
 ) -> None:
     async with redis_limiter(server.url, states, clock, seconds=SECONDS) as limiter:
         async with redis_limiter(server.url, states, clock) as other:
-            await other.beat()
-        await limiter.beat()
+            await other.heartbeat()
+        await limiter.heartbeat()
         server.kill()
         assert await admitted(limiter, api_key(1, 100), 200) == 100
 
@@ -347,12 +343,12 @@ async def test_it_says_once_that_redis_is_gone_and_once_that_it_is_back(
             server.kill()
             for _ in range(3):
                 await admitted(limiter, key, 3)
-                await limiter.beat()
+                await limiter.heartbeat()
             assert said(caplog) == [LOST]
             assert f"connecting to 127.0.0.1:{server.port}" in caplog.text
             server.start()
-            await limiter.beat()
-            await limiter.beat()
+            await limiter.heartbeat()
+            await limiter.heartbeat()
             assert said(caplog) == [LOST, FOUND]
             assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
@@ -376,12 +372,12 @@ async def test_shares_are_no_larger_right_after_a_restart_of_the_server(
         redis_limiter(server.url, states, clock, seconds=SECONDS) as limiter,
         redis_limiter(server.url, states, clock, seconds=SECONDS) as other,
     ):
-        await other.beat()
-        await limiter.beat()
+        await other.heartbeat()
+        await limiter.heartbeat()
         server.kill()
-        await limiter.beat()
+        await limiter.heartbeat()
         server.start()
-        await limiter.beat()
+        await limiter.heartbeat()
         server.kill()
         assert await admitted(limiter, api_key(1, 100), 200) == 50
 
@@ -397,9 +393,9 @@ async def test_a_hanging_server_is_done_without_until_it_goes_on(
         assert await admitted(limiter, key, 10) == 10
         server.pause()
         assert await admitted(limiter, key, 10) == 10
-        await limiter.beat()
+        await limiter.heartbeat()
         assert said(caplog) == [LOST]
-        assert "no answer in time" in caplog.text
+        assert "no response in time" in caplog.text
         server.resume()
         await eventually(lambda: _is_back(limiter, caplog))
         # What was sent and not answered may have been counted, once.
@@ -407,7 +403,7 @@ async def test_a_hanging_server_is_done_without_until_it_goes_on(
 
 
 async def _is_back(limiter: RedisLimiter, caplog: pytest.LogCaptureFixture) -> bool:
-    await limiter.beat()
+    await limiter.heartbeat()
     return said(caplog)[-1] == FOUND
 
 
@@ -420,13 +416,13 @@ async def test_connections_that_are_cut_are_made_anew(
     key = api_key(1, 1_000)
     async with redis_limiter(redis.url, states, clock) as limiter:
         for _ in range(20):
-            await asyncio.gather(admitted(limiter, key, 10), limiter.beat())
+            await asyncio.gather(admitted(limiter, key, 10), limiter.heartbeat())
             redis.call("CLIENT", "KILL", "TYPE", "normal")
         assert (await limiter.take(key)).minute.remaining == 799
     assert said(caplog) == []
 
 
-async def test_what_is_cut_off_under_way_is_asked_again(
+async def test_a_call_whose_connection_is_cut_is_sent_again(
     server: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
@@ -467,12 +463,12 @@ async def test_a_server_that_answers_errors_is_done_without(
         assert await admitted(limiter, key, 10) == 10
         server.call(*break_it)
         assert await admitted(limiter, key, 10) == 10
-        await limiter.beat()
-        await limiter.beat()
+        await limiter.heartbeat()
+        await limiter.heartbeat()
         assert said(caplog) == [LOST]
         assert any(part in caplog.text for part in reason.split("|"))
         server.call(*mend_it)
-        await limiter.beat()
+        await limiter.heartbeat()
         assert said(caplog) == [LOST, FOUND]
         assert await admitted(limiter, key, 200) == 90
 
@@ -502,34 +498,11 @@ async def test_while_the_server_of_a_failed_check_fails_redis_is_not_back(
         redis.call("SET", f"petstore:key:{{{key.id}}}", "no hash")
         redis.call("SET", probe, "no set")
         await limiter.take(key)
-        await limiter.beat()
+        await limiter.heartbeat()
         assert said(caplog) == [LOST]
         redis.call("DEL", probe, f"petstore:key:{{{key.id}}}")
-        await limiter.beat()
+        await limiter.heartbeat()
         assert said(caplog) == [LOST, FOUND]
-
-
-async def test_a_wrong_password_is_named_and_never_told() -> None:
-    with redis_server("requirepass right-secret") as server:
-        place = f"127.0.0.1:{server.port}"
-        for credentials in ("", ":wrong-secret@", "nobody:wrong-secret@"):
-            url = f"redis://{credentials}{place}"
-            with pytest.raises(PermissionError, match="redis: ") as refusal:
-                await refuse_wrong_password(url)
-            trips = Trips(connect(url, None), SECONDS)
-            with pytest.raises(OutOfReach) as failure:
-                await trips.count_processes()
-            assert "secret" not in f"{refusal.value}{failure.value}"
-            await trips.close()
-        await refuse_wrong_password(f"redis://:right-secret@{place}")
-
-
-async def test_a_server_that_is_not_there_has_not_refused_the_password(
-    server: RedisServer,
-) -> None:
-    await refuse_wrong_password(server.url)
-    server.kill()
-    await refuse_wrong_password(server.url)
 
 
 async def test_a_database_of_the_server_is_chosen_by_the_url(
@@ -552,9 +525,9 @@ async def test_without_redis_its_clock_goes_on(
 ) -> None:
     """So whoever was told to wait by Redis has waited long enough for the limiter in memory."""
     there = ManualClock(clock() + ahead * SECOND)
-    trips = timed_trips(server.url, there)
-    async with redis_limiter(server.url, states, clock, trips=trips) as limiter:
-        await limiter.beat()
+    client = TimedClient(server.url, there)
+    async with redis_limiter(server.url, states, clock, client=client) as limiter:
+        await limiter.heartbeat()
         assert await admitted(limiter, key, 60) == 60
         refused = await limiter.take(key)
         server.kill()
@@ -566,11 +539,12 @@ async def test_without_redis_its_clock_goes_on(
         assert decision.now == refused.minute.reset * SECOND
 
 
-async def test_the_time_of_the_server_is_told_with_the_number_of_processes(
-    redis: RedisServer,
+async def test_a_heartbeat_tells_the_number_of_processes_and_the_time_of_the_server(
+    redis: RedisServer, states: StoredRateLimits
 ) -> None:
-    trips = Trips(connect(redis.url, None), SECONDS)
-    heartbeat = await trips.count_processes()
-    await trips.close()
-    assert heartbeat.processes == 1
-    assert abs(heartbeat.now - system_clock()) < MINUTE
+    client = RedisClient(redis.url)
+    limiter = SharedLimiter(client, states, BanRules(), Limits(1, 1), SECONDS)
+    processes, now = await limiter.heartbeat()
+    await limiter.close()
+    assert processes == 1
+    assert abs(now - system_clock()) < MINUTE

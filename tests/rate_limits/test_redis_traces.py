@@ -13,16 +13,16 @@ from msgspec.structs import replace
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import NEVER, BanRules, State
 from petstore.rate_limits.decide import decide, touched
+from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.rate_limits.redis import RedisLimiter
 from petstore.rate_limits.shared import SharedLimiter
-from petstore.rate_limits.trips import Trips
+from petstore.redis_client.client import RedisClient
 from support.caller import Caller
 from support.exploration import explored
 from support.manual_clock import ManualClock
-from support.redis_limiters import api_key, redis_limiter, timed_trips
+from support.redis_limiters import PATIENT, TimedClient, api_key, redis_limiter
 from support.redis_server import RedisServer
 from support.strategies import pauses, small_limits
 
@@ -89,7 +89,7 @@ steps = st.builds(
 
 rules_of_bans = st.builds(
     BanRules,
-    least_strikes=st.integers(1, 4),
+    min_strikes=st.integers(1, 4),
     strikes_divisor=st.integers(1, 200),
     innocence=st.sampled_from([0, SECOND]),
     window=st.sampled_from([SECOND, MINUTE]),
@@ -154,7 +154,7 @@ class Draw(random.Random):
 
     def rules(self) -> BanRules:
         return BanRules(
-            least_strikes=self.randint(1, 4),
+            min_strikes=self.randint(1, 4),
             strikes_divisor=self.randint(1, 200),
             innocence=self.choice(SPANS[:2]),
             window=self.choice(SPANS[1:4]),
@@ -190,35 +190,37 @@ class Draw(random.Random):
         )
 
 
-async def agree(trips: Trips, key_id: int, now: Milliseconds) -> None:
+async def agree(client: RedisClient, key_id: int, now: Milliseconds) -> None:
     """Judge a request in both, from a state drawn by ``key_id``, and compare the states after."""
     draw = Draw(key_id)
     rules, limits, state = draw.rules(), draw.limits(), draw.state(now)
     unbanned_at = draw.choice([NEVER, state.unbanned_at, max(0, state.unbanned_at) + 1, now])
     key = replace(api_key(key_id, *limits), unbanned_at=unbanned_at)
-    shared = SharedLimiter(trips, Given(state), rules, limits)
+    shared = SharedLimiter(client, Given(state), rules, limits, PATIENT)
     expected, after = decide(state, limits, rules, now, unbanned_at)
-    assert await shared.take(key) == expected, (rules, limits, state)
-    assert await shared.recall(key_id) == after, (rules, limits, state)
-    other = SharedLimiter(trips, Given(), rules, limits)
-    await other.look(api_key(key_id, *limits))
-    assert await other.recall(key_id) == touched(after, now), (rules, limits, state)
+    assert await shared.judge("take", key) == expected, (rules, limits, state)
+    assert await shared.load(key_id) == after, (rules, limits, state)
+    other = SharedLimiter(client, Given(), rules, limits, PATIENT)
+    await other.judge("look", api_key(key_id, *limits))
+    assert await other.load(key_id) == touched(after, now), (rules, limits, state)
 
 
 def test_the_script_agrees_on_whatever_state(
     redis: RedisServer, runner: asyncio.Runner, clock: ManualClock
 ) -> None:
     async def go() -> None:
-        trips = timed_trips(redis.url, clock)
-        for start in range(0, 4_000, 200):
-            ids = range(start, start + 200)
-            await asyncio.gather(*(agree(trips, n, clock()) for n in ids))
-        await trips.close()
+        client = TimedClient(redis.url, clock)
+        for start in range(0, 4_000, 50):  # a client has a hundred connections
+            ids = range(start, start + 50)
+            await asyncio.gather(*(agree(client, n, clock()) for n in ids))
+        await client.close()
 
     runner.run(go())
 
 
-async def follow_address(limiter: RedisLimiter, addresses: AddressLimiter, action: Action) -> None:
+async def follow_address(
+    limiter: RedisLimiter, addresses: MinuteLimiter[str], action: Action
+) -> None:
     if action == "look":
         assert await limiter.look_address("192.0.2.1") == addresses.look("192.0.2.1")
     else:
@@ -232,7 +234,7 @@ def test_the_script_agrees_with_the_limiter_of_addresses(
 ) -> None:
     async def follow() -> None:
         clock = Caller(Limits(1, 1)).clock
-        addresses = AddressLimiter(clock, per_minute, 10)
+        addresses = MinuteLimiter[str](clock, per_minute, 10, network_of)
         async with redis_limiter(redis.url, Given(), clock, per_minute=per_minute) as limiter:
             for step in trace:
                 clock.now += step.off

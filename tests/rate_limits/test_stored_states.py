@@ -43,14 +43,14 @@ async def test_a_state_comes_back_as_it_was_saved(states: StoredRateLimits, key_
     assert await states.load(key_id) == SEEN
 
 
-async def test_a_state_has_heeded_all_pardons_before_its_ban(
+async def test_a_saved_ban_is_later_than_every_unban_before_it(
     states: StoredRateLimits, key_id: int
 ) -> None:
     await states.save([(key_id, replace(BANNED, unbanned_at=NOON - DAY))])
     assert await states.load(key_id) == replace(BANNED, unbanned_at=NOON - 1)
 
 
-async def test_a_pardon_by_a_clock_that_is_ahead_lifts_no_later_ban(
+async def test_an_unban_by_a_clock_that_is_ahead_lifts_no_later_ban(
     states: StoredRateLimits, key_id: int
 ) -> None:
     await states.save([(key_id, replace(BANNED, unbanned_at=NOON + SECOND))])
@@ -70,7 +70,7 @@ async def test_a_pardon_by_a_clock_that_is_ahead_lifts_no_later_ban(
         (State(NOON, 1, TODAY + 1, 1, used_at=NOON + DAY), BANNED),
     ],
 )
-async def test_whoever_saves_last_the_newer_state_stays(
+async def test_the_newer_state_stays_whatever_the_order_of_saves(
     states: StoredRateLimits, key_id: int, newer: State, older: State
 ) -> None:
     for first, last in ((older, newer), (newer, older)):
@@ -101,7 +101,7 @@ async def test_a_request_by_a_clock_that_was_set_back_is_saved(
 async def test_in_whatever_order_processes_save_the_last_of_all_states_stays(
     states: StoredRateLimits, key_id: int, step: int
 ) -> None:
-    caller = Caller(Limits(2, 30), BanRules(least_strikes=2))
+    caller = Caller(Limits(2, 30), BanRules(min_strikes=2))
     history = []
     for number, pause in enumerate(islice(cycle([0.001, 0.5, 1.5, 20, 0.5, 400]), 300)):
         caller.ask(every=pause)
@@ -133,7 +133,7 @@ async def test_many_states_are_saved_at_once(states: StoredRateLimits, store: St
     assert [state.day_used for state in saved if state] == ids
 
 
-async def test_the_latest_pardon_of_each_key_is_told(
+async def test_the_latest_unban_of_each_key_is_told(
     states: StoredRateLimits, store: Store, clock: ManualClock
 ) -> None:
     ids = [(await issue_stored(store, clock)).id for _ in range(3)]

@@ -11,8 +11,7 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimiter
-from petstore.rate_limits.redis import RedisLimiter
-from petstore.rate_limits.unbans import Pardons
+from petstore.rate_limits.redis import RedisLimiter, Unbans
 from support.keys import unban
 from support.manual_clock import ManualClock
 from support.patience import eventually
@@ -22,27 +21,27 @@ from support.redis_server import RedisServer
 
 pytestmark = pytest.mark.anyio
 
-BAN_AT_ONCE = BanRules(least_strikes=1, strikes_divisor=10**6, innocence=0)
+BAN_AT_ONCE = BanRules(min_strikes=1, strikes_divisor=10**6, innocence=0)
 HOUR = 3600
 
 
-class WatchedPardons(StoredRateLimits):
-    """Keeps back what the store tells of unbans until it may be told, and counts the questions."""
+class WatchedUnbans(StoredRateLimits):
+    """Holds back the unbans until ``may_respond`` is set, and counts the queries."""
 
     def __init__(self, store: SqliteStore) -> None:
         super().__init__(store)
-        self.questions = 0
-        self.may_be_told = asyncio.Event()
-        self.may_be_told.set()
+        self.queries = 0
+        self.may_respond = asyncio.Event()
+        self.may_respond.set()
 
     async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
-        self.questions += 1
+        self.queries += 1
         told = await super().unbans(key_ids)
-        await self.may_be_told.wait()
+        await self.may_respond.wait()
         return told
 
 
-class NoPardons(StoredRateLimits):
+class NoUnbans(StoredRateLimits):
     """A store that fails when it is asked for unbans."""
 
     async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
@@ -51,13 +50,13 @@ class NoPardons(StoredRateLimits):
 
 
 @pytest.fixture
-def watched(store: SqliteStore) -> WatchedPardons:
-    return WatchedPardons(store)
+def watched(store: SqliteStore) -> WatchedUnbans:
+    return WatchedUnbans(store)
 
 
 @pytest.fixture
 async def limiter(
-    redis: RedisServer, watched: WatchedPardons, clock: ManualClock
+    redis: RedisServer, watched: WatchedUnbans, clock: ManualClock
 ) -> AsyncIterator[RedisLimiter]:
     async with redis_limiter(redis.url, watched, clock, rules=BAN_AT_ONCE) as limiter:
         yield limiter
@@ -71,7 +70,7 @@ async def banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> ApiKe
     return key
 
 
-async def test_a_ban_that_was_lifted_holds_in_no_process(
+async def test_a_lifted_ban_holds_in_no_process(
     redis: RedisServer,
     states: StoredRateLimits,
     store: SqliteStore,
@@ -87,7 +86,7 @@ async def test_a_ban_that_was_lifted_holds_in_no_process(
         assert (await limiter.take(banned)).verdict == "admitted"
 
 
-async def test_whoever_lifts_a_ban_may_have_a_clock_that_is_behind_that_of_the_ban(
+async def test_an_unban_by_a_clock_behind_that_of_the_ban_lifts_it(
     store: SqliteStore, clock: ManualClock, limiter: RateLimiter, banned: ApiKey
 ) -> None:
     await unban(store, ManualClock(clock() - HOUR * 1000), banned.id)
@@ -100,76 +99,74 @@ async def test_a_ban_is_lifted_without_redis_too(
 ) -> None:
     await limiter.save()
     nowhere = f"redis://127.0.0.1:{free_port()}"
-    async with redis_limiter(nowhere, WatchedPardons(store), clock, rules=BAN_AT_ONCE) as other:
+    async with redis_limiter(nowhere, WatchedUnbans(store), clock, rules=BAN_AT_ONCE) as other:
         assert (await other.take(banned)).verdict == "banned"
         await unban(store, clock, banned.id)
         assert (await other.look(banned)).verdict == "admitted"
 
 
-async def test_of_a_key_that_is_not_banned_nothing_is_asked(
-    limiter: RateLimiter, key: ApiKey, watched: WatchedPardons
+async def test_the_store_is_not_queried_for_a_key_that_is_not_banned(
+    limiter: RateLimiter, key: ApiKey, watched: WatchedUnbans
 ) -> None:
     await asyncio.gather(*(limiter.take(key) for _ in range(61)))
-    assert watched.questions == 0
+    assert watched.queries == 0
 
 
-async def test_those_who_ask_beside_a_question_share_the_next(
-    watched: WatchedPardons, key: ApiKey
-) -> None:
-    unbans = Pardons(watched)
-    watched.may_be_told.clear()
-    calls = [asyncio.create_task(unbans.of(key)) for _ in range(3)]
-    await eventually(lambda: watched.questions)
-    calls += [asyncio.create_task(unbans.of(key)) for _ in range(100)]
+async def test_calls_during_a_query_share_the_next(watched: WatchedUnbans, key: ApiKey) -> None:
+    unbans = Unbans(watched)
+    watched.may_respond.clear()
+    calls = [asyncio.create_task(unbans.latest(key)) for _ in range(3)]
+    await eventually(lambda: watched.queries)
+    calls += [asyncio.create_task(unbans.latest(key)) for _ in range(100)]
     await asyncio.sleep(0.01)
-    assert watched.questions == 1
-    watched.may_be_told.set()
+    assert watched.queries == 1
+    watched.may_respond.set()
     assert set(await asyncio.gather(*calls)) == {NEVER}
-    assert watched.questions == 2
+    assert watched.queries == 2
 
 
-async def test_who_asks_after_a_pardon_is_not_given_an_answer_from_before_it(
+async def test_a_call_after_an_unban_does_not_get_a_result_from_before_it(
     store: SqliteStore,
     clock: ManualClock,
     limiter: RateLimiter,
-    watched: WatchedPardons,
+    watched: WatchedUnbans,
     banned: ApiKey,
 ) -> None:
-    watched.may_be_told.clear()
-    before = watched.questions
+    watched.may_respond.clear()
+    before = watched.queries
     early = asyncio.create_task(limiter.look(banned))
-    await eventually(lambda: watched.questions > before)
+    await eventually(lambda: watched.queries > before)
     await unban(store, clock, banned.id)
     late = asyncio.create_task(limiter.look(banned))
     await asyncio.sleep(0.01)
-    watched.may_be_told.set()
+    watched.may_respond.set()
     assert (await early).verdict == "banned"
     assert (await late).verdict == "admitted"
 
 
-async def test_who_leaves_takes_nobodys_answer_along(
-    limiter: RateLimiter, watched: WatchedPardons, banned: ApiKey
+async def test_a_cancelled_call_cancels_no_other(
+    limiter: RateLimiter, watched: WatchedUnbans, banned: ApiKey
 ) -> None:
-    watched.may_be_told.clear()
-    before = watched.questions
+    watched.may_respond.clear()
+    before = watched.queries
     calls = [asyncio.create_task(limiter.take(banned)) for _ in range(3)]
-    await eventually(lambda: watched.questions > before)
+    await eventually(lambda: watched.queries > before)
     calls[0].cancel()
-    watched.may_be_told.set()
+    watched.may_respond.set()
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert isinstance(outcomes[0], asyncio.CancelledError)
     assert [d.verdict for d in outcomes if isinstance(d, Decision)] == ["banned"] * 2
 
 
-async def test_a_ban_holds_while_the_store_does_not_tell(
+async def test_a_ban_holds_while_the_store_does_not_respond(
     limiter: RateLimiter,
-    watched: WatchedPardons,
+    watched: WatchedUnbans,
     banned: ApiKey,
     redis: RedisServer,
     store: SqliteStore,
     clock: ManualClock,
 ) -> None:
-    watched.may_be_told.clear()
+    watched.may_respond.clear()
     assert (await limiter.take(banned)).verdict == "banned"
-    async with redis_limiter(redis.url, NoPardons(store), clock, rules=BAN_AT_ONCE) as other:
+    async with redis_limiter(redis.url, NoUnbans(store), clock, rules=BAN_AT_ONCE) as other:
         assert (await other.take(banned)).verdict == "banned"

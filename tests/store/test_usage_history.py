@@ -8,9 +8,9 @@ from petstore.databases.contract import Store
 from petstore.databases.rate_limits import StoredRateLimits
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import UNLIMITED
-from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import BanRules
 from petstore.rate_limits.memory import MemoryLimiter
+from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.store.usage import Usage, UsageWindow, get_usage
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
@@ -30,7 +30,7 @@ class Caller:
 
     def restart(self) -> None:
         """Start the service anew: it knows what was saved."""
-        addresses = AddressLimiter(self.clock, 300, 10)
+        addresses = MinuteLimiter[str](self.clock, 300, 10, network_of)
         states = StoredRateLimits(self.store)
         self.limiter = MemoryLimiter(states, self.clock, BanRules(), addresses)
 

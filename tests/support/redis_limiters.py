@@ -1,55 +1,65 @@
 """Limiters on a real Redis server, by a clock that only the test moves."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from msgspec import msgpack
+
 from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey
-from petstore.rate_limits.contract import BanRules, PardonStore
+from petstore.domain.plans import UNLIMITED, Limits
+from petstore.rate_limits.contract import BanRules, UnbanStore
 from petstore.rate_limits.redis import RedisLimiter
-from petstore.rate_limits.trips import Check, Heartbeat, Reply, Trips, connect
+from petstore.redis_client.client import Command, RedisClient
 from support.manual_clock import ManualClock
 
 PATIENT = 10.0
 """Seconds to wait for Redis where nothing fails: a busy machine is no fault."""
 
 
-class TimedTrips(Trips):
-    """Trips that go by ``clock``, as if it were that of the server."""
+class TimedClient(RedisClient):
+    """A client that makes ``clock`` the clock of the server."""
 
-    clock: ManualClock
+    def __init__(self, url: str, clock: ManualClock) -> None:
+        super().__init__(url)
+        self._clock = clock
 
-    async def run(self, check: Check) -> Reply:
-        mode, _, *others = check.arguments
-        return await super().run(check._replace(arguments=(mode, self.clock(), *others)))
+    async def try_each(self, commands: Sequence[Command], seconds: float) -> list[Any]:
+        """Judge at the time of the clock, and tell that time in heartbeats."""
+        replies = await super().try_each([self._timed(command) for command in commands], seconds)
+        return [
+            [reply[0], self._clock()] if isinstance(reply, list) else reply for reply in replies
+        ]
 
-    async def count_processes(self) -> Heartbeat:
-        return (await super().count_processes())._replace(now=self.clock())
-
-
-def timed_trips(url: str, clock: ManualClock, seconds: float = PATIENT) -> Trips:
-    """Return trips to a server that go by ``clock``."""
-    trips = TimedTrips(connect(url, None), seconds)
-    trips.clock = clock
-    return trips
+    def _timed(self, command: Command) -> Command:
+        *others, last = command
+        if not isinstance(last, bytes):
+            return command
+        return (*others, msgpack.encode(msgpack.decode(last) | {"now": self._clock()}))
 
 
 @asynccontextmanager
 async def redis_limiter(
     url: str,
-    store: PardonStore,
+    store: UnbanStore,
     clock: ManualClock,
     *,
     rules: BanRules | None = None,
     seconds: float = PATIENT,
     per_minute: int = 2,
     processes: int = 1,
-    trips: Trips | None = None,
+    client: RedisClient | None = None,
 ) -> AsyncIterator[RedisLimiter]:
-    """Give the limiter of one process; the server has its clock, unless by ``trips`` another."""
-    trips = trips or timed_trips(url, clock, seconds)
+    """Give the limiter of one process; the server has ``clock`` unless ``client`` has another."""
     limiter = RedisLimiter(
-        trips, store, clock, rules or BanRules(), per_minute, 100, processes=processes
+        client or TimedClient(url, clock),
+        store,
+        clock,
+        rules or BanRules(),
+        Limits(per_minute, UNLIMITED),
+        100,
+        processes,
+        seconds,
     )
     try:
         yield limiter

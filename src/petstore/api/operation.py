@@ -16,7 +16,8 @@ from petstore.databases.replicas import Readers
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.errors import PetstoreError
 from petstore.http.messages import Request, Response
-from petstore.rate_limits.contract import Quota, RateLimiter
+from petstore.rate_limits.contract import RateLimiter
+from petstore.rate_limits.minutes import MinuteLimiter
 from petstore.store.key_ring import KeyRing
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import SafeRetries
@@ -35,8 +36,8 @@ class Services:
     store: Store
     readers: Readers
     limiter: RateLimiter
-    look_ups: Quota[str]
-    uncharged: Quota[int]
+    look_ups: MinuteLimiter[str]
+    uncharged: MinuteLimiter[int]
     clock: Clock
     keys: KeyRing
     answers: ResponseCache

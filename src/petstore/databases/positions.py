@@ -107,7 +107,7 @@ class RedisPositions:
     async def close(self) -> None:
         """Disconnect from Redis."""
         with suppress(*self._faults):
-            await self._client.aclose()
+            await self._client.close()
 
     async def _ask(self, *commands: _Command, is_note: bool = False) -> list[Any] | None:
         """Return the replies to ``commands``, ``None`` while Redis is silent.
@@ -122,8 +122,7 @@ class RedisPositions:
             is_missing, self._is_something_missing = self._is_something_missing, False
             first = [("SET", _LEAST, END, "EX", _KEPT_SECONDS)] if is_missing else []
             try:
-                async with asyncio.timeout(self._seconds):
-                    replies = await self._send([*first, *commands])
+                replies = await self._client.execute([*first, *commands], self._seconds)
             except BaseException as error:
                 self._is_something_missing |= is_missing or is_note or since is not None
                 if not isinstance(error, self._faults):
@@ -131,20 +130,13 @@ class RedisPositions:
                 self._fall_silent(error)
                 return None
             self._speak_again(since)
-            return replies[len(first) :]
-
-    async def _send(self, commands: list[_Command]) -> list[Any]:
-        pipeline = self._client.pipeline(transaction=False)
-        for command in commands:
-            pipeline.execute_command(*command)
-        replies: list[Any] = await pipeline.execute()
-        return replies
+            return list(replies[len(first) :])
 
     def _fall_silent(self, error: Exception) -> None:
         if self._silent_since is None:
             _LOG.warning(
                 "Redis does not tell who has changed what, lists are read from the primary: %s",
-                str(error) or "no answer in time",
+                error,
             )
         self._silent_since = self._clock()
 

@@ -187,7 +187,7 @@ class _TracedLimiter:
         self._limiter = limiter
         self._tracing = tracing
         self.look, self.look_address = limiter.look, limiter.look_address
-        self.beat, self.save, self.close = limiter.beat, limiter.save, limiter.close
+        self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
 
     async def take(self, key: ApiKey) -> Decision:
         with self._tracing.client_span("limiter take", _REDIS):

@@ -1,1 +1,1 @@
-"""Two windows a key, bans for those who do not listen, and a limit by address."""
+"""Rate limits by key and by client address, and bans of keys that ignore 429."""

@@ -1,7 +1,7 @@
-"""What every limiter remembers, answers and does."""
+"""The types that every limiter shares."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -11,15 +11,13 @@ from petstore.domain.plans import UNLIMITED, Limits
 
 Verdict: TypeAlias = Literal["admitted", "limited", "banned"]
 
-HolderT_contra = TypeVar("HolderT_contra", contravariant=True)
-
 NEVER: Milliseconds = -(2**62)
 
 
 class BanRules(Struct, frozen=True):
     """When a key that ignores 429 is banned, and for how long."""
 
-    least_strikes: int = 20
+    min_strikes: int = 20
     strikes_divisor: int = 3
     innocence: Milliseconds = SECOND
     window: Milliseconds = MINUTE
@@ -30,25 +28,25 @@ class BanRules(Struct, frozen=True):
     def threshold(self, per_minute: int) -> int:
         """Return how many strikes within the window ban a key of this minute limit."""
         if per_minute == UNLIMITED:
-            return self.least_strikes
-        return max(self.least_strikes, per_minute // self.strikes_divisor)
-
-    def length(self, level: int) -> Milliseconds:
-        """Return how long a ban at ``level`` lasts: each level twice as long as the one before."""
-        return min(self.first << level, self.longest)
+            return self.min_strikes
+        return max(self.min_strikes, per_minute // self.strikes_divisor)
 
     @property
     def last_level(self) -> int:
-        """The first level at which a ban is the longest there is; there is none above it."""
+        """The first level whose ban has the maximum length."""
         return max(0, -(-self.longest // self.first) - 1).bit_length()
 
 
-class State(Struct, frozen=True, array_like=True, gc=False):
-    """What is remembered of a key. It never holds a limit, so a change of plan acts at once.
+NO_BANS = BanRules(min_strikes=UNLIMITED)
 
-    ``refused_since`` and ``refused_at`` are the first and latest 429 of the present run;
-    ``strikes`` counts those within ``BanRules.window`` of ``struck_since``. ``unbanned_at`` is the
-    latest unbans that was heeded.
+
+class State(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a limiter remembers of a key or an address.
+
+    Its field names are those of the hash in Redis and the columns in SQL. It holds no limit, so a
+    new plan applies at once. ``refused_since`` and ``refused_at`` are the first and latest 429 of
+    the current run. ``strikes`` counts those within ``BanRules.window`` of ``struck_since``.
+    ``unbanned_at`` is the latest unban that was applied.
     """
 
     minute_started: Milliseconds = NEVER
@@ -67,7 +65,7 @@ class State(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Window(NamedTuple):
-    """One window as the caller sees it; ``reset`` in whole seconds since the epoch."""
+    """One window as the client sees it; ``reset`` in whole seconds since the epoch."""
 
     limit: int
     remaining: int
@@ -77,9 +75,9 @@ class Window(NamedTuple):
 class Decision(Struct, frozen=True, gc=False):
     """The verdict on a request made at ``now``, and what was used of its ``limits`` after it.
 
-    ``now`` is the time of the limiter that decided, perhaps that of another machine: what is told
-    of the windows is counted from it, and from no other clock. A decision is made for every
-    request, so it has what was counted; what that means is worked out when asked.
+    ``now`` is the time of the limiter's clock, perhaps that of another machine. Count from it
+    whatever you tell of the windows. Every request makes a decision, so it stores plain counts,
+    and the properties compute the rest on demand.
     """
 
     verdict: Verdict
@@ -105,7 +103,7 @@ class Decision(Struct, frozen=True, gc=False):
 
     @property
     def described(self) -> Window:
-        """The window that ``X-RateLimit-*`` report; during a ban, what ends it is the ban."""
+        """The window in ``X-RateLimit-*``. During a ban it resets at the end of the ban."""
         _, _, of_day = self.left()
         window = self.day if of_day else self.minute
         if self.verdict == "banned":
@@ -113,10 +111,10 @@ class Decision(Struct, frozen=True, gc=False):
         return window
 
     def left(self) -> tuple[int, int, bool]:
-        """Return how many requests the minute and the day have left, and if the day is described.
+        """Return the requests left in the minute and in the day, and if ``described`` is the day.
 
-        That is the window with fewer left, on a tie the one that resets later, to the second: on a
-        429 it is an exhausted one, and of two exhausted ones the later.
+        The described window is the one with fewer left; on a tie, the one that resets later, to
+        the second. On a 429 that is the exhausted window that resets later.
         """
         minute, day = self.limits
         if minute != UNLIMITED:
@@ -130,14 +128,14 @@ class Decision(Struct, frozen=True, gc=False):
 
 
 class RateLimiter(Protocol):
-    """Counts requests and bans, exactly, however many come at once."""
+    """Counts requests and bans exactly, however many arrive at once."""
 
     async def take(self, key: ApiKey) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
         ...
 
     async def look(self, key: ApiKey) -> Decision:
-        """Describe the windows of ``key`` as they stand, charging nothing."""
+        """Describe the windows of ``key`` without charging anything."""
         ...
 
     async def take_address(self, address: str) -> Decision:
@@ -145,35 +143,23 @@ class RateLimiter(Protocol):
         ...
 
     async def look_address(self, address: str) -> Decision:
-        """Describe the window of ``address``, charging nothing."""
+        """Describe the window of ``address`` without charging anything."""
         ...
 
-    async def beat(self) -> None:
-        """Do what is due each second to stay in touch with other processes."""
-        ...
-
-    async def close(self) -> None:
-        """Let go of what it holds; nothing is judged any more."""
+    async def heartbeat(self) -> None:
+        """Announce this process to the others. Call it each second."""
         ...
 
     async def save(self) -> None:
-        """Make what was counted so far survive a restart.
+        """Make the counts so far survive a restart.
 
         Raises:
-            Unavailable: the counts could not be saved; they stay to be saved later.
+            Unavailable: the counts could not be saved; the next call saves them.
         """
         ...
 
-
-class Quota(Protocol[HolderT_contra]):
-    """So many requests a minute for each holder, counted in this process alone."""
-
-    def take(self, holder: HolderT_contra, /) -> Decision:
-        """Judge a request of ``holder``, and charge it if it is admitted."""
-        ...
-
-    def give_back(self, holder: HolderT_contra, /) -> None:
-        """Take back the charge of one request."""
+    async def close(self) -> None:
+        """Release the limiter's connections."""
         ...
 
 
@@ -189,9 +175,9 @@ class RateLimitStore(Protocol):
         ...
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
-        """Save the states of many keys, and with each its requests of the day.
+        """Save the states of many keys, and the requests of their days.
 
-        One that is older than what is saved already is not: other processes save too.
+        A state that is older than the saved one changes nothing: other processes save too.
 
         Raises:
             Unavailable: the database is out of reach; nothing was saved.
@@ -199,11 +185,11 @@ class RateLimitStore(Protocol):
         ...
 
 
-class PardonStore(RateLimitStore, Protocol):
-    """A store in which others may lift a ban at any time."""
+class UnbanStore(RateLimitStore, Protocol):
+    """A store in which the command line or another process may lift bans."""
 
     async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
-        """Return when each of these keys was unbanned last, of those that ever were.
+        """Return when each of these keys was unbanned last; keys without an unban are left out.
 
         Raises:
             Unavailable: the database is out of reach.

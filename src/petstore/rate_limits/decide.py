@@ -1,6 +1,6 @@
 """The limiter as one pure function. Every limiter agrees with it.
 
-Times are whole milliseconds since the epoch, so any back end computes the same.
+Times are whole milliseconds since the epoch, so every back end computes the same.
 """
 
 from msgspec.structs import replace
@@ -13,41 +13,33 @@ from petstore.rate_limits.contract import NEVER, BanRules, Decision, State, Verd
 def decide(
     state: State, limits: Limits, rules: BanRules, now: Milliseconds, unbanned_at: Milliseconds
 ) -> tuple[Decision, State]:
-    """Judge one request at ``now`` and return the verdict and the state after it.
+    """Judge one request at ``now`` and return the decision and the state after it.
 
-    A request is admitted only if both windows have room, and then costs one in both; a rejected
-    one costs nothing in either. The unbans given at ``unbanned_at`` lifts the ban it finds.
+    A request is admitted only if both windows have room, and then costs one in both. A refused
+    request costs nothing. An unban at ``unbanned_at`` lifts the ban it finds.
     """
-    state = _unbanned(state, unbanned_at)
-    started, used, day, day_used = (
-        state.minute_started,
-        state.minute_used,
-        state.day,
-        state.day_used,
-    )
-    if not (started <= now < started + MINUTE and now // DAY == day):
-        state = _in_reach(state, now)
+    if unbanned_at > state.unbanned_at:
+        state = _unbanned(state, unbanned_at)
+    started, day = state.minute_started, state.day
+    if started <= now < started + MINUTE and now // DAY == day:
+        used, day_used = state.minute_used, state.day_used
+    else:
+        state = _clock_jump_corrected(state, now)
         started, used, day, day_used = _windows(state, now)
     if now < state.banned_until:
         return decision(state, limits, now, "banned"), touched(state, now)
     if used < limits.per_minute and day_used < limits.per_day:
-        state = State(
-            started,
-            used + 1,
-            day,
-            day_used + 1,
-            NEVER,
-            NEVER,
-            state.strikes,
-            state.struck_since,
-            state.banned_at,
-            state.banned_until,
-            state.ban_level,
-            now,
-            state.unbanned_at,
-        )
         admitted = Decision("admitted", limits, started, used + 1, day, day_used + 1, NEVER, now)
-        return admitted, state
+        return admitted, replace(
+            state,
+            minute_started=started,
+            minute_used=used + 1,
+            day=day,
+            day_used=day_used + 1,
+            refused_since=NEVER,
+            refused_at=NEVER,
+            used_at=now,
+        )
     state = _refused(state, limits, rules, now)
     verdict: Verdict = "banned" if now < state.banned_until else "limited"
     return decision(state, limits, now, verdict), state
@@ -57,7 +49,9 @@ def describe(
     state: State, limits: Limits, now: Milliseconds, unbanned_at: Milliseconds
 ) -> Decision:
     """Return the windows as they stand, charging nothing."""
-    state = _in_reach(_unbanned(state, unbanned_at), now)
+    if unbanned_at > state.unbanned_at:
+        state = _unbanned(state, unbanned_at)
+    state = _clock_jump_corrected(state, now)
     return decision(state, limits, now, "banned" if now < state.banned_until else "admitted")
 
 
@@ -68,15 +62,15 @@ def decision(state: State, limits: Limits, now: Milliseconds, verdict: Verdict) 
 
 
 def touched(state: State, now: Milliseconds) -> State:
-    """Return ``state`` with the time of its last use, which is kept to the minute."""
+    """Return ``state`` with the time of its last use, accurate to a minute."""
     return replace(state, used_at=now) if now - state.used_at >= MINUTE else state
 
 
-def _in_reach(state: State, now: Milliseconds) -> State:
-    """Return ``state`` with windows that begin no later than a clock a little off could have it.
+def _clock_jump_corrected(state: State, now: Milliseconds) -> State:
+    """Return ``state`` with windows that start no later than a slightly wrong clock allows.
 
-    A clock that was far ahead for a moment would else have callers wait as long. What was used
-    stays used.
+    Without this, a clock that ran far ahead for a moment would make clients wait as long. The
+    requests used stay used.
     """
     if state.minute_started <= now + MINUTE and (state.day - 1) * DAY <= now:
         return state
@@ -90,7 +84,7 @@ def _in_reach(state: State, now: Milliseconds) -> State:
 def _windows(state: State, now: Milliseconds) -> tuple[Milliseconds, int, int, int]:
     """Return start and use of the minute, and number and use of the day, at ``now``.
 
-    A clock that steps back finds its windows as they were: it never grants fresh quota.
+    If the clock steps back, the windows stay as they were: it never grants fresh quota.
     """
     started, used = state.minute_started, state.minute_used
     if now >= started + MINUTE:
@@ -101,7 +95,7 @@ def _windows(state: State, now: Milliseconds) -> tuple[Milliseconds, int, int, i
 
 
 def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -> State:
-    """Count a 429: the first of a run and those right behind it are innocent."""
+    """Count a 429. The first of a run, and those within ``rules.innocence`` of it, are free."""
     new_run = now - state.refused_at >= rules.window
     since = now if new_run else state.refused_since
     strikes, struck_since = state.strikes, state.struck_since
@@ -109,36 +103,33 @@ def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -
         if now - struck_since >= rules.window:
             strikes, struck_since = 0, now
         strikes += 1
-    banned_at, banned_until, level = state.banned_at, state.banned_until, state.ban_level
-    if strikes >= rules.threshold(limits.per_minute):
-        level = max(0, level - max(0, now - banned_until) // rules.forgiven_after)
-        banned_at = now
-        banned_until = now + rules.length(level)
-        level, strikes, struck_since = min(level + 1, rules.last_level), 0, NEVER
-    return State(
-        state.minute_started,
-        state.minute_used,
-        state.day,
-        state.day_used,
-        since,
-        now,
-        strikes,
-        struck_since,
-        banned_at,
-        banned_until,
-        level,
-        now,
-        state.unbanned_at,
+    state = replace(
+        state,
+        refused_since=since,
+        refused_at=now,
+        strikes=strikes,
+        struck_since=struck_since,
+        used_at=now,
+    )
+    if strikes < rules.threshold(limits.per_minute):
+        return state
+    clean = max(0, now - state.banned_until)
+    level = max(0, state.ban_level - clean // rules.forgiven_after)
+    return replace(
+        state,
+        strikes=0,
+        struck_since=NEVER,
+        banned_at=now,
+        banned_until=now + min(rules.first << level, rules.longest),
+        ban_level=min(level + 1, rules.last_level),
     )
 
 
 def _unbanned(state: State, unbanned_at: Milliseconds) -> State:
-    """Return ``state`` without ban, strikes and earlier bans, unless it has heeded this unbans.
+    """Return ``state`` without ban, strikes and earlier bans.
 
-    A unbans is not compared with the ban: they are given by clocks that may differ.
+    An unban is not compared with the time of the ban: their clocks may differ.
     """
-    if unbanned_at <= state.unbanned_at:
-        return state
     return State(
         minute_started=state.minute_started,
         minute_used=state.minute_used,

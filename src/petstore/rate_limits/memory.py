@@ -2,23 +2,64 @@
 
 from petstore.clock import MINUTE, Clock
 from petstore.domain.api_keys import ApiKey
-from petstore.domain.plans import Limits
-from petstore.rate_limits.addresses import AddressLimiter
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
 from petstore.rate_limits.decide import decide, describe, touched
-from petstore.rate_limits.unsaved import UnsavedStates
+from petstore.rate_limits.minutes import MinuteLimiter
 
 _FRESH = State()
 _GENERATION = 2 * MINUTE
+
+
+class UnsavedStates:
+    """The states that are newer than those in ``store``, and the days that ended since."""
+
+    def __init__(self, store: RateLimitStore) -> None:
+        self._store = store
+        self._states: dict[int, State] = {}
+        self._ended_days: list[tuple[int, State]] = []
+
+    async def load(self, key_id: int) -> State | None:
+        """Return the latest state of a key.
+
+        Raises:
+            Unavailable: the database is out of reach.
+        """
+        return self._states.get(key_id) or await self._store.load(key_id)
+
+    def put(self, key_id: int, state: State) -> None:
+        """Have ``state`` saved the next time."""
+        before = self._states.get(key_id)
+        if before is not None and before.day != state.day and before.day_used:
+            self._ended_days.append((key_id, before))
+        self._states[key_id] = state
+
+    async def save(self) -> None:
+        """Save everything that is not saved yet.
+
+        Raises:
+            Unavailable: the database is out of reach; the next call saves the states.
+        """
+        states, ended_days = self._states, self._ended_days
+        if not states:
+            return
+        self._states, self._ended_days = {}, []
+        try:
+            await self._store.save([*ended_days, *states.items()])
+        except BaseException:
+            newer, newly_ended = self._states, self._ended_days
+            self._states, self._ended_days = states, ended_days + newly_ended
+            for key_id, state in newer.items():
+                self.put(key_id, state)
+            raise
 
 
 class MemoryLimiter:
     """Keeps the states of active keys in memory; the store has the rest.
 
     Nothing is awaited between reading a state and writing it back, so in one event loop the
-    count is exact however many requests come at once. States are kept in two generations, so
-    that forgetting the idle ones costs nothing: the older generation is dropped whole, once all
-    of it is saved. One of several ``processes`` admits its share of each limit.
+    count is exact however many requests come at once. The states are in two generations, so
+    that forgetting idle keys costs nothing: the older generation is dropped whole, once all
+    of it is saved.
     """
 
     def __init__(
@@ -26,14 +67,11 @@ class MemoryLimiter:
         store: RateLimitStore,
         clock: Clock,
         rules: BanRules,
-        addresses: AddressLimiter,
-        processes: int = 1,
+        addresses: MinuteLimiter[str],
     ) -> None:
-        self._store = store
         self._clock = clock
         self._rules = rules
         self._addresses = addresses
-        self._processes = processes
         self._states: dict[int, State] = {}
         self._older: dict[int, State] = {}
         self._older_since = clock()
@@ -44,48 +82,47 @@ class MemoryLimiter:
         """Judge a request with ``key`` and charge it if it is admitted."""
         state = self._states.get(key.id) or await self._recall(key.id)
         decision, after = decide(
-            state, self._limits(key), self._rules, self._clock(), key.unbanned_at or NEVER
+            state, key.limits, self._rules, self._clock(), key.unbanned_at or NEVER
         )
         if after is not state:
             self._keep(key.id, after)
-            if after.banned_at > state.banned_at:
-                self.bans += 1
+            self.bans += after.banned_at > state.banned_at
         return decision
 
     async def look(self, key: ApiKey) -> Decision:
-        """Describe the windows of ``key`` as they stand, charging nothing."""
+        """Describe the windows of ``key`` without charging anything."""
         state = self._states.get(key.id) or await self._recall(key.id)
         now = self._clock()
         after = touched(state, now)
         if after is not state:
             self._keep(key.id, after)
-        return describe(state, self._limits(key), now, key.unbanned_at or NEVER)
+        return describe(state, key.limits, now, key.unbanned_at or NEVER)
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
         return self._addresses.take(address)
 
     async def look_address(self, address: str) -> Decision:
-        """Describe the window of ``address``, charging nothing."""
+        """Describe the window of ``address`` without charging anything."""
         return self._addresses.look(address)
 
     async def save(self) -> None:
-        """Save every state that changed since the last time, and forget those long idle.
+        """Save every state that changed since the last time, and forget idle keys.
 
         Raises:
-            Unavailable: the counts could not be saved; they stay to be saved later.
+            Unavailable: the counts could not be saved; the next call saves them.
         """
         await self._unsaved.save()
-        self._forget_idle()
+        now = self._clock()
+        if now >= self._older_since + _GENERATION:
+            # The save that just ended has saved whatever is dropped here.
+            self._older, self._states, self._older_since = self._states, {}, now
 
-    async def beat(self) -> None:
-        """Do nothing: there are no other processes to stay in touch with."""
+    async def heartbeat(self) -> None:
+        """Do nothing: there are no other processes."""
 
     async def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
-
-    def _limits(self, key: ApiKey) -> Limits:
-        return key.limits if self._processes == 1 else key.limits.share(self._processes)
+        """Do nothing: there are no connections."""
 
     def _keep(self, key_id: int, state: State) -> None:
         self._states[key_id] = state
@@ -94,11 +131,5 @@ class MemoryLimiter:
     async def _recall(self, key_id: int) -> State:
         state = self._older.get(key_id)
         if state is None:
-            state = await self._store.load(key_id) or _FRESH
+            state = await self._unsaved.load(key_id) or _FRESH
         return self._states.setdefault(key_id, state)
-
-    def _forget_idle(self) -> None:
-        now = self._clock()
-        if now >= self._older_since + _GENERATION:
-            # What is dropped is saved: by the save that just ended, at the latest.
-            self._older, self._states, self._older_since = self._states, {}, now

@@ -1,171 +1,216 @@
-"""Limits in Redis, and what happens while that is out of reach.
+"""The limiter of many processes: limits in Redis, and in memory while Redis is unavailable.
 
-Then a limiter in memory takes over, with this process's share of each limit. Redis is tried again
-each second, and takes over again by itself.
+Without Redis each process enforces its share of each limit. A heartbeat each second finds out when
+Redis is back.
 """
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Iterable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
 from petstore.clock import Clock, Milliseconds
 from petstore.domain.api_keys import ApiKey
-from petstore.domain.plans import UNLIMITED, Limits
-from petstore.rate_limits.addresses import AddressLimiter
-from petstore.rate_limits.contract import NEVER, BanRules, Decision, PardonStore, State
+from petstore.domain.plans import Limits
+from petstore.errors import Unavailable
+from petstore.rate_limits.contract import NEVER, BanRules, Decision, State, UnbanStore
 from petstore.rate_limits.memory import MemoryLimiter
-from petstore.rate_limits.shared import SharedLimiter
-from petstore.rate_limits.trips import OutOfReach, Trips
-from petstore.rate_limits.unbans import Pardons
+from petstore.rate_limits.minutes import MinuteLimiter, network_of
+from petstore.rate_limits.shared import Mode, SharedLimiter
+from petstore.redis_client.client import RedisClient, RedisUnavailable
 
-Either: TypeAlias = SharedLimiter | MemoryLimiter
-Question: TypeAlias = Callable[[Either], Awaitable[Decision]]
-QuestionOfKey: TypeAlias = Callable[[Either, ApiKey], Awaitable[Decision]]
-
+_TIMEOUT = 0.14
+_UNBANS_TIMEOUT = 0.1
 _LOG = logging.getLogger(__name__)
 
 
 class RedisLimiter:
-    """Asks Redis, or while that is out of reach a limiter in memory.
+    """Limits in Redis, and this process's share of them while Redis is unavailable.
 
-    The time is that of the Redis server. While that is out of reach ``clock`` goes on from the time
-    it told last, so what callers were told to wait for is still enough. There are at least so many
-    ``processes``, though Redis may have heard of fewer so far. Bans begin and end in every process
-    at once: before one is enforced, the store is asked whether it was lifted.
+    Meanwhile the limiter's time is ``clock``, corrected by what the last heartbeat told of the
+    server's clock, so clients that waited for ``Retry-After`` have waited long enough. There are at
+    least ``min_processes``, even if fewer have announced themselves. Bans begin and end in every
+    process at once: before the limiter enforces a ban, it asks the store whether it was lifted.
     """
 
     def __init__(
         self,
-        trips: Trips,
-        store: PardonStore,
+        client: RedisClient,
+        store: UnbanStore,
         clock: Clock,
         rules: BanRules,
-        per_minute_of_an_address: int,
-        addresses: int,
-        processes: int = 1,
+        address_limits: Limits,
+        address_capacity: int,
+        min_processes: int = 1,
+        timeout: float = _TIMEOUT,
     ) -> None:
-        self._trips = trips
         self._clock = clock
         self._rules = rules
-        self._address_limits = Limits(per_minute_of_an_address, UNLIMITED)
-        self._addresses = addresses
-        self._least_processes = self._processes = processes
-        self._unbans = Pardons(store)
-        self._shared = SharedLimiter(trips, store, rules, self._address_limits)
-        self._fallback: MemoryLimiter | None = None
-        self._ahead: Milliseconds = 0  # of the server's clock, when it was last heard
+        self._address_limits = address_limits
+        self._address_capacity = address_capacity
+        self._min_processes = self._processes = min_processes
+        self._unbans = Unbans(store)
+        self._shared = SharedLimiter(client, store, rules, address_limits, timeout)
+        self._local: MemoryLimiter | None = None
+        self._server_ahead: Milliseconds = 0
+        self.fallbacks = 0
+
+    @property
+    def bans(self) -> int:
+        """How many bans began in Redis by a request of this process."""
+        return self._shared.bans
+
+    @property
+    def has_fallen_back(self) -> bool:
+        """Whether Redis is unavailable, and this process enforces its share alone."""
+        return self._local is not None
 
     async def take(self, key: ApiKey) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
-        return await self._ask_of(key, lambda limiter, key: limiter.take(key))
+        return await self._unless_unbanned("take", key)
 
     async def look(self, key: ApiKey) -> Decision:
-        """Describe the windows of ``key`` as they stand, charging nothing."""
-        return await self._ask_of(key, lambda limiter, key: limiter.look(key))
+        """Describe the windows of ``key`` without charging anything."""
+        return await self._unless_unbanned("look", key)
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
-        return await self._ask(lambda limiter: limiter.take_address(address))
+        return await self._judge_address("take", address)
 
     async def look_address(self, address: str) -> Decision:
-        """Describe the window of ``address``, charging nothing."""
-        return await self._ask(lambda limiter: limiter.look_address(address))
+        """Describe the window of ``address`` without charging anything."""
+        return await self._judge_address("look", address)
 
     async def save(self) -> None:
-        """Copy what Redis said of keys since the last time into the store.
+        """Copy the states from Redis that changed since the last time into the store.
 
         Raises:
-            Unavailable: the counts could not be saved; they stay to be saved later.
+            Unavailable: the counts could not be saved; the next call saves them.
         """
         await self._shared.save()
 
-    async def beat(self) -> None:
-        """Tell Redis of this process, learn how many there are, and return to it if it is back."""
+    async def heartbeat(self) -> None:
+        """Announce this process, learn how many there are, and return to Redis if it is back."""
         try:
-            counted, now = await self._trips.count_processes()
-        except OutOfReach as error:
+            processes, now = await self._shared.heartbeat()
+        except RedisUnavailable as error:
             self._fall_back(error)
             return
-        self._ahead = now - self._clock()
-        if self._fallback is None:
-            self._processes = max(self._least_processes, counted)
+        self._server_ahead = now - self._clock()
+        if self._local is None:
+            self._processes = max(self._min_processes, processes)
         else:
-            # Others may not have told of themselves yet to a server that was restarted.
-            self._processes = max(self._processes, counted)
-            self._fallback = None
+            # The others may not have announced themselves yet to a server that was restarted.
+            self._processes = max(self._processes, processes)
+            self._local = None
             _LOG.warning("Redis is back: limits are shared again")
 
     async def close(self) -> None:
         """Disconnect."""
-        await self._trips.close()
+        await self._shared.close()
 
-    async def _ask_of(self, key: ApiKey, question: QuestionOfKey) -> Decision:
-        decision = await self._ask(lambda limiter: question(limiter, key))
-        if decision.verdict != "banned":
-            return decision
-        unbanned_at = await self._unbans.of(key)
-        if unbanned_at <= (key.unbanned_at or NEVER):
-            return decision
-        unbanned = replace(key, unbanned_at=unbanned_at)
-        return await self._ask(lambda limiter: question(limiter, unbanned))
+    async def _unless_unbanned(self, mode: Mode, key: ApiKey) -> Decision:
+        decision = await self._judge(mode, key)
+        if decision.verdict == "banned":
+            unbanned_at = await self._unbans.latest(key)
+            if unbanned_at > (key.unbanned_at or NEVER):
+                return await self._judge(mode, replace(key, unbanned_at=unbanned_at))
+        return decision
 
-    async def _ask(self, question: Question) -> Decision:
-        fallback = self._fallback
-        if fallback is None:
+    async def _judge(self, mode: Mode, key: ApiKey) -> Decision:
+        local = self._local
+        if local is None:
             try:
-                return await question(self._shared)
-            except OutOfReach as error:
-                fallback = self._fall_back(error)
-        return await question(fallback)
+                return await self._shared.judge(mode, key)
+            except RedisUnavailable as error:
+                local = self._fall_back(error)
+        per_minute, per_day = key.limits.share(self._processes)
+        key = replace(key, per_minute=per_minute, per_day=per_day)
+        return await (local.take(key) if mode == "take" else local.look(key))
 
-    def _fall_back(self, error: OutOfReach) -> MemoryLimiter:
-        if self._fallback is None:
+    async def _judge_address(self, mode: Mode, address: str) -> Decision:
+        local = self._local
+        if local is None:
+            try:
+                return await self._shared.judge_address(mode, address)
+            except RedisUnavailable as error:
+                local = self._fall_back(error)
+        return await (
+            local.take_address(address) if mode == "take" else local.look_address(address)
+        )
+
+    def _fall_back(self, error: RedisUnavailable) -> MemoryLimiter:
+        if self._local is None:
             _LOG.warning(
-                "Redis is out of reach, each of %d processes enforces its share of the limits: %s",
+                "Redis is unavailable, each of %d processes enforces its share of the limits: %s",
                 self._processes,
                 error,
             )
-            self._fallback = self._share()
-        return self._fallback
+            self.fallbacks += 1
+            self._local = self._share()
+        return self._local
 
     def _share(self) -> MemoryLimiter:
-        """Return a limiter in memory with what this process may admit if it can ask no other."""
-        per_minute, _ = self._address_limits.share(self._processes)
-        return MemoryLimiter(
-            _Shares(self._shared, self._processes),
-            self._time,
-            self._rules,
-            AddressLimiter(self._time, per_minute, self._addresses),
-            self._processes,
-        )
+        """Return a limiter in memory with what this process may admit alone."""
 
-    def _time(self) -> Milliseconds:
-        return self._clock() + self._ahead
+        def clock() -> Milliseconds:
+            return self._clock() + self._server_ahead
+
+        per_minute, _ = self._address_limits.share(self._processes)
+        addresses = MinuteLimiter[str](clock, per_minute, self._address_capacity, network_of)
+        store = _Shares(self._shared, self._processes)
+        return MemoryLimiter(store, clock, self._rules, addresses)
+
+
+class Unbans:
+    """Looks up in the store when keys were unbanned: what a process knows may be a moment old.
+
+    Calls made during a query share the next one, so clients that ignore their ban do not load the
+    store.
+    """
+
+    def __init__(self, store: UnbanStore) -> None:
+        self._store = store
+        self._one_at_a_time = asyncio.Lock()
+        self._key_ids: set[int] = set()
+        self._next: asyncio.Task[dict[int, Milliseconds]] | None = None
+
+    async def latest(self, key: ApiKey) -> Milliseconds:
+        """Return when a key was unbanned last; what ``key`` says if the store does not respond."""
+        self._key_ids.add(key.id)
+        if self._next is None:
+            self._next = asyncio.create_task(self._query())
+        unbans = await asyncio.shield(self._next)
+        return unbans.get(key.id, key.unbanned_at or NEVER)
+
+    async def _query(self) -> dict[int, Milliseconds]:
+        async with self._one_at_a_time:
+            key_ids, self._key_ids, self._next = self._key_ids, set(), None
+            with suppress(Unavailable, TimeoutError):
+                async with asyncio.timeout(_UNBANS_TIMEOUT):
+                    return await self._store.unbans(key_ids)
+            return {}
 
 
 class _Shares:
-    """What is known of keys, as one of ``processes`` that share it."""
+    """The states of keys, with the usage divided by ``processes``."""
 
     def __init__(self, shared: SharedLimiter, processes: int) -> None:
         self._shared = shared
         self._processes = processes
 
     async def load(self, key_id: int) -> State | None:
-        state = await self._shared.recall(key_id)
+        state = await self._shared.load(key_id)
         if state is None:
             return None
+        # Rounded up: together the processes count no less than was used.
         return replace(
             state,
-            minute_used=_share(state.minute_used, self._processes),
-            day_used=_share(state.day_used, self._processes),
+            minute_used=-(-state.minute_used // self._processes),
+            day_used=-(-state.day_used // self._processes),
         )
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
-        """Save nothing: what one process counted by itself is not the state of a key."""
-
-
-def _share(used: int, processes: int) -> int:
-    """Return what each of ``processes`` counts as used; together they count no less."""
-    return -(-used // processes)
+        """Save nothing: the count of one process alone is not the state of a key."""

@@ -1,141 +1,159 @@
-"""The limiter of many processes: states in Redis or Valkey, one atomic script and one trip."""
+"""Limits in Redis or Valkey: one atomic script and one round trip a request."""
 
-from typing import Literal, NamedTuple, TypeAlias
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple, TypeAlias
+from uuid import uuid4
 
-from msgspec.structs import astuple
+from msgspec import Struct
+from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import asdict
 
 from petstore.clock import DAY, MINUTE, Milliseconds
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.rate_limits.addresses import network_of
-from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimitStore, State, Verdict
+from petstore.rate_limits.contract import (
+    NEVER,
+    NO_BANS,
+    BanRules,
+    Decision,
+    RateLimitStore,
+    State,
+    Verdict,
+)
 from petstore.rate_limits.decide import decision, describe
-from petstore.rate_limits.trips import Check, Reply, Trips
-from petstore.rate_limits.unsaved import UnsavedStates
+from petstore.rate_limits.memory import UnsavedStates
+from petstore.rate_limits.minutes import network_of
+from petstore.redis_client.client import Command, RedisClient, RedisUnavailable
+from petstore.redis_client.script import BatchedScript
 
 Mode: TypeAlias = Literal["take", "look"]
 
-# An idle hash is forgotten; the store has a copy of what it says of a key.
-_LIFE_OF_A_KEY = DAY
-_LIFE_OF_AN_ADDRESS = 2 * MINUTE
-_NO_BANS = BanRules(least_strikes=UNLIMITED)
+# An idle hash expires; the store has a copy of the state of a key.
+_KEY_LIFETIME = DAY
+_ADDRESS_LIFETIME = 2 * MINUTE
 _FRESH = State()
-_UNKNOWN = [b"unknown"]
+_FOLDER = files("petstore.rate_limits")
+_DEFAULTS = ", ".join(f"{name} = {default}" for name, default in asdict(_FRESH).items())
+_JUDGE = f"local DEFAULTS = {{ {_DEFAULTS} }}\n{_FOLDER.joinpath('judge.lua').read_text('utf-8')}"
+_HEARTBEAT = _FOLDER.joinpath("heartbeat.lua").read_text("utf-8")
+_PROCESSES = "petstore:processes"
+_SILENT_SECONDS = 5
 
 
-class _Judged(NamedTuple):
+class Call(Struct, omit_defaults=True):
+    """The argument of ``judge.lua``, with the state to begin with if Redis has none."""
+
+    mode: Mode
+    per_minute: int
+    per_day: int
+    unbanned_at: Milliseconds
+    rules: BanRules
+    threshold: int
+    last_level: int
+    expires_after: Milliseconds
+    state: State | None = None
+
+
+class Judgement(Struct, gc=False):
+    """The result of ``judge.lua``: the verdict at ``now`` and the state after it."""
+
     verdict: Verdict
     now: Milliseconds
     state: State
+    begins_ban: bool = False
+
+
+class Heartbeat(NamedTuple):
+    """How many processes there are, and the time of the server."""
+
+    processes: int
+    now: Milliseconds
+
+
+_encode = Encoder().encode
+_decode = Decoder(Judgement).decode
 
 
 class SharedLimiter:
     """Keeps the states of keys and addresses in Redis, and a copy of those of keys in the store.
 
-    The time is that of the Redis server. A key it does not know, because the key is new or Redis
-    has lost its memory, is recalled from the store. Every method that asks Redis raises
-    ``OutOfReach`` if that is out of reach or failing.
+    The time is that of the Redis server. If Redis does not know a key, because it is new or Redis
+    has lost its memory, the limiter recalls it from the store. Every method that asks Redis raises
+    ``RedisUnavailable``.
     """
 
     def __init__(
-        self, trips: Trips, store: RateLimitStore, rules: BanRules, address_limits: Limits
+        self,
+        client: RedisClient,
+        store: RateLimitStore,
+        rules: BanRules,
+        address_limits: Limits,
+        timeout: float,
     ) -> None:
-        self._trips = trips
-        self._store = store
+        self._client = client
         self._rules = rules
         self._address_limits = address_limits
+        self._script = BatchedScript(client, _JUDGE.encode(), timeout)
         self._unsaved = UnsavedStates(store)
+        self._timeout = timeout
+        self._process = uuid4().hex
+        self._failed_key: str | None = None
+        self.load, self.save = self._unsaved.load, self._unsaved.save
+        self.bans = 0
 
-    async def take(self, key: ApiKey) -> Decision:
-        """Judge a request with ``key`` and charge it if it is admitted."""
-        verdict, now, state = await self._judge("take", key)
-        return decision(state, key.limits, now, verdict)
-
-    async def look(self, key: ApiKey) -> Decision:
-        """Describe the windows of ``key`` as they stand, charging nothing."""
-        _, now, state = await self._judge("look", key)
-        return describe(state, key.limits, now, _unban_time(key))
-
-    async def take_address(self, address: str) -> Decision:
-        """Judge a request without a valid key from ``address``, and charge it if admitted."""
-        verdict, now, state = await self._judge_address("take", address)
-        return decision(state, self._address_limits, now, verdict)
-
-    async def look_address(self, address: str) -> Decision:
-        """Describe the window of ``address``, charging nothing."""
-        _, now, state = await self._judge_address("look", address)
-        return describe(state, self._address_limits, now, NEVER)
-
-    async def recall(self, key_id: int) -> State | None:
-        """Return the copy of the state of a key.
-
-        Raises:
-            Unavailable: the database is out of reach.
-        """
-        return self._unsaved.get(key_id) or await self._store.load(key_id)
-
-    async def save(self) -> None:
-        """Copy every state that changed since the last time into the store.
-
-        Raises:
-            Unavailable: the counts could not be saved; they stay to be saved later.
-        """
-        await self._unsaved.save()
-
-    async def _judge(self, mode: Mode, key: ApiKey) -> _Judged:
-        name = f"petstore:key:{{{key.id}}}"
-        check = _check(mode, name, key.limits, self._rules, _unban_time(key), _LIFE_OF_A_KEY)
-        reply = await self._trips.run(check)
-        if reply == _UNKNOWN:
-            state = await self.recall(key.id) or _FRESH
-            reply = await self._trips.run(_beginning(check, state))
-        judged = _judged(reply)
+    async def judge(self, mode: Mode, key: ApiKey) -> Decision:
+        """Judge a request with ``key``, and charge it if it is admitted; or only look."""
+        name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
+        unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
+        call = Call(mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME)
+        reply = await self._run(name, call)
+        if reply is None:
+            call.state = await self.load(key.id) or _FRESH
+            reply = await self._run(name, call)
+        judged = _decode(reply)
+        self.bans += judged.begins_ban
         self._unsaved.put(key.id, judged.state)
-        return judged
+        return _decision(call, limits, judged)
 
-    async def _judge_address(self, mode: Mode, address: str) -> _Judged:
-        name = f"petstore:address:{{{network_of(address)}}}"
-        check = _check(mode, name, self._address_limits, _NO_BANS, NEVER, _LIFE_OF_AN_ADDRESS)
-        return _judged(await self._trips.run(_beginning(check, _FRESH)))
+    async def judge_address(self, mode: Mode, address: str) -> Decision:
+        """Judge a request without a valid key, and charge it if it is admitted; or only look."""
+        name, limits = f"petstore:address:{{{network_of(address)}}}", self._address_limits
+        call = Call(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _ADDRESS_LIFETIME, _FRESH)
+        return _decision(call, limits, _decode(await self._run(name, call)))
 
+    async def heartbeat(self) -> Heartbeat:
+        """Announce this process, and return how many processes there are.
 
-def _unban_time(key: ApiKey) -> Milliseconds:
-    return key.unbanned_at or NEVER
+        After a failure it succeeds only if the server of the failed key takes writes again. Its
+        timeout is longer than that of a request: no client waits for it.
+        """
+        names = [_PROCESSES]
+        if self._failed_key is not None:
+            names.insert(0, f"{_PROCESSES}:{self._failed_key}")
+            await self._client.close()  # a cluster is then asked again which server has which key
+        commands: list[Command] = [
+            ("EVAL", _HEARTBEAT, 1, name, self._process, _SILENT_SECONDS) for name in names
+        ]
+        replies = await self._client.execute(commands, 3 * self._timeout)
+        self._failed_key = None
+        return Heartbeat(*replies[-1])
 
+    async def close(self) -> None:
+        """Remove this process from the count, and disconnect."""
+        with suppress(RedisUnavailable):
+            await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
+        await self._client.close()
 
-def _check(
-    mode: Mode,
-    name: str,
-    limits: Limits,
-    rules: BanRules,
-    unbanned_at: Milliseconds,
-    life: Milliseconds,
-) -> Check:
-    return Check(
-        name,
-        (
-            mode,
-            "",
-            limits.per_minute,
-            limits.per_day,
-            unbanned_at,
-            rules.threshold(limits.per_minute),
-            rules.innocence,
-            rules.window,
-            rules.first,
-            rules.longest,
-            rules.forgiven_after,
-            rules.last_level,
-            life,
-        ),
-    )
-
-
-def _beginning(check: Check, state: State) -> Check:
-    """Return ``check``, with the state to begin with where there is no hash."""
-    return check._replace(arguments=(*check.arguments, *astuple(state)))
+    async def _run(self, name: str, call: Call) -> Any:
+        try:
+            return await self._script.run(name, _encode(call))
+        except RedisUnavailable:
+            self._failed_key = name
+            raise
 
 
-def _judged(reply: Reply) -> _Judged:
-    verdict, now, *fields = reply
-    return _Judged(verdict.decode("ascii"), now, State(*fields))
+def _decision(call: Call, limits: Limits, judged: Judgement) -> Decision:
+    if call.mode == "look":
+        return describe(judged.state, limits, judged.now, call.unbanned_at)
+    return decision(judged.state, limits, judged.now, judged.verdict)

@@ -132,9 +132,9 @@ def _replica(settings: Settings) -> str:
 
 
 def _redis(settings: Settings) -> str:
-    from petstore.rate_limits.trips import ping
+    from petstore.redis_client.client import check_redis
 
-    asyncio.run(ping(settings.redis))
+    asyncio.run(check_redis(settings.redis))
     return "it responds"
 
 

@@ -5,7 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,10 +116,11 @@ def _check_redis(url: str) -> None:
         PermissionError: Redis rejects the password.
     """
     # Imported where it is used: it takes its time.
-    from petstore.rate_limits.trips import refuse_wrong_password
+    from petstore.redis_client.client import check_redis
 
     try:
-        asyncio.run(refuse_wrong_password(url))
+        with suppress(ConnectionError):
+            asyncio.run(check_redis(url))
     except ValueError as error:
         raise SettingError(str(error)) from None
 

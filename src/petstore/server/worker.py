@@ -18,7 +18,7 @@ from petstore.errors import PetstoreError
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
 from petstore.observability.registry import Registry, SharedMetrics
-from petstore.rate_limits.addresses import network_of
+from petstore.rate_limits.minutes import network_of
 from petstore.server.supervisor import LEAVE, READY, SERVE, Link
 from petstore.settings import Settings
 

@@ -1,7 +1,7 @@
--- Says that a process is there, and returns how many have said so of late, and the time in ms.
+-- Announces a process and returns how many there are, and the server's time in ms.
 --
--- KEYS[1]  a sorted set of the processes, each by the second in which it last said so
--- ARGV     the process; the seconds of silence after which one is gone
+-- KEYS[1]  a sorted set of the processes, each with the second of its latest heartbeat
+-- ARGV     the process, and the seconds after which a silent one is gone
 
 local time = redis.call('TIME')
 local now = tonumber(time[1])

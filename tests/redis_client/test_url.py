@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from petstore.rate_limits.redis_url import RedisPlace, parse_redis_url
+from petstore.redis_client.url import RedisAddress, parse_redis_url
 
 
 def options(user: str | None = None, secret: str | None = None, **others: Any) -> dict[str, Any]:
@@ -14,22 +14,22 @@ def options(user: str | None = None, secret: str | None = None, **others: Any) -
 @pytest.mark.parametrize(
     ("url", "place"),
     [
-        ("redis://cache", RedisPlace("server", (("cache", 6379),), "", options())),
-        ("redis://cache:1234/", RedisPlace("server", (("cache", 1234),), "", options())),
-        ("redis://[::1]:1234", RedisPlace("server", (("::1", 1234),), "", options())),
-        ("redis://cache/7", RedisPlace("server", (("cache", 6379),), "7", options(db=7))),
+        ("redis://cache", RedisAddress("server", (("cache", 6379),), "", options())),
+        ("redis://cache:1234/", RedisAddress("server", (("cache", 1234),), "", options())),
+        ("redis://[::1]:1234", RedisAddress("server", (("::1", 1234),), "", options())),
+        ("redis://cache/7", RedisAddress("server", (("cache", 6379),), "", options(db=7))),
         (
             "redis://user:p%40ss%2Fw%23rd@cache",
-            RedisPlace("server", (("cache", 6379),), "", options("user", "p@ss/w#rd")),
+            RedisAddress("server", (("cache", 6379),), "", options("user", "p@ss/w#rd")),
         ),
         (
             "redis://:secret@cache",
-            RedisPlace("server", (("cache", 6379),), "", options(None, "secret")),
+            RedisAddress("server", (("cache", 6379),), "", options(None, "secret")),
         ),
-        ("rediss://cache", RedisPlace("server", (("cache", 6379),), "", options(ssl=True))),
+        ("rediss://cache", RedisAddress("server", (("cache", 6379),), "", options(ssl=True))),
         (
             "rediss://cache?ssl_ca_certs=/etc/ca.pem&ssl_certfile=c&ssl_keyfile=k",
-            RedisPlace(
+            RedisAddress(
                 "server",
                 (("cache", 6379),),
                 "",
@@ -38,16 +38,16 @@ def options(user: str | None = None, secret: str | None = None, **others: Any) -
         ),
         (
             "redis://a,b:2/?cluster=true",
-            RedisPlace("cluster", (("a", 6379), ("b", 2)), "", options()),
+            RedisAddress("cluster", (("a", 6379), ("b", 2)), "", options()),
         ),
-        ("redis://a?cluster=false", RedisPlace("server", (("a", 6379),), "", options())),
+        ("redis://a?cluster=false", RedisAddress("server", (("a", 6379),), "", options())),
         (
             "redis+sentinel://:secret@a,[::1]:2/shop",
-            RedisPlace("sentinel", (("a", 26379), ("::1", 2)), "shop", options(None, "secret")),
+            RedisAddress("sentinel", (("a", 26379), ("::1", 2)), "shop", options(None, "secret")),
         ),
     ],
 )
-def test_a_url_names_a_place(url: str, place: RedisPlace) -> None:
+def test_a_url_names_a_place(url: str, place: RedisAddress) -> None:
     assert parse_redis_url(url) == place
 
 

@@ -10,9 +10,7 @@ import pytest
 
 from petstore.app import create_limiter
 from petstore.databases.sqlite import SqliteStore
-from petstore.observability.counted_trips import CountedTrips
 from petstore.rate_limits.contract import RateLimiter
-from petstore.rate_limits.trips import OutOfReach, connect
 from petstore.settings import Settings
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
@@ -72,21 +70,18 @@ async def test_a_fallback_without_redis_is_reported_and_counted(
             assert await sample("limiter_fallback_workers") == 0
             redis.kill()
             await limiter.take(key)
-            await limiter.beat()
+            await limiter.heartbeat()
             assert await sample("limiter_fallback_workers") == 1
             assert await sample("limiter_fallbacks_total") == 1
             redis.start()
-            await limiter.beat()
+            await limiter.heartbeat()
             assert await sample("limiter_fallback_workers") == 0
             assert await sample("limiter_fallbacks_total") == 1
 
 
-async def test_a_failure_to_count_processes_is_a_fallback_too() -> None:
-    with registry_of_test() as registry:
-        async with registry.running():
-            trips = CountedTrips(connect("redis://127.0.0.1:1", 0.1), 0.1, registry)
-            with pytest.raises(OutOfReach):
-                await trips.count_processes()
-            samples = await asyncio.to_thread(read_metrics, port_of(registry))
-            assert samples["petstore_limiter_fallback_workers"] == 1
-            await trips.close()
+async def test_a_failed_heartbeat_is_a_fallback_too(database: Path, clock: ManualClock) -> None:
+    with redis_server() as redis:
+        async with measured_limiter(database, redis, clock) as (limiter, _, sample):
+            redis.kill()
+            await limiter.heartbeat()
+            assert await sample("limiter_fallback_workers") == 1

@@ -1,0 +1,117 @@
+-- The limiter of decide.py as one atomic script, on one hash: the state of a key or of an address.
+--
+-- DEFAULTS  the fields of State in contract.py; shared.py puts them before this text
+-- KEYS[1]   the hash; it has the fields that differ from their defaults
+-- ARGV[1]   a Call of shared.py, in MessagePack; tests add ``now``, to replace the server's clock
+-- Returns a Judgement of shared.py, in MessagePack. Without a hash and without ``call.state`` it
+-- returns nil and does nothing. A look is never refused.
+
+local NEVER = DEFAULTS.banned_at
+local SECOND, MINUTE, DAY = 1000, 60000, 86400000
+
+local call = cmsgpack.unpack(ARGV[1])
+local rules = call.rules
+local now = call.now
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * SECOND + math.floor(time[2] / 1000)
+end
+local today = math.floor(now / DAY)
+
+local function heed_unban(state)
+  if call.unbanned_at > state.unbanned_at then
+    state.refused_since, state.refused_at, state.struck_since = NEVER, NEVER, NEVER
+    state.banned_at, state.banned_until = NEVER, NEVER
+    state.strikes, state.ban_level = 0, 0
+    state.unbanned_at, state.used_at = call.unbanned_at, now
+  end
+end
+
+-- Without this, a clock that ran far ahead for a moment would make clients wait as long.
+local function correct_clock_jump(state)
+  if state.minute_started > now + MINUTE or state.day > today + 1 then
+    state.minute_started = math.min(state.minute_started, now)
+    state.day = math.min(state.day, today)
+  end
+end
+
+local function refuse(state)
+  if now - state.refused_at >= rules.window then
+    state.refused_since = now
+  end
+  if now - state.refused_since > rules.innocence then
+    if now - state.struck_since >= rules.window then
+      state.strikes, state.struck_since = 0, now
+    end
+    state.strikes = state.strikes + 1
+  end
+  state.refused_at, state.used_at = now, now
+  if state.strikes < call.threshold then
+    return 'limited'
+  end
+  local clean = math.max(0, now - state.banned_until)
+  local level = math.max(0, state.ban_level - math.floor(clean / rules.forgiven_after))
+  state.banned_at = now
+  state.banned_until = now + math.min(rules.first * 2 ^ level, rules.longest)
+  state.ban_level = math.min(level + 1, call.last_level)
+  state.strikes, state.struck_since = 0, NEVER
+  return 'banned', true
+end
+
+local function take(state)
+  correct_clock_jump(state)
+  if now < state.banned_until then
+    return 'banned'
+  end
+  local started, used, day, day_used =
+    state.minute_started, state.minute_used, state.day, state.day_used
+  if now >= started + MINUTE then
+    started, used = now, 0
+  end
+  if today > day then
+    day, day_used = today, 0
+  end
+  if used >= call.per_minute or day_used >= call.per_day then
+    return refuse(state)
+  end
+  state.minute_started, state.minute_used = started, used + 1
+  state.day, state.day_used = day, day_used + 1
+  state.refused_since, state.refused_at, state.used_at = NEVER, NEVER, now
+  return 'admitted'
+end
+
+local stored = redis.call('HGETALL', KEYS[1])
+local exists = #stored > 0
+if not exists and not call.state then
+  return nil
+end
+local state, before = not exists and call.state or {}, {}
+for index = 1, #stored, 2 do
+  before[stored[index]] = tonumber(stored[index + 1])
+end
+for name, default in pairs(DEFAULTS) do
+  state[name] = before[name] or state[name] or default
+end
+
+heed_unban(state)
+local verdict, begins_ban = 'admitted', false
+if call.mode == 'take' then
+  verdict, begins_ban = take(state)
+end
+if now - state.used_at >= MINUTE then  -- after a look, or banned: to the minute
+  state.used_at = now
+end
+
+local changes = {}
+for name, default in pairs(DEFAULTS) do
+  if state[name] ~= (before[name] or default) then
+    changes[#changes + 1] = name
+    changes[#changes + 1] = string.format('%.0f', state[name])
+  end
+end
+-- A look makes no hash.
+if #changes > 0 and (exists or call.mode == 'take') then
+  redis.call('HSET', KEYS[1], unpack(changes))
+  redis.call('PEXPIRE', KEYS[1], call.expires_after)
+end
+return cmsgpack.pack({ verdict = verdict, now = now, state = state, begins_ban = begins_ban })

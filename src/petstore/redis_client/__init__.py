@@ -1,0 +1,1 @@
+"""The client of Redis and Valkey: the only package that imports the library ``redis``."""

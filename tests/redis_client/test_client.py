@@ -1,0 +1,90 @@
+"""The client of Redis: its timeout, and the errors that its callers see."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from petstore.redis_client.client import (
+    CredentialsRefused,
+    RedisClient,
+    RedisUnavailable,
+    check_redis,
+)
+from support.redis_server import RedisServer, redis_server
+from support.silent_server import fake_server
+
+pytestmark = pytest.mark.anyio
+
+ECHO = [("ECHO", "hi")]
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with redis_server() as server:
+        yield server
+
+
+async def test_a_silent_server_is_waited_for_until_the_timeout() -> None:
+    async with fake_server() as silent:
+        client = RedisClient(silent.url)
+        begun = time.monotonic()
+        with pytest.raises(RedisUnavailable, match="no response in time"):
+            await client.execute(ECHO, 0.05)
+        assert time.monotonic() - begun >= 0.05
+        await client.close()
+
+
+async def test_a_reply_that_came_while_the_process_was_busy_is_in_time(redis: RedisServer) -> None:
+    client = RedisClient(redis.url)
+    await client.execute(ECHO, 10)
+    call = asyncio.create_task(client.execute(ECHO, 0.1))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    time.sleep(0.3)  # noqa: ASYNC251 - it is the loop that is to stand still
+    assert await call == [b"hi"]
+    await client.close()
+
+
+async def test_an_error_reply_is_raised_by_execute_and_returned_by_try_each(
+    redis: RedisServer,
+) -> None:
+    client = RedisClient(redis.url)
+    commands = [("SET", "text", "word"), ("HGETALL", "text"), ("GET", "text")]
+    with pytest.raises(RedisUnavailable, match="wrong kind of value"):
+        await client.execute(commands, 10)
+    _, refused, text = await client.try_each(commands, 10)
+    assert isinstance(refused, RedisUnavailable)
+    assert text == b"word"
+    await client.close()
+
+
+async def test_a_closed_client_connects_again(redis: RedisServer) -> None:
+    client = RedisClient(redis.url)
+    for _ in range(2):
+        assert await client.execute(ECHO, 10) == [b"hi"]
+        await client.close()
+
+
+async def test_a_wrong_password_is_named_and_never_told() -> None:
+    with redis_server("requirepass right-secret") as server:
+        place = f"127.0.0.1:{server.port}"
+        for credentials in ("", ":wrong-secret@", "nobody:wrong-secret@"):
+            url = f"redis://{credentials}{place}"
+            with pytest.raises(PermissionError, match="redis: ") as refusal:
+                await check_redis(url)
+            client = RedisClient(url)
+            with pytest.raises(CredentialsRefused) as failure:
+                await client.execute(ECHO, 10)
+            assert "secret" not in f"{refusal.value}{failure.value}"
+            await client.close()
+        await check_redis(f"redis://:right-secret@{place}")
+
+
+async def test_a_server_that_is_not_there_has_not_refused_the_password() -> None:
+    with redis_server() as server:
+        await check_redis(server.url)
+        server.kill()
+        with pytest.raises(ConnectionError, match="redis: "):
+            await check_redis(server.url)
