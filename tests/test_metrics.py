@@ -19,7 +19,7 @@ from petstore.app import create_limiter, metrics_at
 from petstore.clock import MINUTE
 from petstore.databases.contract import Duplicate, Statement, Unit
 from petstore.databases.sqlite import SqliteStore
-from petstore.databases.sqlite_usage import database_bytes, note_backup
+from petstore.databases.sqlite_files import database_bytes, note_backup
 from petstore.errors import Unavailable
 from petstore.observability.board import Board
 from petstore.observability.counted_trips import CountedTrips

@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from petstore.databases.migrations import APPLICATION_ID, UnusableDatabase
+from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.postgres import PostgresStore
-from petstore.errors import Unavailable
+from petstore.errors import Unavailable, UnusableDatabase
 from support.migrators import migrate_ten_times_at_once
 from support.patience import within
 from support.postgres import PASSWORD, PostgresServer, database_name

@@ -200,5 +200,5 @@ def assert_hold_the_code_and_nothing_else(dist: Path) -> None:
     about = {"CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
     files = about | {f"src/{name}" for name in CODE}
     assert in_sdist == {f"petstore-{NEXT}/{name}" for name in files}
-    needed = {"py.typed", "rate_limits/take.lua", "storage/migrations/sqlite_0001.sql"}
+    needed = {"py.typed", "rate_limits/take.lua", "databases/migrations/sqlite_0001.sql"}
     assert {f"petstore/{name}" for name in needed} <= CODE

@@ -286,7 +286,7 @@ class Application:
             await self._services.reservations.settle()
         answer = await operation.handler(call)
         if operation.method != "GET":
-            await self._services.readers.note_change(key.id)
+            await self._services.readers.record_write(key.id)
         return conditional(request, answer) if operation.tagged else answer
 
     async def _answer_without_key(self, request: Request, resolved: ResolvedRoute) -> Response:

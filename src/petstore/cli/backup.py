@@ -64,7 +64,7 @@ def restore(*, file: Path, force: bool, database: str) -> None:
 
 def _note(database: Path, began: Milliseconds) -> None:
     """Note a good backup for the metrics of the service; it is good without that too."""
-    from petstore.databases.sqlite_usage import note_backup
+    from petstore.databases.sqlite_files import note_backup
 
     try:
         note_backup(database, began / SECOND)
@@ -75,7 +75,7 @@ def _note(database: Path, began: Milliseconds) -> None:
 def _refuse_note(file: Path, database: Path) -> None:
     """Refuse to write where the time of this backup is noted once it is made."""
     from petstore.databases.private_files import part_of
-    from petstore.databases.sqlite_usage import note_of
+    from petstore.databases.sqlite_files import note_of
 
     note = note_of(database)
     if file.parent.resolve() / file.name in {note, part_of(note)}:
