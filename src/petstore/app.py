@@ -57,6 +57,31 @@ _FORGET_SECONDS = 60
 _USAGE_TABLE = 20_000
 
 
+def metrics_at(place: Place | None) -> NoMetrics:
+    """Return the metrics of this process, shared at ``place``; none without it."""
+    if place is None:
+        return NO_METRICS
+    metrics = Metrics(place, __version__)
+    tell_process(metrics, str(place.seat))
+    return metrics
+
+
+def serve_settings(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Servable:
+    """Return the service that ``settings`` describe, logging to standard error."""
+    log = open_log(settings)
+    tracing = tracing_of(settings)
+    system = "postgresql" if is_postgres(settings.database) else "sqlite"
+    store = tracing.of_store(database_of(settings, metrics), system)
+    replica = replica_of(settings, metrics)
+    if replica is not None:
+        replica = tracing.of_store(replica, system)
+    limiter = create_limiter(settings, store, system_clock, metrics)
+    if settings.redis:
+        limiter = tracing.of_limiter(limiter)
+    app = create_app(settings, store, limiter, log, replica=replica, metrics=metrics)
+    return tracing.of_application(app)
+
+
 def create_app(
     settings: Settings,
     store: Store,
@@ -133,31 +158,6 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     yield Chore(services.retries.forget, _FORGET_SECONDS, "idempotency records not deleted")
 
 
-def serve_settings(settings: Settings, metrics: NoMetrics = NO_METRICS) -> Servable:
-    """Return the service that ``settings`` describe, logging to standard error."""
-    log = open_log(settings)
-    tracing = tracing_of(settings)
-    system = "postgresql" if is_postgres(settings.database) else "sqlite"
-    store = tracing.of_store(database_of(settings, metrics), system)
-    replica = replica_of(settings, metrics)
-    if replica is not None:
-        replica = tracing.of_store(replica, system)
-    limiter = create_limiter(settings, store, system_clock, metrics)
-    if settings.redis:
-        limiter = tracing.of_limiter(limiter)
-    app = create_app(settings, store, limiter, log, replica=replica, metrics=metrics)
-    return tracing.of_application(app)
-
-
-def metrics_at(place: Place | None) -> NoMetrics:
-    """Return the metrics of this process, shared at ``place``; none without it."""
-    if place is None:
-        return NO_METRICS
-    metrics = Metrics(place, __version__)
-    tell_process(metrics, str(place.seat))
-    return metrics
-
-
 def tracing_of(settings: Settings) -> NoTracing:
     """Return what makes traces, if ``settings`` say where to send them."""
     if not settings.trace_endpoint:
@@ -166,16 +166,6 @@ def tracing_of(settings: Settings) -> NoTracing:
     from petstore.observability.tracing import Tracing
 
     return Tracing(settings.trace_endpoint, __version__)
-
-
-def open_log(settings: Settings) -> RequestLog:
-    """Return a log on standard error that takes the records of ``logging`` too."""
-    rules = LogRules(settings.log_level, settings.log_health_checks, not settings.omit_addresses)
-    log = RequestLog(
-        standard_error(), system_clock, for_person=is_for_person(settings.log_format), rules=rules
-    )
-    configure_logging(log)
-    return log
 
 
 def create_limiter(
@@ -268,6 +258,16 @@ def store_at(
     metrics.gauge(POOL_IN_USE, lambda: server.connections_in_use, name)
     metrics.gauge(POOL_SIZE, lambda: server.connections, name)
     return metrics.of_store(server, name)
+
+
+def open_log(settings: Settings) -> RequestLog:
+    """Return a log on standard error that takes the records of ``logging`` too."""
+    rules = LogRules(settings.log_level, settings.log_health_checks, not settings.omit_addresses)
+    log = RequestLog(
+        standard_error(), system_clock, for_person=is_for_person(settings.log_format), rules=rules
+    )
+    configure_logging(log)
+    return log
 
 
 def _pages(health: Health) -> dict[str, Page]:
