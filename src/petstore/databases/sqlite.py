@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import apsw
+from msgspec import Struct
 
 from petstore.clock import SECOND, Milliseconds
 from petstore.databases.contract import Row, Statement, T, Unit
@@ -29,14 +30,21 @@ _DATA_VERSION = "PRAGMA data_version"
 _MAX_GROUP = 256
 _MAX_LOG_BYTES = 16 * 1024 * 1024
 _MAX_TURNS = 4
+_WATCH_SECONDS = 0.05
 _MIGRATION_TIMEOUT: Milliseconds = 10 * SECOND
 _READER_TIMEOUT: Milliseconds = 50
 _VERSIONS = 2**32  # of one connection
 _LOG = logging.getLogger(__name__)
 
 
-_Pending: TypeAlias = tuple[Unit[Any], asyncio.Future[Any]]
-"""A unit of work, and the future of its caller."""
+class _Waiting(Struct, frozen=True):
+    """A unit of work, the future of its caller, and its deadline by the clock of the loop."""
+
+    unit: Unit[Any]
+    done: asyncio.Future[Any]
+    deadline: float
+
+
 _Outcome: TypeAlias = tuple[asyncio.Future[Any], Any]
 """The future of a caller, and the result or error of its unit."""
 
@@ -47,7 +55,7 @@ class SqliteStore:
     def __init__(self, path: Path, timeout: Milliseconds = 1500) -> None:
         self._path = path
         self._timeout = timeout
-        self._pending: deque[_Pending] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._group: asyncio.Task[None] | None = None
         self._versions_before = 0
         self.committed: Counter[int] = Counter()
@@ -148,45 +156,48 @@ class SqliteStore:
         """Run a unit of work in the next group and return its result once it is durable."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        self._pending.append((unit, done))
+        self._waiting.append(_Waiting(unit, done, loop.time() + self._timeout / SECOND))
         if self._group is None:
             self._group = asyncio.create_task(self._commit_groups())
-        expiry = loop.call_later(self._timeout / SECOND, _expire, done)
-        try:
-            return await done
-        finally:
-            expiry.cancel()
+        return await done
 
     async def _commit_groups(self) -> None:
         try:
-            while self._pending:
-                size = min(len(self._pending), _MAX_GROUP)
-                await self._commit([self._pending.popleft() for _ in range(size)])
+            while self._waiting:
+                size = min(len(self._waiting), _MAX_GROUP)
+                await self._commit([self._waiting.popleft() for _ in range(size)])
                 # Callers with a result may write again at once: larger groups, fewer fsyncs.
                 for _ in range(min(size, _MAX_TURNS)):
                     await asyncio.sleep(0)
-                    if len(self._pending) >= size:
+                    if len(self._waiting) >= size:
                         break
         finally:
             self._group = None
 
-    async def _commit(self, group: list[_Pending]) -> None:
+    async def _commit(self, group: list[_Waiting]) -> None:
         outcomes: list[_Outcome] = []
+        self._watch(group)
         try:
             with faults():
                 await self._begin()
                 # A change that got a 503 in the meantime must not be made.
-                outcomes.extend((done, self._run(unit)) for unit, done in group if not done.done())
+                outcomes.extend(
+                    (waiting.done, self._run(waiting.unit))
+                    for waiting in group
+                    if not waiting.done.done()
+                )
                 await self._commit_durably(outcomes)
                 self.committed[len(outcomes)] += 1
         except BaseException as error:
             with suppress(apsw.Error):  # if this fails, so does the next BEGIN
                 if self._writer.in_transaction:
                     self._write("ROLLBACK")
-            for _, done in group:
-                _settle(done, error)
+            for waiting in group:
+                _settle(waiting.done, error)
             if not isinstance(error, Exception):
                 raise
+        finally:
+            self._watching.cancel()
 
     async def _commit_durably(self, outcomes: list[_Outcome]) -> None:
         """Commit in the thread, and settle all outcomes in the very next turn of the loop.
@@ -207,6 +218,20 @@ class SqliteStore:
         if not await committed:
             await self._recover()
             _settle_all(outcomes)
+
+    def _watch(self, group: list[_Waiting]) -> None:
+        """Look for missed deadlines again and again, until ``group`` is done."""
+        loop = asyncio.get_running_loop()
+        self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
+
+    def _give_up(self, group: list[_Waiting]) -> None:
+        """Fail everything whose deadline has passed; units not yet run will not run."""
+        self._watch(group)
+        now = asyncio.get_running_loop().time()
+        for waiting in (*group, *self._waiting):
+            if waiting.deadline <= now:
+                error = Unavailable("the database did not confirm the change in time")
+                _settle(waiting.done, error)
 
     async def _begin(self) -> None:
         """Take the write lock on files that still have their names.
@@ -304,11 +329,6 @@ def _nothing() -> Unit[None]:
 def _settle_all(outcomes: list[_Outcome]) -> None:
     for done, outcome in outcomes:
         _settle(done, outcome)
-
-
-def _expire(done: asyncio.Future[Any]) -> None:
-    """Fail a write whose time is over; a unit not yet run will not run."""
-    _settle(done, Unavailable("the database did not confirm the change in time"))
 
 
 def _settle(done: asyncio.Future[Any], outcome: object) -> None:
