@@ -1,4 +1,4 @@
-"""Where each caller's last change is: in one process, and in Redis for all."""
+"""The LSN of each key's last write: in one process, and in Redis for all."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 KEY, ANOTHER = 1, 2
 BRIEF = 0.2
-"""Seconds to wait for a server that will not answer."""
+"""Seconds to wait for a server that will not respond."""
 SILENT, BACK = "cannot read the last writes", "Redis responds again, lists are"
 
 
@@ -54,7 +54,7 @@ async def redis_last_writes(
 
 @contextmanager
 def failing(redis: RedisServer) -> Iterator[None]:
-    """Have the server answer everything with an error; it keeps its memory."""
+    """Let the server respond to everything with an error; it keeps its memory."""
     redis.call("CONFIG", "SET", "replica-serve-stale-data", "no")
     redis.call("REPLICAOF", "127.0.0.1", "1")
     try:
@@ -88,11 +88,11 @@ async def other(empty_redis: RedisServer, clock: ManualClock) -> AsyncIterator[R
         yield writes
 
 
-async def test_who_changed_nothing_is_at_the_beginning(writes: LastWrites) -> None:
+async def test_a_key_without_a_write_is_at_the_beginning(writes: LastWrites) -> None:
     assert await writes.lsn(KEY) == 0
 
 
-async def test_the_last_change_of_each_caller_is_known(writes: LastWrites) -> None:
+async def test_the_last_write_of_each_key_is_known(writes: LastWrites) -> None:
     await writes.record(KEY, 2**40)
     await writes.record(ANOTHER, 7)
     await writes.record(KEY, 2**40 + 1)
@@ -100,7 +100,7 @@ async def test_the_last_change_of_each_caller_is_known(writes: LastWrites) -> No
     assert await writes.lsn(ANOTHER) == 7
 
 
-async def test_a_change_that_is_noted_late_takes_nobody_back(writes: LastWrites) -> None:
+async def test_a_write_that_is_recorded_late_takes_no_key_back(writes: LastWrites) -> None:
     await writes.record(KEY, 100)
     await writes.record(KEY, 99)
     assert await writes.lsn(KEY) == 100
@@ -116,7 +116,7 @@ async def test_after_a_change_that_could_not_be_placed_the_next_one_counts(
     assert await writes.lsn(KEY) == 102
 
 
-async def test_memory_forgets_who_changed_nothing_for_ten_minutes(clock: ManualClock) -> None:
+async def test_memory_forgets_a_key_without_a_write_for_ten_minutes(clock: ManualClock) -> None:
     writes = MemoryLastWrites(clock)
     await writes.record(KEY, 5)
     await writes.record(ANOTHER, 6)
@@ -127,26 +127,26 @@ async def test_memory_forgets_who_changed_nothing_for_ten_minutes(clock: ManualC
     assert [await writes.lsn(key) for key in (KEY, ANOTHER, 3)] == [7, 0, 8]
 
 
-async def test_redis_forgets_who_changed_nothing_for_ten_minutes(
+async def test_redis_forgets_a_key_without_a_write_for_ten_minutes(
     one: RedisLastWrites, empty_redis: RedisServer
 ) -> None:
     await one.record(KEY, 5)
     assert 590 < empty_redis.call("TTL", f"petstore:changed:{KEY}") <= 600
 
 
-async def test_in_redis_every_process_knows_of_a_change(
+async def test_in_redis_every_process_knows_of_a_write(
     one: RedisLastWrites, other: RedisLastWrites
 ) -> None:
     await one.record(KEY, 5)
     assert await other.lsn(KEY) == 5
 
 
-async def test_more_may_ask_at_once_than_there_are_connections(one: RedisLastWrites) -> None:
+async def test_more_reads_may_run_at_once_than_there_are_connections(one: RedisLastWrites) -> None:
     await asyncio.gather(*(one.record(key, key) for key in range(400)))
     assert await asyncio.gather(*map(one.lsn, range(400))) == list(range(400))
 
 
-async def test_without_redis_everybody_is_at_the_end_and_the_log_says_so_once(
+async def test_without_redis_every_key_is_at_the_end_and_the_log_says_so_once(
     clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     with redis_server() as server:
@@ -164,7 +164,7 @@ async def test_without_redis_everybody_is_at_the_end_and_the_log_says_so_once(
             assert logged(caplog) == [SILENT, BACK]
 
 
-async def test_a_redis_that_hangs_is_asked_once_a_second(clock: ManualClock) -> None:
+async def test_a_redis_that_hangs_is_tried_once_a_second(clock: ManualClock) -> None:
     async with fake_server() as silent, redis_last_writes(silent.url, clock, BRIEF) as writes:
         for _ in range(3):
             heard = len(silent.heard)
@@ -174,7 +174,7 @@ async def test_a_redis_that_hangs_is_asked_once_a_second(clock: ManualClock) -> 
             clock.advance(1)
 
 
-async def test_who_asks_beside_one_whom_redis_does_not_answer_waits_no_longer(
+async def test_reads_beside_one_that_times_out_wait_no_longer(
     clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with fake_server() as silent, redis_last_writes(silent.url, clock, BRIEF) as writes:
@@ -185,7 +185,7 @@ async def test_who_asks_beside_one_whom_redis_does_not_answer_waits_no_longer(
 
 
 @pytest.mark.parametrize("is_known_to_fail", [False, True])
-async def test_what_was_changed_while_redis_failed_is_missed_by_no_process(
+async def test_no_process_misses_a_write_made_while_redis_failed(
     is_known_to_fail: bool,  # noqa: FBT001 - a parameter of the test
     one: RedisLastWrites,
     other: RedisLastWrites,
@@ -207,7 +207,7 @@ async def test_what_was_changed_while_redis_failed_is_missed_by_no_process(
     assert 0 < empty_redis.call("TTL", "petstore:changes:min") <= 600
 
 
-async def test_a_change_whose_caller_left_before_it_was_noted_is_missed_by_no_process(
+async def test_no_process_misses_a_write_whose_client_left_before_it_was_recorded(
     one: RedisLastWrites, other: RedisLastWrites, empty_redis: RedisServer
 ) -> None:
     empty_redis.pause()
@@ -221,7 +221,7 @@ async def test_a_change_whose_caller_left_before_it_was_noted_is_missed_by_no_pr
     assert await other.lsn(KEY) == END
 
 
-async def test_a_process_that_saw_redis_fail_for_long_supposes_that_others_changed_something(
+async def test_a_process_that_saw_redis_fail_for_long_supposes_that_others_wrote(
     one: RedisLastWrites, other: RedisLastWrites, empty_redis: RedisServer, clock: ManualClock
 ) -> None:
     with failing(empty_redis):
@@ -232,7 +232,7 @@ async def test_a_process_that_saw_redis_fail_for_long_supposes_that_others_chang
     assert await other.lsn(KEY) == END
 
 
-async def test_one_failure_says_nothing_of_what_others_changed(
+async def test_one_failure_says_nothing_about_the_writes_of_others(
     one: RedisLastWrites, empty_redis: RedisServer, clock: ManualClock
 ) -> None:
     with failing(empty_redis):
@@ -242,7 +242,7 @@ async def test_one_failure_says_nothing_of_what_others_changed(
     assert await one.lsn(KEY) == 0
 
 
-async def test_after_redis_lost_its_memory_nobody_is_before_the_next_change(
+async def test_after_redis_lost_its_memory_no_key_is_before_the_next_write(
     one: RedisLastWrites, other: RedisLastWrites, empty_redis: RedisServer, clock: ManualClock
 ) -> None:
     await one.record(KEY, 10)
