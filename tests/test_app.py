@@ -76,11 +76,11 @@ async def test_a_stop_while_the_database_is_locked_says_so_and_ends(
         await service.request("GET", "/v1/pets", key.token)
         other.execute("BEGIN IMMEDIATE")
     other.close()
-    (said,) = [record.getMessage() for record in caplog.records if record.name != "httpx"]
+    (logged,) = [record.getMessage() for record in caplog.records if record.name != "httpx"]
     # The store and SQLite wait equally long; either may be the first to say so.
     assert re.fullmatch(
         "counts not saved: the database (did not confirm the change in time|is not available: .*)",
-        said,
+        logged,
     )
 
 
@@ -151,7 +151,7 @@ def test_without_a_terminal_the_log_is_json(monkeypatch: pytest.MonkeyPatch) -> 
     assert not is_for_person("auto")
 
 
-async def test_a_deleted_log_is_brought_to_safety_while_nobody_writes(
+async def test_a_deleted_log_is_recovered_without_a_write(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_service(database) as service:

@@ -9,8 +9,7 @@ import pytest
 
 from petstore.api.operation import Operation
 from petstore.api.table import BASE, OPERATIONS
-from petstore.databases.migrations import UnusableDatabase
-from petstore.errors import PetstoreError
+from petstore.errors import PetstoreError, UnusableDatabase
 from petstore.settings import Settings
 
 ROOT = Path(__file__).parent.parent

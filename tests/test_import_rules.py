@@ -13,10 +13,12 @@ OPENERS = (
     "petstore.databases.sqlite",
     "petstore.databases.postgres",
     "petstore.databases.postgres_pool",
+    "petstore.databases.postgres_connection",
+    "petstore.databases.sqlite_connection",
     "petstore.databases.migrations",
     "petstore.databases.backups",
     "petstore.databases.copies",
-    "petstore.databases.positions",
+    "petstore.databases.last_writes",
 )
 
 

@@ -68,7 +68,7 @@ def test_only_postgresql_has_a_replica(databases: dict[str, Any]) -> None:
         replace(Settings(), **databases).check()
 
 
-def test_it_cannot_be_lame_for_longer_than_a_stop_takes() -> None:
+def test_a_drain_cannot_take_longer_than_a_stop() -> None:
     with pytest.raises(
         SettingError, match=r"^drain-timeout: expected at most --shutdown-timeout less"
     ):
@@ -133,7 +133,7 @@ def test_a_default_lies_within_the_range_of_its_setting(setting: Field[Any]) -> 
     ],
 )
 def test_a_database_is_named_by_the_path_of_its_file(database: str, path: Path) -> None:
-    assert replace(Settings(), database=database).sqlite_path == path
+    assert sqlite_path(database) == path
 
 
 def test_trusted_proxies_are_networks_of_either_kind() -> None:

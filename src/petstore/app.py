@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from petstore import __version__
@@ -17,11 +18,11 @@ from petstore.api.table import BASE, OPERATIONS
 from petstore.chores import Chore, attempt, background
 from petstore.clock import SECOND, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Store
-from petstore.databases.positions import MemoryPositions, RedisPositions
+from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
 from petstore.databases.rate_limits import StoredRateLimits
-from petstore.databases.replicas import PrimaryOnly, Readers, ReplicaReaders
+from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
 from petstore.databases.sqlite import SqliteStore
-from petstore.databases.sqlite_usage import database_bytes, disk_bytes, free_bytes, last_backup
+from petstore.databases.sqlite_files import database_bytes, disk_bytes, free_bytes, last_backup
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.measured import measure_limiter, measure_requests, measure_store
@@ -114,65 +115,57 @@ def create_app(
         registry.report(REPLAYS, lambda: services.retries.replays)
     health = Health(store)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
-
-    @asynccontextmanager
-    async def lifespan() -> AsyncIterator[None]:
-        async with AsyncExitStack() as opened:
-            opened.callback(log.close)
-            await store.open()
-            opened.push_async_callback(store.close)
-            await services.readers.open()
-            opened.push_async_callback(services.readers.close)
-            opened.push_async_callback(limiter.close)
-            await opened.enter_async_context(at_work(settings, services, bodies))
-            if registry is not None:
-                await opened.enter_async_context(registry.running())
-            yield
-
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
         pages=_pages(health),
         bodies=bodies,
-        rules=HttpRules(
-            trusted_proxies=settings.trusted_networks,
-            allowed_origins=settings.allowed_origin,
-        ),
+        rules=HttpRules(settings.trusted_networks, settings.allowed_origin),
         log=log,
-        lifespan=lifespan,
+        lifespan=partial(_running, settings, services, bodies, log, registry),
         on_retire=health.retire,
     )
 
 
 @asynccontextmanager
-async def at_work(
-    settings: Settings, services: Services, bodies: BodyReader
+async def _running(
+    settings: Settings,
+    services: Services,
+    bodies: BodyReader,
+    log: RequestObserver,
+    registry: Registry | None,
 ) -> AsyncIterator[None]:
-    """Do what is to be done beside answering requests, until the block ends."""
+    """Open the parts, and do the chores until the block ends."""
     limiter = services.limiter
     save = Chore(limiter.save, settings.limits_save_seconds, "counts not saved")
     lapse = Chore(services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed")
-    try:
-        # What lapsed while nobody served is free before the first request.
+    async with AsyncExitStack() as opened:
+        opened.callback(log.close)
+        for part in (services.store, services.readers):
+            await part.open()
+            opened.push_async_callback(part.close)
+        opened.push_async_callback(limiter.close)
+        opened.push_async_callback(attempt, save)
+        # Reservations that lapsed during a stop are free before the first request.
         await attempt(lapse)
         await limiter.heartbeat()
-        async with background(save, lapse, *chores_of(settings, services, bodies)):
-            yield
-    finally:
-        await attempt(save)
+        chores = background(save, lapse, *chores_of(settings, services, bodies))
+        await opened.enter_async_context(chores)
+        if registry is not None:
+            await opened.enter_async_context(registry.running())
+        yield
 
 
 def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Iterator[Chore]:
-    """Yield what is done while the service runs, but not at its start or its end."""
+    """Yield the chores of a running service that its start and its end do not need."""
     if not is_postgres(settings.database):  # only files can be deleted while in use
         check = services.store.check
         yield Chore(check, _CHECK_SECONDS, "the database is not as it should be")
-    yield Chore(
-        services.limiter.heartbeat, _HEARTBEAT_SECONDS, "cannot read the list of workers from Redis"
-    )
+    failure = "cannot read the list of workers from Redis"
+    yield Chore(services.limiter.heartbeat, _HEARTBEAT_SECONDS, failure)
     yield Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
     yield Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
-    yield Chore(services.retries.forget, _FORGET_SECONDS, "kept answers not forgotten")
+    yield Chore(services.retries.forget, _FORGET_SECONDS, "idempotency records not deleted")
 
 
 def create_tracing(settings: Settings) -> "Tracing | None":
@@ -205,7 +198,7 @@ def create_limiter(
             return memory
         registry.report(BANS, lambda: memory.bans)
         return measure_limiter(memory, registry)
-    # Imported where it is used: it takes its time.
+    # Imported where it is used: it is slow to import.
     from petstore.rate_limits.redis import RedisLimiter
     from petstore.redis_client.client import RedisClient
 
@@ -237,46 +230,46 @@ def create_readers(
 ) -> Readers:
     """Return what chooses between the database and its replica, if there is one."""
     if replica is None:
-        return PrimaryOnly(store)
-    patience = int(settings.database_timeout * SECOND)
+        return Readers(store)
     if not settings.redis:
-        return ReplicaReaders(store, replica, MemoryPositions(clock), clock, patience)
-    from petstore.redis_client.client import RedisClient, RedisUnavailable
+        last_writes: LastWrites = MemoryLastWrites(clock)
+    else:
+        from petstore.redis_client.client import RedisClient, RedisUnavailable
 
-    positions = RedisPositions(RedisClient(settings.redis), (RedisUnavailable,))
-    return ReplicaReaders(store, replica, positions, clock, patience)
+        last_writes = RedisLastWrites(RedisClient(settings.redis), (RedisUnavailable,))
+    return ReplicaReaders(store, replica, last_writes, clock, _timeout(settings))
 
 
 def replica_of(settings: Settings, registry: Registry | None = None) -> Store | None:
     """Return the store that lists are read from, if ``settings`` name one."""
     if not settings.read_database:
         return None
-    patience = int(settings.database_timeout * SECOND) // 3  # the primary is asked after it
+    timeout = _timeout(settings) // 3  # the rest is for the primary
     connections = settings.database_connections
-    return store_at(settings.read_database, patience, connections, "replica", registry)
+    return store_at(settings.read_database, timeout, connections, "replica", registry)
 
 
 def database_of(settings: Settings, registry: Registry | None = None) -> Store:
     """Return the store that ``settings`` name."""
-    patience = int(settings.database_timeout * SECOND)
     connections = settings.database_connections
-    return store_at(settings.database, patience, connections, "primary", registry)
+    return store_at(settings.database, _timeout(settings), connections, "primary", registry)
+
+
+def _timeout(settings: Settings) -> Milliseconds:
+    return int(settings.database_timeout * SECOND)
 
 
 def store_at(
     database: str,
-    patience: Milliseconds,
+    timeout: Milliseconds,
     connections: int = 1,
     name: str = "primary",
     registry: Registry | None = None,
 ) -> Store:
-    """Return the store at an address that was checked; it is not open yet.
-
-    ``registry`` reports it under this ``name``.
-    """
+    """Return the store at a valid address, not yet open; ``registry`` reports it as ``name``."""
     if not is_postgres(database):
         path = sqlite_path(database)
-        file = SqliteStore(path, patience)
+        file = SqliteStore(path, timeout)
         if registry is None:
             return file
         registry.report_histogram(COMMITS, file.committed)
@@ -285,10 +278,10 @@ def store_at(
         registry.report_shared(DISK_FREE, lambda: free_bytes(path))
         registry.report_shared(LAST_BACKUP, lambda: last_backup(path))
         return measure_store(file, name, registry)
-    # Imported where it is used: it takes its time.
+    # Imported where it is used: it is slow to import.
     from petstore.databases.postgres import PostgresStore
 
-    server = PostgresStore(database, patience, connections)
+    server = PostgresStore(database, timeout, connections)
     if registry is None:
         return server
     registry.report(POOL_IN_USE, lambda: server.connections_in_use, name)

@@ -1,4 +1,4 @@
-"""The one clock. Every part that asks for the time takes it as a parameter."""
+"""The one clock: a parameter of every part that needs the time."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import TypeAlias
 Milliseconds: TypeAlias = int
 
 Clock: TypeAlias = Callable[[], Milliseconds]
-"""Tells the time as whole milliseconds since 1970-01-01T00:00:00Z."""
+"""Returns the time as whole milliseconds since 1970-01-01T00:00:00Z."""
 
 SECOND: Milliseconds = 1000
 MINUTE: Milliseconds = 60 * SECOND
@@ -18,7 +18,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def seconds_up(moment: Milliseconds) -> int:
-    """Return whole seconds, rounded up: who waits so long never comes too early."""
+    """Return whole seconds, rounded up: a client that waits so long is never too early."""
     return -(-moment // SECOND)
 
 
@@ -28,7 +28,7 @@ def utc(moment: Milliseconds) -> datetime:
 
 
 def milliseconds(moment: datetime) -> Milliseconds:
-    """Return a date and time as a moment; a fraction of a millisecond is cut off."""
+    """Return a date and time as a moment, without the fraction of its millisecond."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -38,7 +38,7 @@ def utc_second(moment: Milliseconds) -> datetime:
 
 
 def rfc3339(moment: Milliseconds) -> str:
-    """Return a moment as RFC 3339 has it, in UTC and to the second."""
+    """Return a moment in the form of RFC 3339, in UTC and to the second."""
     return utc_second(moment).isoformat().replace("+00:00", "Z")
 
 

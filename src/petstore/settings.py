@@ -1,7 +1,7 @@
-"""Every setting of the service, one field each. The command line and its help are made of these.
+"""Every setting of the service, one field each.
 
 A setting is an option of ``petstore serve`` (``--body-bytes``) and an environment variable
-(``PETSTORE_BODY_BYTES``). What is wrong with a value is said by ``SettingError``.
+(``PETSTORE_BODY_BYTES``). Their help is the description here.
 """
 
 import re
@@ -21,10 +21,10 @@ T = TypeVar("T")
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _REDIS_SCHEMES = ("redis://", "rediss://", "redis+sentinel://")
 _HTTP = re.compile(r"https?://[^/?#\s]")
-# Some are written with characters that should have been percent-encoded, so up to the last @.
-# That of a user may be among them: Azure names users so.
+# Up to the last @: a password may have characters that should have been percent-encoded, and on
+# Azure the name of a user has an @.
 _USER_PASSWORD = re.compile(r"(?<=://)([^:/]*):.+(?=@)", re.DOTALL)
-# Collectors of traces take tokens and keys, too.
+# Trace collectors accept tokens and keys, too.
 _QUERY_PASSWORD = re.compile(
     r"([?&][^=&]*(?:password|token|secret|api[_-]?key)[^=&]*=)[^&]*", re.IGNORECASE
 )
@@ -32,7 +32,7 @@ _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 
 
 class SettingError(ValueError):
-    """A setting has a value it cannot have; the message names the setting and what it takes."""
+    """A setting has an invalid value; the message names the setting and what was expected."""
 
 
 def _setting(
@@ -43,13 +43,15 @@ def _setting(
     le: float | None = None,
     secret: bool = False,
 ) -> T:
-    """Declare a setting; a number is from ``ge`` to ``le``.
-
-    A ``secret`` may hold a password.
-    """
+    """Declare a setting; a number is from ``ge`` to ``le``, a ``secret`` may hold a password."""
     metadata = {"description": description, "ge": ge, "le": le, "secret": secret}
     declared: Any = field(default=default, metadata=metadata)
     return declared  # type: ignore[no-any-return] # a dataclass makes the value of the field
+
+
+def _flag(description: str) -> bool:
+    """Declare a setting that is off by default."""
+    return _setting(default=False, description=description)
 
 
 @dataclass(frozen=True)
@@ -80,41 +82,24 @@ class Settings:
     environment: Environment = _setting(
         "production", "Which keys are valid: production (ps_live_…) or staging (ps_test_…)."
     )
-    workers: int = _setting(
-        1,
-        "Processes that serve. More than one needs --redis.",
-        ge=1,
-        le=256,
-    )
+    workers: int = _setting(1, "Processes that serve. More than one needs --redis.", ge=1, le=256)
     log_format: LogFormat = _setting("auto", "text, json, or auto: text on a terminal, else json.")
     log_level: LogLevel = _setting(
-        "info",
-        "The lowest level that is logged: debug, info, warning or error. Requests are info.",
+        "info", "The lowest level to log: debug, info, warning or error. Requests are info."
     )
-    log_health_checks: bool = _setting(
-        False,  # noqa: FBT003 - the default of a setting
-        "Log health checks that succeed, too.",
-    )
-    omit_addresses: bool = _setting(
-        False,  # noqa: FBT003 - the default of a setting
-        "Leave the addresses of clients out of the request log.",
-    )
-    pid_file: str = _setting(
-        "", "A file with the id of the main process, by which petstore reload finds the service."
-    )
+    log_health_checks: bool = _flag("Log successful health checks, too.")
+    omit_addresses: bool = _flag("Leave the addresses of clients out of the request log.")
+    pid_file: str = _setting("", "A file with the id of the main process, for petstore reload.")
     trusted_proxy: tuple[str, ...] = _setting(
         (), "A network whose X-Forwarded-For counts, such as 10.0.0.0/8. May be repeated."
     )
     allowed_origin: tuple[str, ...] = _setting(
         (), "An origin whose pages may call the service, or * for any. May be repeated."
     )
-    strict_categories: bool = _setting(
-        False,  # noqa: FBT003 - the default of a setting
-        "Take only animals of categories that are registered.",
-    )
+    strict_categories: bool = _flag("Accept only animals of registered categories.")
     reservation_minutes: int = _setting(
         1440,
-        "How long a placed order holds its animal unless it is approved; 0 is for ever.",
+        "How long a placed order reserves its animal unless it is approved; 0 is forever.",
         ge=0,
         le=100 * 365 * 24 * 60,
     )
@@ -122,88 +107,79 @@ class Settings:
         300, "Requests a minute from one address without a valid key.", ge=1, le=2**31 - 2
     )
     address_table: int = _setting(
-        20_000, "Addresses without a valid key counted at a time.", ge=1, le=10_000_000
+        20_000, "How many addresses without a valid key are counted at a time.", ge=1, le=10_000_000
     )
     usage_per_minute: int = _setting(
-        60, "How often a minute each process tells a key its usage.", ge=1, le=2**31 - 2
+        60, "Usage requests a minute of one key to each process.", ge=1, le=2**31 - 2
     )
-    ban_strikes: int = _setting(20, "Fewest strikes that ban a key.", ge=1, le=10**9)
+    ban_strikes: int = _setting(20, "The minimum number of strikes for a ban.", ge=1, le=10**9)
     ban_strikes_divisor: int = _setting(
-        3,
-        "A key is banned after its minute limit / this, if that is more.",
-        ge=1,
-        le=10**9,
+        3, "A ban needs the minute limit / this many strikes, if that is more.", ge=1, le=10**9
     )
     ban_grace_seconds: float = _setting(
-        1,
-        "How long after the first 429 of a run further ones are not strikes.",
-        ge=0,
-        le=3600,
+        1, "After the first 429 of a run, further ones are no strikes for so long.", ge=0, le=3600
     )
-    ban_window_seconds: float = _setting(
-        60, "The time in which the strikes must fall.", ge=1, le=86400
-    )
+    ban_window_seconds: float = _setting(60, "The time within which strikes count.", ge=1, le=86400)
     ban_seconds: float = _setting(300, "The first ban; each next is twice as long.", ge=1, le=10**8)
     ban_max_seconds: float = _setting(86400, "The longest ban.", ge=1, le=10**8)
     ban_decay_seconds: float = _setting(
-        86400, "How long without a ban forgives one step of the next one.", ge=1, le=10**8
+        86400, "So long without another ban takes back one doubling.", ge=1, le=10**8
     )
-    body_bytes: int = _setting(65536, "The largest body taken.", ge=1024, le=2**30)
+    body_bytes: int = _setting(65536, "The maximum size of a body.", ge=1024, le=2**30)
     body_timeout: float = _setting(
-        10, "A request whose body is not here by then gets 408.", ge=0.1, le=3600
+        10, "A request whose body takes longer gets 408.", ge=0.1, le=3600
     )
     header_timeout: float = _setting(
         10,
-        "A connection that sends no whole header, or reads no response, for so long is closed.",
+        "A connection that sends no complete head, or reads no response, for so long is closed.",
         ge=0.1,
         le=3600,
     )
     shutdown_timeout: int = _setting(
         10,
-        "How long a stop takes at most; unfinished requests are cut off one second before.",
+        "The maximum time of a stop; a second before, requests under way are cut off.",
         ge=2,
         le=3600,
     )
     drain_timeout: float = _setting(
         0,
-        "How long it keeps serving after a stop signal. /readyz is 503 then, and each response"
-        " closes its connection, so that a balancer sends clients elsewhere.",
+        "How long the service goes on after a stop signal, with 503 at /readyz and a closed"
+        " connection after each response, so that a balancer sends clients elsewhere.",
         ge=0,
         le=3600,
     )
     connections: int = _setting(
-        20_000, "How many connections each process serves at a time.", ge=1, le=1_000_000
+        20_000, "The maximum number of connections to each process.", ge=1, le=1_000_000
     )
     connections_per_address: int = _setting(
         0,
-        "How many of them one client address may have; 0 is a quarter. Trusted proxies may have"
-        " any number.",
+        "The maximum for one client address; 0 is a quarter. Trusted proxies are exempt.",
         ge=0,
         le=1_000_000,
     )
     buffer_bytes: int = _setting(
         32 * 1024 * 1024,
-        "Bytes of unfinished requests and unread answers in each process; beyond it the"
-        " connections that have been silent for longest are closed.",
+        "Bytes of unfinished requests and unread responses in each process; beyond it the"
+        " connections that were silent for longest are closed.",
         ge=1024 * 1024,
         le=2**40,
     )
     metrics_port: int = _setting(
-        0, "The port on which Prometheus reads /metrics; 0 is none.", ge=0, le=65535
+        0, "The port of /metrics for Prometheus; 0 is none.", ge=0, le=65535
     )
     trace_endpoint: str = _setting(
         "",
-        "Where traces are sent by OTLP over HTTP, such as http://collector:4318/v1/traces.",
+        "Where to send traces (OTLP over HTTP), such as http://collector:4318/v1/traces.",
         secret=True,
     )
     database_timeout: float = _setting(
-        1.5, "A change that the database has not confirmed by then gets 503.", ge=0.1, le=3600
+        1.5, "A read or a change that takes the database longer gets 503.", ge=0.1, le=3600
     )
     key_refresh_seconds: float = _setting(
-        0.25, "How often changes to keys are looked for.", ge=0.01, le=60
+        0.25, "How often each process looks for changes to keys.", ge=0.01, le=60
     )
     limits_save_seconds: float = _setting(
-        0.5, "How often counts are saved; a crash forgets those since.", ge=0.01, le=60
+        0.5, "How often counts are saved; a crash loses those since.", ge=0.01, le=60
     )
 
     @property
@@ -211,7 +187,7 @@ class Settings:
         """The networks of trusted proxies.
 
         Raises:
-            SettingError: one of them is none.
+            SettingError: one of them is not a network.
         """
         try:
             return tuple(ip_network(network) for network in self.trusted_proxy)
@@ -219,62 +195,62 @@ class Settings:
             msg = f"trusted-proxy: expected a network such as 10.0.0.0/8; {error}"
             raise SettingError(msg) from None
 
-    @property
-    def sqlite_path(self) -> Path:
-        """The file of the database.
-
-        Raises:
-            SettingError: the database is none of SQLite.
-        """
-        return sqlite_path(self.database)
-
     def check(self) -> None:
         """Refuse values that do not fit together.
 
         Raises:
-            SettingError: naming the setting and what it takes.
+            SettingError: it names the setting and what was expected.
         """
         check_database(self.database)
-        if self.read_database and not (
-            is_postgres(self.database) and is_postgres(self.read_database)
-        ):
-            msg = "read-database: expected postgresql://…, a replica of a PostgreSQL --database"
-            raise SettingError(msg)
-        if self.redis and not self.redis.startswith(_REDIS_SCHEMES):
-            msg = "redis: expected redis://host:6379, rediss://… or redis+sentinel://…"
-            raise SettingError(msg)
+        if self.read_database:
+            _require(
+                is_postgres(self.database) and is_postgres(self.read_database),
+                "read-database: expected postgresql://…, a replica of a PostgreSQL --database",
+            )
+        _require(
+            not self.redis or self.redis.startswith(_REDIS_SCHEMES),
+            "redis: expected redis://host:6379, rediss://… or redis+sentinel://…",
+        )
         _ = self.trusted_networks
         for origin in self.allowed_origin:
-            if not _ORIGIN.match(origin):
-                msg = f"allowed-origin: expected scheme://host or scheme://host:port or *: {origin}"
-                raise SettingError(msg)
-        if self.metrics_port == self.port:
-            msg = "metrics-port: expected another port than --port"
-            raise SettingError(msg)
-        self._check_tracing()
-        if self.ban_seconds > self.ban_max_seconds:
-            msg = "ban-seconds: expected at most --ban-max-seconds"
-            raise SettingError(msg)
-        if self.drain_timeout > self.shutdown_timeout - 2:
-            msg = "drain-timeout: expected at most --shutdown-timeout less 2"
-            raise SettingError(msg)
-        if self.workers > 1 and not self.redis:
-            msg = "workers: more than one process needs --redis to share limits; expected 1"
-            raise SettingError(msg)
+            _require(
+                _ORIGIN.match(origin),
+                f"allowed-origin: expected scheme://host or scheme://host:port or *: {origin}",
+            )
+        _require(self.metrics_port != self.port, "metrics-port: expected another port than --port")
+        if self.trace_endpoint:
+            _require(
+                _HTTP.match(self.trace_endpoint),
+                "trace-endpoint: expected an address such as http://collector:4318/v1/traces",
+            )
+            _require(
+                _can_trace(),
+                "trace-endpoint: the extra [tracing] is not installed; see docs/monitoring.md",
+            )
+        _require(
+            self.ban_seconds <= self.ban_max_seconds,
+            "ban-seconds: expected at most --ban-max-seconds",
+        )
+        _require(
+            self.drain_timeout <= self.shutdown_timeout - 2,
+            "drain-timeout: expected at most --shutdown-timeout less 2",
+        )
+        _require(
+            self.workers == 1 or self.redis,
+            "workers: more than one process needs --redis to share limits; expected 1",
+        )
 
-    def _check_tracing(self) -> None:
-        if not self.trace_endpoint:
-            return
-        if not _HTTP.match(self.trace_endpoint):
-            msg = "trace-endpoint: expected an address such as http://collector:4318/v1/traces"
-            raise SettingError(msg)
-        try:
-            installed = find_spec("opentelemetry.exporter.otlp.proto.http")
-        except ModuleNotFoundError:
-            installed = None
-        if installed is None:
-            msg = "trace-endpoint: the extra [tracing] is not installed; see docs/monitoring.md"
-            raise SettingError(msg)
+
+def _require(condition: object, message: str) -> None:
+    if not condition:
+        raise SettingError(message)
+
+
+def _can_trace() -> bool:
+    try:
+        return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def masked(url: str) -> str:
@@ -283,32 +259,27 @@ def masked(url: str) -> str:
 
 
 def is_postgres(database: str) -> bool:
-    """Tell whether ``database`` names one on a PostgreSQL server."""
+    """Tell whether the address ``database`` is one of PostgreSQL."""
     return database.startswith(_POSTGRES_SCHEMES)
 
 
 def check_database(database: str) -> None:
-    """Refuse what names no database.
-
-    Raises:
-        SettingError: it is of neither form.
-    """
+    """Raise ``SettingError`` if ``database`` is not the address of a database."""
     if not is_postgres(database):
         sqlite_path(database)
 
 
 def sqlite_path(database: str) -> Path:
-    """Return the file that ``database`` names.
+    """Return the file of the SQLite database at the address ``database``.
 
     Raises:
         SettingError: it is not of the form ``sqlite:///path``.
     """
     scheme, separator, path = database.partition(":///")
     # SQLite would take :memory: for a database that nobody else sees.
-    if scheme != "sqlite" or not separator or path in ("", ":memory:") or "\0" in path:
-        msg = (
-            "database: expected sqlite:///relative.db, sqlite:////absolute.db"
-            " or postgresql://user@host/name"
-        )
-        raise SettingError(msg)
+    _require(
+        scheme == "sqlite" and separator and path not in ("", ":memory:") and "\0" not in path,
+        "database: expected sqlite:///relative.db, sqlite:////absolute.db"
+        " or postgresql://user@host/name",
+    )
     return Path(path)

@@ -27,6 +27,7 @@ from petstore.domain.orders import NewOrder
 from petstore.domain.pets import NewPet
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import InvalidParameter
+from petstore.settings import sqlite_path
 from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, unconditional
 from petstore.store.categories import create_category
 from petstore.store.orders import place_order
@@ -169,7 +170,7 @@ async def with_two_hosts(service: Service, ask: Ask) -> httpx.Response:
 
 async def at_a_fault(service: Service, ask: Ask) -> httpx.Response:
     token = (await service.issue()).token
-    with apsw.Connection(str(service.settings.sqlite_path)) as connection:
+    with apsw.Connection(str(sqlite_path(service.settings.database))) as connection:
         connection.execute("DROP TABLE rate_limits")
     return await ask.send(service, token)
 
@@ -181,7 +182,7 @@ async def after_the_sunset(service: Service, ask: Ask) -> httpx.Response:
 
 async def while_the_database_is_locked(service: Service, ask: Ask) -> httpx.Response:
     token = (await service.issue()).token
-    with locked(service.settings.sqlite_path):
+    with locked(sqlite_path(service.settings.database)):
         return await ask.send(service, token)
 
 

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from petstore.databases.migrations import scripts
-from petstore.databases.sqlite_usage import last_backup
+from petstore.databases.sqlite_files import last_backup
 from support.command import Command
 from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query
@@ -236,7 +236,7 @@ def test_a_backup_of_a_newer_version_is_refused(stocked: Command, file: Path) ->
         ),
         (
             "INSERT INTO usage VALUES (99, 1, 1)",
-            "it is damaged: a row of usage refers to one of api_keys that is not there",
+            "it is damaged: a row of usage refers to one of api_keys that does not exist",
         ),
     ],
     ids=["foreign trigger", "missing table", "no revision", "broken reference"],

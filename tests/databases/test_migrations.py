@@ -10,12 +10,12 @@ import pytest
 from petstore.clock import DAY
 from petstore.databases import migrations
 from petstore.databases.contract import Row
-from petstore.databases.migrations import UnusableDatabase
 from petstore.databases.pets import add_pet
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import digest
 from petstore.domain.orders import NewOrder
 from petstore.domain.pets import Inventory, NewPet
+from petstore.errors import UnusableDatabase
 from petstore.store.key_ring import KeyRing
 from petstore.store.key_status import get_key
 from petstore.store.orders import place_order

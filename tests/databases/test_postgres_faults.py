@@ -156,7 +156,7 @@ async def test_after_one_connection_fell_silent_none_of_the_others_is_used(
             await attempt(store)
 
 
-async def test_a_read_that_nobody_waits_for_any_more_ends_on_the_server_too(
+async def test_an_abandoned_read_ends_on_the_server_too(
     postgres: PostgresServer, impatient: PostgresStore, store: PostgresStore
 ) -> None:
     """Or those behind a lock would take every connection that the server has."""
@@ -355,7 +355,7 @@ async def test_a_table_that_is_damaged_is_the_servers_fault(store: PostgresStore
         await store.write(do(damaged))
 
 
-async def test_of_two_who_wait_for_each_other_one_is_refused(store: PostgresStore) -> None:
+async def test_one_of_two_units_that_wait_for_each_other_is_refused(store: PostgresStore) -> None:
     pets = [await store.write(add_pet(BELLA)) for _ in range(2)]
     both = asyncio.Barrier(2)
 
@@ -441,7 +441,7 @@ async def test_a_unit_that_ends_the_program_changes_nothing(store: PostgresStore
     ],
     ids=["strict", "lenient"],
 )
-async def test_a_pooler_that_was_not_announced_is_told_of(
+async def test_an_error_behind_an_unannounced_pooler_says_how_to_announce_it(
     postgres_url: str, ignored: str, reason: str
 ) -> None:
     with pooler(postgres_url, ignored) as url:

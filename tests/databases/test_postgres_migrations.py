@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from petstore.databases.migrations import APPLICATION_ID, UnusableDatabase
+from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.postgres import PostgresStore
-from petstore.errors import Unavailable
+from petstore.errors import Unavailable, UnusableDatabase
 from support.migrators import migrate_ten_times_at_once
 from support.patience import within
 from support.postgres import PASSWORD, PostgresServer, database_name
@@ -102,13 +102,15 @@ def test_a_table_of_the_same_name_that_tells_no_version_is_refused(
         PostgresStore(url).migrate()
 
 
-def test_a_user_who_may_make_no_tables_is_refused(postgres: PostgresServer, visitor: str) -> None:
+def test_a_user_without_the_right_to_create_tables_is_refused(
+    postgres: PostgresServer, visitor: str
+) -> None:
     url = postgres.new_database()
     with pytest.raises(UnusableDatabase, match="permission denied for schema public"):
         PostgresStore(postgres.url(database_name(url), visitor)).migrate()
 
 
-def test_a_user_who_may_not_read_and_change_every_table_is_refused(
+def test_a_user_without_rights_on_every_table_is_refused(
     postgres: PostgresServer, postgres_url: str, visitor: str
 ) -> None:
     name = database_name(postgres_url)

@@ -183,7 +183,7 @@ async def test_a_strict_category_is_deleted_or_gets_an_animal_but_never_both(
             assert len(members) == [type(outcome) for outcome in added].count(Pet) > 0
 
 
-async def test_those_who_add_animals_to_a_category_do_not_wait_for_one_another(
+async def test_units_that_add_animals_to_a_category_do_not_wait_for_one_another(
     stores: list[PostgresStore],
 ) -> None:
     category = await stores[0].write(categories.create_category(NewCategory("dogs")))
@@ -313,7 +313,7 @@ async def test_when_the_first_fails_the_next_in_line_acts(
     assert len(await all_pets(stores[0])) == 1
 
 
-async def test_an_answer_kept_anew_is_not_forgotten_with_the_old_one(
+async def test_a_new_idempotency_record_is_not_deleted_with_the_old_one(
     stores: list[PostgresStore], clock: ManualClock, key: ApiKey
 ) -> None:
     first, second, third = (SafeRetries(store, clock) for store in stores)
@@ -368,7 +368,7 @@ async def test_a_lapsed_order_is_cancelled_once_however_many_processes_look(
     }
 
 
-async def test_whoever_comes_first_to_a_lapsed_order_settles_it_and_nobody_waits_in_a_circle(
+async def test_the_first_unit_at_a_lapsed_order_settles_it_and_none_deadlock(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     first, second, third = stores

@@ -1,4 +1,4 @@
-"""Which database a caller's lists are read from: a real replica, or the primary."""
+"""The database that the lists of a key come from: a real replica, or the primary."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -7,9 +7,9 @@ from typing import TypeAlias
 import pytest
 
 from petstore.databases.contract import Reader, Statement
-from petstore.databases.positions import MemoryPositions
+from petstore.databases.last_writes import MemoryLastWrites
 from petstore.databases.postgres import PostgresStore
-from petstore.databases.replicas import PrimaryOnly, Readers, ReplicaReaders
+from petstore.databases.replicas import Readers, ReplicaReaders
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from support.manual_clock import ManualClock
@@ -21,8 +21,8 @@ from support.stores import do
 
 pytestmark = pytest.mark.anyio
 
-CALLER, ANOTHER = 1, 2
-PATIENT = 10_000
+KEY, ANOTHER = 1, 2
+SLOW = 10_000
 OpenReaders: TypeAlias = Callable[..., Awaitable[ReplicaReaders]]
 WHERE = Statement("SELECT pg_is_in_recovery()")
 CHANGE = "INSERT INTO categories (name, name_key) VALUES ('Dogs', 'dogs')"
@@ -54,9 +54,9 @@ async def open_readers(
 ) -> AsyncIterator[OpenReaders]:
     opened = []
 
-    async def open_them(replica_patience: int = PATIENT, patience: int = PATIENT) -> ReplicaReaders:
-        copy = PostgresStore(replica.url_of(url), replica_patience)
-        readers = ReplicaReaders(primary, copy, MemoryPositions(clock), clock, patience)
+    async def open_them(replica_timeout: int = SLOW, list_timeout: int = SLOW) -> ReplicaReaders:
+        copy = PostgresStore(replica.url_of(url), replica_timeout)
+        readers = ReplicaReaders(primary, copy, MemoryLastWrites(clock), clock, list_timeout)
         await readers.open()
         opened.append(readers)
         return readers
@@ -78,33 +78,33 @@ async def is_replica(reader: Reader) -> bool:
 
 
 async def is_read_from_replica(readers: Readers, key_id: int) -> bool:
-    return await is_replica(await readers.of(key_id))
+    return await is_replica(await readers.for_key(key_id))
 
 
-async def test_without_a_replica_all_is_read_from_the_one_store(store: SqliteStore) -> None:
-    readers = PrimaryOnly(store)
+async def test_without_a_replica_every_list_comes_from_the_one_store(store: SqliteStore) -> None:
+    readers = Readers(store)
     await readers.open()
-    await readers.note_change(CALLER)
-    assert await readers.of(CALLER) is store
+    await readers.record_write(KEY)
+    assert await readers.for_key(KEY) is store
     await readers.close()
     await store.check()
 
 
-async def test_the_lists_of_who_changed_nothing_come_from_the_replica(
+async def test_the_lists_of_a_key_without_a_write_come_from_the_replica(
     readers: ReplicaReaders,
 ) -> None:
-    assert await is_read_from_replica(readers, CALLER)
+    assert await is_read_from_replica(readers, KEY)
 
 
-async def test_until_the_replica_has_a_change_its_caller_reads_from_the_primary(
+async def test_until_the_replica_has_a_write_its_key_reads_from_the_primary(
     replica: PostgresReplica, primary: PostgresStore, readers: ReplicaReaders
 ) -> None:
     with replica.behind():
         await primary.write(do(CHANGE))
-        await readers.note_change(CALLER)
-        assert not await is_read_from_replica(readers, CALLER)
+        await readers.record_write(KEY)
+        assert not await is_read_from_replica(readers, KEY)
         assert await is_read_from_replica(readers, ANOTHER)
-    assert await is_read_from_replica(readers, CALLER)
+    assert await is_read_from_replica(readers, KEY)
 
 
 @pytest.mark.parametrize("has_changed", [False, True])
@@ -116,36 +116,36 @@ async def test_without_the_replica_lists_are_read_from_the_primary_until_it_is_b
     has_changed: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     if has_changed:
-        await readers.note_change(CALLER)
-    await eventually(lambda: is_read_from_replica(readers, CALLER))
+        await readers.record_write(KEY)
+    await eventually(lambda: is_read_from_replica(readers, KEY))
     replica.kill()
     try:
-        assert not await is_read_from_replica(readers, CALLER)
+        assert not await is_read_from_replica(readers, KEY)
         assert caplog.text.count(WARNING) == 1
         clock.advance(1.9)
-        assert not await is_read_from_replica(readers, CALLER)
+        assert not await is_read_from_replica(readers, KEY)
         assert caplog.text.count(WARNING) == 1
         clock.advance(0.2)
-        assert not await is_read_from_replica(readers, CALLER)
+        assert not await is_read_from_replica(readers, KEY)
         assert caplog.text.count(WARNING) == 2
     finally:
         replica.start()
     clock.advance(2.1)
-    assert await is_read_from_replica(readers, CALLER)
+    assert await is_read_from_replica(readers, KEY)
 
 
-async def test_who_read_from_the_replica_before_it_hung_is_answered_by_the_primary(
+async def test_a_read_from_a_replica_that_hangs_goes_to_the_primary(
     replica: PostgresReplica, open_readers: OpenReaders, clock: ManualClock
 ) -> None:
-    readers = await open_readers(replica_patience=500)
-    reader = await readers.of(CALLER)
+    readers = await open_readers(replica_timeout=500)
+    reader = await readers.for_key(KEY)
     with replica.stopped():
         assert not await is_replica(reader)
-        assert not await is_read_from_replica(readers, CALLER)
+        assert not await is_read_from_replica(readers, KEY)
 
     async def is_used_again() -> bool:
         clock.advance(2.1)
-        return await is_read_from_replica(readers, CALLER)
+        return await is_read_from_replica(readers, KEY)
 
     await eventually(is_used_again)
 
@@ -155,18 +155,16 @@ async def test_a_table_that_the_replica_does_not_have_yet_is_read_from_the_prima
 ) -> None:
     with replica.behind():
         await primary.write(do("CREATE TABLE fresh (id BIGINT)"))
-        reader = await readers.of(CALLER)
+        reader = await readers.for_key(KEY)
         assert await reader.read(Statement("SELECT id FROM fresh")) == []
 
 
-async def test_a_replica_that_was_never_there_is_no_obstacle(
-    primary: PostgresStore, clock: ManualClock
-) -> None:
+async def test_a_replica_may_never_be_reachable(primary: PostgresStore, clock: ManualClock) -> None:
     nowhere = PostgresStore(f"postgresql://petstore@127.0.0.1:{free_port()}/petstore")
-    readers = ReplicaReaders(primary, nowhere, MemoryPositions(clock), clock)
+    readers = ReplicaReaders(primary, nowhere, MemoryLastWrites(clock), clock)
     await readers.open()
-    await readers.note_change(CALLER)
-    assert not await is_read_from_replica(readers, CALLER)
+    await readers.record_write(KEY)
+    assert not await is_read_from_replica(readers, KEY)
     assert not await is_read_from_replica(readers, ANOTHER)
     await readers.close()
 
@@ -174,7 +172,7 @@ async def test_a_replica_that_was_never_there_is_no_obstacle(
 async def test_what_fails_on_the_primary_too_is_an_error(
     readers: ReplicaReaders, replica: PostgresReplica
 ) -> None:
-    reader = await readers.of(CALLER)
+    reader = await readers.for_key(KEY)
     replica.primary.stop("immediate")
     try:
         replica.stop("immediate")
@@ -188,41 +186,41 @@ async def test_what_fails_on_the_primary_too_is_an_error(
 async def test_when_both_databases_hang_a_list_is_refused_in_time(
     replica: PostgresReplica, open_readers: OpenReaders
 ) -> None:
-    readers = await open_readers(patience=500)
+    readers = await open_readers(list_timeout=500)
     with replica.stopped(), replica.primary.stopped():
         async with asyncio.timeout(8):  # before either database would have been given up
             with pytest.raises(Unavailable, match="in time"):
-                await is_read_from_replica(readers, CALLER)
+                await is_read_from_replica(readers, KEY)
 
 
-async def test_a_caller_whose_change_the_primary_does_not_place_in_time_reads_from_it(
+async def test_a_key_whose_write_the_primary_does_not_locate_in_time_reads_from_it(
     replica: PostgresReplica, open_readers: OpenReaders, caplog: pytest.LogCaptureFixture
 ) -> None:
-    readers = await open_readers(patience=2_500)
+    readers = await open_readers(list_timeout=2_500)
     with replica.primary.stopped():
         async with asyncio.timeout(8):  # before the primary would have been given up
-            await readers.note_change(CALLER)
-    assert "the primary does not tell how far it is: it did not answer in time" in caplog.text
+            await readers.record_write(KEY)
+    assert "cannot read the LSN of the primary: it did not respond in time" in caplog.text
     replica.catch_up()
-    assert not await is_read_from_replica(readers, CALLER)
+    assert not await is_read_from_replica(readers, KEY)
     assert await is_read_from_replica(readers, ANOTHER)
-    await readers.note_change(CALLER)
-    await eventually(lambda: is_read_from_replica(readers, CALLER))
+    await readers.record_write(KEY)
+    await eventually(lambda: is_read_from_replica(readers, KEY))
 
 
-class Forgetful(MemoryPositions):
-    """Positions that nobody can note or tell."""
+class Forgetful(MemoryLastWrites):
+    """Last writes that nobody can record or read."""
 
-    async def note(self, key_id: int, position: int) -> None:
-        msg = f"no place for {key_id} at {position}"
+    async def record(self, key_id: int, lsn: int) -> None:
+        msg = f"no place for {key_id} at {lsn}"
         raise Unavailable(msg)
 
-    async def of(self, key_id: int) -> int:
-        msg = f"no position of {key_id}"
+    async def lsn(self, key_id: int) -> int:
+        msg = f"no write of {key_id}"
         raise Unavailable(msg)
 
 
-async def test_while_nobody_tells_what_was_changed_lists_are_read_from_the_primary(
+async def test_while_the_last_writes_are_unknown_lists_are_read_from_the_primary(
     replica: PostgresReplica,
     primary: PostgresStore,
     url: str,
@@ -232,7 +230,7 @@ async def test_while_nobody_tells_what_was_changed_lists_are_read_from_the_prima
     copy = PostgresStore(replica.url_of(url))
     readers = ReplicaReaders(primary, copy, Forgetful(clock), clock)
     await readers.open()
-    await readers.note_change(CALLER)
-    assert "a change is not known to readers of the replica: no place for 1" in caplog.text
-    assert not await is_read_from_replica(readers, CALLER)
+    await readers.record_write(KEY)
+    assert "cannot record a change for readers of the replica: no place for 1" in caplog.text
+    assert not await is_read_from_replica(readers, KEY)
     await readers.close()

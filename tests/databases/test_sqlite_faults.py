@@ -101,7 +101,7 @@ async def test_on_a_full_disk_changes_are_refused_and_reads_go_on(store: SqliteS
     assert await count_pets(store) == added + 1
 
 
-async def test_when_the_disk_is_full_nobody_of_the_group_is_told_otherwise(
+async def test_when_the_disk_is_full_every_write_of_the_group_fails(
     store: SqliteStore,
 ) -> None:
     await fill_the_disk(store)
@@ -143,7 +143,7 @@ async def test_on_a_slow_disk_everybody_is_refused_in_time_and_reads_go_on(
     assert names[-1] == "after"
 
 
-async def test_a_commit_that_fails_is_nobodys_success(
+async def test_no_write_of_a_failed_commit_succeeds(
     connections: list[apsw.Connection], store: SqliteStore
 ) -> None:
     connections[-2].set_commit_hook(lambda: True)

@@ -166,9 +166,7 @@ async def test_a_unit_without_statements_is_done(store: Store) -> None:
     assert await store.write(unit()) == "done"
 
 
-async def test_a_change_is_seen_by_others_once_its_caller_is_answered(
-    store: Store, other: Store
-) -> None:
+async def test_others_see_a_change_once_its_write_returns(store: Store, other: Store) -> None:
     for _ in range(20):
         pet = await store.write(add_pet(BELLA))
         assert await other.read(select_pet(pet.id)) != []

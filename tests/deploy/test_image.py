@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from petstore.settings import sqlite_path
 from support.deploy_files import (
     DEPLOY,
     ROOT,
@@ -91,7 +92,7 @@ def test_it_starts_the_service_with_settings_that_are_valid() -> None:
     settings = settings_of(image_settings())
     assert settings.host == "0.0.0.0"  # noqa: S104 - within its container
     assert words_of(FINAL, "EXPOSE") == [str(settings.port)]
-    assert words_of(FINAL, "VOLUME") == [str(settings.sqlite_path.parent)]
+    assert words_of(FINAL, "VOLUME") == [str(sqlite_path(settings.database).parent)]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from petstore.settings import sqlite_path
 from support.deploy_files import DEPLOY, settings_of
 from support.process import free_port, petstore
 
@@ -32,7 +33,7 @@ def test_its_settings_are_valid_and_its_database_where_it_may_write() -> None:
     pairs = [variable.partition("=") for variable in values("Environment")]
     settings = settings_of({name: value for name, _, value in pairs})
     state = Path("/var/lib") / value("StateDirectory")
-    assert settings.sqlite_path.parent == state
+    assert sqlite_path(settings.database).parent == state
     assert value("WorkingDirectory") == str(state)
 
 

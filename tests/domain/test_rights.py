@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from petstore.domain.api_keys import SCOPES, ApiKey
-from petstore.domain.rights import check_rights
+from petstore.domain.api_keys import SCOPES, ApiKey, check_rights
 from petstore.errors import BeyondOwnRights
 from support.exploration import explored
 

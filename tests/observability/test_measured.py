@@ -10,7 +10,7 @@ from petstore import __version__
 from petstore.app import create_limiter
 from petstore.clock import MINUTE
 from petstore.databases.contract import Duplicate, Statement, Unit
-from petstore.databases.sqlite_usage import database_bytes, note_backup
+from petstore.databases.sqlite_files import database_bytes, note_backup
 from petstore.errors import Unavailable
 from petstore.observability.measured import measure_store, watch
 from petstore.rate_limits.memory import MemoryLimiter

@@ -246,7 +246,7 @@ class Application:
             await self._services.reservations.settle()
         response = await operation.handler(call)
         if operation.method != "GET":
-            await self._services.readers.note_change(key.id)
+            await self._services.readers.record_write(key.id)
         return conditional(request, response) if operation.tagged else response
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:

@@ -56,7 +56,7 @@ async def answer_from_memory(
     """
 
     async def answer() -> Response:
-        reader = await call.services.readers.of(call.key.id)
+        reader = await call.services.readers.for_key(call.key.id)
         return page_response(call, await read(reader))
 
     return await call.services.answers.get(call.request.path, call.request.query, answer)

@@ -60,7 +60,7 @@ def restore(*, file: Path, force: bool, database: str) -> None:
 
 def _note(database: Path, began: Milliseconds) -> None:
     """Note the time of the backup for the metrics; without the note the backup is still good."""
-    from petstore.databases.sqlite_usage import note_backup
+    from petstore.databases.sqlite_files import note_backup
 
     try:
         note_backup(database, began / SECOND)
@@ -71,7 +71,7 @@ def _note(database: Path, began: Milliseconds) -> None:
 def _refuse_note(file: Path, database: Path) -> None:
     """Refuse to write the backup where its time will be noted."""
     from petstore.databases.private_files import part_of
-    from petstore.databases.sqlite_usage import note_of
+    from petstore.databases.sqlite_files import note_of
 
     note = note_of(database)
     if file.parent.resolve() / file.name in {note, part_of(note)}:

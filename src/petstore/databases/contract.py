@@ -1,14 +1,14 @@
 """What every database does for the service.
 
-SQL is the portable subset of SQLite and PostgreSQL, with parameters ``?1``, ``?2``, …. What only
-PostgreSQL is to read stands in ``/*pg … */``, a comment to SQLite: the locks that SQLite, which
-runs one unit of work after another, has no need of.
+SQL is the portable subset of SQLite and PostgreSQL, with parameters ``?1``, ``?2``, …. PostgreSQL
+alone reads ``/*pg … */``, a comment to SQLite. The locks go there: SQLite runs one unit of work
+after another and needs none.
 
-On PostgreSQL units run side by side, and each statement sees what had been committed when it began.
-So a unit locks what it relies on in reading it (``/*pg FOR UPDATE */``), or lets one statement with
-a condition settle the matter (``UPDATE … WHERE status = 'available' RETURNING …``). Lest two wait
-for each other, all lock in this order: kept answers, the revision of the keys, orders, animals,
-categories.
+On PostgreSQL units run side by side, and each statement sees what was committed when it began. So
+a unit locks the rows that it relies on (``/*pg FOR UPDATE */``), or leaves the decision to one
+statement with a condition (``UPDATE … WHERE status = 'available' RETURNING …``). All units lock in
+the same order, so that no two wait for each other: idempotency records, the revision of the keys,
+orders, animals, categories.
 """
 
 from collections.abc import Generator, Sequence
@@ -24,8 +24,8 @@ T = TypeVar("T")
 class Statement(Struct, frozen=True, gc=False):
     """One SQL statement and its parameters.
 
-    With ``gives_id`` it inserts one row and gives the id: PostgreSQL is told so in ``sql``, SQLite
-    tells it in any case. Metrics and traces call it ``name``: it holds nothing of a caller's.
+    With ``gives_id`` it inserts one row and returns the id: for PostgreSQL ``sql`` says so, SQLite
+    tells it anyway. Metrics and traces show ``name``: no data of a client is in it.
     """
 
     sql: str
@@ -37,26 +37,26 @@ class Statement(Struct, frozen=True, gc=False):
 Unit: TypeAlias = Generator[Statement, list[Row], T]
 """A unit of work: yields statements, receives their rows, returns its result.
 
-It does no I/O and may raise a domain error, which undoes it; so any database can run it inside a
+It does no I/O and may raise a domain error, which undoes it. So any database can run it inside a
 transaction, and a test can drive it by hand.
 """
 
 
 class Duplicate(Exception):
-    """Raised inside a unit where PostgreSQL finds a value taken by a unit that ran beside it.
+    """Raised inside a unit on PostgreSQL if a unit beside it has taken a unique value.
 
-    The unit cannot go on; it may raise another error instead.
+    The unit cannot continue; it may raise another error instead.
     """
 
 
 class Reader(Protocol):
-    """A database, or what stands for one, that can be read."""
+    """Something that runs queries."""
 
     async def read(self, statement: Statement) -> list[Row]:
-        """Run one SELECT on what has been committed.
+        """Run one SELECT on committed data.
 
         Raises:
-            Unavailable: the database is out of reach or failing.
+            Unavailable: the database is unreachable or failing.
         """
         ...
 
@@ -65,19 +65,20 @@ class Store(Reader, Protocol):
     """A database."""
 
     def migrate(self) -> None:
-        """Make the schema if there is none, and bring it up to date. It waits; call it in no loop.
+        """Create the schema if there is none, and bring it up to date. It blocks.
 
         Raises:
-            UnusableDatabase: a newer version made the database, or another program did.
-            Unavailable: the database is out of reach.
+            UnusableDatabase: a newer version or another program made the database, or the address
+                or the file is not one of a database.
+            Unavailable: the database is unreachable.
         """
         ...
 
     async def open(self) -> None:
-        """Connect. The schema must be there (see ``migrate``).
+        """Connect. The schema must be up to date (see ``migrate``).
 
         Raises:
-            Unavailable: the database is out of reach.
+            Unavailable: the database is unreachable.
         """
         ...
 
@@ -86,20 +87,18 @@ class Store(Reader, Protocol):
         ...
 
     async def check(self) -> None:
-        """Return if the database is there and can be read.
+        """Return if the database can be read.
 
         Raises:
-            Unavailable: it is not, or can not.
+            Unavailable: it cannot.
         """
         ...
 
     async def version(self) -> int | None:
-        """Return a number that is another one after every commit, whoever made it.
-
-        ``None`` if the database cannot tell.
+        """Return a number that changes with every commit of any process, or ``None`` if unknown.
 
         Raises:
-            Unavailable: the database is out of reach or failing.
+            Unavailable: the database is unreachable or failing.
         """
         ...
 
@@ -107,7 +106,8 @@ class Store(Reader, Protocol):
         """Run a unit of work in a transaction and return its result once it is durable.
 
         Raises:
-            Unavailable: the database is out of reach, full or failing; not acknowledged.
+            Unavailable: the database is locked, unreachable, full or failing; the change is not
+                acknowledged.
             PetstoreError: what the unit itself raised; it changed nothing.
         """
         ...

@@ -1,55 +1,36 @@
-"""Connections to a PostgreSQL server, made when they are needed and used again."""
+"""A pool of connections to a PostgreSQL server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeAlias
 
-import asyncpg  # type: ignore[import-untyped]
-
-Connection: TypeAlias = Any  # asyncpg has no types
-
-_LOST = (
-    OSError,
-    asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-    # The server has become a replica; another one takes changes now.
-    asyncpg.ReadOnlySQLTransactionError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-)
-
-
-def is_lost(error: BaseException) -> bool:
-    """Tell whether ``error`` means that the connection can be used no more."""
-    return isinstance(error, _LOST)
+from petstore.databases.postgres_connection import LOST, Connection
 
 
 class PostgresPool:
-    """At most ``size`` connections, each made by ``connect``; the last one used is used first."""
+    """At most ``size`` connections, opened by ``connect`` on demand; the last used one is next."""
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]], size: int) -> None:
         self._connect = connect
         self._size = size
         self._idle: list[Connection] = []
-        self._room = asyncio.Semaphore(size)
+        self._free = asyncio.Semaphore(size)
         self.in_use = 0
 
     @asynccontextmanager
     async def lend(self, opening: str = "") -> AsyncIterator[Connection]:
-        """Lend a connection on which the statements ``opening`` have run.
+        """Lend a connection after running the statements ``opening`` on it.
 
-        Nobody else gets one that was lost, or left while it was at work.
+        A connection that was lost, or abandoned at work, is closed.
         """
-        async with self._room:
+        async with self._free:
             self.in_use += 1
             try:
                 connection = await self._opened(opening)
                 try:
                     yield connection
                 except BaseException as error:
-                    if is_lost(error) or not isinstance(error, Exception):
+                    if isinstance(error, LOST) or not isinstance(error, Exception):
                         self._abandon(connection)
                     raise
                 finally:
@@ -59,9 +40,9 @@ class PostgresPool:
                 self.in_use -= 1
 
     async def close(self) -> None:
-        """Disconnect once everybody who waits now has had a connection and given it back."""
+        """Disconnect after all who are waiting have used a connection and returned it."""
         for _ in range(self._size):
-            await self._room.acquire()
+            await self._free.acquire()
         closing = [connection.close(timeout=1) for connection in self._idle]
         await asyncio.gather(*closing, return_exceptions=True)
 
@@ -69,12 +50,11 @@ class PostgresPool:
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed():
-                with suppress(Exception):  # nothing has been done yet, so a fresh one may do it
+                with suppress(Exception):  # nothing was done yet, so a fresh one can do it
                     return await self._run(connection, opening)
         return await self._run(await self._connect(), opening)
 
     async def _run(self, connection: Connection, opening: str) -> Connection:
-        """Run statements on a connection, if there are any, and return it."""
         try:
             if opening:
                 await connection.execute(opening)
@@ -84,7 +64,7 @@ class PostgresPool:
         return connection
 
     def _abandon(self, connection: Connection) -> None:
-        """Use ``connection`` no more, nor the idle ones: they too may be lost, or silent."""
+        """Close ``connection`` and the idle ones: they too may be lost, or silent."""
         for abandoned in (connection, *self._idle):
             abandoned.terminate()
         self._idle.clear()

@@ -1,4 +1,4 @@
-"""Files for their owner alone. They are made anew, so what somebody planted is never written to."""
+"""Files that only their owner may use. They are always new, so nobody can plant one or a link."""
 
 import errno
 import os
@@ -12,25 +12,25 @@ from petstore.errors import Conflict
 
 
 def create(path: Path) -> BinaryIO:
-    """Make a file that only its owner may read and write, and open it.
+    """Create a file that only its owner may read and write, and open it.
 
     Raises:
-        FileExistsError: something has that name, be it a link that leads nowhere.
-        OSError: it cannot be made.
+        FileExistsError: the name is taken, perhaps by a broken link.
+        OSError: it cannot be created.
     """
     return open(path, "x+b", opener=_open_private)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Make a file beside ``path``, which takes its place once the block ends without an error.
+    """Create a file beside ``path`` that replaces it once the block ends without an error.
 
     A link at ``path`` is replaced, not followed.
 
     Raises:
-        FileExistsError: something that no earlier run left has the name of the file to be made.
-        Conflict: another process has made such a file meanwhile.
-        OSError: it cannot be made.
+        FileExistsError: the name of the new file is taken, and not by an earlier run.
+        Conflict: another process has created such a file in the meantime.
+        OSError: it cannot be created.
     """
     part = part_of(path)
     _remove_left_over(part)
@@ -48,12 +48,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def part_of(path: Path) -> Path:
-    """Return the name of the file that is made beside ``path``."""
+    """Return the name of the file that will replace ``path``."""
     return path.with_name(f"{path.name}.part")
 
 
 def _remove_left_over(part: Path) -> None:
-    """Remove what a run that was killed has left, and nothing else of that name."""
+    """Remove what a killed run has left, and nothing else of that name."""
     try:
         found = part.lstat()
     except FileNotFoundError:

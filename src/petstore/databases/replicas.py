@@ -1,17 +1,22 @@
-"""Reading lists from a replica, without a caller ever missing what it changed itself.
+"""Lists read from a replica, without a client ever missing its own changes.
 
-After each change of a caller the position of the primary's write-ahead log is noted for it. A list
-of that caller is read from the replica once it has replayed the log so far; until then, or if the
-replica is out of reach, from the primary. However many of them fail, the answer has one deadline.
+After each change, the position of the primary's write-ahead log (LSN) is recorded for the key that
+made it. Lists for that key come from the replica once it has replayed the log that far. Until
+then, or if the replica is unreachable, they come from the primary. Each list has one deadline,
+however many databases fail.
 """
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Store
 from petstore.errors import Unavailable
+
+END = 2**63 - 1
+"""An LSN that no replica reaches: with it, a key reads from the primary."""
 
 _LOG = logging.getLogger(__name__)
 _WRITTEN = Statement(
@@ -22,190 +27,154 @@ _REPLAYED = Statement(
     name="select_replayed_position",
 )
 _AVOIDED: Milliseconds = 2 * SECOND
-_TOO_LATE = "it did not answer in time"
-_UNKNOWN = 2**63 - 1
-"""The end of the log, which no replica reaches: whoever is noted there reads from the primary."""
-_NOTING = 0.2
-"""Of the patience with a list, the part that noting a change may take: it adds to the change."""
+_TIMED_OUT = "it did not respond in time"
+_RECORDING = 0.2
+"""The part of the timeout of a list that recording a write may take: it adds to the change."""
 
 
-class Positions(Protocol):
-    """Where in the log each caller's last change is, in bytes."""
+class LastWrites(Protocol):
+    """The LSN of each key's last write, in bytes."""
 
-    async def note(self, key_id: int, position: int) -> None:
-        """Remember that ``key_id`` has changed something up to ``position``.
+    async def record(self, key_id: int, lsn: int) -> None:
+        """Record that ``key_id`` has written up to ``lsn``; the highest counts.
+
+        After ``END``, which stands for a write whose LSN is unknown, the next one counts.
 
         Raises:
             Unavailable: other processes cannot learn of it now.
         """
         ...
 
-    async def of(self, key_id: int) -> int:
-        """Return the position of the last change; 0 if there was none of late.
+    async def lsn(self, key_id: int) -> int:
+        """Return the LSN of the last write; 0 if there was none in the last ten minutes.
 
         Raises:
-            Unavailable: it cannot be told now.
+            Unavailable: it is unknown now.
         """
         ...
 
     async def close(self) -> None:
-        """Disconnect from whoever keeps them."""
+        """Disconnect."""
         ...
 
 
-class Readers(Protocol):
-    """Chooses the database that a caller's lists are read from."""
-
-    async def open(self) -> None:
-        """Make ready to read; nothing need be in reach yet."""
-        ...
-
-    async def close(self) -> None:
-        """Disconnect from all but the primary."""
-        ...
-
-    async def of(self, key_id: int) -> Reader:
-        """Return a store that has every change of ``key_id``."""
-        ...
-
-    async def note_change(self, key_id: int) -> None:
-        """Take notice that ``key_id`` has changed something."""
-        ...
-
-
-class PrimaryOnly:
-    """Reads everything from the one database there is."""
+class Readers:
+    """Chooses the database that a key's lists are read from. Here there is only one."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     async def open(self) -> None:
-        """Do nothing: whoever made the store opens it."""
+        """Get ready to read; no database has to be reachable yet."""
 
     async def close(self) -> None:
-        """Do nothing: whoever made the store closes it."""
+        """Disconnect from everything but the primary."""
 
-    async def of(self, key_id: int) -> Reader:
-        """Return the one store."""
+    async def for_key(self, key_id: int) -> Reader:
+        """Return a database that has every change of ``key_id``."""
         del key_id
         return self._store
 
-    async def note_change(self, key_id: int) -> None:
-        """Do nothing: the store has every change."""
+    async def record_write(self, key_id: int) -> None:
+        """Record that ``key_id`` has just changed something."""
 
 
-class ReplicaReaders:
-    """Reads lists from ``replica`` where it is up to date for the caller.
+class ReplicaReaders(Readers):
+    """Reads lists from ``replica`` where it is up to date for the key, else from ``store``.
 
-    A list that is not read ``patience`` milliseconds after it was asked for is refused.
+    A replica that fails is left alone for two seconds. It can fail in ways of its own: it may lack
+    a table that the primary has just created. A list not read within ``timeout`` is refused.
     """
 
     def __init__(
         self,
-        primary: Store,
+        store: Store,
         replica: Store,
-        positions: Positions,
+        last_writes: LastWrites,
         clock: Clock,
-        patience: Milliseconds = 1500,
+        timeout: Milliseconds = 1500,
     ) -> None:
-        self._primary = primary
-        self._positions = positions
-        self._store = replica
-        self._replica = _Replica(replica, primary, clock)
-        self._patience = patience / SECOND
+        super().__init__(store)
+        self._replica = replica
+        self._last_writes = last_writes
+        self._clock = clock
+        self._timeout = timeout / SECOND
+        self._avoided_until: Milliseconds = 0
 
     async def open(self) -> None:
-        """Make ready to read from the replica."""
-        await self._store.open()
+        """Get ready to read from the replica."""
+        await self._replica.open()
 
     async def close(self) -> None:
-        """Disconnect from the replica and the positions."""
-        await self._store.close()
-        await self._positions.close()
+        """Disconnect from the replica and the last writes."""
+        await self._replica.close()
+        await self._last_writes.close()
 
-    async def of(self, key_id: int) -> Reader:
+    async def for_key(self, key_id: int) -> Reader:
         """Return the replica if it has every change of ``key_id``, else the primary."""
-        deadline = asyncio.get_running_loop().time() + self._patience
-        reader = self._replica if await self._is_current(key_id) else self._primary
-        return _InTime(reader, deadline)
+        deadline = asyncio.get_running_loop().time() + self._timeout
+        read = self._read_replica if await self._is_current(key_id) else self._store.read
+        return _TimedReader(read, deadline)
+
+    async def record_write(self, key_id: int) -> None:
+        """Record the LSN of the primary, or ``END`` if the primary does not tell it soon."""
+        lsn = END
+        try:
+            async with asyncio.timeout(self._timeout * _RECORDING):
+                ((lsn,),) = await self._store.read(_WRITTEN)
+        except Exception as error:  # noqa: BLE001 - the change is done: its response must not fail
+            _LOG.warning("cannot read the LSN of the primary: %s", str(error) or _TIMED_OUT)
+        try:
+            await self._last_writes.record(key_id, lsn)
+        except Exception as error:  # noqa: BLE001 - nor for this
+            _LOG.warning("cannot record a change for readers of the replica: %s", error)
 
     async def _is_current(self, key_id: int) -> bool:
         try:
-            position = await self._positions.of(key_id)
+            lsn = await self._last_writes.lsn(key_id)
         except Unavailable as error:
             _LOG.warning("a list is read from the primary: %s", error)
             return False
-        return await self._replica.has(position)
-
-    async def note_change(self, key_id: int) -> None:
-        """Note how far the primary's log is now; its end if the primary does not tell soon."""
-        position = _UNKNOWN
+        if self._clock() < self._avoided_until:
+            return False
+        if not lsn:
+            return True
         try:
-            async with asyncio.timeout(self._patience * _NOTING):
-                ((position,),) = await self._primary.read(_WRITTEN)
-        except Exception as error:  # noqa: BLE001 - the change is done: its answer must not fail
-            _LOG.warning("the primary does not tell how far it is: %s", str(error) or _TOO_LATE)
+            # Read each time: after a crash the replica is further behind than before.
+            ((replayed,),) = await self._replica.read(_REPLAYED)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong, the primary responds
+            self._avoid_replica(error)
+            return False
+        return bool(lsn <= replayed)
+
+    async def _read_replica(self, statement: Statement) -> list[Row]:
         try:
-            await self._positions.note(key_id, position)
-        except Exception as error:  # noqa: BLE001 - nor for this
-            _LOG.warning("a change is not known to readers of the replica: %s", error)
+            return await self._replica.read(statement)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong, the primary responds
+            self._avoid_replica(error)
+            return await self._store.read(statement)
+
+    def _avoid_replica(self, error: Exception) -> None:
+        self._avoided_until = self._clock() + _AVOIDED
+        _LOG.warning("the replica fails, lists are read from the primary: %s", error)
 
 
-class _InTime:
-    """What is read here is answered or refused by ``deadline``, by the clock of the loop."""
+class _TimedReader:
+    """Reads by ``read``, until ``deadline`` by the clock of the event loop."""
 
-    def __init__(self, reader: Reader, deadline: float) -> None:
-        self._reader = reader
+    def __init__(self, read: Callable[[Statement], Awaitable[list[Row]]], deadline: float) -> None:
+        self._read = read
         self._deadline = deadline
 
     async def read(self, statement: Statement) -> list[Row]:
-        """Run one SELECT on what has been committed.
+        """Run one SELECT.
 
         Raises:
-            Unavailable: the database is out of reach or failing, or the time is over.
+            Unavailable: the database is unreachable or failing, or the deadline has passed.
         """
         try:
             async with asyncio.timeout_at(self._deadline):
-                return await self._reader.read(statement)
+                return await self._read(statement)
         except TimeoutError as error:
-            msg = f"the database is not available: {_TOO_LATE}"
+            msg = f"the database is not available: {_TIMED_OUT}"
             raise Unavailable(msg) from error
-
-
-class _Replica:
-    """A replica that falls back to the primary for a while whenever it fails.
-
-    It may fail in its own ways: it can lack a table that the primary has made a moment ago.
-    """
-
-    def __init__(self, replica: Store, primary: Store, clock: Clock) -> None:
-        self._store = replica
-        self._primary = primary
-        self._clock = clock
-        self._avoided_until: Milliseconds = 0
-
-    async def has(self, position: int) -> bool:
-        """Tell whether it has replayed the log up to ``position``."""
-        if self._clock() < self._avoided_until:
-            return False
-        if not position:
-            return True
-        try:
-            # Asked each time: after a crash it is further behind than it was.
-            ((replayed,),) = await self._store.read(_REPLAYED)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the primary answers
-            self._avoid(error)
-            return False
-        return bool(position <= replayed)
-
-    async def read(self, statement: Statement) -> list[Row]:
-        """Run one SELECT here, or on the primary if the replica fails."""
-        try:
-            return await self._store.read(statement)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the primary answers
-            self._avoid(error)
-            return await self._primary.read(statement)
-
-    def _avoid(self, error: Exception) -> None:
-        self._avoided_until = self._clock() + _AVOIDED
-        _LOG.warning("the replica fails, lists are read from the primary: %s", error)

@@ -1,37 +1,36 @@
-"""The files of a SQLite database in use: whether each name still stands for the file that is open.
+"""The files of a SQLite database: their names, sizes, and the time of the last backup.
 
-The database's file has two beside it. What is committed goes to the write-ahead log (``-wal``)
-first, and from there to the database in checkpoints. The index of that log (``-shm``) also has the
-locks that keep processes from writing at the same time. As long as a process has the database open,
-nobody removes either in good order.
-
-https://www.sqlite.org/wal.html
+SQLite keeps two files beside the database. Commits go to the write-ahead log (``-wal``) first;
+checkpoints bring them to the database. The index of that log (``-shm``) also has the locks that
+keep processes from writing at the same time. No process removes either in good order while another
+has the database open (https://www.sqlite.org/wal.html).
 """
 
 import os
 from contextlib import suppress
 from pathlib import Path
 
+from petstore.databases.private_files import replacing
 from petstore.errors import Unavailable
 
 LOG, INDEX = "-wal", "-shm"
 
 
 class OpenFiles:
-    """The files of the database at ``path``, which a connection has just read.
+    """The open files of the database at ``path``, which a connection has just read.
+
+    A deleted or replaced file leaves a name that stands for another file, or for none.
 
     Raises:
-        OSError: one of them is not there.
+        OSError: one of them does not exist.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # SQLite follows a link to the database before it names the others.
-        beside = os.fspath(path.resolve())
-        self.log, self.index = beside + LOG, beside + INDEX
+        self.log, self.index = (os.fspath(_beside(path, ending)) for ending in (LOG, INDEX))
         self._database = os.fspath(path)
-        # Only of the log: closing a descriptor of another would drop the locks that SQLite has on
-        # that file (POSIX, fcntl).
+        # Of the log only: closing a descriptor of the others would drop SQLite's locks on them
+        # (POSIX, fcntl).
         self._log = os.open(self.log, os.O_RDONLY)
         self._log_link = f"/proc/self/fd/{self._log}"
         self._opened = self._identities()
@@ -40,12 +39,12 @@ class OpenFiles:
         self.are_open = True
 
     def close(self) -> None:
-        """Note that no connection has them open any more."""
+        """Note that no connection has them open anymore."""
         self.are_open, self._are_suspect = False, True
         os.close(self._log)
 
     def are_in_place(self) -> bool:
-        """Tell whether every name stands for the file that is open."""
+        """Tell whether every name stands for the open file."""
         try:
             self._are_suspect = not self.are_open or self._identities() != self._opened
         except OSError:
@@ -53,7 +52,7 @@ class OpenFiles:
         return not self._are_suspect
 
     def may_be_written(self) -> bool:
-        """Tell the same without a look at the index, unless ``are_in_place`` found something."""
+        """Tell the same without checking the index, unless ``are_in_place`` found a difference."""
         if self._are_suspect or not self.log_is_in_place():
             return self.are_in_place()
         try:
@@ -62,10 +61,10 @@ class OpenFiles:
             return False
 
     def log_is_in_place(self) -> bool:
-        """Tell whether the name of the log stands for the log that is open.
+        """Tell whether the name of the log stands for the open log.
 
-        Linux tells what name an open file has by now. That is no look at its times, which since
-        Linux 6.13 makes the next write of the file slower.
+        On Linux we read the current name of the open file. A ``stat`` would read its times too,
+        which since Linux 6.13 makes the next write of the file slower.
         """
         with suppress(OSError):
             if os.readlink(self._log_link) == self.log:  # noqa: PTH115 - for each commit
@@ -75,28 +74,27 @@ class OpenFiles:
         return False
 
     def check_database(self) -> None:
-        """Refuse a database file that was deleted or replaced: it is not to be had back from here.
+        """Refuse a database file that was deleted or replaced: nothing here can restore it.
 
         Raises:
-            OSError: there is none of its name.
-            Unavailable: there is another.
+            OSError: it was deleted.
+            Unavailable: it was replaced.
         """
         if _identity(self._database) != self._database_opened:
             msg = f"{self._path} was replaced while in use: restart the service"
             raise Unavailable(msg)
 
     def missing(self) -> list[str]:
-        """Return the names of those beside the database that were deleted."""
+        """Return the names of the deleted files beside the database."""
         return [name for name in (self.log, self.index) if not os.path.lexists(name)]
 
     def check_log(self) -> None:
-        """Refuse a log that lost its name and still has something in it.
+        """Refuse a log that lost its name and is not empty.
 
-        A checkpoint that truncated it has brought all of it into the database, whichever process
-        made that checkpoint.
+        If it is empty, a checkpoint of any process has brought all of it to the database.
 
         Raises:
-            Unavailable: there is something in it.
+            Unavailable: it is not empty.
         """
         if not self.log_is_in_place() and os.fstat(self._log).st_size:
             msg = f"{self.log} was deleted or replaced while in use: restart the service"
@@ -109,3 +107,58 @@ class OpenFiles:
 def _identity(name: str) -> tuple[int, ...]:
     """Return inode and device."""
     return os.stat(name)[1:3]  # noqa: PTH116 - quicker than Path.stat, for each commit
+
+
+def database_bytes(database: Path) -> int:
+    """Return the size of the file and of the log beside it.
+
+    Raises:
+        OSError: the file does not exist.
+    """
+    log = _beside(database, LOG)
+    return database.stat().st_size + (log.stat().st_size if log.exists() else 0)
+
+
+def disk_bytes(database: Path) -> int:
+    """Return the size of the disk that the file is on."""
+    disk = os.statvfs(database.resolve().parent)
+    return disk.f_frsize * disk.f_blocks
+
+
+def free_bytes(database: Path) -> int:
+    """Return the free space on the disk that the file is on."""
+    disk = os.statvfs(database.resolve().parent)
+    return disk.f_frsize * disk.f_bavail
+
+
+def note_backup(database: Path, began: float) -> None:
+    """Note beside the file that a good backup of it ``began``, in seconds since the epoch.
+
+    The note is the time of an empty file. So any user who makes backups can write it with
+    ``touch``, even one whose files the service may not read.
+
+    Raises:
+        Conflict: another process notes a backup at this moment.
+        OSError: it cannot be noted.
+    """
+    with replacing(note_of(database)) as file:
+        os.utime(file.fileno(), (began, began))
+
+
+def last_backup(database: Path) -> float:
+    """Return when the last good backup began, in seconds since the epoch; 0 if none is known."""
+    try:
+        return note_of(database).stat().st_mtime
+    except FileNotFoundError:
+        return 0
+
+
+def note_of(database: Path) -> Path:
+    """Return the file whose time is that of the last good backup."""
+    return _beside(database, ".last-backup")
+
+
+def _beside(database: Path, ending: str) -> Path:
+    """Return the name of a file beside the database: SQLite, too, follows a link first."""
+    path = database.resolve()
+    return path.with_name(path.name + ending)

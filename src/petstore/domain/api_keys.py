@@ -1,4 +1,4 @@
-"""API keys: what a token looks like and what a key may do."""
+"""API keys: their tokens, scopes and states, and what a key may give to another."""
 
 import re
 import secrets
@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from petstore.clock import DAY, Milliseconds
 from petstore.domain.fields import PRINTABLE
 from petstore.domain.plans import Limits, PlanName, limits_of
+from petstore.errors import BeyondOwnRights
 
 Environment: TypeAlias = Literal["production", "staging"]
 Scope: TypeAlias = Literal["pets:read", "pets:write", "orders:read", "orders:write", "keys:admin"]
@@ -34,7 +35,7 @@ DEFAULT_SCOPES: tuple[Scope, ...] = SCOPES[:4]
 PREFIXES: dict[Environment, str] = {"production": "ps_live_", "staging": "ps_test_"}
 
 LONGEST_LIFE: Milliseconds = 100 * 365 * DAY
-"""How long a key or its old token is given at most."""
+"""The maximum life of a key, or of its old token."""
 
 _NEVER: Milliseconds = 2**63
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -44,7 +45,7 @@ _TOKEN = re.compile(rb"ps_(?:live|test)_[0-9A-Za-z]{38}\Z")
 
 
 class ApiKey(Struct, frozen=True, dict=True):
-    """A key as stored: everything but its tokens. Times are milliseconds since the epoch."""
+    """A key as stored, without its tokens."""
 
     id: int
     name: str
@@ -65,11 +66,11 @@ class ApiKey(Struct, frozen=True, dict=True):
 
     @property
     def end(self) -> Milliseconds:
-        """When it expires; later than any moment if it never does."""
+        """When it expires; after every other moment if never."""
         return _NEVER if self.expires_at is None else self.expires_at
 
     def state(self, now: Milliseconds) -> KeyState:
-        """Return whether the key can be used at ``now``."""
+        """Return the state at ``now``."""
         if self.revoked_at is not None:
             return "revoked"
         if self.expires_at is not None and now >= self.expires_at:
@@ -78,7 +79,7 @@ class ApiKey(Struct, frozen=True, dict=True):
 
 
 class NewApiKey(Struct, frozen=True):
-    """A key to create. Times are milliseconds since the epoch."""
+    """A key to create."""
 
     name: str
     plan: PlanName
@@ -87,6 +88,30 @@ class NewApiKey(Struct, frozen=True):
     scopes: frozenset[Scope]
     environment: Environment
     expires_at: Milliseconds | None
+
+
+def check_rights(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> None:
+    """Refuse a ``key`` with more than its ``giver`` has and it had ``before``.
+
+    Raises:
+        BeyondOwnRights: a scope, a higher limit or a longer life.
+    """
+    scopes = key.scopes - giver.scopes - (before.scopes if before else frozenset())
+    if scopes:
+        msg = f"scopes: your key cannot give {', '.join(sorted(scopes))}, which it has not itself"
+        raise BeyondOwnRights(msg)
+    had = before.limits if before else Limits(0, 0)
+    fields = (("perMinute", key.per_minute), ("perDay", key.per_day))
+    for (field, set_here), limit, own, old in zip(
+        fields, key.limits, giver.limits, had, strict=True
+    ):
+        if limit > max(own, old):
+            name = "plan" if set_here is None else field
+            msg = f"{name}: your key cannot give a higher {field} than its own, {own}"
+            raise BeyondOwnRights(msg)
+    if key.end > max(giver.end, before.end if before else 0):
+        msg = "expiresAt: your key cannot give a longer life than its own"
+        raise BeyondOwnRights(msg)
 
 
 def new_token(environment: Environment) -> str:
@@ -105,7 +130,7 @@ def is_token(token: bytes, environment: Environment) -> bool:
 
 
 def digest(token: bytes) -> bytes:
-    """Return the SHA-256 digest of a token: the only thing of it that is stored."""
+    """Return the SHA-256 digest of a token, which is all that we store of it."""
     return sha256(token).digest()
 
 

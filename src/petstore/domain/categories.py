@@ -1,4 +1,4 @@
-"""Categories: what kinds of animals a store has."""
+"""Categories: the kinds of animals in a store."""
 
 from typing import Annotated
 from unicodedata import normalize
@@ -13,7 +13,7 @@ CategoryName = Annotated[
         min_length=1,
         max_length=100,
         pattern=NOT_BLANK,
-        description="Its name; no other category has the same, whatever the case of the letters.",
+        description="Its name, unique without regard to case.",
         extra={
             "expected": "a string of 1 to 100 characters, not only white space and without U+0000"
         },
@@ -39,7 +39,7 @@ class NewCategory(Struct, frozen=True):
 
 
 class CategoryPatch(Struct, frozen=True):
-    """What to change of a category (RFC 7396); a ``description`` of null takes it away."""
+    """Changes to a category (RFC 7396); a ``description`` of null removes it."""
 
     name: CategoryName | UnsetType = UNSET
     description: Description | UnsetType | None = UNSET
@@ -54,12 +54,12 @@ class Category(Struct, frozen=True):
 
 
 def name_key(name: str) -> str:
-    """Return what is the same for names that differ in case, or in how accents are composed."""
+    """Return a key that is equal for names that differ only in case or in composed accents."""
     return normalize("NFC", normalize("NFD", name).casefold())
 
 
 def patched(category: Category, patch: CategoryPatch) -> Category:
-    """Return ``category`` with what ``patch`` changes."""
+    """Return ``category`` changed by ``patch``."""
     description = category.description if patch.description is UNSET else patch.description
     return Category(
         category.id,

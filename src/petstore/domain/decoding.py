@@ -1,8 +1,8 @@
-"""Text and JSON decoded to typed structs, with words for whoever sent something else.
+"""Text and JSON decoded to typed structs, with a message that says what was expected.
 
-``int()`` takes ``+5``, `` 5``, ``1_0`` and full-width digits, and refuses 4,301 digits with an
-error of its own; an integer in text is plain ASCII digits. msgspec alone would skip invalid UTF-8
-in members it ignores, and take 9007199254740993.0 for the integer before it.
+An integer in text is plain ASCII digits. ``int()`` alone would accept ``+5``, `` 5``, ``1_0`` and
+full-width digits, and fail on 4,301 digits with an error of its own. msgspec alone would skip
+invalid UTF-8 in members it ignores, and decode 9007199254740993.0 to the integer before it.
 """
 
 import re
@@ -23,55 +23,47 @@ _INTEGER = re.compile(r"-?[0-9]{1,19}\Z", re.ASCII)
 _START_OF_NUMBER = b"-0123456789"
 _PATH = " - at `$."
 _FIELD = re.compile(r"\w+")
-# Anchored, because the message may quote the refused value, which can look like it.
+# Anchored: the message may quote the refused value, which can look like it.
 _MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class _Member(NamedTuple):
-    """A member of an object: its name, how its value is decoded, and whether it must be there."""
+    """A member of an object, and the decoder of its value."""
 
     name: str
     decode: Callable[[msgspec.Raw], Any]
     is_required: bool
 
 
-class _Reader(NamedTuple):
-    """How an object in JSON becomes a struct: it is split into members, each decoded alone."""
-
-    split: Callable[[bytes], Any]
-    members: list[_Member]
-
-
 def decode_json(text: bytes, into: type[T]) -> T:
-    """Decode JSON (RFC 8259) into the struct ``into``; unknown members are ignored.
+    """Decode JSON (RFC 8259) into the struct ``into``, ignoring unknown members.
 
-    The whole text is checked and split into members first. So the service refuses invalid text
-    wherever it stands, the last of duplicate members counts even where an earlier one is invalid,
-    and no objects are made of what nobody reads.
+    First the whole text is checked and split into members. So invalid text is refused anywhere,
+    the last of duplicate members counts even if an earlier one is invalid, and nothing is decoded
+    that nobody reads.
 
     Raises:
         InvalidBody: it is not JSON, lacks a required field or holds an invalid value.
     """
-    reader = _reader(into)  # type: ignore[arg-type] # a class is hashable
+    split, members = _decoders(into)  # type: ignore[arg-type] # a class is hashable
     values = {}
-    for member, raw in zip(reader.members, _split(text, reader), strict=True):
-        name = member.name
+    for (name, decode, is_required), raw in zip(members, _split(text, split), strict=True):
         if raw:
             try:
-                values[name] = member.decode(raw)
+                values[name] = decode(raw)
             except msgspec.ValidationError:
                 msg = f"{name}: expected {_expected(into, name)}"
                 raise InvalidBody(msg) from None
-        elif member.is_required:
+        elif is_required:
             msg = f"{name}: required; expected {_expected(into, name)}"
             raise InvalidBody(msg)
     return into(**values)
 
 
 def number_or_text(text: str, kind: inspect.Type) -> int | str:
-    """Return the integer in ``text`` where ``kind`` is one; other text stays, to be refused."""
+    """Return the integer in ``text`` if ``kind`` is one; other text stays, and will be refused."""
     if isinstance(kind, inspect.Metadata):
         kind = kind.type
     if isinstance(kind, inspect.IntType) and _INTEGER.match(text):
@@ -80,24 +72,30 @@ def number_or_text(text: str, kind: inspect.Type) -> int | str:
 
 
 def expectation(struct: type, error: msgspec.ValidationError) -> str:
-    """Return which field of ``struct`` was refused, and what it takes."""
+    """Return which field of ``struct`` was refused, and what was expected."""
     text = str(error)
     if missing := _MISSING.search(text):
         return f"{missing[1]}: required; expected {_expected(struct, missing[1])}"
-    # The last one: the value refused may look like it, and be long enough to search for ever.
+    # The last one: the refused value may look like it, and be too long to search.
     named = _FIELD.match(text, text.rfind(_PATH) + len(_PATH))
     assert named is not None  # noqa: S101 - parameters and cells come as a dictionary
     return f"{named[0]}: expected {_expected(struct, named[0])}"
 
 
-def _split(text: bytes, reader: _Reader) -> tuple[msgspec.Raw, ...]:
-    """Return the text of each member that ``reader`` knows, empty where there is none.
+def _split(text: bytes, split: Callable[[bytes], Any]) -> tuple[msgspec.Raw, ...]:
+    """Return the text of each known member, empty if it is absent.
 
     Raises:
-        InvalidBody: it is not JSON, or no object.
+        InvalidBody: the text is not JSON, or not an object.
     """
     try:
-        members = _split_object(text, reader)
+        try:
+            members = split(text)
+        except msgspec.ValidationError:
+            _skip(text)  # malformed JSON is reported as such
+            raise
+        if not text.isascii():
+            text.decode()  # msgspec does not check the UTF-8 of what it skips
     except msgspec.ValidationError as error:
         msg = f"the body: expected a JSON object, {str(error).partition(', ')[2].replace('`', '')}"
     except UnicodeDecodeError:
@@ -112,19 +110,9 @@ def _split(text: bytes, reader: _Reader) -> tuple[msgspec.Raw, ...]:
     raise InvalidBody(msg)
 
 
-def _split_object(text: bytes, reader: _Reader) -> Any:
-    try:
-        members = reader.split(text)
-    except msgspec.ValidationError:
-        _skip(text)  # what is not even JSON is told as such
-        raise
-    if not text.isascii():
-        text.decode()  # msgspec does not look at the UTF-8 of what it skips
-    return members
-
-
 @cache
-def _reader(struct: type) -> _Reader:
+def _decoders(struct: type) -> tuple[Callable[[bytes], Any], list[_Member]]:
+    """Return what splits an object into members, and the decoder of each."""
     found = fields(struct)
     raw = [(field.name, msgspec.Raw, msgspec.Raw()) for field in found]
     split = msgspec.json.Decoder(msgspec.defstruct(struct.__name__, raw)).decode
@@ -135,11 +123,11 @@ def _reader(struct: type) -> _Reader:
         if isinstance(types[field.name], inspect.IntType):
             decode = _exactly(decode)
         members.append(_Member(field.name, decode, field.required))
-    return _Reader(split, members)
+    return split, members
 
 
 def _exactly(decode: Callable[[bytes], Any]) -> Callable[[msgspec.Raw], Any]:
-    """Return ``decode``, which takes integers, for those too that are not in plain digits."""
+    """Return ``decode`` for integers that need not be in plain digits."""
 
     def decode_exactly(raw: msgspec.Raw) -> Any:
         text = bytes(raw)
@@ -150,12 +138,12 @@ def _exactly(decode: Callable[[bytes], Any]) -> Callable[[msgspec.Raw], Any]:
 
 
 def _plain(number: bytes) -> bytes:
-    """Return in plain digits the integer that ``5.0`` or ``5e0`` is to JSON Schema, exactly.
+    """Return the plain digits of an integer such as ``5.0`` or ``5e0``, exactly (JSON Schema).
 
-    It moves the point within the text: 1e999999999 is a short text for gigabytes of digits.
+    It moves the point within the text: 1e999999999 is short, but has gigabytes of digits.
 
     Raises:
-        ValidationError: it is no integer of 64 bits.
+        ValidationError: it is not an integer of 64 bits.
     """
     mantissa, _, exponent = number.lower().partition(b"e")
     whole, _, fraction = mantissa.lstrip(b"-").partition(b".")
@@ -177,7 +165,7 @@ def _plain(number: bytes) -> bytes:
 
 @cache
 def field_types(struct: type) -> dict[str, inspect.Type]:
-    """Return the type of each field of ``struct``, under its JSON name, less its metadata."""
+    """Return the type of each field of ``struct``, by its JSON name, without its metadata."""
     return {name: annotated.type for name, annotated in _annotated(struct).items()}
 
 
@@ -194,6 +182,6 @@ def _annotated(struct: type) -> dict[str, inspect.Metadata]:
 
 
 def _metadata(kind: inspect.Type) -> inspect.Metadata:
-    """Return the annotated part of a field's type, which may be optional."""
+    """Return the annotated part of the type of a field, which may be optional."""
     options = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     return next(option for option in options if isinstance(option, inspect.Metadata))

@@ -1,4 +1,4 @@
-"""Types that fields of several resources share, each with the words for what it takes."""
+"""Types of fields that several resources share, each with what is expected of a value."""
 
 from datetime import datetime
 from typing import Annotated
@@ -20,13 +20,13 @@ Int64 = Annotated[
 
 Id = Annotated[Int64, Meta(description="Unique identifier, assigned by the service on creation.")]
 
-# What \s is to Python. To JSON Schema it is another set, so the document must not say \s.
+# Python's \s. In JSON Schema \s is another set, so the document must not say \s.
 _WHITE_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
-# No U+0000, which PostgreSQL cannot store, and something other than white space.
+# Not only white space, and no U+0000, which PostgreSQL cannot store.
 NOT_BLANK = rf"^[^\x00]*[^\x00{_WHITE_SPACE}][^\x00]*$"
 
-# What steers a terminal or the direction of text would let a name pass for another.
+# Control characters of terminals and of text direction can make one name look like another.
 _CONTROLS = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 
 PRINTABLE = rf"^[^{_CONTROLS}]*[^{_CONTROLS}{_WHITE_SPACE}][^{_CONTROLS}]*(?!\n)$"

@@ -19,12 +19,12 @@ Quantity = Annotated[
     Meta(
         ge=1,
         le=1,
-        description="How many: always 1, for every animal is one of a kind.",
-        extra={"expected": "1, for every animal is one of a kind"},
+        description="Always 1: every animal is one of a kind.",
+        extra={"expected": "1, because every animal is one of a kind"},
     ),
 ]
 
-ShipDate = Annotated[Moment, Meta(description="When it is to be shipped (RFC 3339).")]
+ShipDate = Annotated[Moment, Meta(description="When to ship it (RFC 3339).")]
 
 StatusOfOrder = Annotated[
     OrderStatus,
@@ -42,7 +42,7 @@ _MOVES: dict[OrderStatus, tuple[OrderStatus, ...]] = {
 }
 
 PET_AFTER: dict[OrderStatus, PetStatus] = {"delivered": "sold", "cancelled": "available"}
-"""What becomes of the animal when its order comes to an end."""
+"""The status of an animal after its order ends."""
 
 
 class NewOrder(Struct, frozen=True):
@@ -54,7 +54,7 @@ class NewOrder(Struct, frozen=True):
 
 
 class OrderPatch(Struct, frozen=True):
-    """What to change of an order (RFC 7396); a ``shipDate`` of null takes it away."""
+    """Changes to an order (RFC 7396); a ``shipDate`` of null removes it."""
 
     status: StatusOfOrder | UnsetType = UNSET
     shipDate: ShipDate | UnsetType | None = UNSET  # noqa: N815 - JSON names are in camel case
@@ -62,7 +62,7 @@ class OrderPatch(Struct, frozen=True):
 
 
 class Order(Struct, frozen=True):
-    """An order. ``reservedUntil`` is there while it is placed, if its reservation lapses."""
+    """An order. A placed one has ``reservedUntil``, if its reservation can lapse."""
 
     id: Id
     petId: OrderedPetId  # noqa: N815 - JSON names are in camel case
@@ -72,13 +72,13 @@ class Order(Struct, frozen=True):
     placedAt: Annotated[datetime, Meta(tz=True, description="When it was placed.")]  # noqa: N815
     shipDate: ShipDate | UnsetType = UNSET  # noqa: N815
     reservedUntil: (  # noqa: N815
-        Annotated[datetime, Meta(tz=True, description="When it lapses if it is not approved.")]
+        Annotated[datetime, Meta(tz=True, description="When it lapses unless it is approved.")]
         | UnsetType
     ) = UNSET
 
 
 class OrderFilter(Struct, frozen=True):
-    """Which orders a list holds. ``None`` filters nothing."""
+    """The filters of a list of orders. ``None`` filters nothing."""
 
     status: OrderStatus | None = None
     pet_id: int | None = None
@@ -92,11 +92,11 @@ def as_of(order: Order, now: datetime) -> Order:
 
 
 def patched(order: Order, patch: OrderPatch) -> Order:
-    """Return ``order`` with what ``patch`` changes.
+    """Return ``order`` changed by ``patch``.
 
     Raises:
-        IllegalTransition: its status cannot follow the present one.
-        OrderClosed: it is delivered or cancelled, and its date cannot change any more.
+        IllegalTransition: the status cannot follow the current one.
+        OrderClosed: the order is delivered or cancelled, so its date cannot change.
     """
     changed = order
     if patch.shipDate is not UNSET:
@@ -111,7 +111,7 @@ def moved(order: Order, wanted: OrderStatus) -> Order:
     """Return ``order`` in the status ``wanted``.
 
     Raises:
-        IllegalTransition: that cannot follow the present one.
+        IllegalTransition: it cannot follow the current one.
     """
     following = _MOVES[order.status]
     if wanted not in following:

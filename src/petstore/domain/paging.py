@@ -1,10 +1,10 @@
-"""Pages by key: a cursor names the last item seen, so page N costs what page 1 costs."""
+"""Cursors: each has the id of the last item of a page, so page N costs as much as page 1."""
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 CURSOR_PATTERN = "^[A-Za-z0-9_-]{10}[AEIMQUYcgkosw048]$"
-"""Every string of this form is a cursor, and no other is: 64 bits in base64url (RFC 4648)."""
+"""The form of every cursor, and of nothing else: 64 bits in base64url (RFC 4648)."""
 
 _CURSOR = re.compile(CURSOR_PATTERN.removesuffix("$") + r"\Z")
 
@@ -15,10 +15,10 @@ def encode_cursor(last_id: int) -> str:
 
 
 def decode_cursor(cursor: str) -> int:
-    """Return the id that ``cursor`` names.
+    """Return the id in ``cursor``.
 
     Raises:
-        ValueError: it is not a cursor of this service.
+        ValueError: it is not a cursor.
     """
     if not _CURSOR.match(cursor):
         msg = "not a cursor"

@@ -48,7 +48,7 @@ class NewPet(Struct, frozen=True):
 
 
 class PetPatch(Struct, frozen=True):
-    """What to change of an animal (RFC 7396); a ``status`` of null takes it away."""
+    """Changes to an animal (RFC 7396); a ``status`` of null removes it."""
 
     name: PetName | UnsetType = UNSET
     categoryId: CategoryId | UnsetType = UNSET  # noqa: N815 - the interface's own name
@@ -65,7 +65,7 @@ class Pet(Struct, frozen=True):
 
 
 class PetFilter(Struct, frozen=True):
-    """Which animals a list holds. ``None`` filters nothing; ``ids`` of any length up to 100."""
+    """The filters of a list of animals. ``None`` filters nothing; ``ids`` are up to 100."""
 
     status: PetStatus | None = None
     category_id: int | None = None
@@ -73,7 +73,7 @@ class PetFilter(Struct, frozen=True):
 
 
 class Inventory(Struct, frozen=True):
-    """How many animals there are of each status."""
+    """The number of animals of each status."""
 
     available: int = 0
     pending: int = 0
@@ -81,17 +81,17 @@ class Inventory(Struct, frozen=True):
 
 
 def status_after(pet: Pet, patch: PetPatch) -> PetStatus | UnsetType:
-    """Return the status that ``patch`` gives to ``pet``, whether or not it may have it."""
+    """Return the status that ``patch`` gives to ``pet``, allowed or not."""
     if patch.status is UNSET:
         return pet.status
     return UNSET if patch.status is None else patch.status
 
 
 def patched(pet: Pet, patch: PetPatch) -> Pet:
-    """Return ``pet`` with what ``patch`` changes.
+    """Return ``pet`` changed by ``patch``.
 
     Raises:
-        IllegalTransition: its status cannot follow the present one.
+        IllegalTransition: the status cannot follow the current one.
     """
     status = status_after(pet, patch)
     if status != pet.status and pet.status is not UNSET:
@@ -104,9 +104,9 @@ def patched(pet: Pet, patch: PetPatch) -> Pet:
     )
 
 
-def _check_move(present: PetStatus, wanted: PetStatus | None) -> None:
-    following = _MOVES[present]
+def _check_move(current: PetStatus, wanted: PetStatus | None) -> None:
+    following = _MOVES[current]
     if wanted not in following:
         choices = " or ".join(status or "none" for status in following)
-        msg = f"status: {present} can become {choices}, not {wanted or 'none'}"
+        msg = f"status: {current} can become {choices}, not {wanted or 'none'}"
         raise IllegalTransition(msg)

@@ -3,7 +3,7 @@
 from typing import Literal, NamedTuple, TypeAlias
 
 UNLIMITED = 2**31 - 1
-"""What a window without a limit reports; no caller gets near it."""
+"""The reported limit of a window without one; nobody can reach it."""
 
 PlanName: TypeAlias = Literal["free", "pro", "business", "enterprise"]
 
@@ -15,7 +15,7 @@ class Limits(NamedTuple):
     per_day: int
 
     def share(self, processes: int) -> "Limits":
-        """Return what each of ``processes`` may admit if they cannot ask one another."""
+        """Return what each of ``processes`` may admit if they cannot share their counts."""
         return Limits(_share(self.per_minute, processes), _share(self.per_day, processes))
 
 
@@ -28,7 +28,7 @@ PLANS: dict[PlanName, Limits] = {
 
 
 def limits_of(plan: PlanName, per_minute: int | None, per_day: int | None) -> Limits:
-    """Return the limits of a key: its plan's, or for Enterprise those set on the key."""
+    """Return the limits of a key: those of its plan, or of the key itself on Enterprise."""
     granted = PLANS[plan]
     return Limits(
         granted.per_minute if per_minute is None else per_minute,

@@ -13,9 +13,16 @@ from msgspec.structs import asdict, replace
 from petstore.clock import Milliseconds
 from petstore.databases import api_keys
 from petstore.databases.contract import Statement, Unit
-from petstore.domain.api_keys import ApiKey, Environment, NewApiKey, Scope, digest, new_token
+from petstore.domain.api_keys import (
+    ApiKey,
+    Environment,
+    NewApiKey,
+    Scope,
+    check_rights,
+    digest,
+    new_token,
+)
 from petstore.domain.plans import PlanName
-from petstore.domain.rights import check_rights
 from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
 from petstore.store.key_history import changes_between
 from petstore.store.key_status import Key, banned_at_of, key_in, key_of

@@ -1,4 +1,4 @@
-"""The tables of a store, and what a database does for a copy of all of them."""
+"""The tables of a store, and what a database does to copy all of them."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
@@ -7,7 +7,7 @@ from petstore.databases.contract import Row
 
 
 class Table(NamedTuple):
-    """A table, the columns that its rows are ordered by, and the others."""
+    """A table, the columns of its key, and the other columns."""
 
     name: str
     key: tuple[str, ...]
@@ -15,12 +15,18 @@ class Table(NamedTuple):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All the columns, in the order in which rows are copied."""
+        """All the columns, in the order of a copied row."""
         return (*self.key, *self.values)
 
     @property
+    def select(self) -> str:
+        """The query of all rows, by the key."""
+        columns, key = ", ".join(self.columns), ", ".join(self.key)
+        return f"SELECT {columns} FROM {self.name} ORDER BY {key}"  # noqa: S608 - only names
+
+    @property
     def has_ids(self) -> bool:
-        """Whether the database gives each new row an id that no row had before."""
+        """Whether the database gives each new row an id that was never used."""
         return self.key == ("id",)
 
 
@@ -51,24 +57,24 @@ TABLES = (
     Table("usage", ("key_id", "day"), ("requests",)),
     Table("kept_answers", ("key_id", "idempotency_key"), ("request", "answer", "kept_at")),
 )
-"""All that a store keeps, what others refer to before those.
+"""All tables of a store, a referenced table before the one that refers to it.
 
-The inventory is not among them: it follows from the animals.
+The inventory is missing: it follows from the animals.
 """
 
 PRESET = "api_key_revision"
-"""The table that has a row in a new store already."""
+"""The table that has a row even in a new store."""
 
 
 class Side(Protocol):
-    """One transaction on a store: what it sees does not change, what it does is done as a whole.
+    """One transaction on a store: it sees the store at one moment, and changes all or nothing.
 
-    Every method raises ``Unavailable`` if the database is out of reach, full or failing, or takes
-    no such rows.
+    Every method raises ``Unavailable`` if the database is unreachable, full or failing, or refuses
+    the rows.
     """
 
     async def run(self, sql: str) -> list[Row]:
-        """Run one statement that both kinds of database understand, and return its rows."""
+        """Run one statement that every database understands, and return its rows."""
         ...
 
     def pages(self, table: Table) -> AsyncIterator[list[Row]]:

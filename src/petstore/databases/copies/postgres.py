@@ -1,25 +1,15 @@
 """One side of a copy: a database on a PostgreSQL server."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 
-import asyncpg  # type: ignore[import-untyped]
-
-from petstore.databases.contract import Row
+from petstore.databases.contract import Row, Value
 from petstore.databases.copies.contract import TABLES, Table
-from petstore.errors import Unavailable
+from petstore.databases.postgres_connection import ERRORS, Connection, connect, faults
 
 _PAGE = 5000
 _WAIT_SECONDS = 10
-_FAULTS = (
-    OSError,
-    TimeoutError,
-    asyncpg.PostgresError,
-    asyncpg.InterfaceError,
-    asyncpg.InternalClientError,
-)
-_PATIENT = f"""
+_TIMEOUTS = f"""
 SET LOCAL statement_timeout = 0;
 SET LOCAL idle_in_transaction_session_timeout = 0;
 SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'
@@ -31,30 +21,30 @@ _SEQUENCE = "SELECT pg_get_serial_sequence($1, 'id')"
 async def open_postgres(url: str, *, to_fill: bool) -> AsyncIterator["PostgresSide"]:
     """Open the store in the database ``url``: to read it, or ``to_fill`` it.
 
-    Its schema is up to date (see ``Store.migrate``). What it was filled with is there once the
-    block ends without an error.
+    Its schema is up to date (see ``Store.migrate``). The rows are visible to others once the block
+    ends without an error.
 
     Raises:
-        Unavailable: the server is out of reach, full or failing.
+        Unavailable: the server is unreachable, full or failing.
     """
-    connection = await _connect(url)
+    connection = await connect(url, _WAIT_SECONDS)
     names = ", ".join(table.name for table in TABLES)
     try:
         with _faults():
             if to_fill:
                 await connection.execute("BEGIN")
-                await connection.execute(_PATIENT)
+                await connection.execute(_TIMEOUTS)
                 await connection.execute(f"LOCK TABLE {names} IN SHARE ROW EXCLUSIVE MODE")
                 # A call for every animal, and its dead rows, would make a large copy crawl.
                 await connection.execute("ALTER TABLE pets DISABLE TRIGGER USER")
             else:
                 await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                await connection.execute(_PATIENT)
+                await connection.execute(_TIMEOUTS)
         yield PostgresSide(connection)
         with _faults():
             if to_fill:
                 await connection.execute("ALTER TABLE pets ENABLE TRIGGER USER")
-                # Until it has counted them, the server plans for tables that are empty.
+                # Until then, the server plans queries for empty tables.
                 await connection.execute(f"ANALYZE {names}")
             await connection.execute("COMMIT")
             await connection.close(timeout=_WAIT_SECONDS)
@@ -63,33 +53,21 @@ async def open_postgres(url: str, *, to_fill: bool) -> AsyncIterator["PostgresSi
         connection.terminate()
 
 
-async def _connect(url: str) -> Any:
-    # It is for the service; here no statement outlives its transaction in any case.
-    address, _, query = url.partition("?")
-    options = [option for option in query.split("&") if option != "pgbouncer=true"]
-    with _faults():
-        return await asyncpg.connect(
-            f"{address}?{'&'.join(options)}", timeout=_WAIT_SECONDS, statement_cache_size=0
-        )
-
-
 class PostgresSide:
     """A transaction on a PostgreSQL server."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    async def run(self, sql: str) -> list[Row]:
+    async def run(self, sql: str, *parameters: Value) -> list[Row]:
         """Run one statement and return its rows."""
         with _faults():
-            rows = await self._connection.fetch(sql)
+            rows = await self._connection.fetch(sql, *parameters)
         return [tuple(row) for row in rows]
 
     async def pages(self, table: Table) -> AsyncIterator[list[Row]]:
         """Yield every row of ``table``, by its key, some thousands at a time."""
-        columns, key = ", ".join(table.columns), ", ".join(table.key)
-        rows = f"SELECT {columns} FROM {table.name} ORDER BY {key}"  # noqa: S608 - only names
-        await self.run(f"DECLARE pages CURSOR FOR {rows}")
+        await self.run(f"DECLARE pages CURSOR FOR {table.select}")
         while page := await self.run(f"FETCH {_PAGE} FROM pages"):
             yield page
         await self.run("CLOSE pages")
@@ -103,27 +81,19 @@ class PostgresSide:
 
     async def last_id(self, table: Table) -> int:
         """Return the highest id that ``table`` ever gave, or 0."""
-        with _faults():
-            sequence = await self._connection.fetchval(_SEQUENCE, table.name)
-            last, is_given = await self._connection.fetchrow(
-                f"SELECT last_value, is_called FROM {sequence}"  # noqa: S608 - a quoted name
-            )
+        ((sequence,),) = await self.run(_SEQUENCE, table.name)
+        ((last, is_given),) = await self.run(
+            f"SELECT last_value, is_called FROM {sequence}"  # noqa: S608 - a quoted name
+        )
         return int(last) - (not is_given)
 
     async def go_on_after(self, table: Table, last_id: int) -> None:
         """Let ``table`` give ids above ``last_id`` from now on."""
-        with _faults():
-            sequence = await self._connection.fetchval(_SEQUENCE, table.name)
-            # Unlike setval, it is undone with the transaction.
-            await self._connection.execute(f"ALTER SEQUENCE {sequence} RESTART WITH {last_id + 1}")
+        ((sequence,),) = await self.run(_SEQUENCE, table.name)
+        # Unlike setval, it is undone with the transaction.
+        await self.run(f"ALTER SEQUENCE {sequence} RESTART WITH {last_id + 1}")
 
 
-@contextmanager
-def _faults() -> Iterator[None]:
-    try:
-        yield
-    except _FAULTS as error:
-        # The first line alone: those after it may show the row that was refused.
-        words, *_ = str(error).splitlines() or [type(error).__name__]
-        msg = f"PostgreSQL: {words}"
-        raise Unavailable(msg) from error
+def _faults() -> AbstractContextManager[None]:
+    # Every error: the statements are ours alone, but the rows may be refused.
+    return faults(ERRORS, "PostgreSQL")

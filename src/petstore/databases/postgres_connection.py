@@ -1,0 +1,119 @@
+"""Connections to a PostgreSQL server, and what its errors mean to the service."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import asyncpg  # type: ignore[import-untyped]
+
+from petstore.clock import Milliseconds
+from petstore.errors import Unavailable, UnusableDatabase
+
+Connection: TypeAlias = Any  # asyncpg has no types
+
+LOST = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    # The server has become a replica; another one takes changes now.
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
+"""Errors after which nothing can use the connection."""
+
+FAULTS = (
+    *LOST,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InternalServerError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.PostgresSystemError,
+    asyncpg.TransactionRollbackError,
+    # Somebody removed rights or tables after the start.
+    asyncpg.InsufficientPrivilegeError,
+    asyncpg.UndefinedTableError,
+    # A pooler stands in between, and the address lacks ``pgbouncer=true``.
+    asyncpg.DuplicatePreparedStatementError,
+    asyncpg.InvalidSQLStatementNameError,
+)
+"""Errors of the server and the network; any other one is a fault of a statement."""
+
+ERRORS = (*LOST, asyncpg.PostgresError)
+"""Every error of the driver."""
+
+_POOLED = "pgbouncer=true"
+_CACHED_STATEMENTS = 100
+_REFUSED_BY_POOLER = "unsupported startup parameter"
+
+
+async def connect(
+    url: str, seconds: float, statement_timeout: Milliseconds | None = None
+) -> Connection:
+    """Connect within this many ``seconds``.
+
+    With ``statement_timeout`` the connection caches statements, and the server ends each of them
+    in that time. Otherwise nothing outlives a transaction, and neither with ``pgbouncer=true`` in
+    the query of ``url``: a pooler may give each transaction another connection.
+
+    Raises:
+        Unavailable: the server is unreachable.
+        UnusableDatabase: ``url`` is not an address of a database.
+    """
+    address, _, query = url.partition("?")
+    options = query.split("&") if query else []
+    is_lasting = statement_timeout is not None and _POOLED not in options
+    session = {"application_name": "petstore"}
+    if is_lasting:  # otherwise abandoned reads would occupy the server
+        session["statement_timeout"] = str(statement_timeout)
+    try:
+        return await asyncpg.connect(
+            f"{address}?{'&'.join(option for option in options if option != _POOLED)}",
+            timeout=seconds,
+            statement_cache_size=_CACHED_STATEMENTS if is_lasting else 0,
+            server_settings=session,
+        )
+    except (OSError, asyncpg.PostgresError) as error:
+        hint = f"; behind PgBouncer add ?{_POOLED} to the address"
+        raise _unavailable(error, hint if _REFUSED_BY_POOLER in str(error) else "") from error
+    except (ValueError, OverflowError) as error:
+        raise UnusableDatabase(_wrong_address(error)) from None
+
+
+@contextmanager
+def faults(
+    kinds: tuple[type[Exception], ...] = FAULTS, context: str = "the database is not available"
+) -> Iterator[None]:
+    """Turn errors of these ``kinds``, and a timeout, into ``Unavailable``."""
+    try:
+        yield
+    except kinds as error:
+        raise _unavailable(error, context=context) from error
+
+
+@contextmanager
+def unusable() -> Iterator[None]:
+    """Turn errors of a user without rights, or of foreign tables, into ``UnusableDatabase``."""
+    try:
+        yield
+    except (asyncpg.SyntaxOrAccessError, asyncpg.InvalidSchemaNameError) as error:
+        msg = f"the database cannot be used: {error}"
+        raise UnusableDatabase(msg) from error
+
+
+def _unavailable(
+    error: Exception, hint: str = "", context: str = "the database is not available"
+) -> Unavailable:
+    # The lines after the first one advise programmers, or show the refused row.
+    reason = str(error).partition("\n")[0] or "it did not respond in time"
+    return Unavailable(f"{context}: {reason}{hint}")
+
+
+def _wrong_address(error: Exception) -> str:
+    """Return what is wrong with an address without quoting it: the password may be in it."""
+    if isinstance(error, asyncpg.ClientConfigurationError) and "URI" not in str(error):
+        return f"database: {error.args[0]}"  # an option after the ?
+    return (
+        "database: expected postgresql://user:password@host:port/name, and any of @ : / ? #"
+        " % in the password percent-encoded, such as %40 for @"
+    )
