@@ -26,8 +26,8 @@ from load import put_load
 from machine import fsync_times, machine
 from petstore.databases.contract import Statement
 from petstore.databases.postgres import PostgresStore
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.rate_limits.contract import State
+from petstore.store.rate_limits import StoredRateLimits
 from scale import FILE, Measured, Saving, WorkFigures, print_measured
 from servers import (
     Server,

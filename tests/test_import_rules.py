@@ -54,11 +54,6 @@ def modules_of(*packages: str) -> list[str]:
     return [module for module in MODULES if is_in_any(module, packages)]
 
 
-SQL = [
-    name.removeprefix("petstore.")
-    for name in modules_of("petstore.databases")
-    if not is_in_any(name, (*OPENERS, "petstore.databases.contract"))
-]
 BASICS = ("clock", "errors")
 KNOWN = {
     "clock": (),
@@ -68,8 +63,11 @@ KNOWN = {
     "domain": BASICS,
     "settings": (*BASICS, "domain"),
     "rate_limits": (*BASICS, "domain"),
-    "databases": (*BASICS, "domain", "rate_limits.contract"),
-    "store": (*BASICS, "domain", "databases.contract", *SQL, "rate_limits.contract"),
+    "databases": (*BASICS, "domain"),
+    "store": (
+        *(*BASICS, "domain", "rate_limits.contract"),
+        *("databases.contract", "databases.copies.contract"),
+    ),
     "api": (
         *(*BASICS, "domain", "store", "logs"),
         *("databases.contract", "databases.replicas", "rate_limits.contract"),

@@ -11,7 +11,7 @@ import pytest
 
 from petstore.api.messages import Request
 from petstore.api.operation import Operation
-from petstore.api.table import OPERATIONS
+from petstore.api.operations import OPERATIONS
 from petstore.domain.api_keys import SCOPES
 from support.error_body import assert_error
 from support.sending import TOO_LARGE

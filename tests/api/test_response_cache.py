@@ -4,8 +4,8 @@ import pytest
 
 from petstore.api.messages import Response
 from petstore.api.response_cache import ResponseCache
-from petstore.databases.pets import add_pet
 from petstore.domain.pets import NewPet
+from petstore.store.pets import create_pet
 from support.service import Service
 
 pytestmark = pytest.mark.anyio
@@ -31,7 +31,7 @@ async def test_an_answer_is_not_kept_over_a_change(service: Service) -> None:
         await cache.of("/v1/pets", b"", read)
         await cache.of("/v1/pets", b"", read)
         assert read.reads == expected
-        await service.store.write(add_pet(NewPet("Bella", 1)))
+        await service.store.write(create_pet(NewPet("Bella", 1)))
 
 
 async def test_an_answer_to_one_query_is_not_given_to_another(service: Service) -> None:

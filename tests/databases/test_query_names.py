@@ -27,6 +27,6 @@ def test_every_statement_has_a_name_that_holds_nothing_of_a_caller() -> None:
         assert "name" in given, f"{place}: expected name="
         name = given["name"]
         text = ast.unparse(name)
-        is_parameter = text == "name" and place.startswith("storage/pages.py")
+        is_parameter = text == "name" and place.startswith("store/pages.py")
         is_table = text == "f'upsert_{table}'"
         assert is_parameter or is_table or IS_FIXED(ast.literal_eval(name)), place

@@ -10,11 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import MINUTE, SECOND, system_clock
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.domain.api_keys import ApiKey
 from petstore.rate_limits.contract import BanRules, Decision, RateLimiter, Window
 from petstore.rate_limits.redis import RedisLimiter
 from petstore.rate_limits.trips import OutOfReach, Trips, connect, refuse_wrong_password
+from petstore.store.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
 from support.patience import eventually
 from support.redis_limiters import PATIENT, api_key, redis_limiter, said, timed_trips

@@ -10,8 +10,6 @@ import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import DAY
 from petstore.databases.copies.contract import TABLES, Table
-from petstore.databases.pet_imports import begin_import, import_batch
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import DEFAULT_SCOPES, NewApiKey
 from petstore.domain.categories import NewCategory
@@ -22,7 +20,9 @@ from petstore.settings import is_postgres, sqlite_path
 from petstore.store.api_keys import Actor, create_key, revoke_key, rotate_key, unconditional
 from petstore.store.categories import create_category
 from petstore.store.orders import place_order, update_order
+from petstore.store.pet_imports import begin_import, import_batch
 from petstore.store.pets import create_pet, delete_pet
+from petstore.store.rate_limits import StoredRateLimits
 from support.stores import do, open_store
 
 NOW = 1_800_000_000_000

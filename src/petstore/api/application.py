@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -68,7 +68,7 @@ _HOST = re.compile(
 )
 _LONGEST_HOST = 261
 _PAGE_METHODS = ["GET", "HEAD"]
-_NO_QUERY = Query(None, ())
+_NO_QUERY: Query[Any] = Query(None, ())
 _EMPTY_BODY = b"{}"
 _WITHOUT_CONTENT = (204, 304)
 _WHOLE = ("none", "read")
@@ -100,7 +100,7 @@ class ResolvedRoute(Struct):
     client: str
     always: bytes
     token: bytes | None = None
-    given: tuple[int, Query] | None = None
+    given: tuple[int, Query[Any]] | None = None
 
 
 class Exchange(Struct):
@@ -349,7 +349,9 @@ class Application:
         if decision.verdict != "admitted":
             raise refusal(decision, holder)
 
-    def _call(self, exchange: Exchange, operation: Operation, key: ApiKey, body: object) -> Call:
+    def _call(
+        self, exchange: Exchange, operation: Operation, key: ApiKey, body: object
+    ) -> Call[Any, Any]:
         request, resolved = exchange.request, exchange.resolved
         given = resolved.given
         if given is None:
@@ -374,8 +376,8 @@ class Application:
         return headers
 
 
-def _given(request: Request, route: Route, operation: Operation) -> tuple[int, Query]:
-    query, path_id = _NO_QUERY, 0
+def _given(request: Request, route: Route, operation: Operation) -> tuple[int, Query[Any]]:
+    path_id, query = 0, _NO_QUERY
     if operation.query is not None:
         query = decode_query(request.query, operation.query)
     if operation.parameter is not None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -55,7 +55,7 @@ def idempotency_key(request: Request) -> str | None:
 
 
 async def answer_once(
-    call: Call, unit: Unit[T], answer_of: Callable[[T], Response], *, sealed: bool = False
+    call: Call[Any, Any], unit: Unit[T], answer_of: Callable[[T], Response], *, sealed: bool = False
 ) -> Response:
     """Run ``unit`` and answer with what ``answer_of`` makes of its result, or as the first time.
 
@@ -98,7 +98,7 @@ def _opened(kept: bytes, secret: bytes) -> bytes:
     return text
 
 
-def _digest(call: Call) -> bytes:
+def _digest(call: Call[Any, Any]) -> bytes:
     """Return what tells requests apart: method, path and what the body means."""
     # The order of a set differs from process to process.
     body = msgspec.json.encode(call.body, order="deterministic")

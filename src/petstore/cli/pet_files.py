@@ -17,14 +17,8 @@ from petstore.cli.waiting import Wait
 from petstore.clock import system_clock
 from petstore.databases.private_files import part_of, replacing
 from petstore.settings import check_database
-from petstore.store.pet_files import (
-    FileFormat,
-    FileRow,
-    ImportCallbacks,
-    Output,
-    export_pets,
-    import_pets,
-)
+from petstore.store.pet_files import FileFormat, FileRow, Output, export_pets
+from petstore.store.pet_imports import ImportCallbacks, import_pets
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
