@@ -20,7 +20,7 @@ from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
 from petstore.store.key_history import Action, insert_event
 from petstore.store.key_status import COLUMNS, Key, StoredKey, found, scopes_text, select_key
 
-_NEW_VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
+_VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
 
 
 class Actor(NamedTuple):
@@ -201,7 +201,7 @@ def _change(
         stays = _administers(after, now) and after.end >= before.end
         if _administers(before, now) and not stays:
             yield from _require_other_admin_key(before)
-    sql = f"UPDATE api_keys SET {_NEW_VALUES} WHERE id = ?1"  # noqa: S608 - only names
+    sql = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only names
     values = asdict(after) | {"scopes": scopes_text(after.scopes)}
     yield Statement(sql, tuple(values.values()), name="update_key")
     yield insert_event(actor.name, action, before, after, now)

@@ -79,7 +79,7 @@ class KeyRing:
         def end(reading: asyncio.Task[ApiKey | None]) -> None:
             del looked_up[token]
             if not reading.cancelled():
-                reading.exception()  # retrieved, even if nobody waits any more
+                reading.exception()  # retrieved, even if no request waits for it any more
 
         if token not in looked_up:
             looked_up[token] = asyncio.create_task(self._read(token))

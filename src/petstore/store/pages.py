@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 from petstore.databases.contract import Reader, Row, Statement, T, Value
 
 Filter: TypeAlias = str | int | Sequence[int] | UnsetType
+_SINGLE = (str, int)
 
 
 class Page(NamedTuple, Generic[T]):
@@ -45,9 +46,11 @@ async def read_page(
 
     conditions = [] if after is None else [f"id > {bind(after)}"]
     for column, wanted in filters.items():
-        if isinstance(wanted, str | int):
+        if wanted is UNSET:
+            continue
+        if isinstance(wanted, _SINGLE):
             conditions.append(f"{column} = {bind(wanted)}")
-        elif wanted is not UNSET:
+        else:
             # PostgreSQL rejects an empty list. Nothing equals NULL.
             conditions.append(f"{column} IN ({', '.join(map(bind, wanted)) or 'NULL'})")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""

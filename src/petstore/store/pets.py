@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain, islice
 
 from msgspec import UNSET
+from msgspec.structs import astuple
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit, Value
@@ -16,8 +17,9 @@ from petstore.store.pages import Page, read_page
 _COLUMNS = ("name", "category_id", "status")
 _SELECT = f"SELECT id, {', '.join(_COLUMNS)} FROM pets"  # noqa: S608 - only names
 _INSERT = f"INSERT INTO pets ({', '.join(_COLUMNS)}) VALUES"
-_VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(_COLUMNS, 1))
-_UPDATE = f"UPDATE pets SET {_VALUES} WHERE id = ?{len(_COLUMNS) + 1}"  # noqa: S608 - only names
+_ROW = ", ".join(f"?{n}" for n, _ in enumerate(_COLUMNS, 1))
+_INSERT_ONE = f"{_INSERT} ({_ROW}) /*pg RETURNING id */"
+_UPDATE = f"UPDATE pets SET ({', '.join(_COLUMNS)}) = ({_ROW}) WHERE id = ?{len(_COLUMNS) + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
 
 
@@ -54,9 +56,8 @@ def create_pet(new: NewPet, *, strict_categories: bool = False) -> Unit[Pet]:
     """
     if strict_categories:
         yield from require_category(new.categoryId)
-    sql = f"{_INSERT} {_placeholders(1)} /*pg RETURNING id */"
-    rows = yield Statement(sql, _values(new), gives_id=True, name="insert_pet")
-    return _pet_of((*rows[0], *_values(new)))
+    ((pet_id,),) = yield Statement(_INSERT_ONE, _values(new), gives_id=True, name="insert_pet")
+    return Pet(pet_id, *astuple(new))
 
 
 def create_pets(news: Iterable[NewPet]) -> Unit[None]:

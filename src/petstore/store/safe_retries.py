@@ -1,4 +1,4 @@
-"""Safe retries: the first response to a request is kept, and a retry gets it again."""
+"""Safe retries: a retry gets the recorded response to the first request."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ class IdempotencyRecord(NamedTuple):
 
 
 class SafeRetries:
-    """Acts once for each API key and Idempotency-Key, and keeps the first response for 24 hours.
+    """Acts once for each API key and Idempotency-Key, and records the first response for 24 hours.
 
     The record is written in the same transaction as the change, so no crash can separate them.
     """
