@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
-_PROGRAM = Path(__file__).parent.parent / "storage" / "endless_writer.py"
+_PROGRAM = Path(__file__).parent.parent / "databases" / "endless_writer.py"
 
 
 class EndlessWriter:

@@ -108,20 +108,20 @@ _IDEMPOTENCY_KEY = _parameter(
     " same key within 24 hours, it does not act again, and gets the first response.",
     {"type": "string", "pattern": KEY_PATTERN},
 )
-_TAGS_TEXT = {"type": "string", "maxLength": LONGEST}
+_ENTITY_TAGS = {"type": "string", "maxLength": LONGEST}
 _CONDITIONS = (
     _parameter(
         "header",
         "If-Match",
         "Acts only if the resource is in the version of this `ETag`; otherwise 412.",
-        _TAGS_TEXT,
+        _ENTITY_TAGS,
     ),
     _parameter(
         "header",
         "If-None-Match",
         "Acts only if the resource is in another version than this `ETag`; otherwise 304 to GET"
         " and HEAD, and 412 to other methods.",
-        _TAGS_TEXT,
+        _ENTITY_TAGS,
     ),
 )
 _EVERYWHERE = (
