@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from petstore.api.operation import Operation
-from petstore.api.table import BASE, OPERATIONS
+from petstore.api.operation import BASE, Operation
+from petstore.api.operations import OPERATIONS
 from petstore.errors import PetstoreError, UnusableDatabase
 from petstore.settings import Settings
 

@@ -56,11 +56,6 @@ def modules_of(*packages: str) -> list[str]:
     return [module for module in MODULES if is_in_any(module, packages)]
 
 
-SQL = [
-    name.removeprefix("petstore.")
-    for name in modules_of("petstore.databases")
-    if not is_in_any(name, (*OPENERS, "petstore.databases.contract"))
-]
 BASICS = ("clock", "errors")
 KNOWN = {
     "clock": (),
@@ -71,8 +66,11 @@ KNOWN = {
     "settings": (*BASICS, "domain"),
     "redis_client": BASICS,
     "rate_limits": (*BASICS, "domain", "redis_client"),
-    "databases": (*BASICS, "domain", "rate_limits.contract"),
-    "store": (*BASICS, "domain", "databases.contract", *SQL, "rate_limits.contract"),
+    "databases": (*BASICS, "domain"),
+    "store": (
+        *(*BASICS, "domain", "rate_limits.contract"),
+        *("databases.contract", "databases.copies.contract"),
+    ),
     "api": (
         *(*BASICS, "domain", "store", "logs"),
         *("databases.contract", "databases.replicas", "http.messages"),

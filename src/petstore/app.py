@@ -10,16 +10,15 @@ from petstore.api import reference
 from petstore.api.application import Application, HttpRules, Page, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
 from petstore.api.health import Health
-from petstore.api.openapi import OpenApiPage
-from petstore.api.operation import Services
+from petstore.api.openapi import openapi_page
+from petstore.api.operation import BASE, Services
+from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
 from petstore.api.routes import Routes
-from petstore.api.table import BASE, OPERATIONS
 from petstore.chores import Chore, attempt, background
 from petstore.clock import SECOND, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Store
 from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes, disk_bytes, free_bytes, last_backup
@@ -47,6 +46,7 @@ from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.store.key_ring import KeyRing
+from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import SafeRetries
 
@@ -309,5 +309,5 @@ def _pages(health: Health) -> dict[str, Page]:
         "/docs/reference.js": reference.script,
         "/docs/swagger-ui.css": reference.asset,
         "/docs/swagger-ui-bundle.js": reference.asset,
-        f"{BASE}/openapi.json": OpenApiPage(BASE, OPERATIONS).answer,
+        f"{BASE}/openapi.json": openapi_page(BASE, OPERATIONS),
     }

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from petstore.api.operation import Operation
-from petstore.api.table import OPERATIONS
+from petstore.api.operations import OPERATIONS
 from petstore.domain.api_keys import SCOPES
 from petstore.http.messages import Request
 from support.error_body import assert_error

@@ -11,12 +11,16 @@ import httpx
 import pytest
 
 from petstore.databases.contract import Statement
-from petstore.databases.orders import SELECT_NEXT_LAPSE, cancel_lapsed, select_open_order
-from petstore.databases.pets import SELECT_INVENTORY, add_pets
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.pets import NewPet
-from petstore.store.pet_files import ImportCallbacks, import_pets
+from petstore.store.api_keys import unconditional
+from petstore.store.orders import free_lapsed
+from petstore.store.pet_imports import ImportCallbacks, import_pets
+from petstore.store.pets import create_pets, delete_pet, get_inventory
+from petstore.store.reservations import Reservations
+from support.manual_clock import ManualClock
 from support.service import Service
+from support.statements import statements_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -147,7 +151,7 @@ async def test_an_import_is_counted(service: Service, send: Send, tmp_path: Path
 
 
 async def test_many_animals_are_counted_right(service: Service, send: Send) -> None:
-    await service.store.write(add_pets([NewPet("Bella", 1, "sold")] * 3_000))
+    await service.store.write(create_pets([NewPet("Bella", 1, "sold")] * 3_000))
     assert (await send("GET", "/store/inventory")).json() == EMPTY | {"sold": 3_000}
 
 
@@ -162,13 +166,22 @@ def plan(connection: apsw.Connection, statement: Statement) -> list[str]:
 def test_the_animals_are_not_looked_at(database: Path) -> None:
     SqliteStore(database).migrate()
     with closing(apsw.Connection(str(database))) as connection:
-        assert plan(connection, SELECT_INVENTORY) == ["SCAN inventory"]
+        assert plan(connection, *statements_of(get_inventory)) == ["SCAN inventory"]
         ((rows,),) = connection.execute("SELECT count(*) FROM inventory")
         assert rows == 3
 
 
 @pytest.mark.parametrize(
-    "statement", [SELECT_NEXT_LAPSE, cancel_lapsed(0, 256), select_open_order(1)]
+    "statement",
+    [
+        *statements_of(lambda store: Reservations(store, ManualClock()).refresh()),
+        *statements_of(lambda store: store.write(free_lapsed(0))),
+        statements_of(
+            lambda store: store.write(delete_pet(1, 0, unconditional)),
+            {"lock_pet": [(1, "Bella", 1, None)]},
+        )[2],
+    ],
+    ids=["select_next_lapse", "cancel_lapsed_orders", "select_open_order"],
 )
 def test_what_holds_animals_is_found_by_an_index(database: Path, statement: Statement) -> None:
     SqliteStore(database).migrate()

@@ -17,10 +17,10 @@ from schemathesis.specs.openapi import definitions
 from petstore.api.api_keys import NewKey
 from petstore.api.idempotency import idempotency_key
 from petstore.api.openapi import document
-from petstore.api.table import BASE, OPERATIONS
+from petstore.api.operation import BASE
+from petstore.api.operations import OPERATIONS
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Unit
-from petstore.databases.pets import add_pets
 from petstore.domain.api_keys import SCOPES, Environment, new_token
 from petstore.domain.categories import NewCategory
 from petstore.domain.orders import NewOrder
@@ -31,6 +31,7 @@ from petstore.settings import sqlite_path
 from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, unconditional
 from petstore.store.categories import create_category
 from petstore.store.orders import place_order
+from petstore.store.pets import create_pets
 from support.bare_app import fields, http_request
 from support.keys import OPERATOR, new_api_key
 from support.service import Service, running_service
@@ -112,7 +113,7 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
     issued = yield from create_key(new(plan="enterprise", scopes=frozenset(SCOPES)), OPERATOR, now)
     for name in ("Dogs", "Cats"):
         yield from create_category(NewCategory(name))
-    yield from add_pets([NewPet("Bella", 1, "available")] * 3)
+    yield from create_pets([NewPet("Bella", 1, "available")] * 3)
     for pet_id in (2, 3):
         yield from place_order(NewOrder(pet_id), now, 1440)
     yield from create_key(new(), OPERATOR, now)

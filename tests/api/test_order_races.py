@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from petstore.clock import rfc3339
-from petstore.databases.pets import add_pets
 from petstore.domain.pets import NewPet
+from petstore.store.pets import create_pets
 from support.buyers import Buyers, assert_agreement, assert_kept
 from support.manual_clock import ManualClock
 from support.patience import eventually
@@ -37,7 +37,7 @@ async def with_key(service: Service) -> httpx.AsyncClient:
 
 async def stock(service: Service, count: int) -> None:
     """Add so many available animals."""
-    await service.store.write(add_pets([NewPet("Bella", 1, "available")] * count))
+    await service.store.write(create_pets([NewPet("Bella", 1, "available")] * count))
 
 
 async def outcomes(*sent: Any) -> list[tuple[int, str]]:

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.databases.pets import add_pets
 from petstore.domain.pets import NewPet
+from petstore.store.pets import create_pets
 from support.error_body import assert_error
 from support.sending import Send, sender
 from support.service import Service
@@ -55,7 +55,7 @@ ODD_QUANTITIES = (None, 0, 2, 2**63, 1.5, "1", True)
 @pytest.fixture
 async def send(service: Service) -> Send:
     """Sends requests with a key without limits, to a store with four available animals."""
-    await service.store.write(add_pets([NewPet("Bella", 7, "available")] * 4))
+    await service.store.write(create_pets([NewPet("Bella", 7, "available")] * 4))
     return await sender(service)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petstore.api.table import BASE
+from petstore.api.operation import BASE
 from petstore.domain.api_keys import SCOPES
 from support.exploration import explored
 from support.memory_folder import folder_in_memory

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.databases.pets import add_pets
 from petstore.domain.pets import NewPet
+from petstore.store.pets import create_pets
 from support.error_body import assert_error
 from support.service import Service, running_service
 
@@ -35,7 +35,7 @@ async def fill(service: Service, count: int) -> None:
         NewPet(f"Pet {n}", n % 2, "sold" if n % 3 == 0 else "available")
         for n in range(1, count + 1)
     ]
-    await service.store.write(add_pets(pets))
+    await service.store.write(create_pets(pets))
 
 
 async def pages(service: Service, token: str, path: str) -> AsyncIterator[list[dict[str, Any]]]:

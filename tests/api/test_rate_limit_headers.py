@@ -11,11 +11,11 @@ import pytest
 from petstore.api.rate_limit_headers import KEY, rate_limit_headers, refusal
 from petstore.app import create_app, database_of
 from petstore.clock import DAY, SECOND
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.logs import RequestLog
 from petstore.rate_limits.contract import NEVER, Decision
 from petstore.settings import Settings
+from petstore.store.rate_limits import StoredRateLimits
 from support.bare_app import InProcess
 from support.keys import issue
 from support.manual_clock import ManualClock

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from petstore.api.table import OPERATIONS
+from petstore.api.operations import OPERATIONS
 from support.browser import Visit, chromium
 from support.process import ServerProcess
 

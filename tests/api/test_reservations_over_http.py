@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from petstore.clock import MINUTE
-from petstore.databases.pets import add_pets
 from petstore.domain.pets import NewPet
+from petstore.store.pets import create_pets
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
 from support.patience import eventually
@@ -28,7 +28,7 @@ MANY = 600  # more than two batches
 async def with_key(service: Service, pets: int = 1) -> httpx.AsyncClient:
     """Return the client of the service with a key without limits, and add available animals."""
     service.client.headers["Authorization"] = f"Bearer {(await service.issue()).token}"
-    await service.store.write(add_pets([NewPet("Bella", 7, "available")] * pets))
+    await service.store.write(create_pets([NewPet("Bella", 7, "available")] * pets))
     return service.client
 
 

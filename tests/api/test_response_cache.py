@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from petstore.api.response_cache import ResponseCache
-from petstore.databases.pets import add_pet
 from petstore.domain.pets import NewPet
 from petstore.http.messages import Response
+from petstore.store.pets import create_pet
 from support.service import Service
 
 pytestmark = pytest.mark.anyio
@@ -33,14 +33,14 @@ async def test_a_change_empties_the_cache(service: Service) -> None:
         await cache.get("/v1/pets", b"", read)
         await cache.get("/v1/pets", b"", read)
         assert read.reads == expected
-        await service.store.write(add_pet(NewPet("Bella", 1)))
+        await service.store.write(create_pet(NewPet("Bella", 1)))
 
 
 async def test_a_response_read_before_a_change_is_not_cached_after_it(service: Service) -> None:
     cache, read = ResponseCache(service.store), Reader()
 
     async def read_slowly() -> Response:
-        await service.store.write(add_pet(NewPet("Bella", 1)))
+        await service.store.write(create_pet(NewPet("Bella", 1)))
         await asyncio.sleep(0)
         await cache.get("/v1/store/inventory", b"", read)
         return await read()

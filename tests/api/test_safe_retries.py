@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from petstore.api.table import BASE, OPERATIONS
+from petstore.api.operation import BASE
+from petstore.api.operations import OPERATIONS
 from petstore.clock import DAY
 from petstore.databases.contract import Statement, Unit
 from petstore.domain.api_keys import SCOPES

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from petstore.databases.pets import add_pet
 from petstore.domain.pets import NewPet
+from petstore.store.pets import create_pet
 from support.error_body import assert_error
 from support.service import Service, running_service
 
@@ -74,7 +74,7 @@ async def test_a_deleted_category_is_unknown(strict: Service, token: str) -> Non
 async def test_an_animal_of_old_may_stay_in_its_unknown_category(
     strict: Service, token: str, body: dict[str, Any]
 ) -> None:
-    await strict.store.write(add_pet(NewPet("Bella", 7)))
+    await strict.store.write(create_pet(NewPet("Bella", 7)))
     response = await strict.request("PATCH", "/v1/pets/1", token, json=body)
     assert response.status_code == 200
     assert response.json() == {"id": 1, "name": "Bella", "categoryId": 7} | body
@@ -83,7 +83,7 @@ async def test_an_animal_of_old_may_stay_in_its_unknown_category(
 async def test_an_animal_that_left_its_unknown_category_does_not_return(
     strict: Service, token: str
 ) -> None:
-    await strict.store.write(add_pet(NewPet("Bella", 7)))
+    await strict.store.write(create_pet(NewPet("Bella", 7)))
     await strict.request("PATCH", "/v1/pets/1", token, json={"categoryId": 1})
     response = await strict.request("PATCH", "/v1/pets/1", token, json={"categoryId": 7})
     assert_error(response, 400, "unknown_category")

@@ -6,17 +6,17 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from petstore.databases.pets import add_pet
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
+from petstore.store.pets import create_pet
 
 
 async def write_for_ever(store: SqliteStore) -> None:
     """Add one animal after the other."""
     while True:
         with suppress(Unavailable):
-            pet = await store.write(add_pet(NewPet("Bella", 1)))
+            pet = await store.write(create_pet(NewPet("Bella", 1)))
             os.write(sys.stdout.fileno(), b"%d\n" % pet.id)
 
 

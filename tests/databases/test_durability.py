@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from petstore.databases.pets import add_pet, pet_of, select_pets
-from petstore.domain.pets import NewPet, PetFilter
+from petstore.domain.pets import NewPet
+from petstore.store.pets import create_pet
 from support.endless_writer import EndlessWriter
+from support.pet_rows import pet_of, select_pets
 from support.stores import open_store
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +21,7 @@ async def test_kill_9_loses_nothing_that_was_acknowledged(database: Path) -> Non
         assert min(writer.acknowledged) > max(acknowledged, default=0)
         acknowledged += sorted(writer.acknowledged)
     async with open_store(database) as store:
-        rows = await store.read(select_pets(PetFilter(), None, 1_000_000))
+        rows = await store.read(select_pets(1_000_000))
         found = [pet_of(row).id for row in rows]
         assert set(acknowledged) <= set(found)
-        assert (await store.write(add_pet(NewPet("Oskar", 1)))).id > max(found)
+        assert (await store.write(create_pet(NewPet("Oskar", 1)))).id > max(found)

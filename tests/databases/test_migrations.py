@@ -10,7 +10,6 @@ import pytest
 from petstore.clock import DAY
 from petstore.databases import migrations
 from petstore.databases.contract import Row
-from petstore.databases.pets import add_pet
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import digest
 from petstore.domain.orders import NewOrder
@@ -19,7 +18,7 @@ from petstore.errors import UnusableDatabase
 from petstore.store.key_ring import KeyRing
 from petstore.store.key_status import get_key
 from petstore.store.orders import place_order
-from petstore.store.pets import get_inventory
+from petstore.store.pets import create_pet, get_inventory
 from support.manual_clock import ManualClock
 from support.migrators import migrate_ten_times_at_once
 from support.permissions import umask
@@ -281,7 +280,7 @@ async def test_a_store_of_version_1_goes_on_where_it_was(database: Path) -> None
         order = await store.write(place_order(NewOrder(1), NOW, 0))
         assert (order.id, order.petId) == (1, 1)
         assert await get_inventory(store) == Inventory(available=2, pending=2, sold=2)
-        assert (await store.write(add_pet(NewPet("next", 1)))).id == 9
+        assert (await store.write(create_pet(NewPet("next", 1)))).id == 9
         found = await KeyRing(store, ManualClock(NOW), "production").find(TOKEN)
         assert found is not None
         assert found.name == "till"
@@ -368,7 +367,7 @@ async def test_a_new_database_and_the_files_beside_it_are_for_their_owner_alone(
 ) -> None:
     with umask(0):
         async with open_store(database) as store:
-            await store.write(add_pet(NewPet("Rex", 1)))
+            await store.write(create_pet(NewPet("Rex", 1)))
             modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
     assert modes == {f"petstore.db{ending}": 0o600 for ending in ("", "-wal", "-shm")}
 

@@ -8,11 +8,12 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from petstore.databases.contract import Duplicate, Statement, Unit
-from petstore.databases.pets import add_pet, select_pet, select_pets
 from petstore.databases.postgres import PostgresStore
-from petstore.domain.pets import NewPet, PetFilter
+from petstore.domain.pets import NewPet
 from petstore.errors import Conflict, InternalError, Unavailable
+from petstore.store.pets import create_pet
 from support.patience import eventually
+from support.pet_rows import select_pet, select_pets
 from support.pooler import pooler
 from support.postgres import PostgresServer, database_name, stopped
 from support.postgres_stores import open_postgres_store
@@ -21,7 +22,7 @@ from support.stores import do
 pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 1)
-ALL_PETS = select_pets(PetFilter(), None, 1000)
+ALL_PETS = select_pets(1000)
 TO_CUT = "SELECT pg_terminate_backend(pg_backend_pid())"
 
 
@@ -52,7 +53,7 @@ async def impatient(postgres_url: str) -> AsyncIterator[PostgresStore]:
 
 
 def slowly(seconds: float) -> Unit[None]:
-    yield from add_pet(NewPet("slow", 1))
+    yield from create_pet(NewPet("slow", 1))
     yield Statement(f"SELECT pg_sleep({seconds})")
 
 
@@ -69,7 +70,7 @@ async def count_pets(store: PostgresStore) -> int:
 async def assert_all_is_refused(store: PostgresStore) -> None:
     for _ in range(2):
         with pytest.raises(Unavailable):
-            await store.write(add_pet(BELLA))
+            await store.write(create_pet(BELLA))
         with pytest.raises(Unavailable):
             await count_pets(store)
         with pytest.raises(Unavailable):
@@ -81,7 +82,7 @@ async def test_without_a_server_all_is_refused_and_with_it_goes_on(
     own_server: PostgresServer, own_url: str, mode: str
 ) -> None:
     async with open_postgres_store(own_url) as store:
-        await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(10)))
+        await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
         if mode == "kill":
             own_server.kill()
         else:
@@ -90,17 +91,17 @@ async def test_without_a_server_all_is_refused_and_with_it_goes_on(
         own_server.start()
         await store.check()
         assert await count_pets(store) == 10
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
 
 
 async def test_while_the_server_hangs_all_is_refused_and_then_goes_on(
     own_server: PostgresServer, own_url: str
 ) -> None:
     async with open_postgres_store(own_url, patience=300, connections=3) as store:
-        await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(10)))
+        await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
         with own_server.stopped():
             outcomes = await asyncio.gather(
-                *(store.write(add_pet(BELLA)) for _ in range(20)),
+                *(store.write(create_pet(BELLA)) for _ in range(20)),
                 *(count_pets(store) for _ in range(20)),
                 return_exceptions=True,
             )
@@ -108,7 +109,7 @@ async def test_while_the_server_hangs_all_is_refused_and_then_goes_on(
         async with open_postgres_store(own_url) as patient:
             await patient.check()
         assert await count_pets(store) in (10, 11, 12, 13)  # a commit may have been on its way
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
 
 
 async def test_a_server_that_is_not_there_yet_is_waited_for(
@@ -118,7 +119,7 @@ async def test_a_server_that_is_not_there_yet_is_waited_for(
     async with open_postgres_store(own_url) as store:
         await assert_all_is_refused(store)
         own_server.start()
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
 
 
 @pytest.mark.parametrize("pause", [0, 0.1])
@@ -127,18 +128,18 @@ async def test_connections_that_were_cut_are_replaced(
 ) -> None:
     """Whether the store has noticed or not."""
     for _ in range(3):
-        await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(10)))
+        await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
         postgres.cut_connections()
         await asyncio.sleep(pause)
         await count_pets(store)
         postgres.cut_connections()
         await asyncio.sleep(pause)
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
     assert await count_pets(store) == 33
 
 
 async def add_one(store: PostgresStore) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
 
 
 @pytest.mark.parametrize("attempt", [add_one, count_pets])
@@ -190,7 +191,7 @@ async def test_a_change_whose_connection_is_cut_is_refused_and_not_made(
     store: PostgresStore,
 ) -> None:
     def cut_off() -> Unit[None]:
-        yield from add_pet(BELLA)
+        yield from create_pet(BELLA)
         yield Statement(TO_CUT)
 
     with pytest.raises(Unavailable, match="terminating connection"):
@@ -214,9 +215,9 @@ async def test_a_change_that_is_cut_off_at_its_commit_is_refused_and_not_tried_a
     name = database_name(postgres_url)
     postgres.sql(at_commit("pg_terminate_backend(pg_backend_pid())"), name)
     with pytest.raises(Unavailable, match="terminating connection"):
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
     postgres.sql("DROP TRIGGER act ON pets", name)
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     assert await count_pets(store) == 1
 
 
@@ -227,7 +228,7 @@ async def test_a_change_that_is_confirmed_too_late_is_refused_though_it_may_be_t
 
     def unit() -> Unit[None]:
         yield Statement("SET LOCAL statement_timeout = 0")
-        yield from add_pet(BELLA)
+        yield from create_pet(BELLA)
 
     with pytest.raises(Unavailable, match="in time"):
         await impatient.write(unit())
@@ -240,14 +241,14 @@ async def test_a_change_that_takes_too_long_is_refused_and_not_made(
 ) -> None:
     with pytest.raises(Unavailable, match="in time"):
         await impatient.write(slowly(20))
-    await impatient.write(add_pet(BELLA))
+    await impatient.write(create_pet(BELLA))
     assert await count_pets(store) == 1
 
 
 async def test_a_change_behind_a_lock_is_refused_and_not_made_later(
     impatient: PostgresStore, store: PostgresStore
 ) -> None:
-    pet = await store.write(add_pet(BELLA))
+    pet = await store.write(create_pet(BELLA))
     locked, refused = asyncio.Event(), asyncio.Event()
 
     def hold() -> Unit[None]:
@@ -271,12 +272,12 @@ async def test_when_all_connections_are_taken_others_are_refused_in_time(
 ) -> None:
     outcomes = await asyncio.gather(
         *(impatient.write(slowly(20)) for _ in range(2)),
-        *(impatient.write(add_pet(BELLA)) for _ in range(20)),
+        *(impatient.write(create_pet(BELLA)) for _ in range(20)),
         *(count_pets(impatient) for _ in range(20)),
         return_exceptions=True,
     )
     assert {type(outcome) for outcome in outcomes} == {Unavailable}
-    await impatient.write(add_pet(BELLA))
+    await impatient.write(create_pet(BELLA))
     assert await count_pets(store) == 1
 
 
@@ -289,7 +290,7 @@ async def test_what_a_caller_left_behind_is_not_made_and_hinders_nobody(
         await begun.wait()
         leaving.cancel()
         await asyncio.gather(leaving, return_exceptions=True)
-    await impatient.write(add_pet(BELLA))
+    await impatient.write(create_pet(BELLA))
     assert await count_pets(impatient) == 1
 
 
@@ -301,7 +302,7 @@ async def test_a_server_without_room_refuses(postgres: PostgresServer, postgres_
     postgres.sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO lonely", name)
     async with open_postgres_store(postgres.url(name, "lonely"), connections=2) as store:
         # If both connected at once, the server might count both and refuse both.
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
         outcomes = await asyncio.gather(
             store.write(slowly(0.2)), store.write(slowly(0.2)), return_exceptions=True
         )
@@ -313,16 +314,16 @@ async def test_a_server_that_takes_no_changes_refuses_them_until_it_does(
     postgres: PostgresServer, store: PostgresStore, postgres_url: str
 ) -> None:
     name = database_name(postgres_url)
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     postgres.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     postgres.cut_connections()
     with pytest.raises(Unavailable, match="read-only"):
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
     assert await count_pets(store) == 1
     postgres.sql(f"ALTER DATABASE {name} RESET default_transaction_read_only")
     with pytest.raises(Unavailable, match="read-only"):
-        await store.write(add_pet(BELLA))  # on a connection of before
-    await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))  # on a connection of before
+    await store.write(create_pet(BELLA))
 
 
 @pytest.mark.parametrize(
@@ -340,10 +341,10 @@ async def test_what_was_taken_away_from_the_service_is_the_servers_fault(
         postgres.sql("CREATE ROLE clerk LOGIN")
     postgres.sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO clerk", name)
     async with open_postgres_store(postgres.url(name, "clerk")) as store:
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
         await store.check()
         postgres.sql(change, name)
-        for refused in (store.check(), count_pets(store), store.write(add_pet(BELLA))):
+        for refused in (store.check(), count_pets(store), store.write(create_pet(BELLA))):
             with pytest.raises(Unavailable, match=reason):
                 await refused
     postgres.sql("DROP OWNED BY clerk", name)
@@ -356,7 +357,7 @@ async def test_a_table_that_is_damaged_is_the_servers_fault(store: PostgresStore
 
 
 async def test_one_of_two_units_that_wait_for_each_other_is_refused(store: PostgresStore) -> None:
-    pets = [await store.write(add_pet(BELLA)) for _ in range(2)]
+    pets = [await store.write(create_pet(BELLA)) for _ in range(2)]
     both = asyncio.Barrier(2)
 
     async def lock(first: int, second: int) -> None:
@@ -417,7 +418,7 @@ async def test_a_wrong_value_is_no_fault_of_the_server(
         await store.read(wrong)
     with pytest.raises(asyncpg.DataError):
         await store.write(do(wrong.sql, parameter))
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
 
 
 async def test_a_unit_that_ends_the_program_changes_nothing(store: PostgresStore) -> None:
@@ -425,7 +426,7 @@ async def test_a_unit_that_ends_the_program_changes_nothing(store: PostgresStore
         pass
 
     def unit() -> Unit[None]:
-        yield from add_pet(BELLA)
+        yield from create_pet(BELLA)
         raise Stop
 
     with pytest.raises(Stop):
@@ -450,7 +451,7 @@ async def test_an_error_behind_an_unannounced_pooler_says_how_to_announce_it(
                 outcome
                 for _ in range(5)
                 for outcome in await asyncio.gather(
-                    store.check(), store.write(add_pet(BELLA)), return_exceptions=True
+                    store.check(), store.write(create_pet(BELLA)), return_exceptions=True
                 )
                 if isinstance(outcome, BaseException)
             ]

@@ -11,7 +11,6 @@ import pytest
 
 from petstore.clock import DAY, SECOND, Clock
 from petstore.databases.contract import Statement, Unit
-from petstore.databases.pets import add_pet, add_pets
 from petstore.databases.postgres import PostgresStore
 from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey
 from petstore.domain.categories import Category, CategoryPatch, NewCategory
@@ -32,6 +31,7 @@ from petstore.errors import (
 )
 from petstore.store import categories, orders, pets
 from petstore.store.api_keys import Actor, revoke_key, unconditional
+from petstore.store.pets import create_pet, create_pets
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import Attempt, IdempotencyRecord, SafeRetries
 from support.keys import issue, stored_key
@@ -98,7 +98,7 @@ async def inventory(store: PostgresStore) -> Counter[Any]:
 async def test_of_many_buyers_one_gets_the_animal(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
-    pet = await stores[0].write(add_pet(BELLA))
+    pet = await stores[0].write(create_pet(BELLA))
     attempts = [
         store.write(lingering(orders.place_order(NewOrder(pet.id), clock(), 0)))
         for store in stores * 10
@@ -116,7 +116,7 @@ async def test_an_animal_is_deleted_or_ordered_but_never_both(
 ) -> None:
     first, second, _ = stores
     for _ in range(ROUNDS):
-        pet = await first.write(add_pet(BELLA))
+        pet = await first.write(create_pet(BELLA))
         deleted, ordered = await outcomes_in_any_order(
             first.write(lingering(pets.delete_pet(pet.id, 0, unconditional))),
             second.write(lingering(orders.place_order(NewOrder(pet.id), clock(), 0))),
@@ -151,7 +151,7 @@ async def test_an_animal_that_an_order_holds_is_not_set_free(
         return lingering(pets.update_pet(pet.id, patch, 0, unconditional, strict_categories=False))
 
     for _ in range(ROUNDS):
-        pet = await first.write(add_pet(NewPet("Bella", 1, "pending")))
+        pet = await first.write(create_pet(NewPet("Bella", 1, "pending")))
         outcomes = await outcomes_in_any_order(
             first.write(free(pet)), second.write(free(pet)), order_once_free(third, pet.id, clock)
         )
@@ -163,7 +163,7 @@ async def test_a_strict_category_is_deleted_or_gets_an_animal_but_never_both(
     stores: list[PostgresStore],
 ) -> None:
     first, second, third = stores
-    old = await first.write(add_pet(BELLA))
+    old = await first.write(create_pet(BELLA))
     for number in range(ROUNDS):
         category = await first.write(categories.create_category(NewCategory(f"dogs {number}")))
         patch = PetPatch(categoryId=category.id)
@@ -229,7 +229,7 @@ async def test_a_name_of_a_category_is_given_once(stores: list[PostgresStore]) -
 
 async def test_a_condition_holds_until_the_change_is_made(stores: list[PostgresStore]) -> None:
     """Of those who saw the same version, one changes it and the others are refused."""
-    pet = await stores[0].write(add_pet(BELLA))
+    pet = await stores[0].write(create_pet(BELLA))
 
     def unchanged(found: Pet) -> None:
         if found != pet:
@@ -276,7 +276,7 @@ async def key(store: PostgresStore, clock: ManualClock) -> ApiKey:
 
 
 def adding() -> Unit[bytes]:
-    pet = yield from lingering(add_pet(BELLA))
+    pet = yield from lingering(create_pet(BELLA))
     return f"pet {pet.id}".encode()
 
 
@@ -289,7 +289,7 @@ async def test_a_request_sent_to_several_processes_at_once_acts_once(
             *(SafeRetries(store, clock).once(attempt, adding()) for store in stores)
         )
         assert len(await all_pets(stores[0])) == number + 1
-        assert {answer.answer for answer in answers} == {f"pet {number + 1}".encode()}
+        assert {answer.response for answer in answers} == {f"pet {number + 1}".encode()}
         assert [answer.is_replay for answer in answers].count(False) == 1
 
 
@@ -353,7 +353,7 @@ async def test_a_lapsed_order_is_cancelled_once_however_many_processes_look(
     """The next buyer keeps the animal that one process freed, though others come late to it."""
     store = stores[0]
     for _ in range(5):
-        reserved = [await store.write(add_pet(BELLA)) for _ in range(20)]
+        reserved = [await store.write(create_pet(BELLA)) for _ in range(20)]
         for pet in reserved:
             await store.write(orders.place_order(NewOrder(pet.id), clock(), 1))
         clock.advance(61)
@@ -374,7 +374,7 @@ async def test_the_first_unit_at_a_lapsed_order_settles_it_and_none_deadlock(
     first, second, third = stores
     rename = PetPatch(name="Max")
     for _ in range(ROUNDS):
-        pet = await first.write(add_pet(BELLA))
+        pet = await first.write(create_pet(BELLA))
         order = await first.write(orders.place_order(NewOrder(pet.id), clock(), 1))
         clock.advance(61)
         now = clock()
@@ -405,7 +405,7 @@ async def test_an_order_approved_in_time_does_not_lapse(
 ) -> None:
     first, second, third = stores
     for _ in range(ROUNDS):
-        pet = await first.write(add_pet(BELLA))
+        pet = await first.write(create_pet(BELLA))
         order = await first.write(orders.place_order(NewOrder(pet.id), clock(), 1))
         clock.advance(61)
         approve = orders.update_order(
@@ -428,7 +428,7 @@ async def test_an_order_approved_in_time_does_not_lapse(
 async def test_the_inventory_is_exact_while_many_write(stores: list[PostgresStore]) -> None:
     """And stays small: what gathers is summed up now and then."""
     mixed = [NewPet("Rex", 1, status) for status in ("available", "pending", "sold")] * 100
-    await asyncio.gather(*(store.write(add_pets(mixed)) for store in stores * 4))
+    await asyncio.gather(*(store.write(create_pets(mixed)) for store in stores * 4))
     sold = "UPDATE pets SET status = 'sold' WHERE id % 12 = ?1"
     gone = "DELETE FROM pets WHERE id % 12 = ?1"
     await asyncio.gather(*(stores[n % 3].write(do(sold, n)) for n in range(0, 12, 2)))

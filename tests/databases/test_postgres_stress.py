@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from petstore.databases.contract import Statement, Unit
-from petstore.databases.pets import add_pet
 from petstore.databases.postgres import PostgresStore
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.categories import CategoryPatch, NewCategory
@@ -20,6 +19,7 @@ from petstore.domain.pets import NewPet, PetFilter, PetPatch
 from petstore.errors import Conflict, PetstoreError
 from petstore.store import categories, orders, pets
 from petstore.store.api_keys import unconditional
+from petstore.store.pets import create_pet
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import Attempt, SafeRetries
 from support.keys import issue, stored_key
@@ -148,7 +148,7 @@ async def test_whatever_runs_at_once_nothing_fails_and_all_fits_together(
     for name in NAMES[:3]:
         await store.write(categories.create_category(NewCategory(name)))
     for number in range(8):
-        await store.write(add_pet(NewPet("Bella", number % 3 + 1, "available")))
+        await store.write(create_pet(NewPet("Bella", number % 3 + 1, "available")))
     key = await stored_key(store, (await issue(store, clock)).key.id)
     callers = [Caller(n, stores[n % PROCESSES], clock, key) for n in range(CALLERS)]
     faults = await asyncio.gather(*(caller.call() for caller in callers))

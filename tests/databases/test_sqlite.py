@@ -6,10 +6,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from petstore.databases.pets import add_pet, select_pets
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.pets import NewPet, PetFilter
+from petstore.domain.pets import NewPet
+from petstore.store.pets import create_pet
 from support.memory_folder import folder_in_memory
+from support.pet_rows import select_pets
 from support.stores import do, open_store
 
 pytestmark = pytest.mark.anyio
@@ -34,16 +35,16 @@ def commits_in_wal(database: Path) -> int:
 
 
 async def test_one_change_is_one_commit(store: SqliteStore, database: Path) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     before = commits_in_wal(database)
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     assert commits_in_wal(database) == before + 1
 
 
 async def test_changes_that_come_together_share_commits(store: SqliteStore, database: Path) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     before = commits_in_wal(database)
-    pets = await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(600)))
+    pets = await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(600)))
     assert commits_in_wal(database) == before + 3
     assert [pet.id for pet in pets] == list(range(2, 602))
 
@@ -68,7 +69,7 @@ async def test_a_log_that_a_long_read_let_grow_is_cut_back() -> None:
             assert log.stat().st_size > 20 * 1024 * 1024
             reader.close()
             for _ in range(2):  # the first one brings the log into the database
-                await store.write(add_pet(BELLA))
+                await store.write(create_pet(BELLA))
             assert log.stat().st_size <= 16 * 1024 * 1024
 
 
@@ -86,8 +87,8 @@ async def test_the_statement_of_a_page_is_compiled_once(
         return apsw.SQLITE_OK
 
     connections[-1].set_authorizer(note)
-    await store.read(select_pets(PetFilter(), 1, 21))
+    await store.read(select_pets(21, after=1))
     first = len(compiled)
     assert first > 0
-    await store.read(select_pets(PetFilter(), 2, 51))
+    await store.read(select_pets(51, after=2))
     assert len(compiled) == first

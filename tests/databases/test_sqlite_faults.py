@@ -9,11 +9,12 @@ import apsw
 import pytest
 
 from petstore.databases.contract import Unit
-from petstore.databases.pets import add_pet, add_pets, select_pet, select_pets
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.pets import NewPet, PetFilter
+from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
+from petstore.store.pets import create_pet, create_pets
 from support.patience import eventually
+from support.pet_rows import select_pet, select_pets
 from support.stores import do, impatient, locked, open_store
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +25,7 @@ PAGE_BYTES = 4096
 
 
 async def count_pets(store: SqliteStore) -> int:
-    return len(await store.read(select_pets(PetFilter(), None, 100_000)))
+    return len(await store.read(select_pets(100_000)))
 
 
 async def fill_the_disk(store: SqliteStore) -> None:
@@ -37,7 +38,7 @@ async def add_until_refused(store: SqliteStore) -> int:
     """Add animals one by one, and return how many were acknowledged."""
     for count in range(10_000):
         try:
-            await store.write(add_pet(LONG))
+            await store.write(create_pet(LONG))
         except Unavailable:
             return count
     pytest.fail("none was refused")
@@ -50,11 +51,11 @@ async def test_behind_a_lock_every_change_is_refused_in_time(
     with locked(database):
         started = time.monotonic()
         outcomes = await asyncio.gather(
-            *(store.write(add_pet(BELLA)) for _ in range(300)), return_exceptions=True
+            *(store.write(create_pet(BELLA)) for _ in range(300)), return_exceptions=True
         )
         assert time.monotonic() - started < 5
     assert {type(outcome) for outcome in outcomes} == {Unavailable}
-    assert (await store.write(add_pet(BELLA))).id == 1
+    assert (await store.write(create_pet(BELLA))).id == 1
     assert await count_pets(store) == 1
 
 
@@ -62,7 +63,7 @@ async def test_a_lock_that_is_released_in_time_only_delays(
     store: SqliteStore, database: Path
 ) -> None:
     with locked(database):
-        writing = asyncio.create_task(store.write(add_pet(BELLA)))
+        writing = asyncio.create_task(store.write(create_pet(BELLA)))
         await asyncio.sleep(0.02)
         assert not writing.done()
     assert (await writing).id == 1
@@ -73,13 +74,13 @@ async def test_a_change_that_was_refused_is_not_made_later(
     store: SqliteStore, database: Path
 ) -> None:
     with locked(database), pytest.raises(Unavailable):
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
     await store.write(do("SELECT 1"))
     assert await count_pets(store) == 0
 
 
 async def test_reads_do_not_wait_for_a_writer(store: SqliteStore, database: Path) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     writer = apsw.Connection(str(database))
     writer.execute("BEGIN IMMEDIATE; UPDATE pets SET name = 'unfinished'")
     started = time.monotonic()
@@ -94,10 +95,10 @@ async def test_on_a_full_disk_changes_are_refused_and_reads_go_on(store: SqliteS
     await fill_the_disk(store)
     added = await add_until_refused(store)
     with pytest.raises(Unavailable, match="full"):
-        await store.write(add_pets([LONG] * 100))
+        await store.write(create_pets([LONG] * 100))
     assert await count_pets(store) == added
     await store.write(do("PRAGMA max_page_count = 1000000"))
-    await store.write(add_pet(LONG))
+    await store.write(create_pet(LONG))
     assert await count_pets(store) == added + 1
 
 
@@ -106,9 +107,9 @@ async def test_when_the_disk_is_full_every_write_of_the_group_fails(
 ) -> None:
     await fill_the_disk(store)
     outcomes = await asyncio.gather(
-        store.write(add_pet(BELLA)),
-        store.write(add_pets([LONG] * 1_000)),
-        store.write(add_pet(BELLA)),
+        store.write(create_pet(BELLA)),
+        store.write(create_pets([LONG] * 1_000)),
+        store.write(create_pet(BELLA)),
         return_exceptions=True,
     )
     assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
@@ -126,19 +127,19 @@ async def test_on_a_slow_disk_everybody_is_refused_in_time_and_reads_go_on(
         return not disk_answers.wait(20)
 
     connections[-2].set_commit_hook(commit)
-    first = asyncio.create_task(store.write(add_pet(BELLA)))
+    first = asyncio.create_task(store.write(create_pet(BELLA)))
     await eventually(disk_is_asked.is_set)
     started = time.monotonic()
     for _ in range(2):
         with pytest.raises(Unavailable, match="in time"):
-            await store.write(add_pet(NewPet("late", 1)))
+            await store.write(create_pet(NewPet("late", 1)))
     assert time.monotonic() - started < 5
     assert await count_pets(store) == 0
     with pytest.raises(Unavailable, match="in time"):
         await first
     disk_answers.set()
-    await store.write(add_pet(NewPet("after", 1)))
-    names = [row[1] for row in await store.read(select_pets(PetFilter(), None, 10))]
+    await store.write(create_pet(NewPet("after", 1)))
+    names = [row[1] for row in await store.read(select_pets(10))]
     assert "late" not in names
     assert names[-1] == "after"
 
@@ -148,12 +149,12 @@ async def test_no_write_of_a_failed_commit_succeeds(
 ) -> None:
     connections[-2].set_commit_hook(lambda: True)
     outcomes = await asyncio.gather(
-        *(store.write(add_pet(BELLA)) for _ in range(3)), return_exceptions=True
+        *(store.write(create_pet(BELLA)) for _ in range(3)), return_exceptions=True
     )
     assert all(isinstance(outcome, Exception) for outcome in outcomes)
     assert await count_pets(store) == 0
     connections[-2].set_commit_hook(None)
-    assert (await store.write(add_pet(BELLA))).id == 1
+    assert (await store.write(create_pet(BELLA))).id == 1
 
 
 async def test_a_unit_that_ends_the_program_changes_nothing(store: SqliteStore) -> None:
@@ -161,12 +162,12 @@ async def test_a_unit_that_ends_the_program_changes_nothing(store: SqliteStore) 
         pass
 
     def unit() -> Unit[None]:
-        yield from add_pet(BELLA)
+        yield from create_pet(BELLA)
         raise Stop
 
     with pytest.raises(Stop):
         await store.write(unit())
-    assert (await store.write(add_pet(BELLA))).id == 1
+    assert (await store.write(create_pet(BELLA))).id == 1
 
 
 async def test_without_a_file_there_is_no_store_and_none_is_made(database: Path) -> None:
@@ -178,16 +179,16 @@ async def test_without_a_file_there_is_no_store_and_none_is_made(database: Path)
 async def test_a_file_that_is_gone_is_noticed_until_it_is_back(
     store: SqliteStore, database: Path
 ) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     aside = database.rename(database.with_name("aside"))
     with pytest.raises(Unavailable):
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
     with pytest.raises(Unavailable):
         await store.check()
     assert await count_pets(store) == 1
     aside.rename(database)
     await store.check()
-    assert (await store.write(add_pet(BELLA))).id == 2
+    assert (await store.write(create_pet(BELLA))).id == 2
     assert await count_pets(store) == 2
 
 
@@ -197,7 +198,7 @@ async def test_a_file_put_in_place_of_another_is_noticed(
     database.rename(database.with_name("aside"))
     database.touch()
     with pytest.raises(Unavailable, match="replaced while in use"):
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
     with pytest.raises(Unavailable, match="replaced while in use"):
         await store.check()
 
@@ -205,7 +206,7 @@ async def test_a_file_put_in_place_of_another_is_noticed(
 async def damage(database: Path, page: int) -> None:
     """Overwrite one page of a store of 200 animals."""
     async with open_store(database) as store:
-        await store.write(add_pets([LONG] * 200))
+        await store.write(create_pets([LONG] * 200))
     content = bytearray(database.read_bytes())
     first_byte = page * PAGE_BYTES
     content[first_byte : first_byte + PAGE_BYTES] = b"\xaa" * PAGE_BYTES
@@ -223,7 +224,7 @@ async def test_a_damaged_file_is_unavailable(database: Path) -> None:
     store = SqliteStore(database)
     await store.open()
     with pytest.raises(Unavailable, match="malformed"):
-        await store.read(select_pets(PetFilter(), None, 100))
+        await store.read(select_pets(100))
     with pytest.raises(Unavailable, match="malformed"):
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
     await store.close()

@@ -11,12 +11,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from petstore.databases.pets import add_pet, add_pets, select_pets
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.pets import NewPet, PetFilter
+from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
+from petstore.store.pets import create_pet, create_pets
 from support.endless_writer import EndlessWriter
 from support.patience import eventually
+from support.pet_rows import select_pets
 from support.stores import open_store
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +50,7 @@ async def delete_under_writers(database: Path, endings: tuple[str, ...]) -> None
 
 async def ids_in(database: Path) -> set[int]:
     async with open_store(database) as store:
-        return {row[0] for row in await store.read(select_pets(PetFilter(), None, 1_000_000))}
+        return {row[0] for row in await store.read(select_pets(1_000_000))}
 
 
 async def ids_without_log(database: Path) -> set[int]:
@@ -103,15 +104,15 @@ async def test_processes_that_share_a_database_go_on_together_when_a_file_was_de
 async def test_the_log_says_which_file_was_deleted(
     store: SqliteStore, database: Path, endings: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     delete(database, endings)
     await store.check()
-    assert (await store.write(add_pet(BELLA))).id == 2
+    assert (await store.write(create_pet(BELLA))).id == 2
     names = ", ".join(str(beside(database, ending)) for ending in endings)
     assert caplog.messages == [
         f"{names}: deleted while in use; nothing is lost, and the service goes on with new files"
     ]
-    assert len(await store.read(select_pets(PetFilter(), None, 10))) == 2
+    assert len(await store.read(select_pets(10))) == 2
 
 
 @deleting
@@ -126,16 +127,16 @@ async def test_what_is_committed_to_a_log_without_a_name_is_saved_before_it_is_a
         return False
 
     connections[-2].set_commit_hook(commit)
-    pets = await asyncio.gather(*(store.write(add_pet(BELLA)) for _ in range(3)))
+    pets = await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(3)))
     connections[-2].set_commit_hook(None)
     assert {pet.id for pet in pets} == {1, 2, 3}
     if "-wal" in endings:
         assert await ids_without_log(database) == {1, 2, 3}
-    assert (await store.write(add_pet(BELLA))).id == 4
+    assert (await store.write(create_pet(BELLA))).id == 4
 
 
 async def test_readiness_brings_a_deleted_log_to_safety(store: SqliteStore, database: Path) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     delete(database, ("-wal",))
     await store.check()
     assert await ids_without_log(database) == {1}
@@ -156,19 +157,19 @@ async def test_pages_read_before_the_files_were_new_are_known_to_be_old(
 async def test_a_log_put_in_place_of_another_is_refused_until_it_is_back(
     store: SqliteStore, database: Path
 ) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     log = beside(database, "-wal")
     aside = log.rename(database.with_name("aside"))
     log.touch()
     reason = f"{log} was deleted or replaced while in use: restart the service"
     for _ in range(2):
         with pytest.raises(Unavailable, match=reason):
-            await store.write(add_pet(BELLA))
+            await store.write(create_pet(BELLA))
     with pytest.raises(Unavailable, match=reason):
         await store.check()
-    assert len(await store.read(select_pets(PetFilter(), None, 10))) == 1
+    assert len(await store.read(select_pets(10))) == 1
     aside.replace(log)
-    assert (await store.write(add_pet(BELLA))).id == 2
+    assert (await store.write(create_pet(BELLA))).id == 2
     await store.check()
 
 
@@ -176,40 +177,40 @@ async def test_a_log_that_another_process_has_recovered_is_closed(
     store: SqliteStore, database: Path
 ) -> None:
     async with open_store(database) as other:
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
         delete(database, ("-wal",))
-        await other.write(add_pets(MANY))
-        assert (await store.write(add_pet(BELLA))).id == 1002
-        assert (await other.write(add_pet(BELLA))).id == 1003
-        assert len(await store.read(select_pets(PetFilter(), None, 10_000))) == 1003
+        await other.write(create_pets(MANY))
+        assert (await store.write(create_pet(BELLA))).id == 1002
+        assert (await other.write(create_pet(BELLA))).id == 1003
+        assert len(await store.read(select_pets(10_000))) == 1003
 
 
 async def test_a_log_that_is_cut_off_in_place_is_refused(
     store: SqliteStore, database: Path
 ) -> None:
     async with open_store(database) as other:
-        await other.write(add_pets(MANY))
+        await other.write(create_pets(MANY))
         beside(database, "-wal").write_bytes(b"")
         with pytest.raises(Unavailable, match="disk I/O error"):
-            await store.write(add_pet(BELLA))
+            await store.write(create_pet(BELLA))
 
 
 async def test_without_files_to_open_changes_are_refused_until_there_are_some(
     store: SqliteStore, database: Path
 ) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     delete(database, ("-wal", "-shm"))
     with no_more_files():
         with pytest.raises(Unavailable):
-            await store.write(add_pet(BELLA))
+            await store.write(create_pet(BELLA))
         for refused in (
             store.check(),
             store.version(),
-            store.read(select_pets(PetFilter(), None, 10)),
+            store.read(select_pets(10)),
         ):
             with pytest.raises(Unavailable):
                 await refused
-    assert (await store.write(add_pet(BELLA))).id == 2
+    assert (await store.write(create_pet(BELLA))).id == 2
     await store.check()
 
 
@@ -221,8 +222,8 @@ async def test_the_files_of_a_link_are_those_beside_what_it_leads_to(
     SqliteStore(database).migrate()
     link.symlink_to(database)
     async with open_store(link) as store:
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
         delete(database, ("-wal",))
-        assert (await store.write(add_pet(BELLA))).id == 2
+        assert (await store.write(create_pet(BELLA))).id == 2
         assert await ids_without_log(database) == {1}
         assert os.listdir(link.parent) == ["link.db"]  # noqa: PTH208 - names alone

@@ -9,11 +9,12 @@ from typing import TypeAlias
 import pytest
 
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.databases.pet_imports import begin_import, import_batch
-from petstore.databases.pets import add_pet, add_pets, pet_of, select_pet, select_pets
 from petstore.domain.fields import INT64_MAX, INT64_MIN
-from petstore.domain.pets import NewPet, Pet, PetFilter
+from petstore.domain.pets import NewPet, Pet
 from petstore.errors import Conflict, PetstoreError
+from petstore.store.pet_imports import begin_import, import_batch
+from petstore.store.pets import create_pet, create_pets
+from support.pet_rows import pet_of, select_pet, select_pets
 from support.postgres_stores import open_postgres_store
 from support.stores import do, open_store
 
@@ -67,11 +68,11 @@ async def other(open_one: Open, store: Store) -> AsyncIterator[Store]:
 
 
 async def all_pets(store: Store) -> list[Pet]:
-    return [pet_of(row) for row in await store.read(select_pets(PetFilter(), None, 1_000))]
+    return [pet_of(row) for row in await store.read(select_pets(1_000))]
 
 
 def add_and_refuse(new: NewPet, error: Exception) -> Unit[Pet]:
-    yield from add_pet(new)
+    yield from create_pet(new)
     raise error
 
 
@@ -86,9 +87,9 @@ async def test_a_unit_that_refuses_changes_nothing_and_its_caller_gets_the_error
 @pytest.mark.parametrize("error", [Conflict("taken"), ZeroDivisionError(), RuntimeError("bug")])
 async def test_a_unit_that_fails_fails_alone(store: Store, error: Exception) -> None:
     outcomes = await asyncio.gather(
-        store.write(add_pet(NewPet("first", 1))),
+        store.write(create_pet(NewPet("first", 1))),
         store.write(add_and_refuse(BELLA, error)),
-        store.write(add_pet(NewPet("third", 1))),
+        store.write(create_pet(NewPet("third", 1))),
         return_exceptions=True,
     )
     assert outcomes[1] is error
@@ -100,9 +101,9 @@ async def test_a_unit_that_fails_fails_alone(store: Store, error: Exception) -> 
 async def test_a_unit_that_breaks_a_constraint_fails_alone(store: Store) -> None:
     eaten = "INSERT INTO pets (name, category_id, status) VALUES ('Bella', 1, 'eaten')"
     _, outcome, _ = await asyncio.gather(
-        store.write(add_pet(BELLA)),
+        store.write(create_pet(BELLA)),
         store.write(do(eaten)),
-        store.write(add_pet(BELLA)),
+        store.write(create_pet(BELLA)),
         return_exceptions=True,
     )
     assert isinstance(outcome, Exception)
@@ -123,7 +124,7 @@ async def test_what_is_not_there_is_not_found(store: Store) -> None:
 async def test_text_and_numbers_come_back_as_they_went(
     store: Store, text: str, number: int
 ) -> None:
-    added = await store.write(add_pet(NewPet(text, number)))
+    added = await store.write(create_pet(NewPet(text, number)))
     assert [pet_of(row) for row in await store.read(select_pet(added.id))] == [
         Pet(added.id, text, number)
     ]
@@ -131,8 +132,8 @@ async def test_text_and_numbers_come_back_as_they_went(
 
 async def test_a_unit_gets_the_rows_of_each_statement(store: Store) -> None:
     def unit() -> Unit[list[int]]:
-        first = yield from add_pet(BELLA)
-        second = yield from add_pet(BELLA)
+        first = yield from create_pet(BELLA)
+        second = yield from create_pet(BELLA)
         rows = yield Statement("SELECT id FROM pets ORDER BY id")
         nothing = yield Statement("UPDATE pets SET name = ?1", ("Oskar",))
         assert [first.id, second.id] == [row[0] for row in rows]
@@ -147,7 +148,7 @@ async def test_many_animals_are_added_in_their_order_in_few_trips(store: Store) 
     trips: list[Statement] = []
 
     def unit() -> Unit[None]:
-        adding = add_pets(NewPet(f"animal {number}", number) for number in range(1, 251))
+        adding = create_pets(NewPet(f"animal {number}", number) for number in range(1, 251))
         for statement in adding:
             trips.append(statement)
             yield statement
@@ -168,13 +169,13 @@ async def test_a_unit_without_statements_is_done(store: Store) -> None:
 
 async def test_others_see_a_change_once_its_write_returns(store: Store, other: Store) -> None:
     for _ in range(20):
-        pet = await store.write(add_pet(BELLA))
+        pet = await store.write(create_pet(BELLA))
         assert await other.read(select_pet(pet.id)) != []
 
 
 async def test_stores_that_write_at_once_lose_nothing(store: Store, other: Store) -> None:
     added = await asyncio.gather(
-        *(writer.write(add_pet(BELLA)) for _ in range(40) for writer in (store, other))
+        *(writer.write(create_pet(BELLA)) for _ in range(40) for writer in (store, other))
     )
     assert sorted(pet.id for pet in added) == list(range(1, 81))
     assert await all_pets(store) == await all_pets(other) == sorted(added, key=lambda pet: pet.id)
@@ -182,17 +183,17 @@ async def test_stores_that_write_at_once_lose_nothing(store: Store, other: Store
 
 async def test_ids_ascend_from_1_and_are_never_reused(open_one: Open) -> None:
     async with open_one() as store:
-        assert [(await store.write(add_pet(BELLA))).id for _ in range(3)] == [1, 2, 3]
+        assert [(await store.write(create_pet(BELLA))).id for _ in range(3)] == [1, 2, 3]
         await store.write(do("DELETE FROM pets WHERE id = 3"))
-        assert (await store.write(add_pet(BELLA))).id == 4
+        assert (await store.write(create_pet(BELLA))).id == 4
         await store.write(do("DELETE FROM pets"))
     async with open_one() as store:
-        assert (await store.write(add_pet(BELLA))).id == 5
+        assert (await store.write(create_pet(BELLA))).id == 5
 
 
 async def test_what_was_acknowledged_is_there_when_opened_again(open_one: Open) -> None:
     async with open_one() as store:
-        pet = await store.write(add_pet(BELLA))
+        pet = await store.write(create_pet(BELLA))
     async with open_one() as store:
         assert await all_pets(store) == [pet]
 
@@ -200,7 +201,7 @@ async def test_what_was_acknowledged_is_there_when_opened_again(open_one: Open) 
 async def test_closing_finishes_the_units_under_way(open_one: Open) -> None:
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_one())
-        writing = [asyncio.create_task(store.write(add_pet(BELLA))) for _ in range(600)]
+        writing = [asyncio.create_task(store.write(create_pet(BELLA))) for _ in range(600)]
         await asyncio.sleep(0)
     assert len(await asyncio.gather(*writing)) == 600
     async with open_one() as store:
@@ -208,11 +209,11 @@ async def test_closing_finishes_the_units_under_way(open_one: Open) -> None:
 
 
 async def test_a_change_whose_caller_left_before_it_began_is_not_made(store: Store) -> None:
-    leaving = asyncio.create_task(store.write(add_pet(BELLA)))
+    leaving = asyncio.create_task(store.write(create_pet(BELLA)))
     await asyncio.sleep(0)
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
-    await store.write(add_pet(NewPet("Oskar", 1)))
+    await store.write(create_pet(NewPet("Oskar", 1)))
     assert [pet.name for pet in await all_pets(store)] == ["Oskar"]
 
 
@@ -220,7 +221,7 @@ async def test_every_commit_is_another_version_for_everybody(store: Store, other
     for writer in (store, other):
         before = [await store.version(), await other.version()]
         assert [await store.version(), await other.version()] == before
-        await writer.write(add_pet(BELLA))
+        await writer.write(create_pet(BELLA))
         after = [await store.version(), await other.version()]
         changes = zip(before, after, strict=True)
         assert all(old != new or old is None for old, new in changes)
@@ -239,4 +240,4 @@ async def test_a_batch_of_an_import_is_added_once_however_often_it_is_tried(stor
         await store.write(import_batch(digest, rows, [BELLA], None))
     with pytest.raises(Conflict):
         await store.write(import_batch(digest, range(2, 3), [BELLA], None, is_retry=True))
-    assert len(await store.read(select_pets(PetFilter(), None, 10))) == 1
+    assert len(await store.read(select_pets(10))) == 1

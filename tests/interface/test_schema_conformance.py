@@ -10,9 +10,7 @@ import pytest
 
 from petstore.app import store_at
 from petstore.clock import system_clock
-from petstore.databases.api_keys import insert_token
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.databases.pets import add_pet
 from petstore.domain.api_keys import SCOPES, digest, new_token
 from petstore.domain.categories import NewCategory
 from petstore.domain.orders import NewOrder
@@ -20,6 +18,7 @@ from petstore.domain.pets import NewPet
 from petstore.store.api_keys import create_key
 from petstore.store.categories import create_category
 from petstore.store.orders import place_order
+from petstore.store.pets import create_pet
 from support.exploration import DEPTH
 from support.forms import Serve
 from support.keys import OPERATOR, new_api_key
@@ -39,9 +38,9 @@ def add_some_of_everything() -> Unit[None]:
     for number in range(1, MANY + 1):
         yield from create_category(NewCategory(f"Category {number}"))
         yield from create_key(new_api_key(), OPERATOR, now)
-        yield from add_pet(NewPet(f"Free {number}", -number, "available"))
+        yield from create_pet(NewPet(f"Free {number}", -number, "available"))
     for number in range(1, MANY + 1):
-        yield from add_pet(NewPet(f"Ordered {number}", -number, "available"))
+        yield from create_pet(NewPet(f"Ordered {number}", -number, "available"))
         yield from place_order(NewOrder(MANY + number), now, 1440)
 
 
@@ -56,7 +55,10 @@ def add_key_out_of_reach(token: str) -> Unit[None]:
         " VALUES (-1, 'schemathesis', 'enterprise', ?1, 'production', 0)",
         (" ".join(SCOPES),),
     )
-    yield insert_token(digest(token.encode("ascii")), -1)
+    yield Statement(
+        "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, -1)",
+        (digest(token.encode("ascii")),),
+    )
 
 
 async def furnish(store: Store) -> str:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from petstore.api.table import OPERATIONS
+from petstore.api.operations import OPERATIONS
 from proof.bad_requests import bad_request
 from proof.experiment import Trial
 from proof.experiments.bad_requests import judge_response

@@ -6,12 +6,12 @@ from typing import TypeAlias
 
 import pytest
 
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.rate_limits.contract import BanRules, RateLimiter, UnbanStore
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
+from petstore.store.rate_limits import StoredRateLimits
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.redis_limiters import redis_limiter

@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import MINUTE
-from petstore.databases.rate_limits import StoredRateLimits, select_usage
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
 from petstore.rate_limits.contract import RateLimiter, State, UnbanStore
-from support.keys import issue_stored
+from petstore.store.rate_limits import StoredRateLimits
+from support.keys import issue_stored, usage_of
 from support.manual_clock import ManualClock
 from support.stores import impatient, locked
 
@@ -228,7 +228,7 @@ async def test_a_day_that_ends_during_a_save_that_fails_goes_into_the_usage(
         with pytest.raises(Unavailable):
             await saving
     await limiter.save()
-    assert await store.read(select_usage(key.id, 0)) == [(TODAY, 1), (TODAY + 1, 1)]
+    assert await usage_of(store, key.id) == [(TODAY, 1), (TODAY + 1, 1)]
 
 
 @impatient
@@ -264,7 +264,7 @@ async def test_a_day_that_ended_goes_into_the_usage(
     clock.advance(86_400)
     await limiter.take(key)
     await limiter.save()
-    assert await store.read(select_usage(key.id, 0)) == [(TODAY, 3), (TODAY + 1, 1)]
+    assert await usage_of(store, key.id) == [(TODAY, 3), (TODAY + 1, 1)]
 
 
 @impatient
@@ -279,7 +279,7 @@ async def test_days_that_ended_while_nothing_could_be_saved_go_into_the_usage(
                 await limiter.save()
             clock.advance(86_400)
     await limiter.save()
-    usage = await store.read(select_usage(key.id, 0))
+    usage = await usage_of(store, key.id)
     assert usage == [(TODAY, 1), (TODAY + 1, 2), (TODAY + 2, 3)]
 
 
@@ -297,7 +297,7 @@ async def test_a_key_recalled_on_a_later_day_keeps_the_usage_of_the_earlier(
     restarted = await start_limiter(states)
     await restarted.take(key)
     await restarted.save()
-    assert await store.read(select_usage(key.id, 0)) == [(TODAY, 1), (TODAY + 1, 1)]
+    assert await usage_of(store, key.id) == [(TODAY, 1), (TODAY + 1, 1)]
 
 
 async def test_a_key_that_was_only_refused_has_no_usage(
@@ -306,4 +306,4 @@ async def test_a_key_that_was_only_refused_has_no_usage(
     refused = replace(key, plan="enterprise", per_minute=1, per_day=0)
     await limiter.take(refused)
     await limiter.save()
-    assert await store.read(select_usage(key.id, 0)) == []
+    assert await usage_of(store, key.id) == []

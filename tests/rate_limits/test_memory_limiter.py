@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
 from petstore.rate_limits.contract import BanRules
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
+from petstore.store.rate_limits import StoredRateLimits
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import do, impatient, locked

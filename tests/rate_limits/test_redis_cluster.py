@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.rate_limits.contract import RateLimiter
 from petstore.rate_limits.redis import RedisLimiter
+from petstore.store.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
 from support.patience import eventually
 from support.redis_cluster import RedisCluster, redis_cluster, watched

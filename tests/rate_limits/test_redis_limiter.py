@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import MINUTE, SECOND, system_clock
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import Limits
 from petstore.rate_limits.contract import BanRules, Decision, RateLimiter, Window
 from petstore.rate_limits.redis import RedisLimiter
 from petstore.rate_limits.shared import SharedLimiter
 from petstore.redis_client.client import RedisClient
+from petstore.store.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
 from support.patience import eventually
 from support.redis_limiters import TimedClient, api_key, redis_limiter, said

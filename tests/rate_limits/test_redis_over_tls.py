@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.databases.rate_limits import StoredRateLimits
+from petstore.store.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
 from support.redis_limiters import api_key, redis_limiter, said
 from support.redis_server import RedisServer

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.contract import Store
-from petstore.databases.rate_limits import StoredRateLimits, select_usage
 from petstore.domain.plans import Limits
 from petstore.rate_limits.contract import NEVER, BanRules, State
+from petstore.store.rate_limits import StoredRateLimits
 from support.caller import Caller
-from support.keys import issue_stored, unban
+from support.keys import issue_stored, unban, usage_of
 from support.manual_clock import ManualClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -122,7 +122,7 @@ async def test_the_requests_of_a_day_are_the_most_that_any_process_saw(
 ) -> None:
     for day_used in (7, 9, 8):
         await states.save([(key_id, replace(SEEN, day_used=day_used))])
-    assert await store.read(select_usage(key_id, 0)) == [(TODAY, 9)]
+    assert await usage_of(store, key_id) == [(TODAY, 9)]
 
 
 async def test_many_states_are_saved_at_once(states: StoredRateLimits, store: Store) -> None:

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 
 from petstore.clock import Milliseconds
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimiter
 from petstore.rate_limits.redis import RedisLimiter, Unbans
+from petstore.store.rate_limits import StoredRateLimits
 from support.keys import unban
 from support.manual_clock import ManualClock
 from support.patience import eventually

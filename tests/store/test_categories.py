@@ -4,7 +4,6 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from petstore.databases.contract import Row, Store, Unit
-from petstore.databases.pets import add_pet
 from petstore.domain.categories import Category, CategoryPatch, NewCategory
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.pets import NewPet
@@ -17,6 +16,7 @@ from petstore.store.categories import (
     list_categories,
     update_category,
 )
+from petstore.store.pets import create_pet
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -94,7 +94,7 @@ async def test_a_deleted_category_leaves_its_name_and_spends_its_id(store: Store
 
 async def test_a_category_in_use_stays(store: Store) -> None:
     await add(store, "Dogs")
-    await store.write(add_pet(NewPet("Bella", 1)))
+    await store.write(create_pet(NewPet("Bella", 1)))
     in_use = r"^pet 1, and perhaps others, belong to category 1$"
     with pytest.raises(CategoryInUse, match=in_use):
         await store.write(delete_category(1, unconditional))

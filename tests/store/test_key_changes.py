@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import SECOND, utc_second
-from petstore.databases.api_keys import SELECT_REVISION
-from petstore.databases.contract import Store
+from petstore.databases.contract import Statement, Store
 from petstore.domain.api_keys import is_token
 from petstore.domain.plans import PlanName
 from petstore.errors import InvalidBody, KeyEnded, NotFound
@@ -230,6 +229,9 @@ async def test_each_pardon_is_later_than_the_one_before(store: Store, clock: Man
     clock.advance(-60)
     await unban(store, clock, issued.key.id)
     assert (await stored_key(store, issued.key.id)).unbanned_at == clock() + 60_001
+
+
+SELECT_REVISION = Statement("SELECT revision FROM api_key_revision", name="select_key_revision")
 
 
 async def test_every_change_is_noticed(store: Store, clock: ManualClock) -> None:

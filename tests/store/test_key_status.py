@@ -5,10 +5,10 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, SECOND, utc_second
 from petstore.databases.contract import Statement, Store
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.errors import NotFound
 from petstore.rate_limits.contract import NEVER, State
 from petstore.store.key_status import get_key, list_keys
+from petstore.store.rate_limits import StoredRateLimits
 from support.keys import issue, revoke, unban
 from support.manual_clock import ManualClock
 
@@ -85,7 +85,7 @@ async def test_a_ban_by_another_clock_shows_until_it_is_lifted(
         await unban(store, clock, issued.key.id)
         assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is None
         # The limiter heeds it with the next request.
-        ((unbanned_at,),) = await store.read(Statement("SELECT unbanned_at FROM api_keys", ()))
+        ((unbanned_at,),) = await store.read(Statement("SELECT pardoned_at FROM api_keys", ()))
         recalled = await states.load(issued.key.id)
         assert recalled is not None
         assert recalled.unbanned_at < unbanned_at

@@ -5,7 +5,6 @@ from msgspec import UNSET
 
 from petstore.clock import utc
 from petstore.databases.contract import Row, Store, Unit
-from petstore.databases.pets import add_pet
 from petstore.domain.orders import NewOrder, Order, OrderFilter, OrderPatch, OrderStatus
 from petstore.domain.pets import NewPet, PetStatus
 from petstore.errors import (
@@ -24,7 +23,7 @@ from petstore.store.orders import (
     place_order,
     update_order,
 )
-from petstore.store.pets import delete_pet, get_pet
+from petstore.store.pets import create_pet, delete_pet, get_pet
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -35,7 +34,7 @@ CANCELLED: Row = (5, 1, "cancelled", None, NOW, None)
 
 
 async def add(store: Store, status: PetStatus | None = "available") -> None:
-    await store.write(add_pet(NewPet("Bella", 7, UNSET if status is None else status)))
+    await store.write(create_pet(NewPet("Bella", 7, UNSET if status is None else status)))
 
 
 def update(status: OrderStatus, order_id: int = 1) -> Unit[Order]:

@@ -4,7 +4,6 @@ import pytest
 from msgspec import UNSET
 
 from petstore.databases.contract import Row, Store, Unit
-from petstore.databases.pets import add_pet
 from petstore.domain.categories import NewCategory
 from petstore.domain.orders import NewOrder, OrderPatch, OrderStatus
 from petstore.domain.pets import NewPet, Pet, PetPatch
@@ -47,7 +46,7 @@ async def test_an_animal_that_is_not_there_is_not_found(store: Store) -> None:
 
 async def test_an_animal_changes_and_others_stay(store: Store) -> None:
     for _ in range(2):
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
     changed = await store.write(update(PetPatch("Max", 8, None)))
     assert changed == Pet(1, "Max", 8) == await get_pet(store, 1)
     assert changed.status is UNSET
@@ -55,22 +54,22 @@ async def test_an_animal_changes_and_others_stay(store: Store) -> None:
 
 
 async def test_an_animal_without_a_status_changes_too(store: Store) -> None:
-    await store.write(add_pet(NewPet("Bella", 7)))
+    await store.write(create_pet(NewPet("Bella", 7)))
     assert await store.write(update(PetPatch(name="Max"))) == Pet(1, "Max", 7)
     assert await store.write(update(PetPatch(status="sold"))) == Pet(1, "Max", 7, "sold")
 
 
 async def test_a_deleted_animal_is_gone_and_its_id_stays_spent(store: Store) -> None:
     for _ in range(2):
-        await store.write(add_pet(BELLA))
+        await store.write(create_pet(BELLA))
     await store.write(delete_pet(2, 0, unconditional))
     with pytest.raises(NotFound):
         await get_pet(store, 2)
-    assert (await store.write(add_pet(BELLA))).id == 3
+    assert (await store.write(create_pet(BELLA))).id == 3
 
 
 async def test_the_check_sees_the_animal_and_may_refuse_it(store: Store) -> None:
-    pet = await store.write(add_pet(BELLA))
+    pet = await store.write(create_pet(BELLA))
     seen: list[Pet] = []
     await store.write(update_pet(1, PetPatch(), 0, seen.append, strict_categories=False))
     for unit in (
@@ -86,7 +85,7 @@ async def test_the_check_sees_the_animal_and_may_refuse_it(store: Store) -> None
 
 @pytest.mark.parametrize("status", ["placed", "approved"])
 async def test_an_open_order_holds_status_and_animal(store: Store, status: str) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     await store.write(place_order(NewOrder(1), 0, 0))
     if status == "approved":
         await store.write(update_order(1, OrderPatch(status="approved"), 0, unconditional))
@@ -104,7 +103,7 @@ async def test_an_open_order_holds_status_and_animal(store: Store, status: str) 
 async def test_an_order_that_has_ended_holds_nothing(
     store: Store, moves: tuple[OrderStatus, ...]
 ) -> None:
-    await store.write(add_pet(BELLA))
+    await store.write(create_pet(BELLA))
     await store.write(place_order(NewOrder(1), 0, 0))
     for status in moves:
         await store.write(update_order(1, OrderPatch(status=status), 0, unconditional))

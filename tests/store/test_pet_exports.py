@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 from msgspec import convert
 
 from petstore.databases.contract import Store
-from petstore.databases.pets import add_pets
 from petstore.domain.pets import NewPet, Pet, PetFilter
-from petstore.store.pet_files import (
-    FileFormat,
-    ImportCallbacks,
-    export_pets,
-    import_pets,
-)
-from petstore.store.pets import list_pets
+from petstore.store.pet_files import FileFormat, export_pets
+from petstore.store.pet_imports import ImportCallbacks, import_pets
+from petstore.store.pets import create_pets, list_pets
 from support.exploration import explored
 from support.manual_clock import ManualClock
 from support.stores import open_store
@@ -90,13 +85,13 @@ async def test_an_empty_store_is_a_file_without_rows(
 
 
 async def test_csv_has_a_header_and_a_row_for_each_animal(store: Store) -> None:
-    await store.write(add_pets([NewPet("Bella", 1, "sold"), NewPet("a,b", -2)]))
+    await store.write(create_pets([NewPet("Bella", 1, "sold"), NewPet("a,b", -2)]))
     text = await exported(store, "csv")
     assert text == 'id,name,categoryId,status\n1,Bella,1,sold\n2,"a,b",-2,\n'
 
 
 async def test_json_lines_have_an_object_for_each_animal(store: Store) -> None:
-    await store.write(add_pets([NewPet("B\xe4r", 1, "sold"), NewPet("Oskar", -2)]))
+    await store.write(create_pets([NewPet("B\xe4r", 1, "sold"), NewPet("Oskar", -2)]))
     lines = (await exported(store, "jsonl")).splitlines()
     assert "B\xe4r" in lines[0]
     assert [json.loads(line) for line in lines] == [
@@ -106,7 +101,7 @@ async def test_json_lines_have_an_object_for_each_animal(store: Store) -> None:
 
 
 async def test_many_animals_are_written_page_by_page(store: Store) -> None:
-    await store.write(add_pets([NewPet("Bella", 1)] * 2_500))
+    await store.write(create_pets([NewPet("Bella", 1)] * 2_500))
     file = io.StringIO(newline="")
     progress: list[int] = []
     assert await export_pets(store, file, "csv", progress.append) == 2_500
@@ -118,7 +113,7 @@ async def test_many_animals_are_written_page_by_page(store: Store) -> None:
 async def test_names_that_mean_something_elsewhere_come_back_unchanged(
     store: Store, tmp_path: Path, file_format: FileFormat
 ) -> None:
-    await store.write(add_pets(TRICKY))
+    await store.write(create_pets(TRICKY))
     pets = await imported(tmp_path, await exported(store, file_format), file_format)
     assert [pet.name for pet in pets] == [new.name for new in TRICKY]
 
@@ -127,7 +122,7 @@ async def round_trip(news: Sequence[NewPet], file_format: FileFormat) -> list[Pe
     with TemporaryDirectory() as name:
         folder = Path(name)
         async with open_store(folder / "petstore.db") as store:
-            await store.write(add_pets(news))
+            await store.write(create_pets(news))
             return await imported(folder, await exported(store, file_format), file_format)
 
 

@@ -10,20 +10,20 @@ import apsw
 import pytest
 
 from petstore.databases.contract import Store
-from petstore.databases.pet_imports import begin_import, import_batch
-from petstore.databases.pets import pet_of, select_pets
 from petstore.domain.categories import NewCategory
-from petstore.domain.pets import NewPet, Pet, PetFilter
+from petstore.domain.pets import NewPet, Pet
 from petstore.errors import Conflict, InvalidBody, Unavailable
 from petstore.store.categories import create_category
-from petstore.store.pet_files import (
-    FileFormat,
-    FileRow,
+from petstore.store.pet_files import FileFormat, FileRow
+from petstore.store.pet_imports import (
     ImportCallbacks,
     ImportResult,
+    begin_import,
+    import_batch,
     import_pets,
 )
 from support.manual_clock import ManualClock
+from support.pet_rows import pet_of, select_pets
 from support.stores import do, impatient, locked, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -63,7 +63,7 @@ class Importer:
         return [(row.line, row.reason) for row in self.refused]
 
     async def pets(self) -> list[Pet]:
-        rows = await self.store.read(select_pets(PetFilter(), None, 100_000))
+        rows = await self.store.read(select_pets(100_000))
         return [pet_of(row) for row in rows]
 
     async def names(self) -> list[str]:

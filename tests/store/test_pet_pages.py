@@ -4,13 +4,13 @@ from collections.abc import Callable
 from itertools import product
 
 import pytest
+from msgspec import UNSET, UnsetType
 
 from petstore.databases.contract import Store
-from petstore.databases.pets import add_pets
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.pets import NewPet, Pet, PetFilter, PetStatus
 from petstore.errors import NotFound
-from petstore.store.pets import create_pet, get_pet, list_pets
+from petstore.store.pets import create_pet, create_pets, get_pet, list_pets
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -52,7 +52,7 @@ async def test_an_empty_store_has_one_empty_page(store: Store) -> None:
 
 @pytest.mark.parametrize("limit", [1, 19, 20, 59, 60, 61, 100])
 async def test_the_pages_are_all_animals_by_id_once_each(store: Store, limit: int) -> None:
-    await store.write(add_pets(ANIMALS))
+    await store.write(create_pets(ANIMALS))
     pages = await walk(store, PetFilter(), limit)
     assert [pet for page in pages for pet in page] == PETS
     assert all(len(page) == limit for page in pages[:-1])
@@ -60,7 +60,7 @@ async def test_the_pages_are_all_animals_by_id_once_each(store: Store, limit: in
 
 
 async def test_a_page_starts_behind_an_animal_that_is_gone(store: Store) -> None:
-    await store.write(add_pets(ANIMALS))
+    await store.write(create_pets(ANIMALS))
     assert (await list_pets(store, PetFilter(), -5, 1)).items == PETS[:1]
     assert (await list_pets(store, PetFilter(), 60, 1)).items == []
     assert await list_pets(store, PetFilter(), INT64_MAX, 1) == ([], None)
@@ -68,16 +68,19 @@ async def test_a_page_starts_behind_an_animal_that_is_gone(store: Store) -> None
 
 @pytest.mark.parametrize(
     ("status", "category", "ids"),
-    list(product((None, "sold"), (None, 3), (None, (58, 7, 7, 3, 999, -1), ()))),
+    list(product((UNSET, "sold"), (UNSET, 3), (UNSET, (58, 7, 7, 3, 999, -1), ()))),
 )
 async def test_filters_hold_together(
-    store: Store, status: PetStatus | None, category: int | None, ids: tuple[int, ...] | None
+    store: Store,
+    status: PetStatus | UnsetType,
+    category: int | UnsetType,
+    ids: tuple[int, ...] | UnsetType,
 ) -> None:
-    await store.write(add_pets(ANIMALS))
+    await store.write(create_pets(ANIMALS))
     holds: Callable[[Pet], bool] = lambda pet: (  # noqa: E731 - the filter in one expression
-        status in (None, pet.status)
-        and category in (None, pet.categoryId)
-        and (ids is None or pet.id in ids)
+        status in (UNSET, pet.status)
+        and category in (UNSET, pet.categoryId)
+        and (ids is UNSET or pet.id in ids)
     )
     pages = await walk(store, PetFilter(status, category, ids), 2)
     assert [pet for page in pages for pet in page] == list(filter(holds, PETS))

@@ -7,7 +7,6 @@ import pytest
 
 from petstore.clock import DAY
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.databases.pets import add_pet
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.pets import NewPet
 from petstore.errors import (
@@ -17,6 +16,7 @@ from petstore.errors import (
     PetNotAvailable,
     Unavailable,
 )
+from petstore.store.pets import create_pet
 from petstore.store.safe_retries import Attempt, IdempotencyRecord, SafeRetries
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
@@ -42,7 +42,7 @@ async def key(store: Store, clock: ManualClock) -> ApiKey:
 
 def add(name: str = "Bella") -> Unit[bytes]:
     """Add an animal and answer with its id."""
-    pet = yield from add_pet(NewPet(name, 1))
+    pet = yield from create_pet(NewPet(name, 1))
     return str(pet.id).encode()
 
 
@@ -164,7 +164,7 @@ async def test_who_gives_up_may_ask_again(
             await first
         second = asyncio.create_task(retries.once(attempt, add()))
         await asyncio.sleep(0)
-    assert (await second).answer == b"1"
+    assert (await second).response == b"1"
     assert await count(store, "pets") == 1
 
 

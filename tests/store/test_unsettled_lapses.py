@@ -6,13 +6,12 @@ import pytest
 
 from petstore.clock import MINUTE
 from petstore.databases.contract import Store, Unit
-from petstore.databases.pets import add_pet
 from petstore.domain.orders import NewOrder, OrderPatch, OrderStatus
 from petstore.domain.pets import Inventory, NewPet, Pet, PetPatch, PetStatus
 from petstore.errors import IllegalTransition, NotFound, PetNotAvailable, PetReserved
 from petstore.store.api_keys import unconditional
 from petstore.store.orders import cancel_order, get_order, place_order, update_order
-from petstore.store.pets import delete_pet, get_inventory, get_pet, update_pet
+from petstore.store.pets import create_pet, delete_pet, get_inventory, get_pet, update_pet
 from support.stores import open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -26,7 +25,7 @@ IN_TIME = LAPSED - 1
 async def store(address: str) -> AsyncIterator[Store]:
     """A store with an animal that the order 1 holds for a minute."""
     async with open_store(address) as store:
-        await store.write(add_pet(NewPet("Bella", 7, "available")))
+        await store.write(create_pet(NewPet("Bella", 7, "available")))
         await store.write(place_order(NewOrder(1), PLACED_AT, 1))
         yield store
 

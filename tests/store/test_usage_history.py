@@ -5,12 +5,12 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from petstore.databases.contract import Store
-from petstore.databases.rate_limits import StoredRateLimits
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import UNLIMITED
 from petstore.rate_limits.contract import BanRules
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
+from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.usage import Usage, UsageWindow, get_usage
 from support.keys import issue_stored
 from support.manual_clock import ManualClock

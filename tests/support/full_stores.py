@@ -9,9 +9,7 @@ import apsw
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import DAY
-from petstore.databases.copies.contract import TABLES, Table
-from petstore.databases.pet_imports import begin_import, import_batch
-from petstore.databases.rate_limits import StoredRateLimits
+from petstore.databases.copies.contract import TABLES
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import DEFAULT_SCOPES, NewApiKey
 from petstore.domain.categories import NewCategory
@@ -22,7 +20,9 @@ from petstore.settings import is_postgres, sqlite_path
 from petstore.store.api_keys import Actor, create_key, revoke_key, rotate_key, unconditional
 from petstore.store.categories import create_category
 from petstore.store.orders import place_order, update_order
+from petstore.store.pet_imports import begin_import, import_batch
 from petstore.store.pets import create_pet, delete_pet
+from petstore.store.rate_limits import StoredRateLimits
 from support.stores import do, open_store
 
 NOW = 1_800_000_000_000
@@ -85,7 +85,11 @@ def make_full_store(path: Path) -> str:
 
 def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
     """Return the rows of every table, and the animals of each status."""
-    selects = {table.name: _select(table) for table in TABLES}
+    columns = columns_of(database)
+    selects = {
+        table.name: f"SELECT {', '.join(columns[table.name])} FROM {table.name}"  # noqa: S608
+        for table in TABLES
+    }
     selects["inventory"] = (
         "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory"
         " GROUP BY status HAVING sum(pets) <> 0"
@@ -129,5 +133,16 @@ def query(database: str, sql: str) -> list[tuple[Any, ...]]:
     return asyncio.run(fetch())
 
 
-def _select(table: Table) -> str:
-    return f"SELECT {', '.join(table.columns)} FROM {table.name}"  # noqa: S608
+def columns_of(database: str) -> dict[str, list[str]]:
+    """Return the columns of each table of a store: its id, and the others by name."""
+    sql = (
+        "SELECT table_name::text, column_name::text FROM information_schema.columns"
+        " WHERE table_schema = 'public'"
+        if is_postgres(database)
+        else "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c"
+        " WHERE t.type = 'table'"
+    )
+    columns: dict[str, list[str]] = {}
+    for table, column in sorted(query(database, sql), key=lambda row: (row[1] != "id", row[1])):
+        columns.setdefault(table, []).append(column)
+    return columns

@@ -3,8 +3,7 @@
 from typing import Any
 
 from petstore.clock import Clock, Milliseconds
-from petstore.databases.api_keys import api_key_of, select_key
-from petstore.databases.contract import Store
+from petstore.databases.contract import Row, Statement, Store
 from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey, NewApiKey
 from petstore.store.api_keys import (
     Actor,
@@ -17,7 +16,7 @@ from petstore.store.api_keys import (
     unban_key,
     unconditional,
 )
-from petstore.store.key_status import Key
+from petstore.store.key_status import Key, api_key_of, select_key
 
 OPERATOR = Actor("the operator")
 
@@ -75,3 +74,9 @@ async def stored_key(store: Store, key_id: int) -> ApiKey:
 async def issue_stored(store: Store, clock: Clock, **wanted: Any) -> ApiKey:
     """Create a key in ``store`` and return it as the service itself sees it."""
     return await stored_key(store, (await issue(store, clock, **wanted)).key.id)
+
+
+async def usage_of(store: Store, key_id: int) -> list[Row]:
+    """Return the day numbers on which a key was used, and its requests on each."""
+    sql = "SELECT day, requests FROM usage WHERE key_id = ?1 ORDER BY day"
+    return await store.read(Statement(sql, (key_id,), name="select_usage"))

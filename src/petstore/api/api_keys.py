@@ -1,8 +1,9 @@
-"""The operations on API keys: what the command line does, for keys that may administer keys."""
+"""The operations on API keys, for keys that may administer keys."""
 
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
@@ -10,13 +11,20 @@ from msgspec.structs import asdict
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
 from petstore.api.messages import created_response, empty_response, json_response
-from petstore.api.operation import Call
+from petstore.api.operation import Call, Operation, Success
 from petstore.api.pages import PageQuery, page_response
 from petstore.clock import SECOND, Milliseconds, milliseconds
 from petstore.domain.api_keys import DEFAULT_SCOPES, LONGEST_LIFE, SCOPES, KeyName, NewApiKey, Scope
 from petstore.domain.fields import Moment
 from petstore.domain.plans import PLANS, UNLIMITED, PlanName
-from petstore.errors import InvalidBody, Unavailable
+from petstore.errors import (
+    BeyondOwnRights,
+    InvalidBody,
+    KeyEnded,
+    LastAdminKey,
+    ResponseSealed,
+    Unavailable,
+)
 from petstore.http.messages import Response
 from petstore.store.api_keys import (
     Actor,
@@ -28,7 +36,7 @@ from petstore.store.api_keys import (
     rotate_key,
     unban_key,
 )
-from petstore.store.key_history import list_history
+from petstore.store.key_history import KeyEvent, list_history
 from petstore.store.key_status import Key, get_key, list_keys
 
 _Plan = Annotated[
@@ -72,7 +80,7 @@ class NewKey(Struct, frozen=True):
 
 
 class KeyPatch(Struct, frozen=True):
-    """What to change of a key (RFC 7396)."""
+    """The fields of a key to change (RFC 7396)."""
 
     name: KeyName | UnsetType = UNSET
     plan: _Plan | UnsetType = UNSET
@@ -97,25 +105,21 @@ class Rotation(Struct, frozen=True):
 
 
 class KeyWithToken(Key, frozen=True):
-    """A key and its token, which is shown this once."""
+    """A key and its token, which is shown only once."""
 
     token: str
 
 
-async def answer_list_keys(call: Call) -> Response:
-    """Respond with a page of keys."""
-    query: PageQuery = call.query.values
-    services = call.services
+async def _list(call: Call[None, PageQuery]) -> Response:
+    query, services = call.query.values, call.services
     page = await list_keys(
         services.store, call.key.environment, query.after, query.limit, services.clock
     )
     return page_response(call, page)
 
 
-async def answer_create_key(call: Call) -> Response:
-    """Respond with the key, its token and where it is."""
-    wanted: NewKey = call.body
-    now = call.services.clock()
+async def _create(call: Call[NewKey, None]) -> Response:
+    wanted, now = call.body, call.services.clock()
     new = NewApiKey(
         name=wanted.name,
         plan=wanted.plan,
@@ -132,17 +136,14 @@ async def answer_create_key(call: Call) -> Response:
     return await answer_once(call, create_key(new, _actor(call), now), created, sealed=True)
 
 
-async def answer_get_key(call: Call) -> Response:
-    """Respond with one key."""
+async def _get(call: Call[None, None]) -> Response:
     services = call.services
     key = await get_key(services.store, call.path_id, call.key.environment, services.clock)
     return json_response(200, key)
 
 
-async def answer_update_key(call: Call) -> Response:
-    """Respond with the key as it is now."""
-    patch: KeyPatch = call.body
-    now = call.services.clock()
+async def _update(call: Call[KeyPatch, None]) -> Response:
+    patch, now = call.body, call.services.clock()
     expires_at = patch.expiresAt
     changes = ApiKeyChanges(
         name=patch.name,
@@ -158,45 +159,40 @@ async def answer_update_key(call: Call) -> Response:
     return json_response(200, key)
 
 
-async def answer_rotate_key(call: Call) -> Response:
-    """Respond with the key and its new token."""
-    rotation: Rotation = call.body
-    grace = rotation.graceSeconds * SECOND
+async def _rotate(call: Call[Rotation, None]) -> Response:
+    grace = call.body.graceSeconds * SECOND
     check = precondition(call.request)
     unit = rotate_key(call.path_id, grace, _actor(call), call.services.clock(), check)
-    answer = await answer_once(
+    response = await answer_once(
         call, unit, lambda issued: json_response(200, _with_token(issued)), sealed=True
     )
     await _take_effect(call)
-    return answer
+    return response
 
 
-async def answer_revoke_key(call: Call) -> Response:
-    """Revoke a key."""
+async def _revoke(call: Call[None, None]) -> Response:
     unit = revoke_key(call.path_id, _actor(call), call.services.clock(), precondition(call.request))
     await call.services.store.write(unit)
     await _take_effect(call)
     return empty_response()
 
 
-async def answer_unban_key(call: Call) -> Response:
-    """Lift the ban of a key."""
+async def _unban(call: Call[None, None]) -> Response:
     unit = unban_key(call.path_id, _actor(call), call.services.clock(), precondition(call.request))
-    answer = await answer_once(call, unit, lambda _: empty_response())
+    response = await answer_once(call, unit, lambda _: empty_response())
     await _take_effect(call)
-    return answer
+    return response
 
 
-async def answer_list_key_history(call: Call) -> Response:
-    """Respond with a page of changes to a key."""
-    query: PageQuery = call.query.values
+async def _list_history(call: Call[None, PageQuery]) -> Response:
+    query = call.query.values
     page = await list_history(
         call.services.store, call.path_id, call.key.environment, query.after, query.limit
     )
     return page_response(call, page)
 
 
-def _actor(call: Call) -> Actor:
+def _actor(call: Call[Any, Any]) -> Actor:
     return Actor(f"key {call.key.id}", call.key)
 
 
@@ -208,7 +204,7 @@ def _expiry(moment: datetime | None, now: Milliseconds) -> Milliseconds | None:
     """Return the end of a key in milliseconds.
 
     Raises:
-        InvalidBody: it is past already, or beyond all reason.
+        InvalidBody: it is in the past, or more than 100 years ahead.
     """
     if moment is None:
         return None
@@ -219,7 +215,138 @@ def _expiry(moment: datetime | None, now: Milliseconds) -> Milliseconds | None:
     return expires_at
 
 
-async def _take_effect(call: Call) -> None:
-    """See the change in this process at once; if it cannot be seen now, it is in a moment."""
+async def _take_effect(call: Call[Any, Any]) -> None:
+    """Let this process see the change at once. If that fails, it sees it in a moment."""
     with suppress(Unavailable):
         await call.services.keys.refresh()
+
+
+_KEY = {
+    "id": 4,
+    "name": "Till 2",
+    "plan": "pro",
+    "perMinute": 300,
+    "perDay": 10000,
+    "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
+    "environment": "production",
+    "state": "active",
+    "bannedUntil": None,
+    "createdAt": "2026-11-21T10:00:00Z",
+    "expiresAt": None,
+    "lastUsedAt": None,
+}
+_ISSUED = _KEY | {"token": "ps_live_" + 38 * "0"}
+_EVENT = {
+    "id": 9,
+    "at": "2026-11-21T10:05:00Z",
+    "by": "key 1",
+    "action": "changed",
+    "changes": {"plan": {"before": "free", "after": "pro"}},
+}
+
+_operation = partial(Operation, tag="Keys", scope="keys:admin", no_store=True)
+
+OPERATIONS = (
+    _operation(
+        id="listKeys",
+        method="GET",
+        path="/keys",
+        summary="List keys",
+        description="Returns a page of the keys of this environment, by ascending `id`.",
+        handler=_list,
+        query=PageQuery,
+        success=Success(200, "A page of keys.", list[Key], [_KEY]),
+    ),
+    _operation(
+        id="createKey",
+        method="POST",
+        path="/keys",
+        summary="Create a key",
+        description=(
+            "Creates a key of this environment, of the plan `free` and with all scopes but"
+            " `keys:admin` unless others are named. The `token` is shown only once. A key gives"
+            " no scope, no higher limit and no longer life than it has itself."
+        ),
+        handler=_create,
+        tagged=False,
+        body=NewKey,
+        body_example={"name": "Till 2", "plan": "pro"},
+        success=Success(201, "The key and its token.", KeyWithToken, _ISSUED),
+        errors=(BeyondOwnRights, ResponseSealed),
+    ),
+    _operation(
+        id="getKey",
+        method="GET",
+        path="/keys/{keyId}",
+        summary="Get a key",
+        description="Returns one key, without its token.",
+        handler=_get,
+        success=Success(200, "The key.", Key, _KEY),
+    ),
+    _operation(
+        id="updateKey",
+        method="PATCH",
+        path="/keys/{keyId}",
+        summary="Change a key",
+        description=(
+            "Changes what the body names (RFC 7396); usage carries over. A key that leaves the plan"
+            " `enterprise` loses limits of its own. The last key with the scope `keys:admin` keeps"
+            " it."
+        ),
+        handler=_update,
+        body=KeyPatch,
+        body_example={"plan": "pro"},
+        success=Success(200, "The key as it is now.", Key, _KEY),
+        errors=(BeyondOwnRights, LastAdminKey),
+    ),
+    _operation(
+        id="revokeKey",
+        method="DELETE",
+        path="/keys/{keyId}",
+        summary="Revoke a key",
+        description=(
+            "Ends a key for good, within a second everywhere. Revoking it again changes nothing."
+            " The last key with the scope `keys:admin` cannot be revoked here."
+        ),
+        handler=_revoke,
+        success=Success(204, "The key is revoked."),
+        errors=(LastAdminKey,),
+    ),
+    _operation(
+        id="rotateKey",
+        method="POST",
+        path="/keys/{keyId}/rotate",
+        summary="Rotate a key",
+        description=(
+            "Issues a new token for the same key: usage, limits and bans carry over. The old token"
+            " lives on for `graceSeconds`. The new one is shown only once."
+        ),
+        handler=_rotate,
+        tagged=False,
+        body=Rotation,
+        body_example={"graceSeconds": 3600},
+        body_required=False,
+        success=Success(200, "The key and its new token.", KeyWithToken, _ISSUED),
+        errors=(BeyondOwnRights, KeyEnded, ResponseSealed),
+    ),
+    _operation(
+        id="unbanKey",
+        method="POST",
+        path="/keys/{keyId}/unban",
+        summary="Lift the ban of a key",
+        description="Lifts the ban of a key, and forgets how often it was banned before.",
+        handler=_unban,
+        tagged=False,
+        success=Success(204, "The key is not banned."),
+    ),
+    _operation(
+        id="listKeyHistory",
+        method="GET",
+        path="/keys/{keyId}/history",
+        summary="See who changed a key",
+        description="Returns a page of the changes to a key, oldest first: who did what, and when.",
+        handler=_list_history,
+        query=PageQuery,
+        success=Success(200, "A page of changes.", list[KeyEvent], [_EVENT]),
+    ),
+)

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -62,7 +62,7 @@ _HOST = re.compile(
 )
 _LONGEST_HOST = 261
 _PAGE_METHODS = ["GET", "HEAD"]
-_NO_QUERY = Query(None, ())
+_NO_QUERY: Query[Any] = Query(None, ())
 _EMPTY_BODY = b"{}"
 _WITHOUT_CONTENT = (204, 304)
 _WHOLE = ("none", "read")
@@ -307,8 +307,11 @@ class Application:
         if decision.verdict != "admitted":
             raise refusal(decision, holder)
 
-    def _call(self, exchange: Exchange, operation: Operation, key: ApiKey, body: object) -> Call:
-        request, path_id, query = exchange.request, 0, _NO_QUERY
+    def _call(
+        self, exchange: Exchange, operation: Operation, key: ApiKey, body: object
+    ) -> Call[Any, Any]:
+        request, path_id = exchange.request, 0
+        query: Query[Any] = _NO_QUERY
         if operation.query is not None:
             query = decode_query(request.query, operation.query)
         if operation.parameter is not None:

@@ -1,10 +1,14 @@
 """The operations on categories."""
 
+from functools import partial
+
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
 from petstore.api.messages import created_response, empty_response, json_response
-from petstore.api.operation import Call
-from petstore.api.pages import PageQuery, answer_from_memory
+from petstore.api.operation import Call, Operation, Success
+from petstore.api.pages import PageQuery, cached_page
+from petstore.domain.categories import Category, CategoryPatch, NewCategory
+from petstore.errors import CategoryInUse, CategoryNameTaken
 from petstore.http.messages import Response
 from petstore.store.categories import (
     create_category,
@@ -15,36 +19,97 @@ from petstore.store.categories import (
 )
 
 
-async def answer_list_categories(call: Call) -> Response:
-    """Respond with a page of categories."""
-    query: PageQuery = call.query.values
-    return await answer_from_memory(
-        call, lambda reader: list_categories(reader, query.after, query.limit)
-    )
+async def _list(call: Call[None, PageQuery]) -> Response:
+    query = call.query.values
+    return await cached_page(call, lambda reader: list_categories(reader, query.after, query.limit))
 
 
-async def answer_create_category(call: Call) -> Response:
-    """Respond with the category added and where it is."""
-    path = call.request.path
-    return await answer_once(
-        call,
-        create_category(call.body),
-        lambda category: created_response(category, f"{path}/{category.id}"),
-    )
+async def _create(call: Call[NewCategory, None]) -> Response:
+    path, unit = call.request.path, create_category(call.body)
+    return await answer_once(call, unit, lambda new: created_response(new, f"{path}/{new.id}"))
 
 
-async def answer_get_category(call: Call) -> Response:
-    """Respond with one category."""
+async def _get(call: Call[None, None]) -> Response:
     return json_response(200, await get_category(call.services.store, call.path_id))
 
 
-async def answer_update_category(call: Call) -> Response:
-    """Respond with the category as it is now."""
+async def _update(call: Call[CategoryPatch, None]) -> Response:
     unit = update_category(call.path_id, call.body, precondition(call.request))
     return json_response(200, await call.services.store.write(unit))
 
 
-async def answer_delete_category(call: Call) -> Response:
-    """Delete a category."""
+async def _delete(call: Call[None, None]) -> Response:
     await call.services.store.write(delete_category(call.path_id, precondition(call.request)))
     return empty_response()
+
+
+_CATEGORY = {"id": 1, "name": "Dogs", "description": "Great and small."}
+
+_operation = partial(Operation, tag="Categories")
+
+OPERATIONS = (
+    _operation(
+        id="listCategories",
+        method="GET",
+        path="/categories",
+        summary="List categories",
+        description="Returns a page of categories, by ascending `id`.",
+        handler=_list,
+        scope="pets:read",
+        query=PageQuery,
+        success=Success(
+            200, "A page of categories.", list[Category], [_CATEGORY, {"id": 2, "name": "Cats"}]
+        ),
+    ),
+    _operation(
+        id="createCategory",
+        method="POST",
+        path="/categories",
+        summary="Add a category",
+        description="Adds a category. No other may have its name, whatever the case of letters.",
+        handler=_create,
+        scope="pets:write",
+        body=NewCategory,
+        body_example={"name": "Dogs", "description": "Great and small."},
+        success=Success(
+            201, "The category, with the `id` the service assigned.", Category, _CATEGORY
+        ),
+        errors=(CategoryNameTaken,),
+    ),
+    _operation(
+        id="getCategory",
+        method="GET",
+        path="/categories/{categoryId}",
+        summary="Get a category",
+        description="Returns one category.",
+        handler=_get,
+        scope="pets:read",
+        success=Success(200, "The category.", Category, _CATEGORY),
+    ),
+    _operation(
+        id="updateCategory",
+        method="PATCH",
+        path="/categories/{categoryId}",
+        summary="Change a category",
+        description=(
+            "Changes what the body names (RFC 7396); a `description` of null takes it away."
+        ),
+        handler=_update,
+        scope="pets:write",
+        body=CategoryPatch,
+        body_example={"description": "Great and small."},
+        success=Success(200, "The category as it is now.", Category, _CATEGORY),
+        errors=(CategoryNameTaken,),
+    ),
+    _operation(
+        id="deleteCategory",
+        method="DELETE",
+        path="/categories/{categoryId}",
+        summary="Delete a category",
+        description="Deletes a category to which no animal belongs. Its `id` is not used again.",
+        handler=_delete,
+        scope="pets:write",
+        success=Success(204, "The category is gone."),
+        errors=(CategoryInUse,),
+    ),
+)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from hashlib import sha256
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -56,7 +56,11 @@ def idempotency_key(request: Request) -> str | None:
 
 
 async def answer_once(
-    call: Call, unit: Unit[T], response_of: Callable[[T], Response], *, sealed: bool = False
+    call: Call[Any, Any],
+    unit: Unit[T],
+    response_of: Callable[[T], Response],
+    *,
+    sealed: bool = False,
 ) -> Response:
     """Run ``unit`` and return ``response_of`` its result; if it ran before, the response then.
 
@@ -101,7 +105,7 @@ def _opened(record: bytes, secret: bytes) -> bytes:
     return text
 
 
-def _digest(call: Call) -> bytes:
+def _digest(call: Call[Any, Any]) -> bytes:
     """Return a digest of the request: method, path and the decoded body."""
     # The order of a set differs from process to process.
     body = msgspec.json.encode(call.body, order="deterministic")

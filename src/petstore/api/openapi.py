@@ -1,42 +1,32 @@
 """The OpenAPI 3.1 document, built from the table of operations."""
 
 import inspect
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import cache
 from typing import Annotated, Any, get_args
 
 import msgspec
 
+from petstore import errors
 from petstore.api.bodies import ACCEPT_PATCH, MERGE_PATCH
 from petstore.api.deprecation_headers import deprecation_headers
 from petstore.api.entity_tags import LONGEST
 from petstore.api.idempotency import KEY_PATTERN
 from petstore.api.messages import json_response
-from petstore.api.operation import Deprecation, Operation, ResponseHeader
+from petstore.api.operation import BASE, Deprecation, Operation
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.pets import Pet, PetStatus
-from petstore.errors import (
-    Conflict,
-    IdempotencyKeyInUse,
-    IdempotencyKeyReused,
-    InternalError,
-    InvalidKey,
-    InvalidParameter,
-    InvalidRequest,
-    KeyBanned,
-    MissingKey,
-    MissingScope,
-    PetstoreError,
-    PreconditionFailed,
-    RateLimitExceeded,
-    Unavailable,
-    UnsupportedMediaType,
-)
 from petstore.http.messages import Request, Response
 
 INTERFACE_VERSION = "1.0.0"
 
 _REF = "#/components/schemas/{name}"
 _STATUSES = get_args(PetStatus)
+_CREATED = 201
+_EXAMPLE_ID = 7
+_NOUNS = {"petId": "animal", "categoryId": "category", "orderId": "order", "keyId": "key"}
+_VERBS = {"GET": "retrieve", "POST": "change", "PATCH": "change", "DELETE": "delete"}
 
 _DESCRIPTION = """The animals a store offers: list, filter, add, sell.
 
@@ -55,92 +45,96 @@ _TAGS = {
     "Usage": "What a key has used and may still use.",
 }
 
-_RATE_LIMITS = (
-    ResponseHeader("X-RateLimit-Limit", "The limit that applies to the caller.", 60),
-    ResponseHeader("X-RateLimit-Remaining", "Requests remaining in the current window.", 59),
-    ResponseHeader("X-RateLimit-Reset", "Unix timestamp at which the limit resets.", 1795262460),
-    ResponseHeader(
-        "RateLimit-Policy",
+
+def _header(description: str, example: str | int) -> dict[str, Any]:
+    kind = "integer" if isinstance(example, int) else "string"
+    return {"description": description, "schema": {"type": kind}, "example": example}
+
+
+_ALWAYS = {
+    "X-RateLimit-Limit": _header("The limit that applies to the caller.", 60),
+    "X-RateLimit-Remaining": _header("Requests remaining in the current window.", 59),
+    "X-RateLimit-Reset": _header("Unix timestamp at which the limit resets.", 1795262460),
+    "RateLimit-Policy": _header(
         "The windows that have a limit: quota and seconds.",
         '"minute";q=60;w=60, "day";q=1000;w=86400',
     ),
-    ResponseHeader(
-        "RateLimit",
+    "RateLimit": _header(
         "The windows that have a limit: requests remaining, and seconds to the reset.",
         '"minute";r=59;t=60, "day";r=999;t=43200',
     ),
-    ResponseHeader(
-        "X-Request-Id", "The caller's, if it sent a usable one, else a fresh one.", "3f9c0a7be1d2"
+    "X-Request-Id": _header(
+        "The client's, if it sent a usable one, else a new one.", "3f9c0a7be1d2"
+    ),
+    "Vary": _header("The response depends on the key.", "Authorization"),
+}
+_PRIVATE = _header("No shared cache may keep the response.", "private, no-cache")
+_NO_STORE = _header("No cache may keep the response.", "no-store")
+_ETAG = _header(
+    "The version of the resource (RFC 9110 section 8.8.3).", '"5f1c3c6a9a3d2b3f0a7e9d10"'
+)
+_REPLAYED = _header("Present, and true, if this is a replay of the first response.", "true")
+_ACCEPT_PATCH = _header("The media types of a PATCH (RFC 5789 section 3.1).", ACCEPT_PATCH)
+_BEARER = _header("How to authenticate (RFC 6750).", 'Bearer realm="petstore"')
+_RETRY_AFTER = {"Retry-After": _header("Whole seconds to wait before trying again.", 42)}
+_HEADERS_OF_STATUS = {
+    401: {"WWW-Authenticate": _BEARER},
+    403: {"WWW-Authenticate": _BEARER},
+    415: {"Accept-Encoding": _header("The encodings of a body (RFC 9110 12.5.3).", "identity")},
+    429: _RETRY_AFTER,
+    503: _RETRY_AFTER,
+}
+_DEPRECATION_TEXTS = {
+    b"deprecation": ("Deprecation", "Since when it is deprecated (RFC 9745)."),
+    b"sunset": ("Sunset", "When it ends (RFC 8594)."),
+    b"link": ("Link", "What replaces it, and where that is explained."),
+}
+
+
+def _parameter(
+    place: str, name: str, description: str, schema: dict[str, Any], **others: Any
+) -> dict[str, Any]:
+    """Describe a parameter.
+
+    Header fields have no example: the reference page would fill it in, the same for every try.
+    """
+    about = {"name": name, "in": place, "required": place == "path", "description": description}
+    return about | {"schema": schema} | others
+
+
+_IDEMPOTENCY_KEY = _parameter(
+    "header",
+    "Idempotency-Key",
+    "Any 1 to 255 visible characters, a UUID for instance. If the request is sent again with the"
+    " same key within 24 hours, it does not act again, and gets the first response.",
+    {"type": "string", "pattern": KEY_PATTERN},
+)
+_ENTITY_TAGS = {"type": "string", "maxLength": LONGEST}
+_CONDITIONS = (
+    _parameter(
+        "header",
+        "If-Match",
+        "Acts only if the resource is in the version of this `ETag`; otherwise 412.",
+        _ENTITY_TAGS,
+    ),
+    _parameter(
+        "header",
+        "If-None-Match",
+        "Acts only if the resource is in another version than this `ETag`; otherwise 304 to GET"
+        " and HEAD, and 412 to other methods.",
+        _ENTITY_TAGS,
     ),
 )
-_VARY = ResponseHeader("Vary", "The response depends on the key.", "Authorization")
-_CACHE_CONTROL = ResponseHeader(
-    "Cache-Control", "No shared cache may keep the response.", "private, no-cache"
-)
-_NO_STORE = ResponseHeader("Cache-Control", "No cache may keep the response.", "no-store")
-_ACCEPT_PATCH = ResponseHeader(
-    "Accept-Patch", "The media types of a PATCH (RFC 5789 section 3.1).", ACCEPT_PATCH
-)
-_ACCEPT_ENCODING = ResponseHeader(
-    "Accept-Encoding", "If the body was encoded (RFC 9110 section 15.5.16).", "identity"
-)
-_RETRY_AFTER = ResponseHeader("Retry-After", "Whole seconds to wait before trying again.", 42)
-_CHALLENGE = ResponseHeader(
-    "WWW-Authenticate", "How to authenticate (RFC 6750).", 'Bearer realm="petstore"'
-)
-_ETAG = ResponseHeader(
-    "ETag", "The version of the resource (RFC 9110 section 8.8.3).", '"5f1c3c6a9a3d2b3f0a7e9d10"'
-)
-_REPLAYED = ResponseHeader(
-    "Idempotent-Replayed", "There, and true, if this is an answer given before.", "true"
-)
-
-
-def _header_parameter(name: str, description: str, **schema: str | int) -> dict[str, Any]:
-    """Describe a header field of the request.
-
-    Without an example: the reference page would fill it in, and every try would be the same one.
-    """
-    return {
-        "name": name,
-        "in": "header",
-        "required": False,
-        "description": description,
-        "schema": {"type": "string", **schema},
-    }
-
-
-_IDEMPOTENCY_KEY = _header_parameter(
-    "Idempotency-Key",
-    "Any 1 to 255 visible characters, a UUID for instance. Sent again with the same key within"
-    " 24 hours, the request acts no second time and is answered as it was at first.",
-    pattern=KEY_PATTERN,
-)
-_IF_MATCH = _header_parameter(
-    "If-Match",
-    "Acts only if the resource is in the version of this `ETag`; otherwise 412.",
-    maxLength=LONGEST,
-)
-_IF_NONE_MATCH = _header_parameter(
-    "If-None-Match",
-    "Acts only if the resource is in another version than that of this `ETag`; otherwise 304 to GET"
-    " and HEAD, and 412 to the rest.",
-    maxLength=LONGEST,
-)
-_HEADERS_OF_STATUS = {
-    401: (_CHALLENGE,),
-    403: (_CHALLENGE,),
-    415: (_ACCEPT_ENCODING,),
-    429: (_RETRY_AFTER,),
-    503: (_RETRY_AFTER,),
-}
 _EVERYWHERE = (
-    InvalidRequest,
-    MissingKey,
-    InvalidKey,
-    RateLimitExceeded,
-    InternalError,
-    Unavailable,
+    *(errors.InvalidRequest, errors.MissingKey, errors.InvalidKey),
+    *(errors.RateLimitExceeded, errors.InternalError, errors.Unavailable),
+)
+_BODY_ERRORS = (
+    errors.InvalidBody,
+    errors.IncompleteBody,
+    errors.RequestTimeout,
+    errors.ContentTooLarge,
+    errors.UnsupportedMediaType,
 )
 
 
@@ -152,27 +146,29 @@ class Error(msgspec.Struct, frozen=True):
     status: Annotated[int, msgspec.Meta(description="The HTTP status code.")]
 
 
-class OpenApiPage:
-    """Answers with the document, encoded once."""
+def openapi_page(
+    base: str, operations: Sequence[Operation]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return the page that responds with the document, encoded once."""
 
-    def __init__(self, base: str, operations: Sequence[Operation]) -> None:
-        self._answer: Response | None = None
-        self._base = base
-        self._operations = operations
+    @cache
+    def response() -> Response:
+        return json_response(200, document(base, operations))
 
-    async def answer(self, _: Request) -> Response:
-        """Respond with the document."""
-        if self._answer is None:
-            self._answer = json_response(200, document(self._base, self._operations))
-        return self._answer
+    async def respond(_: Request) -> Response:
+        return response()
+
+    return respond
 
 
-def document(base: str, operations: Iterable[Operation]) -> dict[str, Any]:
+def document(base: str, operations: Sequence[Operation]) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of ``operations``."""
-    operations = list(operations)
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+        described = _operation(operation)
+        if operation.success.status == _CREATED:
+            described["responses"]["201"]["links"] = _links(operation, operations)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = described
     return {
         "openapi": "3.1.0",
         "info": {
@@ -199,171 +195,147 @@ def document(base: str, operations: Iterable[Operation]) -> dict[str, Any]:
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
+    scope = f"\n\nNeeds the scope `{operation.scope}`." if operation.scope else ""
     described: dict[str, Any] = {
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
-        "description": _description(operation),
+        "description": operation.description + scope,
         "parameters": _parameters(operation),
         "responses": _responses(operation),
     }
     if operation.body is not None:
-        described["requestBody"] = {
-            "required": operation.body_required,
-            "content": _json(_schema(operation.body), operation.body_example),
-        }
+        content = _json(_schema(operation.body), operation.body_example)
         if operation.method == "PATCH":
-            content = described["requestBody"]["content"]
             content[MERGE_PATCH] = content["application/json"]
+        described["requestBody"] = {"required": operation.body_required, "content": content}
     if operation.deprecation is not None:
         described["deprecated"] = True
         described["x-sunset"] = operation.deprecation.sunset.date().isoformat()
     return described
 
 
-def _description(operation: Operation) -> str:
-    if operation.scope is None:
-        return operation.description
-    return f"{operation.description}\n\nNeeds the scope `{operation.scope}`."
-
-
 def _parameters(operation: Operation) -> list[dict[str, Any]]:
     parameters: list[dict[str, Any]] = []
     if operation.parameter is not None:
+        noun = _NOUNS[operation.parameter]
+        description = f"Identifier of the {noun} to {_VERBS[operation.method]}."
+        schema = {"type": "integer", "format": "int64", "minimum": 0, "maximum": INT64_MAX}
         parameters.append(
-            {
-                "name": operation.parameter.name,
-                "in": "path",
-                "required": True,
-                "description": operation.parameter.description,
-                "schema": {
-                    "type": "integer",
-                    "format": "int64",
-                    "minimum": 0,
-                    "maximum": INT64_MAX,
-                },
-                "example": 7,
-            }
+            _parameter("path", operation.parameter, description, schema, example=_EXAMPLE_ID)
         )
     if operation.query is not None:
-        parameters += _query_parameters(operation.query)
+        fields = _component(operation.query)["properties"]
+        parameters += [
+            _parameter("query", name, schema.pop("description"), schema)
+            for name, schema in fields.items()
+        ]
     if operation.method == "POST":
         parameters.append(_IDEMPOTENCY_KEY)
     if operation.is_conditional:
-        parameters += (_IF_MATCH, _IF_NONE_MATCH)
+        parameters += _CONDITIONS
     return parameters
 
 
-def _query_parameters(query: type[Any]) -> list[dict[str, Any]]:
-    schema = _component(query)
-    return [
-        {
-            "name": name,
-            "in": "query",
-            "required": False,
-            "description": field.pop("description"),
-            "schema": field,
-        }
-        for name, field in schema["properties"].items()
-    ]
-
-
 def _responses(operation: Operation) -> dict[str, Any]:
-    caching = (_VARY, _NO_STORE if operation.no_store else _CACHE_CONTROL)
-    always = [*_RATE_LIMITS, *caching, *_deprecation_headers(operation.deprecation)]
-    by_status: dict[int, list[type[PetstoreError]]] = {}
+    always = _ALWAYS | {"Cache-Control": _NO_STORE if operation.no_store else _PRIVATE}
+    if operation.deprecation is not None:
+        always |= _deprecation_headers(operation.deprecation)
+    by_status: dict[int, list[type[errors.PetstoreError]]] = {}
     for error in sorted(_possible_errors(operation), key=lambda error: error.status):
         by_status.setdefault(error.status, []).append(error)
     responses = {str(operation.success.status): _success(operation, always)}
     if operation.tagged and operation.method == "GET":
         responses["304"] = {
-            "description": "The resource is still in the version that the caller has.",
-            "headers": _headers((*always, _ETAG)),
+            "description": "The resource is still in the version that the client has.",
+            "headers": always | {"ETag": _ETAG},
         }
     for status, group in by_status.items():
-        headers = [*always, *_HEADERS_OF_STATUS.get(status, ())]
-        if status == Conflict.status and operation.method == "POST":
-            headers.append(_REPLAYED)
-        if status == UnsupportedMediaType.status and operation.method == "PATCH":
-            headers.append(_ACCEPT_PATCH)
+        headers = always | _HEADERS_OF_STATUS.get(status, {})
+        if status == errors.Conflict.status and operation.method == "POST":
+            headers |= {"Idempotent-Replayed": _REPLAYED}
+        if status == errors.UnsupportedMediaType.status and operation.method == "PATCH":
+            headers |= {"Accept-Patch": _ACCEPT_PATCH}
         responses[str(status)] = _errors(group, headers)
     return responses
 
 
-def _possible_errors(operation: Operation) -> Iterable[type[PetstoreError]]:
-    errors = [*_EVERYWHERE, *operation.errors]
-    if operation.charged:
-        errors.append(KeyBanned)
-    if operation.scope is not None:
-        errors.append(MissingScope)
-    if operation.method == "POST":
-        errors += (InvalidParameter, IdempotencyKeyInUse, IdempotencyKeyReused)
-    if operation.is_conditional:
-        errors += (InvalidParameter, PreconditionFailed)
-    return dict.fromkeys(errors)
+def _possible_errors(operation: Operation) -> Iterable[type[errors.PetstoreError]]:
+    """Return the errors of the operation itself, and those that follow from its other fields."""
+    is_post, is_conditional = operation.method == "POST", operation.is_conditional
+    groups: list[tuple[bool, Sequence[type[errors.PetstoreError]]]] = [
+        (True, _EVERYWHERE),
+        (True, operation.errors),
+        (operation.charged, (errors.KeyBanned,)),
+        (operation.scope is not None, (errors.MissingScope,)),
+        (operation.body is not None, _BODY_ERRORS),
+        (operation.query is not None, (errors.InvalidParameter,)),
+        (operation.parameter is not None, (errors.NotFound,)),
+        (operation.deprecation is not None, (errors.Gone,)),
+        (is_post, (errors.InvalidParameter, errors.IdempotencyKeyInUse)),
+        (is_post, (errors.IdempotencyKeyReused,)),
+        (is_conditional, (errors.InvalidParameter, errors.PreconditionFailed)),
+    ]
+    return dict.fromkeys(error for applies, group in groups if applies for error in group)
 
 
-def _success(operation: Operation, always: Iterable[ResponseHeader]) -> dict[str, Any]:
-    success = operation.success
-    headers = [*always, *success.headers]
+def _success(operation: Operation, always: dict[str, Any]) -> dict[str, Any]:
+    success, path = operation.success, f"{BASE}{operation.path}"
+    headers = dict(always)
+    response: dict[str, Any] = {"description": success.description, "headers": headers}
+    if operation.query is not None:
+        target = re.sub(r"{\w+}", str(_EXAMPLE_ID), path)
+        example = f'<{target}?limit=20&cursor=AAAAAAAAABQ>; rel="next"'
+        headers["Link"] = _header("The next page, if there is one (RFC 8288).", example)
+    if success.status == _CREATED:
+        headers["Location"] = _header("Where it is.", f"{path}/{success.example['id']}")
     if operation.tagged and success.content is not None:
-        headers.append(_ETAG)
+        headers["ETag"] = _ETAG
     if operation.method == "POST":
-        headers.append(_REPLAYED)
-    response = {"description": success.description, "headers": _headers(headers)}
+        headers["Idempotent-Replayed"] = _REPLAYED
     if success.content is not None:
         response["content"] = _json(_content(success.content), success.example)
-    if success.links:
-        response["links"] = success.links
     return response
 
 
-def _errors(
-    group: Sequence[type[PetstoreError]], always: Iterable[ResponseHeader]
-) -> dict[str, Any]:
+def _links(created: Operation, operations: Sequence[Operation]) -> dict[str, Any]:
+    """Link what was created to the operations on it."""
+    return {
+        operation.id: {
+            "operationId": operation.id,
+            "parameters": {operation.parameter: "$response.body#/id"},
+        }
+        for operation in operations
+        if operation.path.startswith(f"{created.path}/{{")
+    }
+
+
+def _errors(group: Sequence[type[errors.PetstoreError]], headers: dict[str, Any]) -> dict[str, Any]:
     """Describe the errors of one status."""
+    examples = {
+        error.code: {
+            "value": {"code": error.code, "message": _summary(error), "status": error.status}
+        }
+        for error in group
+    }
+    schema = {"$ref": _REF.format(name="Error")}
     return {
         "description": " ".join(_summary(error) for error in group),
-        "headers": _headers(always),
-        "content": {
-            "application/json": {
-                "schema": {"$ref": _REF.format(name="Error")},
-                "examples": {error.code: {"value": _error_body(error)} for error in group},
-            }
-        },
+        "headers": headers,
+        "content": {"application/json": {"schema": schema, "examples": examples}},
     }
 
 
-def _error_body(error: type[PetstoreError]) -> dict[str, Any]:
-    return {"code": error.code, "message": _summary(error), "status": error.status}
+def _deprecation_headers(deprecation: Deprecation) -> dict[str, Any]:
+    headers = {}
+    for line in deprecation_headers(deprecation):
+        field, _, value = line.partition(b": ")
+        name, description = _DEPRECATION_TEXTS[field]
+        headers[name] = _header(description, value.decode("ascii"))
+    return headers
 
 
-def _headers(headers: Iterable[ResponseHeader]) -> dict[str, Any]:
-    return {
-        header.name: {
-            "description": header.description,
-            "schema": {"type": "integer" if isinstance(header.example, int) else "string"},
-            "example": header.example,
-        }
-        for header in headers
-    }
-
-
-def _deprecation_headers(deprecation: Deprecation | None) -> list[ResponseHeader]:
-    if deprecation is None:
-        return []
-    texts = {
-        b"deprecation": ("Deprecation", "Since when it is deprecated (RFC 9745)."),
-        b"sunset": ("Sunset", "When it ends (RFC 8594)."),
-        b"link": ("Link", "What replaces it, and where that is explained."),
-    }
-    return [
-        ResponseHeader(*texts[name], value.decode("ascii"))
-        for name, _, value in (line.partition(b": ") for line in deprecation_headers(deprecation))
-    ]
-
-
-def _summary(error: type[PetstoreError]) -> str:
+def _summary(error: type[errors.PetstoreError]) -> str:
     return (inspect.getdoc(error) or "").partition("\n")[0]
 
 
@@ -381,7 +353,7 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components([*contents, Error], ref_template=_REF)
     for name, schema in components.items():
         schema["title"] = name
-    # Named in interface.md, and in the code aliases, which lose their names.
+    # interface.md names these two. In the code they are aliases, which have no name.
     return {
         **_typed(components),
         "Pets": {"title": "Pets", **_schema(list[Pet])},
@@ -405,9 +377,9 @@ def _component(struct: type[Any]) -> dict[str, Any]:
 
 
 def _typed(schema: Any) -> Any:
-    """Return ``schema`` with the type that enumerations lack, and PetStatus by its name.
+    """Return ``schema`` with the type of each enumeration, and PetStatus by its name.
 
-    A list may name one of them twice, whatever the sets it becomes do.
+    A client may repeat an item of a list, even where the service makes a set of it.
     """
     if isinstance(schema, list):
         return [_typed(item) for item in schema]

@@ -1,14 +1,14 @@
-"""What an operation is: one row of the table that routes, validates and documents."""
+"""An operation of the interface: one row of the table that routes, validates and documents."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from petstore.api.parameters import Query
+from petstore.api.parameters import Query, Values
 from petstore.api.response_cache import ResponseCache
 from petstore.clock import Clock
 from petstore.databases.contract import Store
@@ -22,15 +22,18 @@ from petstore.store.key_ring import KeyRing
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import SafeRetries
 
+BASE = "/v1"
+
+Body = TypeVar("Body")
 Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 
 
 @dataclass(frozen=True)
 class Services:
-    """What operations work with, and the rules of this store.
+    """The parts that operations work with, and the rules of this store.
 
-    ``look_ups`` are the look-ups of tokens of no key that an address may cause, ``uncharged`` the
-    requests of operations that charge nothing which a key may make.
+    ``look_ups`` limits the look-ups of unknown tokens by address. ``uncharged`` limits the requests
+    of a key that cost nothing.
     """
 
     store: Store
@@ -47,56 +50,34 @@ class Services:
     strict_categories: bool
 
 
-class Call(Struct, frozen=True):
-    """One use of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
+class Call(Struct, Generic[Body, Values], frozen=True):
+    """One request of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
 
-    ``idempotency_key`` is ``None`` where none was sent, and where the method is not POST.
+    ``idempotency_key`` is ``None`` if the request has none, or the method is not POST.
     """
 
     services: Services
     request: Request
     key: ApiKey
     path_id: int
-    query: Query
-    body: Any
+    query: Query[Values]
+    body: Body
     idempotency_key: str | None = None
-
-
-Handler: TypeAlias = Callable[[Call], Awaitable[Response]]
-
-
-@dataclass(frozen=True)
-class PathParameter:
-    """The one parameter a path may have: an int64 in plain digits."""
-
-    name: str
-    description: str
-
-
-@dataclass(frozen=True)
-class ResponseHeader:
-    """A header that a response carries, for the document."""
-
-    name: str
-    description: str
-    example: str | int
 
 
 @dataclass(frozen=True)
 class Success:
-    """The response to a request that went well; without ``content`` it has no body."""
+    """The response to a successful request. Without ``content`` it has no body."""
 
     status: int
     description: str
     content: Any = None
     example: Any = None
-    headers: Sequence[ResponseHeader] = ()
-    links: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Deprecation:
-    """Since when an operation is deprecated, when it ends, and what replaces it."""
+    """When an operation was deprecated, when it ends, and what replaces it."""
 
     since: datetime
     sunset: datetime
@@ -106,9 +87,13 @@ class Deprecation:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of the interface; ``path`` is relative to the base address.
+    """An operation of the interface. ``path`` is relative to ``BASE``.
 
-    ``tagged``: what it answers or deletes is in a version that an ``ETag`` names.
+    ``handler`` takes a ``Call`` with a ``body`` and the values of a ``query``, each ``None`` where
+    the operation has none. ``errors`` are those of the operation itself; the OpenAPI document adds
+    those that follow from the other fields. ``tagged``: an ``ETag`` names the version of the
+    resource that the operation responds with or deletes. ``shows_orders``: a lapsed reservation
+    shows in the response. ``no_store``: the response tells about keys, so no cache may keep it.
     """
 
     id: str
@@ -117,33 +102,29 @@ class Operation:
     tag: str
     summary: str
     description: str
-    handler: Handler
+    handler: Callable[[Call[Any, Any]], Awaitable[Response]]
     scope: Scope | None
     success: Success
     errors: Sequence[type[PetstoreError]] = ()
-    parameter: PathParameter | None = None
     query: type[Any] | None = None
     body: type[Any] | None = None
     body_example: Any = None
     body_required: bool = True
-    tagged: bool = False
-    deprecation: Deprecation | None = None
+    tagged: bool = True
+    shows_orders: bool = False
+    no_store: bool = False
     charged: bool = True
+    deprecation: Deprecation | None = None
 
     @cached_property
-    def no_store(self) -> bool:
-        """Whether no cache may keep its answers, because they tell about keys."""
-        return self.tag in ("Keys", "Usage")
+    def parameter(self) -> str | None:
+        """The name of the only parameter that a path can have, an int64 in plain digits."""
+        return self.path.partition("{")[2].partition("}")[0] or None
 
     @cached_property
     def is_conditional(self) -> bool:
-        """Whether it looks at ``If-Match`` and ``If-None-Match``: it reads or changes a resource.
+        """Whether ``If-Match`` and ``If-None-Match`` apply: it reads or changes a resource.
 
-        To add one to a list is no change to a version of it.
+        Adding a resource to a list does not change a version of it.
         """
         return self.tagged if self.method == "GET" else self.parameter is not None
-
-    @cached_property
-    def shows_orders(self) -> bool:
-        """Whether what lapses shows in its answer."""
-        return self.tag in ("Pets", "Store")

@@ -1,4 +1,4 @@
-"""Lists, page by page."""
+"""Lists: their query parameters, their pages and the link to the next page."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from petstore.store.pages import Page
 
 
 def limit_of(records: str) -> Meta:
-    """Say what ``limit`` is where a list holds such ``records``."""
+    """Describe the parameter ``limit`` of a list of such ``records``."""
     return Meta(
         ge=1,
         le=100,
@@ -33,7 +33,7 @@ class PageQuery(Struct, frozen=True):
             str,
             Meta(
                 pattern=CURSOR_PATTERN,
-                max_length=11,  # or a line break would pass behind the pattern's end
+                max_length=11,  # the pattern's end alone would let a line break pass
                 description="Where the page starts: from the `Link` header of the page before.",
                 extra={"expected": "the cursor of a Link header, unchanged"},
             ),
@@ -47,33 +47,34 @@ class PageQuery(Struct, frozen=True):
         return None if self.cursor is UNSET else decode_cursor(self.cursor)
 
 
-async def answer_from_memory(
-    call: Call, read: Callable[[Reader], Awaitable[Page[Any]]]
+async def cached_page(
+    call: Call[Any, Any], read: Callable[[Reader], Awaitable[Page[Any]]]
 ) -> Response:
-    """Respond with a page, from memory if the same was asked since the last change.
+    """Respond with a page, from the cache if the database has not changed since.
 
-    It is read from wherever every change of the caller is known.
+    The reader knows every change that the caller has made.
     """
 
-    async def answer() -> Response:
+    async def respond() -> Response:
         reader = await call.services.readers.for_key(call.key.id)
         return page_response(call, await read(reader))
 
-    return await call.services.answers.get(call.request.path, call.request.query, answer)
+    return await call.services.answers.get(call.request.path, call.request.query, respond)
 
 
-def page_response(call: Call, page: Page[Any]) -> Response:
-    """Respond with a page, and a ``Link`` to the next if there is one (RFC 8288).
+def page_response(call: Call[Any, Any], page: Page[Any]) -> Response:
+    """Respond with a page, and a ``Link`` to the next page if there is one (RFC 8288).
 
-    A page with the only item of a list has that item's own tag, for ``If-Match`` when it is
-    changed. Any other has one of its own, which says too if there is a next page.
+    If a list has a single item, its page has the tag of that item, for the ``If-Match`` of a
+    change. Any other page has a tag of its own, which covers the ``Link`` too.
     """
     if page.next_after is None:
-        answer = json_response(200, page.items)
-        return with_tag(answer, answer.body[1:-1] if len(page.items) == 1 else answer.body)
+        response = json_response(200, page.items)
+        body = response.body
+        return with_tag(response, body[1:-1] if len(page.items) == 1 else body)
     filters = call.query.without_cursor
     rest = f"{filters}&" if filters else ""
     target = f"{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}"
     link = f'link: <{target}>; rel="next"'.encode("ascii")
-    answer = json_response(200, page.items, [link])
-    return with_tag(answer, answer.body + link)
+    response = json_response(200, page.items, [link])
+    return with_tag(response, response.body + link)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes, urlencode
 
 import msgspec
@@ -15,6 +15,8 @@ from petstore.domain.fields import INT64_MAX
 from petstore.domain.paging import CURSOR_PATTERN
 from petstore.errors import InvalidParameter, NotFound
 
+Values = TypeVar("Values")
+
 _ID = re.compile(r"(?:0|[1-9][0-9]{0,18})\Z", re.ASCII)
 _LONGEST = 16384
 # 100 ids and some; 100 ids as ``id%5B%5D``, 100 characters of text, and some.
@@ -24,19 +26,19 @@ _LONGEST_NAME = 64
 # ``id[]`` and ``id[0]`` are how some clients write a list.
 _BRACKETS = re.compile(r"\[[0-9]*\]\Z", re.ASCII)
 _LONGEST_REMEMBERED = 512
-# As our links write it: the cursor last, and nothing escaped that could be another one.
+# As our links have it: the cursor last, and nothing escaped that could be another one.
 _NEXT_PAGE = re.compile(rf"(?:([^%]*)&)?cursor=({CURSOR_PATTERN.strip('^$')})".encode("ascii"))
 
 
-class Query(NamedTuple):
-    """The query of a request: its values, and the parameters they came from, less ``cursor``."""
+class Query(NamedTuple, Generic[Values]):
+    """The query of a request: its values, and its known parameters but ``cursor``."""
 
-    values: Any
+    values: Values
     filters: Sequence[tuple[str, str]]
 
     @property
     def without_cursor(self) -> str:
-        """The text of the query, less ``cursor`` and what is unknown."""
+        """The known parameters as text, without ``cursor``."""
         return urlencode(self.filters)
 
 
@@ -44,7 +46,7 @@ def decode_path_id(text: str) -> int:
     """Return the int64 in a path segment.
 
     Raises:
-        NotFound: it is none, so there can be no such resource.
+        NotFound: it is not an id, so no such resource can exist.
     """
     if not _ID.match(text) or (value := int(text)) > INT64_MAX:
         msg = "there is no resource at this path: an id is plain digits without zeros before them"
@@ -52,7 +54,7 @@ def decode_path_id(text: str) -> int:
     return value
 
 
-def decode_query(query: bytes, into: type) -> Query:
+def decode_query(query: bytes, into: type) -> Query[Any]:
     """Decode a query string into the struct ``into``; unknown parameters are ignored.
 
     Raises:
@@ -60,8 +62,7 @@ def decode_query(query: bytes, into: type) -> Query:
             repeatable.
     """
     _check_size(query)
-    # The same few queries come again and again, but for the cursor; a long one is not worth its
-    # memory.
+    # The same few queries return with different cursors. A long query is not worth its memory.
     if len(query) > _LONGEST_REMEMBERED:
         return _decode(query, into)
     page = _NEXT_PAGE.fullmatch(query)
@@ -73,7 +74,7 @@ def decode_query(query: bytes, into: type) -> Query:
 
 
 def _check_size(query: bytes) -> None:
-    """Refuse what costs more to decode than a page costs to read."""
+    """Refuse a query that costs more to decode than a page costs to read."""
     if len(query) > _LONGEST:
         msg = f"the query: expected at most {_LONGEST} bytes"
     elif query.count(b"&") >= _MAX_PARAMETERS:
@@ -85,7 +86,7 @@ def _check_size(query: bytes) -> None:
     raise InvalidParameter(msg)
 
 
-def _decode(query: bytes, into: type) -> Query:
+def _decode(query: bytes, into: type) -> Query[Any]:
     kinds = field_types(into)
     values: dict[str, Any] = {}
     filters = []
@@ -117,12 +118,12 @@ def _known(query: bytes, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1024)
 def _name(encoded: bytes) -> str:
-    """Return what a name means; a list may have it 100 times."""
+    """Return a decoded name, without the brackets of a list. A list repeats it up to 100 times."""
     return _BRACKETS.sub("", _text(encoded))
 
 
 def _text(encoded: bytes) -> str:
-    """Return what a part of a query means (application/x-www-form-urlencoded, URL standard)."""
+    """Decode a part of a query (application/x-www-form-urlencoded, URL standard)."""
     if b"%" in encoded or b"+" in encoded:
         encoded = unquote_to_bytes(encoded.replace(b"+", b" "))
     return encoded.decode(errors="replace")

@@ -1,5 +1,7 @@
 """The operations on animals."""
 
+from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
@@ -7,10 +9,11 @@ from msgspec import UNSET, Meta, UnsetType
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import answer_once
 from petstore.api.messages import created_response, empty_response, json_response
-from petstore.api.operation import Call
-from petstore.api.pages import PageQuery, answer_from_memory, limit_of
+from petstore.api.operation import BASE, Call, Deprecation, Operation, Success
+from petstore.api.pages import PageQuery, cached_page, limit_of
 from petstore.domain.fields import Int64
-from petstore.domain.pets import PetFilter, Status
+from petstore.domain.pets import NewPet, Pet, PetFilter, PetPatch, Status
+from petstore.errors import IllegalTransition, PetReserved, UnknownCategory
 from petstore.http.messages import Response
 from petstore.store.pets import create_pet, delete_pet, get_pet, list_pets, update_pet
 
@@ -40,38 +43,26 @@ class ListPetsQuery(PageQuery, frozen=True):
         | UnsetType
     ) = UNSET
 
-    @property
-    def wanted(self) -> PetFilter:
-        """Which animals are asked for."""
-        return PetFilter(
-            status=None if self.status is UNSET else self.status,
-            category_id=None if self.categoryId is UNSET else self.categoryId,
-            ids=None if self.id is UNSET else tuple(self.id),
-        )
 
-
-async def answer_list_pets(call: Call) -> Response:
-    """Respond with a page of animals."""
-    query: ListPetsQuery = call.query.values
-    return await answer_from_memory(
-        call, lambda reader: list_pets(reader, query.wanted, query.after, query.limit)
+async def _list(call: Call[None, ListPetsQuery]) -> Response:
+    query = call.query.values
+    wanted = PetFilter(query.status, query.categoryId, query.id)
+    return await cached_page(
+        call, lambda reader: list_pets(reader, wanted, query.after, query.limit)
     )
 
 
-async def answer_create_pet(call: Call) -> Response:
-    """Respond with the animal added and where it is."""
+async def _create(call: Call[NewPet, None]) -> Response:
     unit = create_pet(call.body, strict_categories=call.services.strict_categories)
     path = call.request.path
     return await answer_once(call, unit, lambda pet: created_response(pet, f"{path}/{pet.id}"))
 
 
-async def answer_get_pet(call: Call) -> Response:
-    """Respond with one animal."""
+async def _get(call: Call[None, None]) -> Response:
     return json_response(200, await get_pet(call.services.store, call.path_id))
 
 
-async def answer_update_pet(call: Call) -> Response:
-    """Respond with the animal as it is now."""
+async def _update(call: Call[PetPatch, None]) -> Response:
     unit = update_pet(
         call.path_id,
         call.body,
@@ -82,8 +73,96 @@ async def answer_update_pet(call: Call) -> Response:
     return json_response(200, await call.services.store.write(unit))
 
 
-async def answer_delete_pet(call: Call) -> Response:
-    """Delete an animal."""
+async def _delete(call: Call[None, None]) -> Response:
     unit = delete_pet(call.path_id, call.services.clock(), precondition(call.request))
     await call.services.store.write(unit)
     return empty_response()
+
+
+_PET = {"id": 7, "name": "Bella", "categoryId": 1, "status": "available"}
+
+_operation = partial(Operation, tag="Pets", shows_orders=True)
+
+OPERATIONS = (
+    _operation(
+        id="listPets",
+        method="GET",
+        path="/pets",
+        summary="List animals",
+        description=(
+            "Returns a paginated list of animals, by ascending `id`. If there are more, the `Link`"
+            ' header carries the address of the next page with `rel="next"`; the last page has'
+            " none."
+        ),
+        handler=_list,
+        scope="pets:read",
+        query=ListPetsQuery,
+        success=Success(
+            200,
+            "A page of animals.",
+            list[Pet],
+            [_PET, {"id": 9, "name": "Oskar", "categoryId": 2}],
+        ),
+    ),
+    _operation(
+        id="createPet",
+        method="POST",
+        path="/pets",
+        summary="Add an animal",
+        description="Adds a new animal. It is on disk before the response is sent.",
+        handler=_create,
+        scope="pets:write",
+        body=NewPet,
+        body_example={"name": "Bella", "categoryId": 1, "status": "available"},
+        success=Success(201, "The animal, with the `id` the service assigned.", Pet, _PET),
+        errors=(UnknownCategory,),
+    ),
+    _operation(
+        id="getPet",
+        method="GET",
+        path="/pets/{petId}",
+        summary="Get an animal",
+        description=(
+            "Returns one animal by identifier. Deprecated, to be removed on 5 December 2030: use"
+            " `GET /pets` with the `status` filter instead, or with the `id` filter for one animal."
+        ),
+        handler=_get,
+        scope="pets:read",
+        success=Success(200, "The animal.", Pet, _PET),
+        deprecation=Deprecation(
+            since=datetime(2026, 11, 21, tzinfo=UTC),
+            sunset=datetime(2030, 12, 5, tzinfo=UTC),
+            documentation="/docs#/Pets/getPet",
+            successor=f"{BASE}/pets",
+        ),
+    ),
+    _operation(
+        id="updatePet",
+        method="PATCH",
+        path="/pets/{petId}",
+        summary="Change an animal",
+        description=(
+            "Changes what the body names (RFC 7396); a `status` of null takes it away. From"
+            " `available` the status can become `pending`, `sold` or none, from `pending`"
+            " `available` or `sold`, from `sold` `available`, and from none any. While an open"
+            " order holds the animal, its status stays."
+        ),
+        handler=_update,
+        scope="pets:write",
+        body=PetPatch,
+        body_example={"status": "sold"},
+        success=Success(200, "The animal as it is now.", Pet, _PET | {"status": "sold"}),
+        errors=(UnknownCategory, IllegalTransition, PetReserved),
+    ),
+    _operation(
+        id="deletePet",
+        method="DELETE",
+        path="/pets/{petId}",
+        summary="Delete an animal",
+        description="Deletes an animal that no open order holds. Its `id` is not used again.",
+        handler=_delete,
+        scope="pets:write",
+        success=Success(204, "The animal is gone."),
+        errors=(PetReserved,),
+    ),
+)

@@ -59,7 +59,7 @@ async def asset(request: Request) -> Response:
 
 
 async def home(_: Request) -> Response:
-    """Send whoever opens the bare address to the reference."""
+    """Redirect the bare address to the reference."""
     return Response(307, b"", [b"location: /docs"])
 
 

@@ -1,12 +1,44 @@
-"""The operation that tells a caller what it has used."""
+"""The operation that shows what a key has used."""
 
 from petstore.api.messages import json_response
-from petstore.api.operation import Call
+from petstore.api.operation import Call, Operation, Success
 from petstore.http.messages import Response
-from petstore.store.usage import get_usage
+from petstore.store.usage import Usage, get_usage
 
 
-async def answer_get_usage(call: Call) -> Response:
-    """Respond with plan, windows, ban and the requests of the last 30 days."""
+async def _get(call: Call[None, None]) -> Response:
     services = call.services
     return json_response(200, await get_usage(services.store, services.limiter, call.key))
+
+
+OPERATIONS = (
+    Operation(
+        id="getUsage",
+        method="GET",
+        path="/usage",
+        tag="Usage",
+        summary="See what your key has used",
+        description=(
+            "Returns the plan of your key, both of its windows, its ban if it has one, and its"
+            " requests on each of the last 30 days (UTC). The request costs nothing. It works"
+            " when a limit is reached, too."
+        ),
+        handler=_get,
+        scope=None,
+        charged=False,
+        tagged=False,
+        no_store=True,
+        success=Success(
+            200,
+            "The use of the key.",
+            Usage,
+            {
+                "plan": "free",
+                "minute": {"limit": 60, "remaining": 59, "reset": 1795262460},
+                "day": {"limit": 1000, "remaining": 999, "reset": 1795305600},
+                "bannedUntil": None,
+                "days": [{"date": "2026-11-21", "requests": 1}],
+            },
+        ),
+    ),
+)

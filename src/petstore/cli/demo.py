@@ -16,7 +16,7 @@ from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.store.api_keys import Actor, create_key
 from petstore.store.categories import create_category
 from petstore.store.key_ring import KeyRing
-from petstore.store.pet_files import ImportCallbacks, import_pets
+from petstore.store.pet_imports import ImportCallbacks, import_pets
 from petstore.store.pets import list_pets
 
 

@@ -16,14 +16,8 @@ from petstore.cli.stores import in_store, note_new_store, require_store
 from petstore.clock import system_clock
 from petstore.databases.private_files import part_of, replacing
 from petstore.errors import Unavailable
-from petstore.store.pet_files import (
-    FileFormat,
-    FileRow,
-    ImportCallbacks,
-    Output,
-    export_pets,
-    import_pets,
-)
+from petstore.store.pet_files import FileFormat, FileRow, Output, export_pets
+from petstore.store.pet_imports import ImportCallbacks, import_pets
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 

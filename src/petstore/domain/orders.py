@@ -78,10 +78,10 @@ class Order(Struct, frozen=True):
 
 
 class OrderFilter(Struct, frozen=True):
-    """The filters of a list of orders. ``None`` filters nothing."""
+    """The filters of a list of orders. Unset fields do not filter."""
 
-    status: OrderStatus | None = None
-    pet_id: int | None = None
+    status: OrderStatus | UnsetType = UNSET
+    pet_id: int | UnsetType = UNSET
 
 
 def as_of(order: Order, now: datetime) -> Order:

@@ -1,5 +1,6 @@
 """Animals, as interface.md (section "Resources and their fields") describes them."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -65,11 +66,11 @@ class Pet(Struct, frozen=True):
 
 
 class PetFilter(Struct, frozen=True):
-    """The filters of a list of animals. ``None`` filters nothing; ``ids`` are up to 100."""
+    """The filters of a list of animals. Unset fields do not filter; ``ids`` has up to 100 items."""
 
-    status: PetStatus | None = None
-    category_id: int | None = None
-    ids: tuple[int, ...] | None = None
+    status: PetStatus | UnsetType = UNSET
+    category_id: int | UnsetType = UNSET
+    ids: Sequence[int] | UnsetType = UNSET
 
 
 class Inventory(Struct, frozen=True):

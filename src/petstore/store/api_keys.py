@@ -1,17 +1,17 @@
-"""Create, change, rotate, revoke and unban API keys. Every change is written down with its actor.
+"""Create, change, rotate, revoke and unban API keys.
 
-Each is one unit of work, and begins by counting up the revision: so changes to keys happen one
-after another, and a running service learns of them.
+Each change is one unit of work. It begins by counting up the revision of all keys, so changes to
+keys happen one after another, and a running service learns of them. It ends by writing an event
+with its actor to the history of the key.
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
 from petstore.clock import Milliseconds
-from petstore.databases import api_keys
 from petstore.databases.contract import Statement, Unit
 from petstore.domain.api_keys import (
     ApiKey,
@@ -24,10 +24,10 @@ from petstore.domain.api_keys import (
 )
 from petstore.domain.plans import PlanName
 from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
-from petstore.store.key_history import changes_between
-from petstore.store.key_status import Key, banned_at_of, key_in, key_of
+from petstore.store.key_history import Action, insert_event
+from petstore.store.key_status import COLUMNS, Key, StoredKey, found, scopes_text, select_key
 
-Action: TypeAlias = Literal["created", "changed", "rotated", "revoked", "unbanned"]
+_VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
 
 
 class Actor(NamedTuple):
@@ -43,14 +43,14 @@ class Actor(NamedTuple):
 
 
 class IssuedKey(NamedTuple):
-    """A key and its fresh token, which nobody can be shown again."""
+    """A key and its new token, which cannot be shown again."""
 
     key: Key
     token: str
 
 
 class ApiKeyChanges(Struct, frozen=True):
-    """What to change of a key; what is unset stays."""
+    """The fields of a key to change. Unset fields stay."""
 
     name: str | UnsetType = UNSET
     plan: PlanName | UnsetType = UNSET
@@ -64,18 +64,24 @@ def create_key(new: NewApiKey, actor: Actor, now: Milliseconds) -> Unit[IssuedKe
     """Create a key and its first token.
 
     Raises:
-        InvalidBody: limits of its own for a key that is not of the plan enterprise.
-        BeyondOwnRights: the actor's key has less than the new one would.
+        InvalidBody: the key has limits of its own, and its plan is not enterprise.
+        BeyondOwnRights: the new key would have more rights than the actor's key.
     """
     _check_own_limits(new.plan, new.per_minute, new.per_day)
     actor = yield from _begin(actor, now)
-    ((key_id,),) = yield api_keys.insert_key(new, now)
-    key, status = yield from _stored(key_id, actor, now)
+    values = asdict(new) | {"scopes": scopes_text(new.scopes), "created_at": now}
+    parameters = ", ".join(f"?{n}" for n in range(1, len(values) + 1))
+    ((key_id,),) = yield Statement(
+        f"INSERT INTO api_keys ({', '.join(values)}) VALUES ({parameters}) RETURNING id",  # noqa: S608
+        tuple(values.values()),
+        name="insert_key",
+    )
+    stored = yield from _read(key_id, actor)
     if actor.key is not None:
-        check_rights(actor.key, key)
-    token = yield from _new_token(key)
-    yield _event(actor, "created", None, key, now)
-    return IssuedKey(status, token)
+        check_rights(actor.key, stored.key)
+    token = yield from _issue_token(stored.key)
+    yield insert_event(actor.name, "created", None, stored.key, now)
+    return IssuedKey(stored.shown(now), token)
 
 
 def change_key(
@@ -85,17 +91,18 @@ def change_key(
     now: Milliseconds,
     check: Callable[[Key], None],
 ) -> Unit[Key]:
-    """Change a key that passes ``check``; one that leaves enterprise loses limits of its own.
+    """Change a key that passes ``check``. A key that leaves enterprise loses its own limits.
 
     Raises:
-        NotFound: the actor sees none with this id.
-        InvalidBody: limits of its own for a key that is not of the plan enterprise.
-        BeyondOwnRights: it would get what the actor's key has not.
-        LastAdminKey: over HTTP, no other key could administer keys then.
+        NotFound: the actor sees no key with this id.
+        InvalidBody: the key has limits of its own, and its plan is not enterprise.
+        BeyondOwnRights: the key would get rights that the actor's key does not have.
+        LastAdminKey: over HTTP, no other key could administer keys afterwards.
         PetstoreError: what ``check`` raises.
     """
 
-    def change(key: ApiKey) -> ApiKey:
+    def change(stored: StoredKey) -> ApiKey:
+        key = stored.key
         wanted = {name: value for name, value in asdict(changes).items() if value is not UNSET}
         if wanted.get("plan", key.plan) != "enterprise":
             wanted = {"per_minute": None, "per_day": None, **wanted}
@@ -113,26 +120,32 @@ def rotate_key(
     now: Milliseconds,
     check: Callable[[Key], None],
 ) -> Unit[IssuedKey]:
-    """Issue a new token for a key that passes ``check``; its old one lives on for ``grace``.
+    """Issue a new token for a key that passes ``check``. Its old token stays valid for ``grace``.
 
     Raises:
-        NotFound: the actor sees none with this id.
+        NotFound: the actor sees no key with this id.
         KeyEnded: the key is expired or revoked.
-        BeyondOwnRights: whoever holds the token could do what the actor's key cannot.
+        BeyondOwnRights: the key has rights that the actor's key does not have.
         PetstoreError: what ``check`` raises.
     """
     actor = yield from _begin(actor, now)
-    key, status = yield from _stored(key_id, actor, now)
-    check(status)
-    if status.state != "active":
-        msg = f"key {key.id} is {status.state}; only an active key can be rotated"
+    stored = yield from _read(key_id, actor)
+    key, shown = stored.key, stored.shown(now)
+    check(shown)
+    if shown.state != "active":
+        msg = f"key {key.id} is {shown.state}; only an active key can be rotated"
         raise KeyEnded(msg)
     if actor.key is not None:
         check_rights(actor.key, key)
-    yield api_keys.end_tokens(key_id, now + grace)
-    token = yield from _new_token(key)
-    yield _event(actor, "rotated", key, key, now)
-    return IssuedKey(status, token)
+    yield Statement(
+        "UPDATE api_key_tokens SET expires_at = ?1"
+        " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
+        (now + grace, key_id),
+        name="end_tokens",
+    )
+    token = yield from _issue_token(key)
+    yield insert_event(actor.name, "rotated", key, key, now)
+    return IssuedKey(shown, token)
 
 
 def revoke_key(
@@ -141,12 +154,13 @@ def revoke_key(
     """End a key that passes ``check``, for good. Revoking it again changes nothing.
 
     Raises:
-        NotFound: the actor sees none with this id.
-        LastAdminKey: over HTTP, no other key could administer keys then.
+        NotFound: the actor sees no key with this id.
+        LastAdminKey: over HTTP, no other key could administer keys afterwards.
         PetstoreError: what ``check`` raises.
     """
 
-    def revoke(key: ApiKey) -> ApiKey:
+    def revoke(stored: StoredKey) -> ApiKey:
+        key = stored.key
         return key if key.revoked_at is not None else replace(key, revoked_at=now)
 
     return (yield from _change(key_id, "revoked", revoke, actor, now, check))
@@ -158,60 +172,62 @@ def unban_key(
     """Lift the ban of a key that passes ``check``, and forget how often it was banned before.
 
     Raises:
-        NotFound: the actor sees none with this id.
+        NotFound: the actor sees no key with this id.
         PetstoreError: what ``check`` raises.
     """
-    rows = yield api_keys.select_key(key_id)
-    banned_at = banned_at_of(rows[0]) if rows else None
 
-    def unbans(key: ApiKey) -> ApiKey:
-        # Later than the ban and the unbans before, whatever their clocks: it is heeded, and once.
-        return replace(key, unbanned_at=max(now, (banned_at or 0) + 1, (key.unbanned_at or 0) + 1))
+    def unban(stored: StoredKey) -> ApiKey:
+        # Later than the ban and any unban before, whatever their clocks, so it counts, and once.
+        latest = max(stored.banned_at or 0, stored.key.unbanned_at or 0)
+        return replace(stored.key, unbanned_at=max(now, latest + 1))
 
-    return (yield from _change(key_id, "unbanned", unbans, actor, now, check))
+    return (yield from _change(key_id, "unbanned", unban, actor, now, check))
 
 
 def unconditional(_: object) -> None:
-    """Let everything pass: the check of those who set no condition."""
+    """Accept any version: the check of a caller without conditions."""
 
 
 def _change(
     key_id: int,
     action: Action,
-    change: Callable[[ApiKey], ApiKey],
+    change: Callable[[StoredKey], ApiKey],
     actor: Actor,
     now: Milliseconds,
     check: Callable[[Key], None],
 ) -> Unit[Key]:
     actor = yield from _begin(actor, now)
-    before, status = yield from _stored(key_id, actor, now)
-    check(status)
-    after = change(before)
+    stored = yield from _read(key_id, actor)
+    check(stored.shown(now))
+    before, after = stored.key, change(stored)
     if after == before:
-        return status
+        return stored.shown(now)
     if actor.key is not None:
-        # Who lets a key live longer gives all that it has; one that has ended has nothing any more.
+        # A longer life extends all rights of the key. A key that has ended has no rights left.
         check_rights(actor.key, after, before if after.end <= before.end else None)
         stays = _administers(after, now) and after.end >= before.end
         if _administers(before, now) and not stays:
             yield from _require_other_admin_key(before)
-    yield api_keys.update_key(after)
-    yield _event(actor, action, before, after, now)
-    _, status = yield from _stored(key_id, actor, now)
-    return status
+    sql = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only names
+    values = asdict(after) | {"scopes": scopes_text(after.scopes)}
+    yield Statement(sql, tuple(values.values()), name="update_key")
+    yield insert_event(actor.name, action, before, after, now)
+    return stored._replace(key=after).shown(now)
 
 
 def _begin(actor: Actor, now: Milliseconds) -> Unit[Actor]:
     """Count up the revision, and return the actor with its key as it is now.
 
     Raises:
-        MissingScope: since it was let in, its key has ended or lost the scope.
+        MissingScope: the actor's key has meanwhile ended or lost the scope.
     """
-    yield api_keys.NOTE_CHANGE
+    # This row lock makes changes to keys wait for each other.
+    yield Statement(
+        "UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision"
+    )
     if actor.key is None:
         return actor
-    rows = yield api_keys.select_key(actor.key.id)
-    key = key_in(rows, actor.key.id, actor.environment)
+    key = (yield from _read(actor.key.id, actor)).key
     if not _administers(key, now):
         msg = "this key may administer keys no more"
         raise MissingScope(msg)
@@ -219,23 +235,18 @@ def _begin(actor: Actor, now: Milliseconds) -> Unit[Actor]:
     return actor._replace(key=replace(key, expires_at=actor.key.expires_at))
 
 
-def _stored(key_id: int, actor: Actor, now: Milliseconds) -> Unit[tuple[ApiKey, Key]]:
-    rows = yield api_keys.select_key(key_id)
-    key = key_in(rows, key_id, actor.environment)
-    return key, key_of(key, rows[0], now)
+def _read(key_id: int, actor: Actor) -> Unit[StoredKey]:
+    return found((yield select_key(key_id)), key_id, actor.environment)
 
 
-def _new_token(key: ApiKey) -> Unit[str]:
+def _issue_token(key: ApiKey) -> Unit[str]:
     token = new_token(key.environment)
-    yield api_keys.insert_token(digest(token.encode("ascii")), key.id)
+    yield Statement(
+        "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)",
+        (digest(token.encode("ascii")), key.id),
+        name="insert_token",
+    )
     return token
-
-
-def _event(
-    actor: Actor, action: Action, before: ApiKey | None, after: ApiKey, now: Milliseconds
-) -> Statement:
-    changes = changes_between(before, after)
-    return api_keys.insert_event(after.id, now, actor.name, action, changes)
 
 
 def _administers(key: ApiKey, now: Milliseconds) -> bool:
@@ -243,7 +254,15 @@ def _administers(key: ApiKey, now: Milliseconds) -> bool:
 
 
 def _require_other_admin_key(key: ApiKey) -> Unit[None]:
-    if not (yield api_keys.select_other_admin_key(key)):
+    """Refuse to end the last admin key: another must live at least as long."""
+    others = yield Statement(
+        "SELECT id FROM api_keys WHERE environment = ?1 AND id <> ?2"
+        " AND scopes LIKE '%keys:admin%' AND revoked_at IS NULL"
+        " AND (expires_at IS NULL OR expires_at >= ?3) LIMIT 1",
+        (key.environment, key.id, key.expires_at),
+        name="select_other_admin_key",
+    )
+    if not others:
         msg = (
             f"key {key.id} is the last that can administer keys: give another the scope"
             " keys:admin first, or use the command line"

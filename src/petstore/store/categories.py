@@ -4,37 +4,43 @@ from collections.abc import Callable
 
 from msgspec import UNSET
 
-from petstore.databases import categories
-from petstore.databases.contract import Duplicate, Reader, Row, Store, Unit
-from petstore.databases.pets import select_pet_of_category
+from petstore.databases.contract import Duplicate, Reader, Row, Statement, Unit, Value
 from petstore.domain.categories import Category, CategoryPatch, NewCategory, name_key, patched
-from petstore.errors import CategoryInUse, CategoryNameTaken, NotFound
-from petstore.store.pages import Page, page_of
+from petstore.errors import CategoryInUse, CategoryNameTaken, NotFound, UnknownCategory
+from petstore.store.pages import Page, read_page
+
+_SELECT = "SELECT id, name, description FROM categories"
 
 
 async def list_categories(store: Reader, after: int | None, limit: int) -> Page[Category]:
     """Return the first ``limit`` categories with an id above ``after``, by ascending id."""
-    rows = await store.read(categories.select_categories(after, limit + 1))
-    return page_of(rows, limit, categories.category_of)
+    return await read_page(store, "select_categories", _SELECT, {}, after, limit, _category_of)
 
 
-async def get_category(store: Store, category_id: int) -> Category:
+async def get_category(store: Reader, category_id: int) -> Category:
     """Return one category.
 
     Raises:
-        NotFound: there is none with this id.
+        NotFound: no category has this id.
     """
-    return _found(await store.read(categories.select_category(category_id)), category_id)
+    select = Statement(f"{_SELECT} WHERE id = ?1", (category_id,), name="select_category")
+    return _found(await store.read(select), category_id)
 
 
 def create_category(new: NewCategory) -> Unit[Category]:
     """Add a category and return it.
 
     Raises:
-        CategoryNameTaken: there is one of this name.
+        CategoryNameTaken: another category has this name.
     """
-    while not (rows := (yield categories.insert_category(new))):
-        yield from _require_name(new.name)
+    insert = Statement(
+        "INSERT INTO categories (name, name_key, description) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (name_key) DO NOTHING RETURNING id",
+        _values(new),
+        name="insert_category",
+    )
+    while not (rows := (yield insert)):
+        yield from _require_free_name(new.name)
     return Category(rows[0][0], new.name, new.description)
 
 
@@ -44,19 +50,23 @@ def update_category(
     """Change a category that passes ``check``, and return it.
 
     Raises:
-        NotFound: there is none with this id.
-        CategoryNameTaken: there is another of this name.
+        NotFound: no category has this id.
+        CategoryNameTaken: another category has this name.
         PetstoreError: what ``check`` raises.
     """
-    category = yield from _held(category_id)
+    category = yield from _locked(category_id)
     check(category)
     changed = patched(category, patch)
     if patch.name is not UNSET and name_key(patch.name) != name_key(category.name):
-        yield from _require_name(patch.name)
+        yield from _require_free_name(patch.name)
     if changed == category:
         return category
     try:
-        yield categories.update_category(changed)
+        yield Statement(
+            "UPDATE categories SET name = ?1, name_key = ?2, description = ?3 WHERE id = ?4",
+            (*_values(changed), category_id),
+            name="update_category",
+        )
     except Duplicate:
         msg = f"name: another category has just been called {changed.name!r}"
         raise CategoryNameTaken(msg) from None
@@ -67,36 +77,69 @@ def delete_category(category_id: int, check: Callable[[Category], None]) -> Unit
     """Delete a category that passes ``check``.
 
     Raises:
-        NotFound: there is none with this id.
-        CategoryInUse: an animal belongs to it.
+        NotFound: no category has this id.
+        CategoryInUse: a pet belongs to it.
         PetstoreError: what ``check`` raises.
     """
-    check((yield from _held(category_id)))
-    yield from _require_unused(category_id)
-    yield categories.delete_category(category_id)
+    check((yield from _locked(category_id)))
+    pets = yield Statement(
+        "SELECT id FROM pets WHERE category_id = ?1 ORDER BY id LIMIT 1",
+        (category_id,),
+        name="select_pet_of_category",
+    )
+    if pets:
+        msg = f"pet {pets[0][0]}, and perhaps others, belong to category {category_id}"
+        raise CategoryInUse(msg)
+    yield Statement("DELETE FROM categories WHERE id = ?1", (category_id,), name="delete_category")
 
 
-def _held(category_id: int) -> Unit[Category]:
-    return _found((yield categories.hold_category(category_id)), category_id)
+def require_category(category_id: int) -> Unit[None]:
+    """Keep a category from being deleted until the unit of work ends.
+
+    Raises:
+        UnknownCategory: no category has this id.
+    """
+    sql = f"{_SELECT} WHERE id = ?1 /*pg FOR KEY SHARE */"
+    if not (yield Statement(sql, (category_id,), name="lock_category")):
+        raise unknown_category(category_id)
 
 
-def _require_name(name: str) -> Unit[None]:
-    rows = yield categories.select_category_named(name)
+def unknown_category(category_id: int) -> UnknownCategory:
+    """Return the error for a pet whose category is not registered."""
+    msg = f"categoryId: expected a registered category; there is no category {category_id}"
+    return UnknownCategory(msg)
+
+
+def _locked(category_id: int) -> Unit[Category]:
+    """Return a category, and lock its row.
+
+    With strict categories, nobody can add pets to it meanwhile.
+    """
+    sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
+    return _found((yield Statement(sql, (category_id,), name="lock_category")), category_id)
+
+
+def _require_free_name(name: str) -> Unit[None]:
+    sql = f"{_SELECT} WHERE name_key = ?1"
+    rows = yield Statement(sql, (name_key(name),), name="select_category_named")
     if rows:
-        taken = categories.category_of(rows[0])
+        taken = _category_of(rows[0])
         msg = f"name: category {taken.id} is called {taken.name!r}"
         raise CategoryNameTaken(msg)
-
-
-def _require_unused(category_id: int) -> Unit[None]:
-    rows = yield select_pet_of_category(category_id)
-    if rows:
-        msg = f"pet {rows[0][0]}, and perhaps others, belong to category {category_id}"
-        raise CategoryInUse(msg)
 
 
 def _found(rows: list[Row], category_id: int) -> Category:
     if not rows:
         msg = f"there is no category {category_id}"
         raise NotFound(msg)
-    return categories.category_of(rows[0])
+    return _category_of(rows[0])
+
+
+def _category_of(row: Row) -> Category:
+    category_id, name, description = row
+    return Category(category_id, name, UNSET if description is None else description)
+
+
+def _values(category: NewCategory | Category) -> tuple[Value, ...]:
+    description = None if category.description is UNSET else category.description
+    return (category.name, name_key(category.name), description)

@@ -1,29 +1,30 @@
-"""What was done to a key: who, what, when."""
+"""The history of an API key: who changed what, and when."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
 
 from petstore.clock import Milliseconds, rfc3339, utc_second
-from petstore.databases.api_keys import select_events, select_key
-from petstore.databases.contract import Row, Store
+from petstore.databases.contract import Reader, Row, Statement
 from petstore.domain.api_keys import ApiKey, Environment
 from petstore.domain.fields import Id
-from petstore.store.key_status import key_in
-from petstore.store.pages import Page, page_of
+from petstore.store.key_status import found, select_key
+from petstore.store.pages import Page, read_page
+
+Action: TypeAlias = Literal["created", "changed", "rotated", "revoked", "unbanned"]
 
 
 class Change(Struct, frozen=True):
-    """What a field of a key was and has become."""
+    """The value of a field before and after a change."""
 
     before: Any
     after: Any
 
 
 class KeyEvent(Struct, frozen=True):
-    """A change to a key. ``by`` is ``key 3``, or ``command line`` and who was logged in there."""
+    """A change to a key. ``by`` is ``key 3``, or ``command line`` with the operator's login."""
 
     id: Id
     at: Annotated[datetime, Meta(tz=True)]
@@ -33,27 +34,34 @@ class KeyEvent(Struct, frozen=True):
 
 
 async def list_history(
-    store: Store, key_id: int, environment: Environment | None, after: int | None, limit: int
+    store: Reader, key_id: int, environment: Environment | None, after: int | None, limit: int
 ) -> Page[KeyEvent]:
     """Return the first ``limit`` changes to a key with an id above ``after``, oldest first.
 
     Raises:
-        NotFound: there is no such key, or it is not of ``environment``.
+        NotFound: no key has this id, or the key is not of ``environment``.
     """
-    key_in(await store.read(select_key(key_id)), key_id, environment)
-    rows = await store.read(select_events(key_id, after, limit + 1))
-    return page_of(rows, limit, _event_of)
+    found(await store.read(select_key(key_id)), key_id, environment)
+    select, of_key = "SELECT id, at, actor, action, changes FROM api_key_events", {"key_id": key_id}
+    return await read_page(store, "select_key_events", select, of_key, after, limit, _event_of)
 
 
-def changes_between(before: ApiKey | None, after: ApiKey) -> str:
-    """Return as JSON what is different; of a new key, all that it has."""
+def insert_event(
+    actor: str, action: Action, before: ApiKey | None, after: ApiKey, now: Milliseconds
+) -> Statement:
+    """Return the INSERT of a change to a key. A new key has nothing ``before``."""
     old = _shown(before) if before else {}
     changes = {
         name: Change(old.get(name), value)
         for name, value in _shown(after).items()
         if value != old.get(name)
     }
-    return msgspec.json.encode(changes).decode("utf-8")
+    return Statement(
+        "INSERT INTO api_key_events (key_id, at, actor, action, changes)"
+        " VALUES (?1, ?2, ?3, ?4, ?5)",
+        (after.id, now, actor, action, msgspec.json.encode(changes).decode("utf-8")),
+        name="insert_key_event",
+    )
 
 
 def _shown(key: ApiKey) -> dict[str, Any]:
@@ -74,10 +82,5 @@ def _time(moment: Milliseconds | None) -> str | None:
 
 def _event_of(row: Row) -> KeyEvent:
     event_id, at, actor, action, changes = row
-    return KeyEvent(
-        event_id,
-        utc_second(at),
-        actor,
-        action,
-        msgspec.json.decode(changes, type=dict[str, Change]),
-    )
+    decoded = msgspec.json.decode(changes, type=dict[str, Change])
+    return KeyEvent(event_id, utc_second(at), actor, action, decoded)

@@ -1,25 +1,30 @@
-"""The key of a token."""
+"""API keys by their token, from memory while no key has changed."""
 
 import asyncio
 
 from msgspec.structs import replace
 
 from petstore.clock import Clock
-from petstore.databases import api_keys
-from petstore.databases.contract import Store
+from petstore.databases.contract import Reader, Statement
 from petstore.domain.api_keys import ApiKey, Environment, digest, is_token
+from petstore.store.key_status import COLUMNS, api_key_of
+
+_SELECT_BY_DIGEST = (
+    f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)}, t.expires_at"  # noqa: S608 - only names
+    " FROM api_key_tokens t JOIN api_keys k ON k.id = t.key_id WHERE t.digest = ?1"
+)
 
 
 class KeyRing:
     """Finds the key of a token, from memory while no key has changed.
 
-    ``refresh`` asks the database whether any has; called several times a second, it makes a
-    revocation by another process take effect within one. Tokens that were found are remembered all
-    the while, so that nobody else's look-ups stand in their way. Requests that come with a token
-    while it is looked up share the one look-up.
+    ``refresh`` asks the database whether any key has changed. The service calls it several times a
+    second, so a revocation by another process takes effect within one. Tokens found once count as
+    known afterwards too, so their look-ups are not limited. Requests with the same token share one
+    look-up.
     """
 
-    def __init__(self, store: Store, clock: Clock, environment: Environment) -> None:
+    def __init__(self, store: Reader, clock: Clock, environment: Environment) -> None:
         self._store = store
         self._clock = clock
         self._environment = environment
@@ -33,10 +38,7 @@ class KeyRing:
         return self._usable(self._known.get(token))
 
     def is_new(self, token: bytes) -> bool:
-        """Tell whether ``token`` may be made up and its look-up is yet to begin.
-
-        It looks like one and was never found.
-        """
+        """Tell whether ``token`` may be made up: it is well formed, and was never looked up."""
         if token in self._seen or token in self._looked_up:
             return False
         return is_token(token, self._environment)
@@ -56,9 +58,10 @@ class KeyRing:
         """Forget every key if any has changed since the last time.
 
         Raises:
-            Unavailable: the database is out of reach; what is known stays in force.
+            Unavailable: the database is out of reach; known keys stay in force.
         """
-        ((revision,),) = await self._store.read(api_keys.SELECT_REVISION)
+        select = Statement("SELECT revision FROM api_key_revision", name="select_key_revision")
+        ((revision,),) = await self._store.read(select)
         if revision != self._revision:
             self._revision = revision
             self._known = {}
@@ -70,13 +73,13 @@ class KeyRing:
     async def _look_up(self, token: bytes) -> ApiKey | None:
         if not is_token(token, self._environment):
             return None
-        # Those of before a refresh are not shared: what they read may be stale.
+        # A look-up from before a refresh is not shared: its row may be stale.
         looked_up = self._looked_up
 
         def end(reading: asyncio.Task[ApiKey | None]) -> None:
             del looked_up[token]
             if not reading.cancelled():
-                reading.exception()  # retrieved, even if nobody waits any more
+                reading.exception()  # retrieved, even if no request waits for it any more
 
         if token not in looked_up:
             looked_up[token] = asyncio.create_task(self._read(token))
@@ -85,15 +88,17 @@ class KeyRing:
 
     async def _read(self, token: bytes) -> ApiKey | None:
         known = self._known
-        rows = await self._store.read(api_keys.select_key_by_digest(digest(token)))
-        if not rows or rows[0][6] != self._environment:
+        select = Statement(_SELECT_BY_DIGEST, (digest(token),), name="select_key_by_digest")
+        rows = await self._store.read(select)
+        key = api_key_of(rows[0]) if rows else None
+        if key is None or key.environment != self._environment:
             self._seen.discard(token)
             return None
-        key, token_ends_at = api_keys.api_key_of(rows[0]), rows[0][-1]
+        token_ends_at = rows[0][-1]
         if token_ends_at is not None and token_ends_at < key.end:
-            # What is given with this token must not outlive it either.
+            # Keys created with this token must not outlive it either.
             key = replace(key, expires_at=token_ends_at)
-        # Into the dict of before the read: had a refresh come between, this row may be stale.
+        # Into the dict from before the read: if a refresh came between, this row may be stale.
         known[token] = key
         self._seen.add(token)
         return key

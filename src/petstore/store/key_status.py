@@ -1,25 +1,36 @@
-"""A key as those who manage keys see it: with its state, its ban and its last use."""
+"""An API key with its state, its ban and its last use, as its managers see it."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 from petstore.clock import Clock, Milliseconds, utc_second
-from petstore.databases.api_keys import api_key_of, select_key, select_keys
-from petstore.databases.contract import Row, Store
+from petstore.databases.contract import Reader, Row, Statement
 from petstore.domain.api_keys import ApiKey, Environment, KeyState, Scope
 from petstore.domain.fields import Id
 from petstore.domain.plans import UNLIMITED, PlanName
 from petstore.errors import NotFound
 from petstore.rate_limits.contract import NEVER
-from petstore.store.pages import Page, page_of
+from petstore.store.pages import Page, read_page
 
 Time = Annotated[datetime, Meta(tz=True)]
 
+COLUMNS = (
+    *("id", "name", "plan", "per_minute", "per_day", "scopes", "environment"),
+    *("created_at", "expires_at", "revoked_at", "pardoned_at"),
+)
+"""The columns of a key in SQL, in the order of the fields of ``ApiKey``."""
+
+_SELECT = (
+    f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)},"  # noqa: S608 - only names
+    " r.used_at, r.banned_at, r.banned_until"
+    " FROM api_keys k LEFT JOIN rate_limits r ON r.key_id = k.id"
+)
+
 
 class Key(Struct, frozen=True):
-    """An API key, without its tokens. A limit of null is none; a time of null has not come."""
+    """An API key, without its tokens. A null limit is unlimited; a null time is never."""
 
     id: Id
     name: str
@@ -35,66 +46,87 @@ class Key(Struct, frozen=True):
     lastUsedAt: Time | None  # noqa: N815
 
 
-async def get_key(store: Store, key_id: int, environment: Environment | None, clock: Clock) -> Key:
+class StoredKey(NamedTuple):
+    """A key as stored, and what the limiter has saved about it."""
+
+    key: ApiKey
+    used_at: Milliseconds | None
+    banned_at: Milliseconds | None
+    banned_until: Milliseconds | None
+
+    def shown(self, now: Milliseconds) -> Key:
+        """Return the key as its managers see it at ``now``."""
+        key, until = self.key, self.banned_until
+        unbanned_at = key.unbanned_at or NEVER
+        is_banned = until is not None and now < until and (self.banned_at or NEVER) > unbanned_at
+        return Key(
+            id=key.id,
+            name=key.name,
+            plan=key.plan,
+            perMinute=_limit(key.limits.per_minute),
+            perDay=_limit(key.limits.per_day),
+            scopes=sorted(key.scopes),
+            environment=key.environment,
+            state=key.state(now),
+            bannedUntil=_time(until) if is_banned else None,
+            createdAt=utc_second(key.created_at),
+            expiresAt=_time(key.expires_at),
+            lastUsedAt=_time(self.used_at),
+        )
+
+
+async def get_key(store: Reader, key_id: int, environment: Environment | None, clock: Clock) -> Key:
     """Return one key, of ``environment`` if one is given.
 
     Raises:
-        NotFound: there is none with this id.
+        NotFound: no key has this id.
     """
-    rows = await store.read(select_key(key_id))
-    key = key_in(rows, key_id, environment)
-    return key_of(key, rows[0], clock())
+    return found(await store.read(select_key(key_id)), key_id, environment).shown(clock())
 
 
 async def list_keys(
-    store: Store, environment: Environment | None, after: int | None, limit: int, clock: Clock
+    store: Reader, environment: Environment | None, after: int | None, limit: int, clock: Clock
 ) -> Page[Key]:
     """Return the first ``limit`` keys with an id above ``after``, of ``environment`` if given."""
-    now = clock()
-    rows = await store.read(select_keys(environment, after, limit + 1))
-    return page_of(rows, limit, lambda row: key_of(api_key_of(row), row, now))
+    now, filters = clock(), {"environment": environment or UNSET}
+
+    def shown(row: Row) -> Key:
+        return _stored(row).shown(now)
+
+    return await read_page(store, "select_keys", _SELECT, filters, after, limit, shown)
 
 
-def key_in(rows: list[Row], key_id: int, environment: Environment | None) -> ApiKey:
+def select_key(key_id: int) -> Statement:
+    """Return the SELECT of one key, with what the limiter has saved about it."""
+    return Statement(f"{_SELECT} WHERE k.id = ?1", (key_id,), name="select_key")
+
+
+def found(rows: list[Row], key_id: int, environment: Environment | None) -> StoredKey:
     """Return the key in the rows of ``select_key``.
 
     Raises:
-        NotFound: there is none, or it is not of ``environment``.
+        NotFound: no key has this id, or the key is not of ``environment``.
     """
-    if rows:
-        key = api_key_of(rows[0])
-        if environment in (key.environment, None):
-            return key
-    msg = f"there is no key {key_id}"
-    raise NotFound(msg)
+    stored = _stored(rows[0]) if rows else None
+    if stored is None or environment not in (stored.key.environment, None):
+        msg = f"there is no key {key_id}"
+        raise NotFound(msg)
+    return stored
 
 
-def banned_at_of(row: Row) -> Milliseconds | None:
-    """Return when the latest ban began that is saved of the key in a row of ``select_key``."""
-    banned_at: Milliseconds | None = row[-2]
-    return banned_at
+def api_key_of(row: Row) -> ApiKey:
+    """Return the key in a row that begins with ``COLUMNS``."""
+    values = dict(zip(ApiKey.__struct_fields__, row, strict=False))
+    return ApiKey(**values | {"scopes": frozenset(values["scopes"].split())})
 
 
-def key_of(key: ApiKey, row: Row, now: Milliseconds) -> Key:
-    """Return ``key`` as it is seen at ``now``; the end of ``row`` is what the limiter saved."""
-    used_at, banned_at, banned_until = row[-3:]
-    is_banned = (
-        banned_until is not None and now < banned_until and banned_at > (key.unbanned_at or NEVER)
-    )
-    return Key(
-        id=key.id,
-        name=key.name,
-        plan=key.plan,
-        perMinute=_limit(key.limits.per_minute),
-        perDay=_limit(key.limits.per_day),
-        scopes=sorted(key.scopes),
-        environment=key.environment,
-        state=key.state(now),
-        bannedUntil=utc_second(banned_until) if is_banned else None,
-        createdAt=utc_second(key.created_at),
-        expiresAt=_time(key.expires_at),
-        lastUsedAt=_time(used_at),
-    )
+def scopes_text(scopes: frozenset[Scope]) -> str:
+    """Return scopes as the database stores them."""
+    return " ".join(sorted(scopes))
+
+
+def _stored(row: Row) -> StoredKey:
+    return StoredKey(api_key_of(row), *row[len(COLUMNS) :])
 
 
 def _limit(limit: int) -> int | None:

@@ -1,11 +1,12 @@
-"""Place, list and move orders. However many buyers race for an animal, one gets it."""
+"""Place, list and change orders. If several buyers order the same pet, only one succeeds."""
 
 from collections.abc import Callable
+from datetime import datetime
+
+from msgspec import UNSET, UnsetType
 
 from petstore.clock import MINUTE, Milliseconds, utc
-from petstore.databases import orders
-from petstore.databases.contract import Reader, Row, Store, Unit
-from petstore.databases.pets import move_pet, pet_of, select_pet
+from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.domain.orders import (
     PET_AFTER,
     NewOrder,
@@ -17,61 +18,76 @@ from petstore.domain.orders import (
     patched,
 )
 from petstore.errors import NotFound, PetNotAvailable, UnknownPet
-from petstore.store.lapses import free_if_lapsed
-from petstore.store.pages import Page, page_of
+from petstore.store.pages import Page, read_page
+
+_COLUMNS = "id, pet_id, status, ship_date, placed_at, reserved_until"
+_SELECT = f"SELECT {_COLUMNS} FROM orders"  # noqa: S608 - only names
+_BATCH = 256
 
 
 async def list_orders(
     store: Reader, wanted: OrderFilter, after: int | None, limit: int
 ) -> Page[Order]:
     """Return the first ``limit`` orders with an id above ``after``, by ascending id."""
-    rows = await store.read(orders.select_orders(wanted, after, limit + 1))
-    return page_of(rows, limit, orders.order_of)
+    filters = {"status": wanted.status, "pet_id": wanted.pet_id}
+    return await read_page(store, "select_orders", _SELECT, filters, after, limit, _order_of)
 
 
-async def get_order(store: Store, order_id: int) -> Order:
+async def get_order(store: Reader, order_id: int) -> Order:
     """Return one order.
 
     Raises:
-        NotFound: there is none with this id.
+        NotFound: no order has this id.
     """
-    return _found(await store.read(orders.select_order(order_id)), order_id)
+    select = Statement(f"{_SELECT} WHERE id = ?1", (order_id,), name="select_order")
+    return _found(await store.read(select), order_id)
 
 
 def place_order(new: NewOrder, now: Milliseconds, reservation_minutes: int) -> Unit[Order]:
-    """Reserve an available animal, for so many minutes or with 0 for ever; return the order.
+    """Reserve an available pet and return the order. With 0 minutes it never lapses.
 
     Raises:
-        UnknownPet: there is no such animal.
-        PetNotAvailable: it is not available.
+        UnknownPet: no such pet exists.
+        PetNotAvailable: the pet is not available.
     """
-    while not (yield move_pet(new.petId, "pending", after="available")):
+    reserve = Statement(
+        "UPDATE pets SET status = 'pending' WHERE id = ?1 AND status = 'available' RETURNING id",
+        (new.petId,),
+        name="update_pet_status",
+    )
+    while not (yield reserve):
         if not (yield from free_if_lapsed(new.petId, now)):
             yield from _refuse(new.petId)
-    (row,) = yield orders.insert_order(new, now, _end(now, reservation_minutes))
-    return orders.order_of(row)
+    reserved_until = now + reservation_minutes * MINUTE if reservation_minutes else None
+    (row,) = yield Statement(
+        "INSERT INTO orders (pet_id, status, ship_date, placed_at, reserved_until)"  # noqa: S608
+        f" VALUES (?1, 'placed', ?2, ?3, ?4) RETURNING {_COLUMNS}",
+        (new.petId, _text(new.shipDate), now, reserved_until),
+        name="insert_order",
+    )
+    return _order_of(row)
 
 
 def update_order(
     order_id: int, patch: OrderPatch, now: Milliseconds, check: Callable[[Order], None]
 ) -> Unit[Order]:
-    """Change an order that passes ``check``, and with it its animal; return it.
+    """Change an order that passes ``check``, and its pet's status with it; return the order.
 
     Raises:
-        NotFound: there is none with this id.
-        IllegalTransition: its status cannot follow the present one.
-        OrderClosed: its date cannot change any more.
+        NotFound: no order has this id.
+        IllegalTransition: the new status cannot follow the present one.
+        OrderClosed: the order is closed, and its date can no longer change.
         PetstoreError: what ``check`` raises.
     """
     return (yield from _change(order_id, lambda order: patched(order, patch), now, check))
 
 
 def cancel_order(order_id: int, now: Milliseconds, check: Callable[[Order], None]) -> Unit[None]:
-    """Cancel an order that passes ``check``; one that is cancelled stays so.
+    """Cancel an order that passes ``check``. Cancelling it again changes nothing.
 
     Raises:
-        NotFound: there is none with this id.
-        IllegalTransition: it is delivered.
+        NotFound: no order has this id.
+        IllegalTransition: the order is delivered.
         PetstoreError: what ``check`` raises.
     """
 
@@ -81,47 +97,110 @@ def cancel_order(order_id: int, now: Milliseconds, check: Callable[[Order], None
     yield from _change(order_id, cancelled, now, check)
 
 
+def free_if_lapsed(pet_id: int, now: Milliseconds) -> Unit[bool]:
+    """Free a pet if its reservation has lapsed by ``now``, and return whether it had.
+
+    Units of work that change the pet begin with this: the lapse may not be settled yet.
+    """
+    lapsed = yield Statement(
+        "UPDATE orders SET status = 'cancelled', reserved_until = NULL"
+        " WHERE pet_id = ?1 AND status = 'placed' AND reserved_until <= ?2 RETURNING pet_id",
+        (pet_id, now),
+        name="cancel_lapsed_order",
+    )
+    if lapsed:
+        yield _free_pets([pet_id])
+    return bool(lapsed)
+
+
+def free_lapsed(now: Milliseconds) -> Unit[int]:
+    """Free pets whose reservation has lapsed by ``now``, a batch at once; return how many.
+
+    Processes that do so at the same time lock orders in the same order. Each order is cancelled
+    once.
+    """
+    lapsed = yield Statement(
+        "UPDATE orders SET status = 'cancelled', reserved_until = NULL"
+        " WHERE reserved_until <= ?1 AND id IN"
+        " (SELECT id FROM orders WHERE reserved_until <= ?1 ORDER BY reserved_until, id LIMIT ?2"
+        " /*pg FOR UPDATE */) RETURNING pet_id",
+        (now, _BATCH),
+        name="cancel_lapsed_orders",
+    )
+    if lapsed:
+        yield _free_pets([pet_id for (pet_id,) in lapsed])
+    return len(lapsed)
+
+
 def _change(
     order_id: int,
     change: Callable[[Order], Order],
     now: Milliseconds,
     check: Callable[[Order], None],
 ) -> Unit[Order]:
-    stored = yield from _held(order_id)
-    # What has lapsed and is not yet settled is cancelled all the same.
+    lock = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
+    stored = _found((yield Statement(lock, (order_id,), name="lock_order")), order_id)
+    # A lapsed order counts as cancelled even before the lapse is settled.
     order = as_of(stored, utc(now))
     check(order)
     changed = change(order)
-    # The same moment in another offset is another text.
+    # Equal moments may differ in their offset.
     if changed == stored and str(changed.shipDate) == str(stored.shipDate):
         return stored
-    yield orders.update_order(changed)
+    yield Statement(
+        "UPDATE orders SET status = ?1, ship_date = ?2,"
+        " reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END WHERE id = ?3",
+        (changed.status, _text(changed.shipDate), order_id),
+        name="update_order",
+    )
     if changed.status in PET_AFTER and changed.status != stored.status:
-        yield move_pet(changed.petId, PET_AFTER[changed.status])
+        yield Statement(
+            "UPDATE pets SET status = ?1 WHERE id = ?2",
+            (PET_AFTER[changed.status], changed.petId),
+            name="update_pet_status",
+        )
     return changed
 
 
-def _held(order_id: int) -> Unit[Order]:
-    return _found((yield orders.hold_order(order_id)), order_id)
+def _free_pets(pet_ids: list[int]) -> Statement:
+    ids = ", ".join(f"?{n}" for n in range(1, len(pet_ids) + 1))
+    sql = f"UPDATE pets SET status = 'available' WHERE id IN ({ids})"  # noqa: S608 - placeholders
+    return Statement(sql, pet_ids, name="release_pets")
 
 
 def _refuse(pet_id: int) -> Unit[None]:
-    rows = yield select_pet(pet_id)
+    sql = "SELECT status FROM pets WHERE id = ?1"
+    rows = yield Statement(sql, (pet_id,), name="select_pet_status")
     if not rows:
         msg = f"petId: expected an animal of this store; there is no pet {pet_id}"
         raise UnknownPet(msg)
-    status = pet_of(rows[0]).status or "without a status"
-    if status != "available":  # if it is, it has become so in this moment
-        msg = f"pet {pet_id} is {status}; only an available one can be ordered"
+    ((status,),) = rows
+    if status != "available":  # otherwise it has just become available
+        shown = status or "without a status"
+        msg = f"pet {pet_id} is {shown}; only an available one can be ordered"
         raise PetNotAvailable(msg)
-
-
-def _end(now: Milliseconds, minutes: int) -> Milliseconds | None:
-    return now + minutes * MINUTE if minutes else None
 
 
 def _found(rows: list[Row], order_id: int) -> Order:
     if not rows:
         msg = f"there is no order {order_id}"
         raise NotFound(msg)
-    return orders.order_of(rows[0])
+    return _order_of(rows[0])
+
+
+def _order_of(row: Row) -> Order:
+    order_id, pet_id, status, ship_date, placed_at, reserved_until = row
+    return Order(
+        id=order_id,
+        petId=pet_id,
+        quantity=1,
+        status=status,
+        complete=status == "delivered",
+        placedAt=utc(placed_at),
+        shipDate=UNSET if ship_date is None else datetime.fromisoformat(ship_date),
+        reservedUntil=UNSET if reserved_until is None else utc(reserved_until),
+    )
+
+
+def _text(moment: datetime | UnsetType) -> str | None:
+    return None if moment is UNSET else moment.isoformat()

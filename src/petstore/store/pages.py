@@ -1,24 +1,61 @@
-"""One page of any list."""
+"""Pages of a list: the rows after an id, so page N costs what page 1 costs."""
 
-from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeAlias
 
-from petstore.databases.contract import Row
+from msgspec import UNSET, UnsetType
 
-T = TypeVar("T")
+from petstore.databases.contract import Reader, Row, Statement, T, Value
+
+Filter: TypeAlias = str | int | Sequence[int] | UnsetType
+_SINGLE = (str, int)
 
 
 class Page(NamedTuple, Generic[T]):
-    """Items by ascending id, and the id the next page starts after, if there is one."""
+    """Items by ascending id, and the id that the next page starts after.
+
+    ``next_after`` is ``None`` on the last page.
+    """
 
     items: list[T]
     next_after: int | None
 
 
-def page_of(rows: list[Row], limit: int, item_of: Callable[[Row], T]) -> Page[T]:
-    """Return the page of up to ``limit`` items in ``rows``, which has one more if there is more.
+async def read_page(
+    reader: Reader,
+    name: str,
+    select: str,
+    filters: Mapping[str, Filter],
+    after: int | None,
+    limit: int,
+    item_of: Callable[[Row], T],
+) -> Page[T]:
+    """Return the first ``limit`` rows of ``select`` with an id above ``after``, as items.
 
-    The id is the first value of a row.
+    ``name`` is the name of the statement. ``filters`` maps a column to the value it must have, or
+    to a list of allowed values; an unset value does not filter. The first column is the id.
+
+    Raises:
+        Unavailable: the database is out of reach or failing.
     """
+    parameters: list[Value] = []
+
+    def bind(value: Value) -> str:
+        parameters.append(value)
+        return f"?{len(parameters)}"
+
+    conditions = [] if after is None else [f"id > {bind(after)}"]
+    for column, wanted in filters.items():
+        if wanted is UNSET:
+            continue
+        if isinstance(wanted, _SINGLE):
+            conditions.append(f"{column} = {bind(wanted)}")
+        else:
+            # PostgreSQL rejects an empty list. Nothing equals NULL.
+            conditions.append(f"{column} IN ({', '.join(map(bind, wanted)) or 'NULL'})")
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    # One row more than the page holds shows whether there is a next page.
+    sql = f"{select}{where} ORDER BY id LIMIT {bind(limit + 1)}"
+    rows = await reader.read(Statement(sql, parameters, name=name))
     next_after = rows[limit - 1][0] if len(rows) > limit else None
     return Page([item_of(row) for row in rows[:limit]], next_after)

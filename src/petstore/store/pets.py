@@ -1,47 +1,71 @@
-"""List, add, change and delete animals."""
+"""List, add, change and delete pets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain, islice
+
+from msgspec import UNSET
+from msgspec.structs import astuple
 
 from petstore.clock import Milliseconds
-from petstore.databases import pets
-from petstore.databases.categories import keep_category
-from petstore.databases.contract import Reader, Row, Store, Unit
-from petstore.databases.orders import order_of, select_open_order
+from petstore.databases.contract import Reader, Row, Statement, Unit, Value
 from petstore.domain.pets import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
-from petstore.errors import NotFound, PetReserved, UnknownCategory
-from petstore.store.lapses import free_if_lapsed
-from petstore.store.pages import Page, page_of
+from petstore.errors import NotFound, PetReserved
+from petstore.store.categories import require_category
+from petstore.store.orders import free_if_lapsed
+from petstore.store.pages import Page, read_page
+
+_COLUMNS = ("name", "category_id", "status")
+_SELECT = f"SELECT id, {', '.join(_COLUMNS)} FROM pets"  # noqa: S608 - only names
+_INSERT = f"INSERT INTO pets ({', '.join(_COLUMNS)}) VALUES"
+_ROW = ", ".join(f"?{n}" for n, _ in enumerate(_COLUMNS, 1))
+_INSERT_ONE = f"{_INSERT} ({_ROW}) /*pg RETURNING id */"
+_UPDATE = f"UPDATE pets SET ({', '.join(_COLUMNS)}) = ({_ROW}) WHERE id = ?{len(_COLUMNS) + 1}"  # noqa: S608
+_ROWS_AT_ONCE = 100
 
 
 async def list_pets(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> Page[Pet]:
-    """Return the first ``limit`` animals with an id above ``after``, by ascending id."""
-    rows = await store.read(pets.select_pets(wanted, after, limit + 1))
-    return page_of(rows, limit, pets.pet_of)
+    """Return the first ``limit`` pets with an id above ``after``, by ascending id."""
+    filters = {"status": wanted.status, "category_id": wanted.category_id, "id": wanted.ids}
+    return await read_page(store, "select_pets", _SELECT, filters, after, limit, _pet_of)
 
 
-async def get_pet(store: Store, pet_id: int) -> Pet:
-    """Return one animal.
+async def get_pet(store: Reader, pet_id: int) -> Pet:
+    """Return one pet.
 
     Raises:
-        NotFound: there is none with this id.
+        NotFound: no pet has this id.
     """
-    return _found(await store.read(pets.select_pet(pet_id)), pet_id)
+    select = Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
+    return _found(await store.read(select), pet_id)
 
 
-async def get_inventory(store: Store) -> Inventory:
-    """Return how many animals there are of each status."""
-    return pets.inventory_of(await store.read(pets.SELECT_INVENTORY))
+async def get_inventory(store: Reader) -> Inventory:
+    """Return the number of pets by status."""
+    select = Statement(
+        "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory GROUP BY status",
+        name="select_inventory",
+    )
+    return Inventory(**dict(await store.read(select)))
 
 
-def create_pet(new: NewPet, *, strict_categories: bool) -> Unit[Pet]:
-    """Add an animal and return it.
+def create_pet(new: NewPet, *, strict_categories: bool = False) -> Unit[Pet]:
+    """Add a pet and return it.
 
     Raises:
-        UnknownCategory: its category is not registered, and must be.
+        UnknownCategory: categories are strict, and the pet's is not registered.
     """
     if strict_categories:
-        yield from _require_category(new.categoryId)
-    return (yield from pets.add_pet(new))
+        yield from require_category(new.categoryId)
+    ((pet_id,),) = yield Statement(_INSERT_ONE, _values(new), gives_id=True, name="insert_pet")
+    return Pet(pet_id, *astuple(new))
+
+
+def create_pets(news: Iterable[NewPet]) -> Unit[None]:
+    """Add many pets in the order given, a hundred in each statement."""
+    rows = map(_values, news)
+    while batch := list(islice(rows, _ROWS_AT_ONCE)):
+        values = tuple(chain.from_iterable(batch))
+        yield Statement(f"{_INSERT} {_placeholders(len(batch))}", values, name="insert_pets")
 
 
 def update_pet(
@@ -52,66 +76,76 @@ def update_pet(
     *,
     strict_categories: bool,
 ) -> Unit[Pet]:
-    """Change an animal that passes ``check`` as it is at ``now``, and return it.
+    """Change a pet that passes ``check`` as it is at ``now``, and return it.
 
     Raises:
-        NotFound: there is none with this id.
-        IllegalTransition: its status cannot follow the present one.
-        PetReserved: an open order holds it, and its status would change.
-        UnknownCategory: its new category is not registered, and must be.
+        NotFound: no pet has this id.
+        IllegalTransition: the new status cannot follow the present one.
+        PetReserved: an open order reserves the pet, and its status would change.
+        UnknownCategory: categories are strict, and the new one is not registered.
         PetstoreError: what ``check`` raises.
     """
-    pet = yield from _held(pet_id, now)
+    pet = yield from _locked(pet_id, now)
     check(pet)
     if status_after(pet, patch) != pet.status:
-        yield from _require_free(pet_id)
+        yield from _require_no_order(pet_id)
     changed = patched(pet, patch)
     if strict_categories and changed.categoryId != pet.categoryId:
-        yield from _require_category(changed.categoryId)
+        yield from require_category(changed.categoryId)
     if changed != pet:
-        yield pets.update_pet(changed)
+        yield Statement(_UPDATE, (*_values(changed), pet_id), name="update_pet")
     return changed
 
 
 def delete_pet(pet_id: int, now: Milliseconds, check: Callable[[Pet], None]) -> Unit[None]:
-    """Delete an animal that passes ``check`` as it is at ``now``.
+    """Delete a pet that passes ``check`` as it is at ``now``.
 
     Raises:
-        NotFound: there is none with this id.
-        PetReserved: an open order holds it.
+        NotFound: no pet has this id.
+        PetReserved: an open order reserves it.
         PetstoreError: what ``check`` raises.
     """
-    check((yield from _held(pet_id, now)))
-    yield from _require_free(pet_id)
-    yield pets.delete_pet(pet_id)
+    check((yield from _locked(pet_id, now)))
+    yield from _require_no_order(pet_id)
+    yield Statement("DELETE FROM pets WHERE id = ?1", (pet_id,), name="delete_pet")
 
 
-def unknown_category(category_id: int) -> UnknownCategory:
-    """Return the refusal of an animal whose category is not registered."""
-    msg = f"categoryId: expected a registered category; there is no category {category_id}"
-    return UnknownCategory(msg)
-
-
-def _held(pet_id: int, now: Milliseconds) -> Unit[Pet]:
+def _locked(pet_id: int, now: Milliseconds) -> Unit[Pet]:
+    """Return a pet as it is at ``now``, and lock its row."""
     yield from free_if_lapsed(pet_id, now)
-    return _found((yield pets.hold_pet(pet_id)), pet_id)
+    sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
+    return _found((yield Statement(sql, (pet_id,), name="lock_pet")), pet_id)
 
 
-def _require_free(pet_id: int) -> Unit[None]:
-    rows = yield select_open_order(pet_id)
-    if rows:
-        order = order_of(rows[0])
-        msg = f"order {order.id}, which is {order.status}, holds pet {pet_id}"
+def _require_no_order(pet_id: int) -> Unit[None]:
+    rows = yield Statement(
+        "SELECT id, status FROM orders WHERE pet_id = ?1 AND status IN ('placed', 'approved')",
+        (pet_id,),
+        name="select_open_order",
+    )
+    for order_id, status in rows:
+        msg = f"order {order_id}, which is {status}, holds pet {pet_id}"
         raise PetReserved(msg)
-
-
-def _require_category(category_id: int) -> Unit[None]:
-    if not (yield keep_category(category_id)):
-        raise unknown_category(category_id)
 
 
 def _found(rows: list[Row], pet_id: int) -> Pet:
     if not rows:
         msg = f"there is no pet {pet_id}"
         raise NotFound(msg)
-    return pets.pet_of(rows[0])
+    return _pet_of(rows[0])
+
+
+def _pet_of(row: Row) -> Pet:
+    pet_id, name, category_id, status = row
+    return Pet(pet_id, name, category_id, UNSET if status is None else status)
+
+
+def _values(pet: NewPet | Pet) -> tuple[Value, ...]:
+    return (pet.name, pet.categoryId, None if pet.status is UNSET else pet.status)
+
+
+def _placeholders(rows: int) -> str:
+    """Return the parameters of so many rows, such as ``(?1, ?2, ?3), (?4, ?5, ?6)``."""
+    width = len(_COLUMNS)
+    tuples = (range(start, start + width) for start in range(1, rows * width, width))
+    return ", ".join(f"({', '.join(f'?{n}' for n in numbers)})" for numbers in tuples)

@@ -1,24 +1,23 @@
-"""Reservations that lapse: on time, whoever asks and whether or not the service was up."""
+"""Reservations that lapse: a placed order that is not approved in time frees its pet."""
 
 import asyncio
 import logging
 
 from petstore.clock import Clock, Milliseconds
-from petstore.databases.contract import Store
-from petstore.databases.orders import SELECT_NEXT_LAPSE
+from petstore.databases.contract import Statement, Store
 from petstore.errors import Unavailable
-from petstore.store.lapses import free_lapsed
+from petstore.store.orders import free_lapsed
 
 _LOG = logging.getLogger(__name__)
-_PATIENCE = 0.25
+_TIMEOUT = 0.25
 _TOO_LATE = "the database did not take it soon enough"
 
 
 class Reservations:
-    """Frees the animals of placed orders whose time is over, before anybody is told of them.
+    """Frees the pets of lapsed reservations before any response shows them as reserved.
 
-    It remembers when the next one lapses. No reservation is shorter than a minute and ``refresh``
-    is called each second, so those that other processes make are known in time too.
+    It remembers when the next reservation lapses. A reservation lasts a minute or more, and
+    ``refresh`` runs each second, so reservations by other processes are known in time too.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -28,29 +27,29 @@ class Reservations:
         self._settling = asyncio.Lock()
         self.lapsed = 0
 
-    def note(self, until: Milliseconds | None) -> None:
-        """Take notice of a reservation made here, which lapses at ``until``."""
-        if until is not None and (self._next is None or until < self._next):
+    def note(self, until: Milliseconds) -> None:
+        """Remember a reservation made here, which lapses at ``until``."""
+        if self._next is None or until < self._next:
             self._next = until
 
     def are_due(self) -> bool:
-        """Tell whether a reservation has lapsed and its animal is not yet free."""
+        """Tell whether a reservation has lapsed and its pet is not yet free."""
         return self._next is not None and self._clock() >= self._next
 
     async def settle(self) -> None:
-        """Free what is due. If the database does not take it soon, reading goes on without."""
+        """Free the pets that are due. If the database is slow or gone, go on without."""
         try:
-            # Whoever asks is to be answered in time whatever becomes of this.
-            async with asyncio.timeout(_PATIENCE), self._settling:
+            # The caller gets its response in time, whatever happens here.
+            async with asyncio.timeout(_TIMEOUT), self._settling:
                 if self.are_due():
                     await self._free()
         except (Unavailable, TimeoutError) as error:
-            # From now on ``refresh`` alone tries, and nobody waits for it.
+            # From now on only ``refresh`` tries, and no request waits for it.
             self._next = None
             _LOG.warning("lapsed reservations not freed: %s", str(error) or _TOO_LATE)
 
     async def refresh(self) -> None:
-        """Look up when the next reservation lapses, and free those that have.
+        """Look up when the next reservation lapses, and free the pets of those that have.
 
         Raises:
             Unavailable: the database is out of reach, full or failing.
@@ -59,7 +58,7 @@ class Reservations:
             try:
                 await self._free()
             except Unavailable:
-                self._next = None  # it is tried again, and nobody waits for that
+                self._next = None  # the next refresh tries again; no request waits for it
                 raise
 
     async def _free(self) -> None:
@@ -70,5 +69,10 @@ class Reservations:
         self._next = due
 
     async def _read_next(self) -> Milliseconds | None:
-        rows = await self._store.read(SELECT_NEXT_LAPSE)
+        select = Statement(
+            "SELECT reserved_until FROM orders WHERE reserved_until IS NOT NULL"
+            " ORDER BY reserved_until LIMIT 1",
+            name="select_next_lapse",
+        )
+        rows = await self._store.read(select)
         return rows[0][0] if rows else None

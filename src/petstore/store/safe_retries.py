@@ -1,15 +1,9 @@
-"""Requests that are sent again: the first answer is kept, and nothing is done twice."""
+"""Safe retries: a retry gets the recorded response to the first request."""
 
 from typing import NamedTuple
 
 from petstore.clock import DAY, Clock
-from petstore.databases.contract import Row, Store, Unit
-from petstore.databases.idempotency_records import (
-    claim,
-    complete_record,
-    delete_records,
-    select_record,
-)
+from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import IdempotencyKeyInUse, IdempotencyKeyReused
 
@@ -18,7 +12,7 @@ _BATCH = 200
 
 
 class Attempt(NamedTuple):
-    """A request that may be a repetition: whose, its Idempotency-Key, and its digest."""
+    """A request with an Idempotency-Key: its API key, and a digest of what it asks for."""
 
     key: ApiKey
     idempotency_key: str
@@ -26,16 +20,16 @@ class Attempt(NamedTuple):
 
 
 class IdempotencyRecord(NamedTuple):
-    """An answer, and whether it was given before."""
+    """The first response to a request, encoded, and whether this is a replay of it."""
 
-    answer: bytes
+    response: bytes
     is_replay: bool
 
 
 class SafeRetries:
-    """Acts once for each key and Idempotency-Key, and keeps the first answer for 24 hours.
+    """Acts once for each API key and Idempotency-Key, and records the first response for 24 hours.
 
-    The answer is written in the transaction of what it answers, so no crash can part the two.
+    The record is written in the same transaction as the change, so no crash can separate them.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -45,13 +39,13 @@ class SafeRetries:
         self.replays = 0
 
     async def once(self, attempt: Attempt, unit: Unit[bytes]) -> IdempotencyRecord:
-        """Return the answer that was kept, or that ``unit`` gives now and which is then kept.
+        """Return the record of the first request, or run ``unit`` and record its response.
 
         Raises:
             IdempotencyKeyInUse: the first request is under way.
-            IdempotencyKeyReused: the first request was another one.
+            IdempotencyKeyReused: the first request was a different one.
             Unavailable: the database is out of reach, full or failing; nothing was acknowledged.
-            PetstoreError: what ``unit`` raises; nothing is kept then.
+            PetstoreError: what ``unit`` raises; nothing is recorded then.
         """
         name = (attempt.key.id, attempt.idempotency_key)
         if name in self._under_way:
@@ -59,14 +53,14 @@ class SafeRetries:
             raise IdempotencyKeyInUse(msg)
         self._under_way.add(name)
         try:
-            kept = await self._store.write(self._once(attempt, unit))
+            record = await self._store.write(_once(attempt, unit, self._clock()))
         finally:
             self._under_way.remove(name)
-        self.replays += kept.is_replay
-        return kept
+        self.replays += record.is_replay
+        return record
 
     async def forget(self) -> None:
-        """Delete the answers that were kept for long enough.
+        """Delete the records that have expired.
 
         Raises:
             Unavailable: the database is out of reach, full or failing.
@@ -75,19 +69,46 @@ class SafeRetries:
         while len(await self._store.write(_delete(until))) == _BATCH:
             pass
 
-    def _once(self, attempt: Attempt, unit: Unit[bytes]) -> Unit[IdempotencyRecord]:
-        name = (attempt.key.id, attempt.idempotency_key)
-        now = self._clock()
-        if not (yield claim(*name, attempt.request, now, now - KEPT)):
-            ((request, answer),) = yield select_record(*name)
-            if request != attempt.request:
-                msg = "Idempotency-Key: expected a fresh one, it came before with another request"
-                raise IdempotencyKeyReused(msg)
-            return IdempotencyRecord(answer, is_replay=True)
-        answer = yield from unit
-        yield complete_record(*name, answer)
-        return IdempotencyRecord(answer, is_replay=False)
+
+def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyRecord]:
+    name = (attempt.key.id, attempt.idempotency_key)
+    # Takes the place of an expired record. Units of work that run side by side with the same key
+    # wait here until the first has ended.
+    claimed = yield Statement(
+        "INSERT INTO kept_answers (key_id, idempotency_key, request, answer, kept_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key_id, idempotency_key) DO UPDATE"
+        " SET request = excluded.request, answer = excluded.answer, kept_at = excluded.kept_at"
+        " WHERE kept_answers.kept_at <= ?6 RETURNING key_id",
+        (*name, attempt.request, b"", now, now - KEPT),
+        name="insert_idempotency_record",
+    )
+    if not claimed:
+        ((request, response),) = yield Statement(
+            "SELECT request, answer FROM kept_answers WHERE key_id = ?1 AND idempotency_key = ?2",
+            name,
+            name="select_idempotency_record",
+        )
+        if request != attempt.request:
+            msg = "Idempotency-Key: expected a fresh one, it came before with another request"
+            raise IdempotencyKeyReused(msg)
+        return IdempotencyRecord(response, is_replay=True)
+    response = yield from unit
+    yield Statement(
+        "UPDATE kept_answers SET answer = ?1 WHERE key_id = ?2 AND idempotency_key = ?3",
+        (response, *name),
+        name="update_idempotency_record",
+    )
+    return IdempotencyRecord(response, is_replay=False)
 
 
 def _delete(until: int) -> Unit[list[Row]]:
-    return (yield delete_records(until, _BATCH))
+    # Skips records that a request is just replacing, or that another process deletes.
+    return (
+        yield Statement(
+            "DELETE FROM kept_answers WHERE kept_at <= ?1 AND (key_id, idempotency_key) IN"
+            " (SELECT key_id, idempotency_key FROM kept_answers WHERE kept_at <= ?1"
+            " ORDER BY kept_at LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */) RETURNING key_id",
+            (until, _BATCH),
+            name="delete_idempotency_records",
+        )
+    )

@@ -1,4 +1,4 @@
-"""Moving a whole store from one database to another, and proving that it arrived."""
+"""Copy a whole store from one database to another, and check that all of it arrived."""
 
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
@@ -12,14 +12,14 @@ from petstore.domain.pets import PetStatus
 from petstore.errors import Conflict, InternalError
 
 OnProgress: TypeAlias = Callable[[int, int], object]
-"""Takes how much is done, and of how much: each row is copied, and then checked."""
+"""Takes the steps done, and all steps. Each row is copied, and then checked."""
 
 _DIGEST_BYTES = 16
 _encode = msgspec.msgpack.Encoder().encode
 
 
 class Contents(NamedTuple):
-    """What a table holds: how many rows, and a digest of them all, in whatever order."""
+    """The number of rows in a table, and a digest of them in any order."""
 
     rows: int = 0
     digest: int = 0
@@ -28,9 +28,9 @@ class Contents(NamedTuple):
         return f"{self.digest:0{2 * _DIGEST_BYTES}x}"
 
     def and_also(self, rows: Iterable[Row]) -> "Contents":
-        """Return what the table holds with ``rows`` in it too.
+        """Return the contents with ``rows`` added.
 
-        The digest is the sum of those of the rows: databases may sort texts in different ways.
+        The digest is the sum of the digests of rows: databases sort texts in different ways.
         """
         count, digest = self
         for row in rows:
@@ -41,20 +41,21 @@ class Contents(NamedTuple):
 
 
 async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dict[str, Contents]:
-    """Add all that ``source`` holds to ``target``, which is empty; return what each table holds.
+    """Copy all rows of ``source`` to ``target``, which is empty; return the contents by table.
 
-    Ids stay as they are, and those ever given are not given again.
+    Ids stay as they are. The target does not reuse ids of deleted rows.
 
     Raises:
         Conflict: the target is not empty.
-        InternalError: what arrived is not what was sent.
-        Unavailable: a database is out of reach, full or failing, or takes no such rows.
+        InternalError: the rows that arrived differ from the rows sent.
+        Unavailable: a database is out of reach, full or failing, or refuses the rows.
     """
     await _refuse_full(target)
     await target.run(f"DELETE FROM {PRESET}")  # noqa: S608 - a name
-    total = 2 * sum([await _count(source, table) for table in TABLES])
+    tables = [await _with_columns(source, table) for table in TABLES]
+    total = 2 * sum([await _count(source, table) for table in tables])
     sent, done = {}, 0
-    for table in TABLES:
+    for table in tables:
         contents = Contents()
         async for rows in source.pages(table):
             await target.add(table, rows)
@@ -66,7 +67,7 @@ async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dic
         sent[table.name] = contents
         done += contents.rows
     await _count_animals(target)
-    for table in TABLES:
+    for table in tables:
         found = Contents()
         async for rows in target.pages(table):
             found = found.and_also(rows)
@@ -76,8 +77,13 @@ async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dic
     return sent
 
 
+async def _with_columns(side: Side, table: Table) -> Table:
+    names = await side.columns(table.name)
+    return table._replace(values=tuple(name for name in names if name not in table.key))
+
+
 async def _count_animals(target: Side) -> None:
-    """Make the inventory, whether or not the database has counted animals as they came."""
+    """Make the inventory anew, whether or not the triggers of the database counted animals."""
     await target.run("DELETE FROM inventory")
     for status in get_args(PetStatus):
         counted = f"SELECT '{status}', count(*) FROM pets WHERE status = '{status}'"  # noqa: S608

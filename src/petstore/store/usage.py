@@ -1,12 +1,11 @@
-"""What a key has used and may still use."""
+"""What a key has used, and what it may still use."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from petstore.databases.contract import Store
-from petstore.databases.rate_limits import select_usage
+from petstore.databases.contract import Reader, Statement
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import PlanName
 from petstore.rate_limits.contract import RateLimiter, Window
@@ -31,7 +30,7 @@ class UsageDay(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True):
-    """The use of a key. ``bannedUntil`` is null while the key is not banned."""
+    """The usage of a key. ``bannedUntil`` is null while the key is not banned."""
 
     plan: PlanName
     minute: UsageWindow
@@ -40,10 +39,8 @@ class Usage(Struct, frozen=True):
     days: list[UsageDay]
 
 
-async def get_usage(store: Store, limiter: RateLimiter, key: ApiKey) -> Usage:
-    """Return plan, windows, ban and the requests of the last 30 days, today the last of them.
-
-    Today is the day that the limiter counts now.
+async def get_usage(store: Reader, limiter: RateLimiter, key: ApiKey) -> Usage:
+    """Return plan, windows, ban and the requests of each of the last 30 days, today last.
 
     Raises:
         Unavailable: the database is out of reach.
@@ -51,9 +48,13 @@ async def get_usage(store: Store, limiter: RateLimiter, key: ApiKey) -> Usage:
     decision = await limiter.look(key)
     today = decision.day_number
     first = today - DAYS + 1
-    saved = dict(await store.read(select_usage(key.id, first)))
-    # Today's count is the limiter's: what is saved may be half a second old.
-    saved[today] = decision.day_used
+    select = Statement(
+        "SELECT day, requests FROM usage WHERE key_id = ?1 AND day >= ?2 ORDER BY day",
+        (key.id, first),
+        name="select_usage",
+    )
+    # The saved count of today may be half a second old. The limiter's is exact.
+    requests = dict(await store.read(select)) | {today: decision.day_used}
     banned = decision.verdict == "banned"
     return Usage(
         plan=key.plan,
@@ -61,7 +62,7 @@ async def get_usage(store: Store, limiter: RateLimiter, key: ApiKey) -> Usage:
         day=_window(decision.day),
         bannedUntil=datetime.fromtimestamp(decision.described.reset, UTC) if banned else None,
         days=[
-            UsageDay(_EPOCH + timedelta(days=day), saved.get(day, 0))
+            UsageDay(_EPOCH + timedelta(days=day), requests.get(day, 0))
             for day in range(first, today + 1)
         ],
     )

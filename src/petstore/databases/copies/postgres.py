@@ -65,6 +65,14 @@ class PostgresSide:
             rows = await self._connection.fetch(sql, *parameters)
         return [tuple(row) for row in rows]
 
+    async def columns(self, name: str) -> list[str]:
+        """Return the names of the columns of a table."""
+        sql = (
+            "SELECT column_name::text FROM information_schema.columns"  # noqa: S608 - a name
+            f" WHERE table_schema = current_schema() AND table_name = '{name}'"
+        )
+        return [column for (column,) in await self.run(sql)]
+
     async def pages(self, table: Table) -> AsyncIterator[list[Row]]:
         """Yield every row of ``table``, by its key, some thousands at a time."""
         await self.run(f"DECLARE pages CURSOR FOR {table.select}")

@@ -70,6 +70,11 @@ class SqliteSide:
         with _faults(self._path):
             return self._connection.execute(sql, parameters).fetchall()
 
+    async def columns(self, name: str) -> list[str]:
+        """Return the names of the columns of a table."""
+        sql = f"SELECT name FROM pragma_table_info('{name}')"  # noqa: S608 - a name
+        return [column for (column,) in await self.run(sql)]
+
     async def pages(self, table: Table) -> AsyncIterator[list[Row]]:
         """Yield every row of ``table``, by its key, some thousands at a time."""
         with _faults(self._path):

@@ -1,4 +1,4 @@
-"""What the limiter remembers, in SQL, and the requests of each key and day."""
+"""The states of the rate limiter, and the requests of each key and day, in the database."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, count
@@ -9,13 +9,13 @@ from petstore.clock import Milliseconds
 from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.rate_limits.contract import NEVER, State
 
-# All but the last, the unbans that was heeded: the key has it too.
+# All but the last, the latest unban: the row of the key has that.
 _FIELDS = State.__struct_fields__[:-1]
 _COLUMNS = ", ".join(_FIELDS)
 _ROWS_AT_ONCE = 50
-# Another process may have saved a newer state of the key, or have seen more of the day. Its state
-# is newer if it was used later, unless by a clock that was set back since: with every request more
-# of the day is used, and the day is never further ahead than tomorrow.
+# Another process may have saved a newer state of the key, or seen more of the day. The state used
+# later is the newer one, unless a clock was set back since: each request uses more of the day, and
+# the day is never further ahead than tomorrow.
 _NEWER = """
     (excluded.used_at, excluded.day_used, excluded.banned_at)
       >= (rate_limits.used_at, rate_limits.day_used, rate_limits.banned_at)
@@ -25,7 +25,7 @@ _MORE = "excluded.requests > usage.requests"
 
 
 class StoredRateLimits:
-    """The states of the limiter in the database of the service."""
+    """Loads and saves the states of the limiter."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -46,9 +46,9 @@ class StoredRateLimits:
         return _state(rows[0]) if rows else None
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
-        """Save the states of many keys, and with each its requests of the day.
+        """Save the states of many keys, and the requests of each on its day.
 
-        One that is older than what is saved already is not: other processes save too.
+        Other processes save too, so a state that is older than the saved one is skipped.
 
         Raises:
             Unavailable: the database is out of reach; nothing was saved.
@@ -56,7 +56,7 @@ class StoredRateLimits:
         await self._store.write(_save(states))
 
     async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
-        """Return when each of these keys was unbanned last, of those that ever were.
+        """Return when each of these keys was last unbanned; keys never unbanned are absent.
 
         Raises:
             Unavailable: the database is out of reach.
@@ -74,23 +74,14 @@ class StoredRateLimits:
         return dict(rows)
 
 
-def select_usage(key_id: int, since_day: int) -> Statement:
-    """Return the SELECT of (day, requests) from the day number ``since_day`` on, by day."""
-    return Statement(
-        "SELECT day, requests FROM usage WHERE key_id = ?1 AND day >= ?2 ORDER BY day",
-        (key_id, since_day),
-        name="select_usage",
-    )
-
-
 def _state(row: Row) -> State:
-    """Return the state in a row; it has heeded every unbans that is older than its ban."""
+    """Return the state in a row. It already knows each unban that is older than its ban."""
     state = State(*row)
     return replace(state, unbanned_at=max(NEVER, state.banned_at - 1))
 
 
 def _row(state: State) -> tuple[int, ...]:
-    """Return the row of a state. Its ban is later than the unbans heeded before, by any clock."""
+    """Return the row of a state. Its ban is later than any unban before, whatever the clocks."""
     if state.banned_at != NEVER:
         state = replace(state, banned_at=max(state.banned_at, state.unbanned_at + 1))
     return astuple(state)[:-1]
@@ -103,7 +94,7 @@ def _save(states: Iterable[tuple[int, State]]) -> Unit[None]:
         latest[key_id] = state
         if state.day_used:
             usage[key_id, state.day] = state.day_used
-    # In order of the keys, so that processes that save at once wait for, not on, each other.
+    # In order of the keys, so that processes that save at once do not deadlock.
     rows = [(key_id, *_row(state)) for key_id, state in sorted(latest.items())]
     yield from _upsert("rate_limits", ("key_id",), _FIELDS, _NEWER, rows)
     counts = [(key_id, day, requests) for (key_id, day), requests in sorted(usage.items())]
@@ -117,7 +108,7 @@ def _upsert(
     condition: str,
     rows: Sequence[tuple[int, ...]],
 ) -> Unit[None]:
-    """Insert ``rows``, or on ``condition`` update those that are there, many at a time."""
+    """Insert ``rows`` in batches. Update an existing row only on ``condition``."""
     columns = (*key, *values)
     updates = ", ".join(f"{name} = excluded.{name}" for name in values)
     for start in range(0, len(rows), _ROWS_AT_ONCE):

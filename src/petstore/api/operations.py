@@ -1,0 +1,12 @@
+"""The operations of the interface. Routes, checks and documentation all come from here."""
+
+from petstore.api import api_keys, categories, orders, pets, usage
+from petstore.api.operation import Operation
+
+OPERATIONS: tuple[Operation, ...] = (
+    *pets.OPERATIONS,
+    *categories.OPERATIONS,
+    *orders.OPERATIONS,
+    *api_keys.OPERATIONS,
+    *usage.OPERATIONS,
+)
