@@ -62,7 +62,7 @@ _HOST = re.compile(
 )
 _LONGEST_HOST = 261
 _PAGE_METHODS = ["GET", "HEAD"]
-_NO_QUERY: Query[Any] = Query(None, ())
+_NO_QUERY: Query[Any] = Query(None)
 _EMPTY_BODY = b"{}"
 _WITHOUT_CONTENT = (204, 304)
 _WHOLE = ("none", "read")

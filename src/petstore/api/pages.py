@@ -72,7 +72,7 @@ def page_response(call: Call[Any, Any], page: Page[Any]) -> Response:
         response = json_response(200, page.items)
         body = response.body
         return with_tag(response, body[1:-1] if len(page.items) == 1 else body)
-    filters = call.query.without_cursor
+    filters = call.query.filters
     rest = f"{filters}&" if filters else ""
     target = f"{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}"
     link = f'link: <{target}>; rel="next"'.encode("ascii")

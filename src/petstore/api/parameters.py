@@ -1,7 +1,7 @@
 """Query and path parameters, decoded to typed structs."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes, urlencode
@@ -25,21 +25,16 @@ _MAX_ESCAPES = 512
 _LONGEST_NAME = 64
 # ``id[]`` and ``id[0]`` are how some clients write a list.
 _BRACKETS = re.compile(r"\[[0-9]*\]\Z", re.ASCII)
-_LONGEST_REMEMBERED = 512
+_MAX_CACHED = 256
 # As our links have it: the cursor last, and nothing escaped that could be another one.
 _NEXT_PAGE = re.compile(rf"(?:([^%]*)&)?cursor=({CURSOR_PATTERN.strip('^$')})".encode("ascii"))
 
 
 class Query(NamedTuple, Generic[Values]):
-    """The query of a request: its values, and its known parameters but ``cursor``."""
+    """The values of a query, and its known parameters but ``cursor`` as text."""
 
     values: Values
-    filters: Sequence[tuple[str, str]]
-
-    @property
-    def without_cursor(self) -> str:
-        """The known parameters as text, without ``cursor``."""
-        return urlencode(self.filters)
+    filters: str = ""
 
 
 def decode_path_id(text: str) -> int:
@@ -62,14 +57,19 @@ def decode_query(query: bytes, into: type) -> Query[Any]:
             repeatable.
     """
     _check_size(query)
-    # The same few queries return with different cursors. A long query is not worth its memory.
-    if len(query) > _LONGEST_REMEMBERED:
-        return _decode(query, into)
+    # A long query is not worth its memory.
+    decode = _decode if len(query) > _MAX_CACHED else _decode_cached
+    return decode(query, into)
+
+
+@lru_cache(maxsize=8192)
+def _decode_cached(query: bytes, into: type) -> Query[Any]:
+    # The pages of a list differ in the cursor alone.
     page = _NEXT_PAGE.fullmatch(query)
     if page is None or query.count(b"cursor") > 1 or "cursor" not in field_types(into):
-        return _decode_remembered(query, into)
+        return _decode(query, into)
     filters, cursor = page.groups(b"")
-    first, rest = _decode_remembered(filters, into)
+    first, rest = _decode_cached(filters, into)
     return Query(replace(first, cursor=cursor.decode("ascii")), rest)
 
 
@@ -105,7 +105,7 @@ def _decode(query: bytes, into: type) -> Query[Any]:
         decoded: object = msgspec.convert(values, into)
     except msgspec.ValidationError as error:
         raise InvalidParameter(expectation(into, error)) from None
-    return Query(decoded, filters)
+    return Query(decoded, urlencode(filters))
 
 
 def _known(query: bytes, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -127,6 +127,3 @@ def _text(encoded: bytes) -> str:
     if b"%" in encoded or b"+" in encoded:
         encoded = unquote_to_bytes(encoded.replace(b"+", b" "))
     return encoded.decode(errors="replace")
-
-
-_decode_remembered = lru_cache(maxsize=1024)(_decode)
