@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import click
 from click.core import ParameterSource
 
-from petstore.cli.environment import file_variable, read_secret
+from petstore.cli.environment import file_variable, read_secret, refuse_mistyped
 from petstore.clock import SECOND, Milliseconds
 from petstore.domain.api_keys import LONGEST_LIFE
 from petstore.settings import SettingError, Settings, check_database, masked
@@ -111,7 +111,8 @@ class SecretOption(click.Option):
     """
 
     def __init__(self, *names: Any, envvar: str, warns: bool = True, **options: Any) -> None:
-        super().__init__(*names, envvar=[envvar, file_variable(envvar)], **options)
+        variables = [envvar, file_variable(envvar)]
+        super().__init__(*names, **options | {"envvar": variables, "show_envvar": True})
         self._variable = envvar
         self._warns = warns
 
@@ -173,7 +174,6 @@ database_option = click.option(
     "--database",
     cls=SecretOption,
     envvar="PETSTORE_DATABASE",
-    show_envvar=True,
     type=database_url,
     metavar="URL",
     default=Settings.database,
@@ -217,7 +217,7 @@ def settings_from_environment() -> Settings:
     Raises:
         SettingError: a variable is mistyped or its value is not valid, or they do not fit together.
     """
-    from petstore.cli.main import main, refuse_mistyped
+    from petstore.cli.main import main
 
     @click.command()
     @settings_options
