@@ -42,14 +42,8 @@ async def _import_samples(store: Store) -> None:
         with suppress(CategoryNameTaken):
             await store.write(create_category(NewCategory(name)))
     with as_file(samples / "animals.csv") as animals:
-        await import_pets(
-            store,
-            animals,
-            "csv",
-            system_clock,
-            again=True,
-            callbacks=ImportCallbacks(lambda _: None, lambda *_: None),
-        )
+        callbacks = ImportCallbacks(lambda _: None, lambda *_: None)
+        await import_pets(store, animals, "csv", system_clock, again=True, callbacks=callbacks)
 
 
 async def _demo_token(store: Store, environment: Environment, file: Path) -> str:

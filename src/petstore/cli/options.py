@@ -3,8 +3,7 @@
 import math
 import os
 import re
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -189,21 +188,19 @@ def settings_options(command: Command) -> Command:
     """Give ``command`` an option for every setting."""
     hints = get_type_hints(Settings)
     for setting in reversed(fields(Settings)):
-        name = setting.name.replace("_", "-")
         hint = hints[setting.name]
         multiple = get_origin(hint) is tuple
         # `serve` writes the warning of a secret to its log.
         secret: dict[str, Any] = {"cls": SecretOption, "warns": False}
         option = click.option(
-            f"--{name}",
-            setting.name,
+            f"--{setting.name.replace('_', '-')}",
             is_flag=hint is bool,
             envvar=f"PETSTORE_{setting.name.upper()}",
             show_envvar=True,
             default=setting.default,
             show_default=not multiple,
             multiple=multiple,
-            type=None if hint is bool else _type(hint, setting.metadata),
+            type=_type(hint, setting.metadata),
             help=setting.metadata["description"],
             **(secret if setting.metadata["secret"] else {}),
         )
@@ -241,7 +238,9 @@ def warnings_of(ctx: click.Context) -> list[str]:
     return [warning for warning in warnings if warning]
 
 
-def _type(hint: Any, metadata: types.MappingProxyType[Any, Any]) -> click.ParamType[Any]:
+def _type(hint: Any, metadata: Mapping[str, Any]) -> click.ParamType[Any] | None:
+    if hint is bool:
+        return None
     if hint is int:
         return Integer(metadata["ge"], metadata["le"])
     if hint is float:

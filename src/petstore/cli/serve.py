@@ -10,19 +10,12 @@ from typing import Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from petstore.cli.options import (
-    SECTIONS,
-    Number,
-    SecretOption,
-    settings_options,
-    warnings_of,
-)
+from petstore.cli.options import SECTIONS, Number, SecretOption, settings_options, warnings_of
 from petstore.cli.output import plain_failures, print_table, printable
 from petstore.cli.stores import in_store
 from petstore.logs import Event, is_for_person, record_text
 from petstore.settings import Settings, masked
 
-_INVALID = 2  # as for an option that cannot be parsed
 _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: "environment"}
 
 
@@ -69,10 +62,14 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
     # Imported where it is used, so that `petstore --help` is instant.
     from petstore.server.service import prepared_service
 
+    token = None
     with ExitStack() as opened:
         with plain_failures():
             service = opened.enter_context(prepared_service(settings))
-            token = _prepare_demo(settings) if demo else None
+            if demo:
+                from petstore.cli.demo import prepare_demo
+
+                token = in_store(settings.database, lambda store: prepare_demo(store, settings))
         announce(settings, token)
         sys.exit(service.run(warnings_of(ctx)))
 
@@ -144,12 +141,6 @@ def report_failed_start(
     raise click.exceptions.Exit(error.exit_code)
 
 
-def _prepare_demo(settings: Settings) -> str:
-    from petstore.cli.demo import prepare_demo
-
-    return in_store(settings.database, lambda store: prepare_demo(store, settings))
-
-
 def _print_settings(ctx: click.Context) -> None:
     """Print each setting, without passwords, and where it comes from."""
     rows = []
@@ -186,5 +177,5 @@ def _check(settings: Settings) -> int:
         result = "ok" if finding.passed else "failed"
         click.echo(f"{result:8}{finding.name}: {printable(finding.message)}")
     if not findings[0].passed:  # the settings do not fit together
-        return _INVALID
+        return click.UsageError.exit_code
     return 0 if all(finding.passed for finding in findings) else 1
