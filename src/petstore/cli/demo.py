@@ -26,10 +26,6 @@ async def prepare_demo(store: Store, settings: Settings) -> str:
     The token is stored in ``<file>.demo-key`` beside the database, or with PostgreSQL in
     ``<name>.demo-key`` in the current folder, so that the next start can print it again. Only its
     owner can read the file. A token that is no longer valid is replaced.
-
-    Raises:
-        Unavailable: the database is out of reach.
-        OSError: the file of the token cannot be written.
     """
     if not (await list_pets(store, PetFilter(), None, 1)).items:
         await _import_samples(store)

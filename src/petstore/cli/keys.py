@@ -10,6 +10,7 @@ from msgspec import to_builtins
 
 from petstore.cli.options import (
     ID,
+    NONE,
     Duration,
     Integer,
     OrWord,
@@ -32,9 +33,8 @@ _ALL = 2**62
 _DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")
 _DATE, _TO_THE_MINUTE = len("2026-12-01"), len("2026-12-01T12:00")
 _LIMIT = Integer(1, UNLIMITED - 1)
+_ANY_LIMIT = OrWord(_LIMIT, "unlimited")
 _VALIDITY = Duration(min_seconds=1)
-_NO_LIMIT, _NO_END = "unlimited", "never"
-_ANY_LIMIT = OrWord(_LIMIT, _NO_LIMIT)
 _PLAN = click.Choice(list(PLANS))
 _SCOPE = click.Choice(SCOPES)
 
@@ -134,21 +134,21 @@ def history(*, key_id: int, as_json: bool, database: str) -> None:
 @click.option(
     "--expires-in",
     "expires_at",
-    type=OrWord(_VALIDITY, _NO_END),
+    type=OrWord(_VALIDITY, "never"),
     help="How long from now it is valid.",
 )
 @database_option
 def change(*, key_id: int, database: str, **options: Any) -> None:
     """Change a key; what is not named stays."""
-    wanted = {name: value for name, value in options.items() if value not in (None, ())}
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    wanted: dict[str, Any] = {
+        name: None if value is NONE else value for name, value in given.items()
+    }
     if not wanted:
         msg = "nothing to change: name at least one option"
         raise click.UsageError(msg)
     if "scopes" in wanted:
         wanted["scopes"] = frozenset(wanted["scopes"])
-    for name in ("per_minute", "per_day", "expires_at"):
-        if wanted.get(name) in (_NO_LIMIT, _NO_END):
-            wanted[name] = None
     if "expires_at" in wanted:
         wanted["expires_at"] = _expiry(wanted["expires_at"])
     changes = ApiKeyChanges(**wanted)

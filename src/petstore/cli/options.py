@@ -90,8 +90,12 @@ class Duration(click.ParamType[Milliseconds]):
         return seconds * SECOND
 
 
+NONE = object()
+"""The value of an option that takes a value away; without the option, it is ``None``."""
+
+
 class OrWord(click.ParamType[Any]):
-    """A value of another type, or a word that stands for none."""
+    """A value of another type, or a word for ``NONE``."""
 
     def __init__(self, other: click.ParamType[Any], word: str) -> None:
         self._other = other
@@ -99,8 +103,8 @@ class OrWord(click.ParamType[Any]):
         self.name = f"{other.name}|{word}"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the word itself, or the value that the other type makes of ``value``."""
-        return value if value == self._word else self._other.convert(value, param, ctx)
+        """Return ``NONE`` for the word, else what the other type makes of ``value``."""
+        return NONE if value == self._word else self._other.convert(value, param, ctx)
 
 
 class SecretOption(click.Option):
@@ -145,11 +149,7 @@ class SecretOption(click.Option):
 
 
 def key_name(value: str) -> str:
-    """Return ``value`` if it can be the name of a key: readable, on one line.
-
-    Raises:
-        click.BadParameter: it cannot.
-    """
+    """Return ``value`` if it can be the name of a key: readable, on one line."""
     if not (1 <= len(value) <= _MAX_NAME and value.isprintable() and value.strip()):
         msg = "expected 1 to 100 printable characters, not only white space."
         raise click.BadParameter(msg)
@@ -157,11 +157,7 @@ def key_name(value: str) -> str:
 
 
 def database_url(value: str) -> str:
-    """Return ``value`` if it is the address of a database.
-
-    Raises:
-        click.BadParameter: it is not.
-    """
+    """Return ``value`` if it is the address of a database."""
     try:
         check_database(value)
     except SettingError as error:

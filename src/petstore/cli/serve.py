@@ -121,12 +121,7 @@ def announce(settings: Settings, token: str | None) -> None:
 def report_failed_start(
     error: click.ClickException, arguments: list[str], parent: click.Context
 ) -> NoReturn:
-    """Fail in the format of the log: with a line of JSON, or as every other command does.
-
-    Raises:
-        click.ClickException: the log is for a person.
-        click.exceptions.Exit: the log has a line.
-    """
+    """Fail in the format of the log: with a line of JSON, or as every other command does."""
     context = serve.make_context("serve", arguments, parent, resilient_parsing=True)
     # An invalid format counts as the default.
     if is_for_person(context.params.get("log_format") or "auto"):

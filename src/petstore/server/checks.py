@@ -89,11 +89,7 @@ def _pid_file(settings: Settings) -> str:
 
 
 def _exists(path: Path) -> bool:
-    """Tell whether a file exists.
-
-    Raises:
-        OSError: it is not a regular file, or this user cannot write or create it.
-    """
+    """Tell whether a regular file exists; refuse one that this user cannot write or create."""
     exists = path.exists()
     if exists and not path.is_file():  # opening a pipe would block
         msg = f"{path}: expected a file"
