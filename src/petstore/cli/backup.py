@@ -9,7 +9,7 @@ import click
 from petstore.cli.options import database_option
 from petstore.cli.output import plain_failures, progress
 from petstore.cli.stores import require_store
-from petstore.clock import SECOND, Milliseconds, system_clock
+from petstore.clock import SECOND, system_clock
 from petstore.errors import Conflict
 from petstore.settings import is_postgres, sqlite_path
 
@@ -27,6 +27,7 @@ def backup(*, file: Path, force: bool, database: str) -> None:
     before it gets its name. Give it to petstore restore, or start a service with it.
     """
     from petstore.databases.backups import back_up
+    from petstore.databases.sqlite_files import note_backup
 
     path = _sqlite_file(database)
     require_store(database)
@@ -36,7 +37,10 @@ def backup(*, file: Path, force: bool, database: str) -> None:
     with _undone(file), progress("Backing up") as on_progress:
         back_up(path, file, on_progress)
     click.echo(f"{path} is backed up in {file}.")
-    _note(path, began)
+    try:
+        note_backup(path, began / SECOND)
+    except (Conflict, OSError) as error:
+        click.echo(f"Warning: metrics will not show this backup: {error}", err=True)
 
 
 @click.command()
@@ -56,16 +60,6 @@ def restore(*, file: Path, force: bool, database: str) -> None:
     with _undone(path), progress("Restoring") as on_progress:
         restore_backup(file, path, on_progress)
     click.echo(f"{path} is restored from {file}.")
-
-
-def _note(database: Path, began: Milliseconds) -> None:
-    """Note the time of the backup for the metrics; without the note the backup is still good."""
-    from petstore.databases.sqlite_files import note_backup
-
-    try:
-        note_backup(database, began / SECOND)
-    except (Conflict, OSError) as error:
-        click.echo(f"Warning: metrics will not show this backup: {error}", err=True)
 
 
 def _refuse_note(file: Path, database: Path) -> None:

@@ -6,7 +6,7 @@ import click
 
 from petstore.cli.client import Client
 from petstore.cli.options import ID
-from petstore.cli.resources import NOTHING, Resources, client_option, list_options, resource_options
+from petstore.cli.resources import Resources, client_option, list_options, resource_options
 
 
 class Category(TypedDict):
@@ -17,20 +17,13 @@ class Category(TypedDict):
     description: NotRequired[str]
 
 
-def _row(category: Category) -> dict[str, str]:
-    return {
-        "id": str(category["id"]),
-        "name": category["name"],
-        "description": category.get("description", NOTHING),
-    }
-
-
 def _line(category: Category) -> str:
     line = f"Category {category['id']}: {category['name']}"
     return f"{line}, {category['description']}" if "description" in category else line
 
 
-_CATEGORIES = Resources("/categories", Category, _row, _line, ("description",))
+_COLUMNS = {"id": "id", "name": "name", "description": "description"}
+_CATEGORIES = Resources("/categories", Category, _COLUMNS, _line, ("description",))
 
 
 @click.group()
@@ -49,19 +42,17 @@ def list_categories(**options: Any) -> None:
 @click.argument("name")
 @click.option("--description", help="What belongs to it.")
 @resource_options
-def add(*, name: str, description: str | None, as_json: bool, client: Client) -> None:
+def add(*, name: str, description: str | None, **options: Any) -> None:
     """Add a category. No two have the same name, whatever the case of the letters."""
-    new = {"name": name} | ({} if description is None else {"description": description})
-    _CATEGORIES.show(client.post(_CATEGORIES.path, new, Category), as_json=as_json)
+    _CATEGORIES.create({"name": name, "description": description}, **options)
 
 
 @categories.command()
 @click.argument("category_id", metavar="ID", type=ID)
 @resource_options
-def show(*, category_id: int, as_json: bool, client: Client) -> None:
+def show(*, category_id: int, **options: Any) -> None:
     """Show one category."""
-    found = client.get(f"{_CATEGORIES.path}/{category_id}", Category)
-    _CATEGORIES.show(found, as_json=as_json)
+    _CATEGORIES.get(category_id, **options)
 
 
 @categories.command()
@@ -76,8 +67,7 @@ def change(
     name: str | None,
     description: str | None,
     no_description: bool,
-    as_json: bool,
-    client: Client,
+    **options: Any,
 ) -> None:
     """Change a category; what is not named stays."""
     if no_description and description is not None:
@@ -90,8 +80,7 @@ def change(
     if not patch:
         msg = "nothing to change: name at least one option"
         raise click.UsageError(msg)
-    changed = client.patch(f"{_CATEGORIES.path}/{category_id}", patch, Category)
-    _CATEGORIES.show(changed, as_json=as_json)
+    _CATEGORIES.change(category_id, patch, **options)
 
 
 @categories.command()

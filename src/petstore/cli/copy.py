@@ -1,6 +1,7 @@
 """``petstore copy``: move a store to another database."""
 
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -14,27 +15,20 @@ if TYPE_CHECKING:
     from petstore.databases.copies.contract import Side
 
 
+_address = partial(click.option, cls=SecretOption, type=database_url, required=True, metavar="URL")
+
+
 @click.command()
-@click.option(
+@_address(
     "--from",
     "source",
-    cls=SecretOption,
-    required=True,
-    type=database_url,
-    metavar="URL",
     envvar="PETSTORE_FROM",
-    show_envvar=True,
     help="The store to copy: sqlite:///petstore.db or postgresql://user@host/name.",
 )
-@click.option(
+@_address(
     "--to",
     "target",
-    cls=SecretOption,
-    required=True,
-    type=database_url,
-    metavar="URL",
     envvar="PETSTORE_TO",
-    show_envvar=True,
     help="An empty database, which then holds the same: an address like the other.",
 )
 def copy(*, source: str, target: str) -> None:

@@ -26,10 +26,6 @@ async def prepare_demo(store: Store, settings: Settings) -> str:
     The token is stored in ``<file>.demo-key`` beside the database, or with PostgreSQL in
     ``<name>.demo-key`` in the current folder, so that the next start can print it again. Only its
     owner can read the file. A token that is no longer valid is replaced.
-
-    Raises:
-        Unavailable: the database is out of reach.
-        OSError: the file of the token cannot be written.
     """
     if not (await list_pets(store, PetFilter(), None, 1)).items:
         await _import_samples(store)
@@ -42,14 +38,8 @@ async def _import_samples(store: Store) -> None:
         with suppress(CategoryNameTaken):
             await store.write(create_category(NewCategory(name)))
     with as_file(samples / "animals.csv") as animals:
-        await import_pets(
-            store,
-            animals,
-            "csv",
-            system_clock,
-            again=True,
-            callbacks=ImportCallbacks(lambda _: None, lambda *_: None),
-        )
+        callbacks = ImportCallbacks(lambda _: None, lambda *_: None)
+        await import_pets(store, animals, "csv", system_clock, again=True, callbacks=callbacks)
 
 
 async def _demo_token(store: Store, environment: Environment, file: Path) -> str:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import click
 
+KEY = "PETSTORE_KEY"
+"""The variable with the API key of a client; there is no option for it."""
+
 _PREFIX = "PETSTORE_"
 _LARGEST_SECRET = 64 * 1024
 # Kubernetes sets these in a pod for each Service that is named petstore or petstore-….
@@ -51,18 +54,18 @@ def read_secret(variable: str) -> str | None:
     return text
 
 
-def variables_of(command: click.Command) -> Iterator[str]:
+def _variables_of(command: click.Command) -> Iterator[str]:
     """Yield the environment variables of a command and of its subcommands."""
     for parameter in command.params:
         variables = parameter.envvar or ()
         yield from (variables,) if isinstance(variables, str) else variables
     if isinstance(command, click.Group):
         for part in command.commands.values():
-            yield from variables_of(part)
+            yield from _variables_of(part)
 
 
-def refuse_unknown(ctx: click.Context, known: Collection[str]) -> None:
-    """Refuse variables named ``PETSTORE_…`` that are not ``known``: they are mistyped.
+def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
+    """Refuse variables named ``PETSTORE_…`` that no part of ``command`` reads.
 
     Variables that Kubernetes sets for Services are removed from the environment: ``PETSTORE_PORT``
     can be one of them, and is a setting.
@@ -70,6 +73,7 @@ def refuse_unknown(ctx: click.Context, known: Collection[str]) -> None:
     Raises:
         click.UsageError: there are some; it names the nearest known variable to each.
     """
+    known = {*_variables_of(command), KEY, file_variable(KEY)}
     ours = [name for name in os.environ if name.startswith(_PREFIX)]
     for name in filter(_is_service_link, ours):
         del os.environ[name]

@@ -6,9 +6,11 @@ import re
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from petstore.cli.options import (
     ID,
+    NONE,
     Duration,
     Integer,
     OrWord,
@@ -20,7 +22,7 @@ from petstore.cli.output import print_json, print_table, printable
 from petstore.cli.stores import in_store, note_new_store
 from petstore.clock import Milliseconds, system_clock
 from petstore.databases.contract import T, Unit
-from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, NewApiKey
+from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, NewApiKey, Scope
 from petstore.domain.plans import PLANS, UNLIMITED
 from petstore.store import api_keys
 from petstore.store.api_keys import Actor, ApiKeyChanges, IssuedKey, unconditional
@@ -30,13 +32,9 @@ from petstore.store.key_status import get_key, list_keys
 _ALL = 2**62
 _DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")
 _DATE, _TO_THE_MINUTE = len("2026-12-01"), len("2026-12-01T12:00")
-
-
 _LIMIT = Integer(1, UNLIMITED - 1)
+_ANY_LIMIT = OrWord(_LIMIT, "unlimited")
 _VALIDITY = Duration(min_seconds=1)
-_NO_LIMIT, _NO_END = "unlimited", "never"
-_ANY_LIMIT = OrWord(_LIMIT, _NO_LIMIT)
-_ANY_VALIDITY = OrWord(_VALIDITY, _NO_END)
 _PLAN = click.Choice(list(PLANS))
 _SCOPE = click.Choice(SCOPES)
 
@@ -69,20 +67,15 @@ def keys() -> None:
     help="Where it is valid.",
 )
 @database_option
-def create(**options: Any) -> None:
+def create(
+    *, scopes: tuple[Scope, ...], expires_in: Milliseconds | None, database: str, **options: Any
+) -> None:
     """Issue a key. The token is printed once, alone on standard output, and stored nowhere."""
-    new = NewApiKey(
-        name=options["name"],
-        plan=options["plan"],
-        per_minute=options["per_minute"],
-        per_day=options["per_day"],
-        scopes=frozenset(options["scopes"] or DEFAULT_SCOPES),
-        environment=options["environment"],
-        expires_at=_expiry(options["expires_in"]),
-    )
-    note_new_store(options["database"])
+    allowed = frozenset(scopes or DEFAULT_SCOPES)
+    new = NewApiKey(scopes=allowed, expires_at=_expiry(expires_in), **options)
+    note_new_store(database)
     unit = api_keys.create_key(new, _actor(), system_clock())
-    _print_issued(_write(options["database"], unit, create=True), "created")
+    _print_issued(_write(database, unit, create=True), "created")
 
 
 @keys.command("list")
@@ -91,12 +84,11 @@ def create(**options: Any) -> None:
 def list_all(*, as_json: bool, database: str) -> None:
     """List all keys; their tokens are not known."""
     page = in_store(database, lambda store: list_keys(store, None, None, _ALL, system_clock))
-    described = [_described(key) for key in page.items]
+    found = to_builtins(page.items)
     if as_json:
-        print_json(described)
-    elif described:
-        rows = [_row(key) for key in described]
-        print_table(rows, _DISPENSABLE, "keys show ID, or --json")
+        print_json(found)
+    elif found:
+        print_table([_row(key) for key in found], _DISPENSABLE, "keys show ID, or --json")
     else:
         click.echo("There are no keys yet.", err=True)
 
@@ -107,12 +99,11 @@ def list_all(*, as_json: bool, database: str) -> None:
 @database_option
 def show(*, key_id: int, as_json: bool, database: str) -> None:
     """Show one key."""
-    key = in_store(database, lambda store: get_key(store, key_id, None, system_clock))
-    described = _described(key)
+    key = to_builtins(in_store(database, lambda store: get_key(store, key_id, None, system_clock)))
     if as_json:
-        print_json(described)
+        print_json(key)
         return
-    for name, value in described.items():
+    for name, value in key.items():
         label = re.sub("([A-Z])", r" \1", name).lower()
         unlimited = value is None and name in ("perMinute", "perDay")
         click.echo(f"{label:12}  {'unlimited' if unlimited else printable(_text(value))}")
@@ -126,7 +117,7 @@ def history(*, key_id: int, as_json: bool, database: str) -> None:
     """Show every change to a key: who, what, when."""
     page = in_store(database, lambda store: list_history(store, key_id, None, None, _ALL))
     if as_json:
-        print_json(_described(page.items))
+        print_json(to_builtins(page.items))
     elif page.items:
         print_table([_event_row(event) for event in page.items])
     else:  # a key from before changes were recorded
@@ -141,20 +132,23 @@ def history(*, key_id: int, as_json: bool, database: str) -> None:
 @click.option("--per-day", type=_ANY_LIMIT, help="Enterprise only: requests a day.")
 @click.option("--scope", "scopes", multiple=True, type=_SCOPE, help="What it may do, all of it.")
 @click.option(
-    "--expires-in", "expires_at", type=_ANY_VALIDITY, help="How long from now it is valid."
+    "--expires-in",
+    "expires_at",
+    type=OrWord(_VALIDITY, "never"),
+    help="How long from now it is valid.",
 )
 @database_option
 def change(*, key_id: int, database: str, **options: Any) -> None:
     """Change a key; what is not named stays."""
-    wanted = {name: value for name, value in options.items() if value not in (None, ())}
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    wanted: dict[str, Any] = {
+        name: None if value is NONE else value for name, value in given.items()
+    }
     if not wanted:
         msg = "nothing to change: name at least one option"
         raise click.UsageError(msg)
     if "scopes" in wanted:
         wanted["scopes"] = frozenset(wanted["scopes"])
-    for name in ("per_minute", "per_day", "expires_at"):
-        if wanted.get(name) in (_NO_LIMIT, _NO_END):
-            wanted[name] = None
     if "expires_at" in wanted:
         wanted["expires_at"] = _expiry(wanted["expires_at"])
     changes = ApiKeyChanges(**wanted)
@@ -221,13 +215,6 @@ def _actor() -> Actor:
     except (OSError, KeyError):  # a container may have no user names
         return Actor("command line")
     return Actor(f"command line ({name})")
-
-
-def _described(shown: Any) -> Any:
-    """Return keys, or events of their history, as values of JSON."""
-    from msgspec import to_builtins
-
-    return to_builtins(shown)
 
 
 def _row(key: dict[str, Any]) -> dict[str, str]:

@@ -9,12 +9,11 @@ from petstore import __version__
 from petstore.cli.backup import backup, restore
 from petstore.cli.categories import categories
 from petstore.cli.copy import copy
-from petstore.cli.environment import file_variable, refuse_unknown, variables_of
+from petstore.cli.environment import KEY, refuse_mistyped
 from petstore.cli.keys import keys
 from petstore.cli.orders import orders
 from petstore.cli.output import SectionedGroup
 from petstore.cli.pets import pets
-from petstore.cli.resources import KEY
 from petstore.cli.serve import reload, report_failed_start, serve
 
 
@@ -50,15 +49,6 @@ class Petstore(SectionedGroup):
                 report_failed_start(error, arguments, ctx)
             raise
         return result
-
-
-def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
-    """Refuse environment variables that look like ours and that no part of ``command`` reads.
-
-    Raises:
-        click.UsageError: naming each.
-    """
-    refuse_unknown(ctx, {*variables_of(command), KEY, file_variable(KEY)})
 
 
 @click.group(cls=Petstore, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,15 +3,14 @@
 import math
 import os
 import re
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
 
-from petstore.cli.environment import file_variable, read_secret
+from petstore.cli.environment import file_variable, read_secret, refuse_mistyped
 from petstore.clock import SECOND, Milliseconds
 from petstore.domain.api_keys import LONGEST_LIFE
 from petstore.settings import SettingError, Settings, check_database, masked
@@ -91,8 +90,12 @@ class Duration(click.ParamType[Milliseconds]):
         return seconds * SECOND
 
 
+NONE = object()
+"""The value of an option that takes a value away; without the option, it is ``None``."""
+
+
 class OrWord(click.ParamType[Any]):
-    """A value of another type, or a word that stands for none."""
+    """A value of another type, or a word for ``NONE``."""
 
     def __init__(self, other: click.ParamType[Any], word: str) -> None:
         self._other = other
@@ -100,8 +103,8 @@ class OrWord(click.ParamType[Any]):
         self.name = f"{other.name}|{word}"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the word itself, or the value that the other type makes of ``value``."""
-        return value if value == self._word else self._other.convert(value, param, ctx)
+        """Return ``NONE`` for the word, else what the other type makes of ``value``."""
+        return NONE if value == self._word else self._other.convert(value, param, ctx)
 
 
 class SecretOption(click.Option):
@@ -111,7 +114,8 @@ class SecretOption(click.Option):
     """
 
     def __init__(self, *names: Any, envvar: str, warns: bool = True, **options: Any) -> None:
-        super().__init__(*names, envvar=[envvar, file_variable(envvar)], **options)
+        variables = [envvar, file_variable(envvar)]
+        super().__init__(*names, **options | {"envvar": variables, "show_envvar": True})
         self._variable = envvar
         self._warns = warns
 
@@ -145,11 +149,7 @@ class SecretOption(click.Option):
 
 
 def key_name(value: str) -> str:
-    """Return ``value`` if it can be the name of a key: readable, on one line.
-
-    Raises:
-        click.BadParameter: it cannot.
-    """
+    """Return ``value`` if it can be the name of a key: readable, on one line."""
     if not (1 <= len(value) <= _MAX_NAME and value.isprintable() and value.strip()):
         msg = "expected 1 to 100 printable characters, not only white space."
         raise click.BadParameter(msg)
@@ -157,11 +157,7 @@ def key_name(value: str) -> str:
 
 
 def database_url(value: str) -> str:
-    """Return ``value`` if it is the address of a database.
-
-    Raises:
-        click.BadParameter: it is not.
-    """
+    """Return ``value`` if it is the address of a database."""
     try:
         check_database(value)
     except SettingError as error:
@@ -173,7 +169,6 @@ database_option = click.option(
     "--database",
     cls=SecretOption,
     envvar="PETSTORE_DATABASE",
-    show_envvar=True,
     type=database_url,
     metavar="URL",
     default=Settings.database,
@@ -189,21 +184,19 @@ def settings_options(command: Command) -> Command:
     """Give ``command`` an option for every setting."""
     hints = get_type_hints(Settings)
     for setting in reversed(fields(Settings)):
-        name = setting.name.replace("_", "-")
         hint = hints[setting.name]
         multiple = get_origin(hint) is tuple
         # `serve` writes the warning of a secret to its log.
         secret: dict[str, Any] = {"cls": SecretOption, "warns": False}
         option = click.option(
-            f"--{name}",
-            setting.name,
+            f"--{setting.name.replace('_', '-')}",
             is_flag=hint is bool,
             envvar=f"PETSTORE_{setting.name.upper()}",
             show_envvar=True,
             default=setting.default,
             show_default=not multiple,
             multiple=multiple,
-            type=None if hint is bool else _type(hint, setting.metadata),
+            type=_type(hint, setting.metadata),
             help=setting.metadata["description"],
             **(secret if setting.metadata["secret"] else {}),
         )
@@ -217,7 +210,7 @@ def settings_from_environment() -> Settings:
     Raises:
         SettingError: a variable is mistyped or its value is not valid, or they do not fit together.
     """
-    from petstore.cli.main import main, refuse_mistyped
+    from petstore.cli.main import main
 
     @click.command()
     @settings_options
@@ -241,7 +234,9 @@ def warnings_of(ctx: click.Context) -> list[str]:
     return [warning for warning in warnings if warning]
 
 
-def _type(hint: Any, metadata: types.MappingProxyType[Any, Any]) -> click.ParamType[Any]:
+def _type(hint: Any, metadata: Mapping[str, Any]) -> click.ParamType[Any] | None:
+    if hint is bool:
+        return None
     if hint is int:
         return Integer(metadata["ge"], metadata["le"])
     if hint is float:

@@ -4,15 +4,8 @@ from typing import Any, NotRequired, TypedDict
 
 import click
 
-from petstore.cli.client import Client
 from petstore.cli.options import ID
-from petstore.cli.resources import (
-    NOTHING,
-    Resources,
-    list_options,
-    resource_options,
-    utc,
-)
+from petstore.cli.resources import Resources, list_options, resource_options, utc
 
 _STATUS = click.Choice(["placed", "approved", "delivered", "cancelled"])
 
@@ -28,17 +21,6 @@ class Order(TypedDict):
     shipDate: NotRequired[str]
 
 
-def _row(order: Order) -> dict[str, str]:
-    return {
-        "id": str(order["id"]),
-        "pet": str(order["petId"]),
-        "status": order["status"],
-        "placed (UTC)": utc(order["placedAt"]),
-        "reserved until (UTC)": utc(order.get("reservedUntil", NOTHING)),
-        "ships (UTC)": utc(order.get("shipDate", NOTHING)),
-    }
-
-
 def _line(order: Order) -> str:
     line = f"Order {order['id']}: pet {order['petId']}, {order['status']}"
     if "reservedUntil" in order:
@@ -48,9 +30,16 @@ def _line(order: Order) -> str:
     return line
 
 
-_ORDERS = Resources(
-    "/store/orders", Order, _row, _line, ("placed (UTC)", "ships (UTC)", "reserved until (UTC)")
-)
+_COLUMNS = {
+    "id": "id",
+    "pet": "petId",
+    "status": "status",
+    "placed (UTC)": "placedAt",
+    "reserved until (UTC)": "reservedUntil",
+    "ships (UTC)": "shipDate",
+}
+_DISPENSABLE = ("placed (UTC)", "ships (UTC)", "reserved until (UTC)")
+_ORDERS = Resources("/store/orders", Order, _COLUMNS, _line, _DISPENSABLE)
 
 
 @click.group()
@@ -62,10 +51,9 @@ def orders() -> None:
 @click.argument("pet_id", metavar="PET_ID", type=ID)
 @click.option("--ship-date", metavar="TIME", help="When to ship it, such as 2026-12-24T10:00:00Z.")
 @resource_options
-def place(*, pet_id: int, ship_date: str | None, as_json: bool, client: Client) -> None:
+def place(*, pet_id: int, ship_date: str | None, **options: Any) -> None:
     """Order an animal that is available. It is reserved at once."""
-    new = {"petId": pet_id} | ({"shipDate": ship_date} if ship_date is not None else {})
-    _ORDERS.show(client.post(_ORDERS.path, new, Order), as_json=as_json)
+    _ORDERS.create({"petId": pet_id, "shipDate": ship_date}, **options)
 
 
 @orders.command("list")
@@ -80,9 +68,9 @@ def list_orders(*, status: str | None, pet: int | None, **options: Any) -> None:
 @orders.command()
 @click.argument("order_id", metavar="ORDER_ID", type=ID)
 @resource_options
-def show(*, order_id: int, as_json: bool, client: Client) -> None:
+def show(*, order_id: int, **options: Any) -> None:
     """Show one order."""
-    _ORDERS.show(client.get(f"{_ORDERS.path}/{order_id}", Order), as_json=as_json)
+    _ORDERS.get(order_id, **options)
 
 
 def _move(name: str, status: str, explanation: str) -> None:
@@ -91,9 +79,8 @@ def _move(name: str, status: str, explanation: str) -> None:
     @orders.command(name, help=explanation)
     @click.argument("order_id", metavar="ORDER_ID", type=ID)
     @resource_options
-    def move(*, order_id: int, as_json: bool, client: Client) -> None:
-        changed = client.patch(f"{_ORDERS.path}/{order_id}", {"status": status}, Order)
-        _ORDERS.show(changed, as_json=as_json)
+    def move(*, order_id: int, **options: Any) -> None:
+        _ORDERS.change(order_id, {"status": status}, **options)
 
 
 _move("approve", "approved", "Approve an order that was placed. It no longer lapses.")

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO, get_args
@@ -23,25 +23,20 @@ _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": 
 
 # A slow disk has recovered by then, and another long transaction has ended.
 _MAX_WAIT_SECONDS = 300
-_GO_ON = (
-    "the first {rows:,} rows of {file} are done."
-    " Run the same command again to go on; nothing is added twice"
-)
 
 
 class Wait:
-    """Waits for a slow database, up to ``seconds`` at a time by ``now``, and prints the reason."""
+    """Waits for a slow database, up to five minutes at a time by ``now``, and prints the reason."""
 
-    def __init__(self, seconds: int, now: Callable[[], float] = time.monotonic) -> None:
-        self._seconds = seconds
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._ends_at: float | None = None
 
     def may_go_on(self, reason: Unavailable) -> bool:
         """Tell whether to wait longer. The first call of a wait prints the reason."""
         if self._ends_at is None:
-            self._ends_at = self._now() + self._seconds
-            click.echo(f"Waiting up to {self._seconds} s: {printable(str(reason))}", err=True)
+            self._ends_at = self._now() + _MAX_WAIT_SECONDS
+            click.echo(f"Waiting up to {_MAX_WAIT_SECONDS} s: {printable(str(reason))}", err=True)
         return self._now() < self._ends_at
 
     def end(self) -> None:
@@ -95,7 +90,11 @@ def import_file(
         raise click.BadParameter(msg, param_hint="--refused")
     note_new_store(database)
     rows_done = 0
-    wait = Wait(_MAX_WAIT_SECONDS)
+    wait = Wait()
+
+    def interrupted() -> str:
+        done = f"the first {rows_done:,} rows of {file} are done"
+        return f"{done}. Run the same command again to go on; nothing is added twice"
 
     def note_progress(rows: int, size: int) -> None:
         nonlocal rows_done
@@ -104,7 +103,7 @@ def import_file(
         on_progress(size)
 
     with (
-        plain_failures(lambda: _GO_ON.format(rows=rows_done, file=file)),
+        plain_failures(interrupted),
         _refusals(refused, file, chosen) as on_refused,
         progress(f"Importing {file.name}", file.stat().st_size) as on_progress,
     ):
@@ -153,7 +152,7 @@ def export_file(
     outcome = "what was written is not whole" if to_stdout else f"{file} is as it was before"
     with (
         plain_failures(lambda: outcome),
-        nullcontext(_standard_output()) if to_stdout else _replacing(file) as out,
+        _standard_output() if to_stdout else _replacing(file) as out,
         progress("Exporting") as on_progress,
     ):
         count = in_store(
@@ -165,15 +164,14 @@ def export_file(
     click.echo(f"{count:,} animals exported.", err=True)
 
 
-def _standard_output() -> Output:
-    """Return the standard output, with escapes if it is a terminal."""
-    return TerminalOutput() if sys.stdout.isatty() else sys.stdout
+def _standard_output() -> AbstractContextManager[Output]:
+    return nullcontext(TerminalOutput() if sys.stdout.isatty() else sys.stdout)
 
 
 @contextmanager
-def _replacing(file: Path) -> Iterator[TextIO]:
+def _replacing(file: Path, errors: str = "strict") -> Iterator[TextIO]:
     """Write a file that replaces ``file`` once it is complete."""
-    with replacing(file) as part, TextIOWrapper(part, "utf-8", newline="") as out:
+    with replacing(file) as part, TextIOWrapper(part, "utf-8", errors, newline="") as out:
         yield out
 
 
@@ -202,10 +200,7 @@ def _refusals(
             if target is None:
                 return
             if gathered is None:
-                part = stack.enter_context(replacing(target))
-                gathered = stack.enter_context(
-                    TextIOWrapper(part, "utf-8", errors="surrogateescape", newline="")
-                )
+                gathered = stack.enter_context(_replacing(target, "surrogateescape"))
                 if file_format == "csv":
                     gathered.write(_first_line(source))
             gathered.write(row.text if row.text.endswith("\n") else row.text + "\n")

@@ -9,7 +9,7 @@ from petstore.cli.client_failures import ExitStatus, Failure
 from petstore.cli.options import ID
 from petstore.cli.output import SectionedGroup
 from petstore.cli.pet_files import export_file, import_file
-from petstore.cli.resources import NOTHING, Resources, list_options, resource_options
+from petstore.cli.resources import Resources, list_options, resource_options
 
 Status = Literal["available", "pending", "sold"]
 
@@ -26,21 +26,13 @@ class Pet(TypedDict):
     status: NotRequired[str]
 
 
-def _row(pet: Pet) -> dict[str, str]:
-    return {
-        "id": str(pet["id"]),
-        "name": pet["name"],
-        "category": str(pet["categoryId"]),
-        "status": pet.get("status", NOTHING),
-    }
-
-
 def _line(pet: Pet) -> str:
     status = pet.get("status", "no status")
     return f"Pet {pet['id']}: {pet['name']}, category {pet['categoryId']}, {status}"
 
 
-_PETS = Resources("/pets", Pet, _row, _line)
+_COLUMNS = {"id": "id", "name": "name", "category": "categoryId", "status": "status"}
+_PETS = Resources("/pets", Pet, _COLUMNS, _line)
 
 
 @click.group(cls=SectionedGroup)
@@ -66,10 +58,9 @@ def list_pets(
 @click.option("--category", required=True, type=int, help="The ID of its category.")
 @click.option("--status", type=_STATUS, help="Its status. [default: none]")
 @resource_options
-def add(*, name: str, category: int, status: Status | None, as_json: bool, client: Client) -> None:
+def add(*, name: str, category: int, status: Status | None, **options: Any) -> None:
     """Add an animal."""
-    new = {"name": name, "categoryId": category} | ({"status": status} if status else {})
-    _PETS.show(client.post(_PETS.path, new, Pet), as_json=as_json)
+    _PETS.create({"name": name, "categoryId": category, "status": status}, **options)
 
 
 @pets.command()
@@ -88,10 +79,9 @@ def show(*, pet_id: int, as_json: bool, client: Client) -> None:
 @click.argument("pet_id", metavar="ID", type=ID)
 @click.argument("status", type=click.Choice([*get_args(Status), _NO_STATUS]))
 @resource_options
-def set_status(*, pet_id: int, status: str, as_json: bool, client: Client) -> None:
+def set_status(*, pet_id: int, status: str, **options: Any) -> None:
     """Set the status of an animal, or take it away with none."""
-    wanted = {"status": None if status == _NO_STATUS else status}
-    _PETS.show(client.patch(f"{_PETS.path}/{pet_id}", wanted, Pet), as_json=as_json)
+    _PETS.change(pet_id, {"status": None if status == _NO_STATUS else status}, **options)
 
 
 pets.add_section("Ask a running service", list_pets, add, show, set_status)

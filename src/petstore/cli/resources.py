@@ -1,26 +1,20 @@
 """The resources of a running service: how a command asks for them and prints them."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import click
 
 from petstore.cli.client import MAX_PAGE, Client
 from petstore.cli.client_failures import ExitStatus, Failure
-from petstore.cli.environment import read_secret
+from petstore.cli.environment import KEY, read_secret
 from petstore.cli.options import Command, Integer, json_option
 from petstore.cli.output import print_json, print_table, printable
 
-T = TypeVar("T")
-
-KEY = "PETSTORE_KEY"
-"""The environment variable with the API key; there is no option for it."""
-
-NOTHING = "-"
-"""Stands in a table for an absent value."""
+T = TypeVar("T", bound=Mapping[str, Any])
 
 _DEFAULT_LIMIT = 20
 _URL = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?", re.IGNORECASE)
@@ -29,16 +23,32 @@ _KEY = re.compile(r"[!-~]+")
 
 @dataclass(frozen=True)
 class Resources(Generic[T]):
-    """Resources of one kind: their path, and how one is printed as a row and as a line."""
+    """Resources of one kind: their path, the member in each column, and one as a line."""
 
     path: str
     kind: type[T]
-    row: Callable[[T], dict[str, str]]
+    columns: Mapping[str, str]
     line: Callable[[T], str]
     dispensable: tuple[str, ...] = ()
 
-    def show(self, resource: T, *, as_json: bool) -> None:
+    def create(self, members: Mapping[str, Any], *, client: Client, as_json: bool) -> None:
+        """Create one and print it; a member that is ``None`` is left out."""
+        new = {name: value for name, value in members.items() if value is not None}
+        self.show(client.post(self.path, new, self.kind), as_json=as_json)
+
+    def get(self, resource_id: int, *, client: Client, as_json: bool) -> None:
         """Print one."""
+        self.show(client.get(f"{self.path}/{resource_id}", self.kind), as_json=as_json)
+
+    def change(
+        self, resource_id: int, patch: Mapping[str, Any], *, client: Client, as_json: bool
+    ) -> None:
+        """Change the members in ``patch`` of one, and print it."""
+        changed = client.patch(f"{self.path}/{resource_id}", patch, self.kind)
+        self.show(changed, as_json=as_json)
+
+    def show(self, resource: T, *, as_json: bool) -> None:
+        """Print a resource as JSON or as a line."""
         if as_json:
             print_json(resource)
         else:
@@ -63,11 +73,15 @@ class Resources(Generic[T]):
         if as_json:
             print_json(found)
         elif found:
-            print_table([self.row(resource) for resource in found], self.dispensable, "--json")
+            print_table([self._row(resource) for resource in found], self.dispensable, "--json")
         else:
             click.echo("None found.", err=True)
         if is_more:
             click.echo("(there are more: see --all, or --limit)", err=True)
+
+    def _row(self, resource: T) -> dict[str, str]:
+        row = {title: str(resource.get(name, "-")) for title, name in self.columns.items()}
+        return row | {title: utc(row[title]) for title in row if title.endswith("(UTC)")}
 
 
 def resource_options(command: Command) -> Command:

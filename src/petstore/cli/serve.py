@@ -10,19 +10,12 @@ from typing import Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from petstore.cli.options import (
-    SECTIONS,
-    Number,
-    SecretOption,
-    settings_options,
-    warnings_of,
-)
+from petstore.cli.options import SECTIONS, Number, SecretOption, settings_options, warnings_of
 from petstore.cli.output import plain_failures, print_table, printable
 from petstore.cli.stores import in_store
 from petstore.logs import Event, is_for_person, record_text
 from petstore.settings import Settings, masked
 
-_INVALID = 2  # as for an option that cannot be parsed
 _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: "environment"}
 
 
@@ -69,10 +62,14 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
     # Imported where it is used, so that `petstore --help` is instant.
     from petstore.server.service import prepared_service
 
+    token = None
     with ExitStack() as opened:
         with plain_failures():
             service = opened.enter_context(prepared_service(settings))
-            token = _prepare_demo(settings) if demo else None
+            if demo:
+                from petstore.cli.demo import prepare_demo
+
+                token = in_store(settings.database, lambda store: prepare_demo(store, settings))
         announce(settings, token)
         sys.exit(service.run(warnings_of(ctx)))
 
@@ -124,12 +121,7 @@ def announce(settings: Settings, token: str | None) -> None:
 def report_failed_start(
     error: click.ClickException, arguments: list[str], parent: click.Context
 ) -> NoReturn:
-    """Fail in the format of the log: with a line of JSON, or as every other command does.
-
-    Raises:
-        click.ClickException: the log is for a person.
-        click.exceptions.Exit: the log has a line.
-    """
+    """Fail in the format of the log: with a line of JSON, or as every other command does."""
     context = serve.make_context("serve", arguments, parent, resilient_parsing=True)
     # An invalid format counts as the default.
     if is_for_person(context.params.get("log_format") or "auto"):
@@ -142,12 +134,6 @@ def report_failed_start(
     }
     click.echo(record_text(logging.makeLogRecord(record), for_person=False), err=True)
     raise click.exceptions.Exit(error.exit_code)
-
-
-def _prepare_demo(settings: Settings) -> str:
-    from petstore.cli.demo import prepare_demo
-
-    return in_store(settings.database, lambda store: prepare_demo(store, settings))
 
 
 def _print_settings(ctx: click.Context) -> None:
@@ -186,5 +172,5 @@ def _check(settings: Settings) -> int:
         result = "ok" if finding.passed else "failed"
         click.echo(f"{result:8}{finding.name}: {printable(finding.message)}")
     if not findings[0].passed:  # the settings do not fit together
-        return _INVALID
+        return click.UsageError.exit_code
     return 0 if all(finding.passed for finding in findings) else 1

@@ -38,7 +38,8 @@ def migrate(database: str) -> None:
 def require_store(database: str) -> None:
     """Refuse a database without a store: its address is probably mistyped."""
     if is_postgres(database):
-        exists, place = _run_in(database, _has_tables), "in that database"
+        ((exists,),) = _run_in(database, lambda store: store.read(_HAS_TABLES))
+        place = "in that database"
     else:
         path = sqlite_path(database)
         exists, place = path.exists(), f"at {path}"
@@ -51,11 +52,6 @@ def note_new_store(database: str) -> None:
     """Print a note if a store is about to be created: perhaps the folder is the wrong one."""
     if not is_postgres(database) and not (path := sqlite_path(database)).exists():
         click.echo(f"There is no store at {path.absolute()} yet: making one.", err=True)
-
-
-async def _has_tables(store: Store) -> bool:
-    ((exists,),) = await store.read(_HAS_TABLES)
-    return bool(exists)
 
 
 def _run_in(database: str, action: Callable[[Store], Awaitable[T]]) -> T:

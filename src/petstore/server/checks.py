@@ -6,15 +6,19 @@ import resource
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from petstore.clock import SECOND
+from petstore.databases.sqlite import SqliteStore
 from petstore.errors import PetstoreError
 from petstore.http.open_files import require_room
 from petstore.server.pid_file import require_free
 from petstore.server.service import listen
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
+
+if TYPE_CHECKING:
+    from petstore.databases.postgres import PostgresStore
 
 _TIMEOUT = 2  # s
 
@@ -52,7 +56,7 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[Settings], str]
         yield "metrics", lambda settings: _address(settings.host, settings.metrics_port)
     if settings.pid_file:
         yield "pid file", _pid_file
-    yield "database", _postgres if is_postgres(settings.database) else _sqlite
+    yield "database", _database
     if settings.read_database:
         yield "replica", _replica
     if settings.redis:
@@ -85,11 +89,7 @@ def _pid_file(settings: Settings) -> str:
 
 
 def _exists(path: Path) -> bool:
-    """Tell whether a file exists.
-
-    Raises:
-        OSError: it is not a regular file, or this user cannot write or create it.
-    """
+    """Tell whether a regular file exists; refuse one that this user cannot write or create."""
     exists = path.exists()
     if exists and not path.is_file():  # opening a pipe would block
         msg = f"{path}: expected a file"
@@ -101,34 +101,30 @@ def _exists(path: Path) -> bool:
     return exists
 
 
-def _sqlite(settings: Settings) -> str:
-    from petstore.databases.sqlite import SqliteStore
-
-    path = sqlite_path(settings.database)
-    if not _exists(path):
+def _database(settings: Settings) -> str:
+    if is_postgres(settings.database):
+        version, newest = _postgres(settings.database).schema()
+    elif _exists(path := sqlite_path(settings.database)):
+        version, newest = SqliteStore(path, _TIMEOUT * SECOND).schema()
+    else:
         return f"there is no {path} yet; the start creates it"
-    return _schema(*SqliteStore(path, _TIMEOUT * SECOND).schema())
-
-
-def _postgres(settings: Settings) -> str:
-    from petstore.databases.postgres import PostgresStore
-
-    return _schema(*PostgresStore(settings.database, _TIMEOUT * SECOND).schema())
-
-
-def _schema(version: int, newest: int) -> str:
     if version == newest:
         return f"schema version {version}"
     return f"schema version {version}; the start brings it to {newest}"
 
 
 def _replica(settings: Settings) -> str:
-    from petstore.databases.postgres import PostgresStore
-
-    if not PostgresStore(settings.read_database, _TIMEOUT * SECOND).is_replica():
+    if not _postgres(settings.read_database).is_replica():
         msg = "read-database: expected a streaming replica; this server is not one"
         raise SettingError(msg)
     return "a streaming replica"
+
+
+def _postgres(database: str) -> "PostgresStore":
+    # Imported where it is used: it is slow to import.
+    from petstore.databases.postgres import PostgresStore
+
+    return PostgresStore(database, _TIMEOUT * SECOND)
 
 
 def _redis(settings: Settings) -> str:

@@ -33,6 +33,7 @@ class Lifecycle:
 
     def __init__(self, workers: int, pid_file: PidFile | None) -> None:
         self._workers = workers
+        self._serving = f"STATUS=Serving, processes: {workers}"
         self._pid_file = pid_file
         self._state = ReloadState(os.getpid())
         self._replaced = 0
@@ -44,7 +45,7 @@ class Lifecycle:
     def started(self) -> None:
         """Report that all workers serve."""
         _LOG.info(Event("started", "the service has started", workers=self._workers))
-        notify("READY=1", self._serving())
+        notify("READY=1", self._serving)
 
     def worker_ended(self, pid: int, outcome: str) -> None:
         """Report that a worker exited though nobody asked it to."""
@@ -71,7 +72,7 @@ class Lifecycle:
     def reload_ended(self) -> None:
         """Report that all workers were replaced."""
         _LOG.info(Event("reload_ended", "the reload has ended", replaced=self._replaced))
-        self._end_reload("", self._serving())
+        self._end_reload("", self._serving)
 
     def reload_failed(self, reason: str) -> None:
         """Report that a new worker did not start, and the old ones go on."""
@@ -93,9 +94,6 @@ class Lifecycle:
         self._state = self._state._replace(ended=self._state.requested, failure=failure)
         self._write()
         notify("READY=1", status)
-
-    def _serving(self) -> str:
-        return f"STATUS=Serving, processes: {self._workers}"
 
     def _write(self) -> None:
         if self._pid_file is None:

@@ -12,7 +12,7 @@ import signal
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,7 +78,8 @@ def read_pid_file(path: Path) -> ReloadState | None:
     except FileNotFoundError:
         return None
     try:
-        if not (stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_locked(descriptor)):
+        is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        if not is_file or _try_lock(descriptor, fcntl.LOCK_SH):  # no service has it locked
             return None
         lines = _STATE.match(os.pread(descriptor, _MAX_BYTES, 0).decode(errors="replace"))
     finally:
@@ -98,7 +99,7 @@ def require_free(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         _require_pid_file(descriptor, path)
-        if _is_locked(descriptor):
+        if not _try_lock(descriptor, fcntl.LOCK_SH):
             raise _in_use(path)
     finally:
         os.close(descriptor)
@@ -131,19 +132,21 @@ def reload_service(path: Path, timeout: float) -> None:
 
 def _open_locked(path: Path) -> int:
     """Open the file at ``path``, and lock it while it has that name."""
+    # A link could lead to any file, and a pipe would block.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    deadline = time.monotonic() + _LOCK_TIMEOUT
     while True:
-        # A link could lead to any file, and a pipe would block.
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(path, flags, 0o644)
-        try:
+        with ExitStack() as opened:
+            opened.callback(os.close, descriptor)
             _require_pid_file(descriptor, path)
-            _lock(descriptor, path)
-            if _is_at(path, descriptor):
+            if not _try_lock(descriptor, fcntl.LOCK_EX):
+                if time.monotonic() >= deadline:
+                    raise _in_use(path)
+                time.sleep(_LOCK_INTERVAL)  # a reader locks it, too, for a moment
+            elif _is_at(path, descriptor):  # else its service has just removed it
+                opened.pop_all()
                 return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # its service has just removed it
 
 
 def _require_pid_file(descriptor: int, path: Path) -> None:
@@ -152,19 +155,6 @@ def _require_pid_file(descriptor: int, path: Path) -> None:
     if not (is_file and _PID_FILE.fullmatch(os.pread(descriptor, _MAX_BYTES, 0))):
         msg = f"{path}: expected a pid file, or none; this is something else"
         raise OSError(msg)
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    deadline = time.monotonic() + _LOCK_TIMEOUT
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise _in_use(path) from None
-            time.sleep(_LOCK_INTERVAL)  # a reader locks it, too, for a moment
-        else:
-            return
 
 
 def _in_use(path: Path) -> OSError:
@@ -178,9 +168,9 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _is_locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int, kind: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    return False
+        return False
+    return True

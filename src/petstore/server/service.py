@@ -40,18 +40,20 @@ class Service:
         The log begins with ``warnings``.
         """
         settings = self.settings
+        file = None if is_postgres(settings.database) else sqlite_path(settings.database)
         log = open_log(settings)
         for warning in warnings:
             _LOG.warning(warning)
-        _warn_if_open_to_others(settings.database)
+        if file:
+            _warn_if_open_to_others(file)
         lifecycle = Lifecycle(settings.workers, self.pid_file)
         count, timeout = settings.workers, settings.shutdown_timeout
         try:
             return Supervisor(self._work, count, timeout, self.listener.close, lifecycle).run()
         finally:
             # Workers that close the database at the same moment leave its log to each other.
-            if not is_postgres(settings.database):
-                put_log_away(sqlite_path(settings.database))
+            if file:
+                put_log_away(file)
             log.close()
 
     def _work(self, worker_id: int, link: Link) -> None:
@@ -109,12 +111,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _check_redis(url: str) -> None:
-    """Refuse an invalid address of Redis, or a wrong password. Redis may be down.
-
-    Raises:
-        SettingError: the address is invalid.
-        PermissionError: Redis rejects the password.
-    """
+    """Refuse an invalid address of Redis, or a wrong password. Redis may be down."""
     # Imported where it is used: it takes its time.
     from petstore.redis_client.client import check_redis
 
@@ -125,11 +122,7 @@ def _check_redis(url: str) -> None:
         raise SettingError(str(error)) from None
 
 
-def _warn_if_open_to_others(database: str) -> None:
-    """Warn if other users may open a database file: they could read it all, or lock it."""
-    if is_postgres(database):
-        return
-    path = sqlite_path(database)
+def _warn_if_open_to_others(path: Path) -> None:
     mode = path.stat().st_mode & 0o777
     if mode & 0o077:
         _LOG.warning(

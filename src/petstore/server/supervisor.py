@@ -67,24 +67,27 @@ class Supervisor:
         self._is_reloading = False
         self._is_stopping = False
         self._status = 0
+        self._signals: set[int] = set()
 
     def run(self) -> int:
         """Supervise until a stop signal and the exit of all workers; return the exit status."""
-        with _received_signals() as received:
+        with _received_signals(self._signals) as woken:
             self._lifecycle.starting()
-            while self._step(received):
-                connection.wait([received.fileno(), *self._awaited()], self._seconds_until_due())
+            while self._step():
+                connection.wait([woken.fileno(), *self._awaited()], self._seconds_until_due())
+                with suppress(BlockingIOError):
+                    woken.recv(4096)
         self._lifecycle.stopped(self._status)
         return self._status
 
-    def _step(self, received: "_Signals") -> bool:
+    def _step(self) -> bool:
         """Do what is due now, and tell whether to go on supervising."""
         # Signals are read after this: a worker that exited by a stop signal to all was asked to.
         exited = [worker for worker in self._workers if worker.has_exited]
-        numbers = received.take()
-        if numbers & _STOPS:
+        if self._signals & _STOPS:
             self._stop()
-        elif numbers and not self._is_stopping:
+        elif signal.SIGHUP in self._signals and not self._is_stopping:
+            self._signals.discard(signal.SIGHUP)
             self._reload()
         for worker in exited:
             self._workers.remove(worker)
@@ -286,41 +289,22 @@ def _run_worker(work: Work, worker_id: int, link: Link) -> None:
     work(worker_id, link)
 
 
-class _Signals:
-    """The signals received since the last ``take``.
-
-    The system writes a byte to ``reader`` for each, which wakes the supervisor. The signals
-    themselves are noted apart: among very many, some bytes do not fit.
-    """
-
-    def __init__(self, reader: socket.socket) -> None:
-        self._reader = reader
-        self._numbers: set[int] = set()
-        self.fileno = reader.fileno
-
-    def note(self, number: int, _: object) -> None:
-        self._numbers.add(number)
-
-    def take(self) -> set[int]:
-        with suppress(BlockingIOError):
-            self._reader.recv(4096)
-        numbers, self._numbers = self._numbers, set()
-        return numbers
-
-
 @contextmanager
-def _received_signals() -> Iterator[_Signals]:
-    """Receive signals until the block ends; ignore them afterwards, so the end is undisturbed."""
+def _received_signals(numbers: set[int]) -> Iterator[socket.socket]:
+    """Add signals to ``numbers`` until the block ends, and ignore them afterwards.
+
+    The system writes a byte to the socket for each, which wakes the supervisor. Among very many
+    signals, some bytes do not fit, so they do not tell which signals came.
+    """
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.settimeout(0)
         writer.settimeout(0)
-        signals = _Signals(reader)
         signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         for number in _HANDLED:
-            signal.signal(number, signals.note)
+            signal.signal(number, lambda number, _: numbers.add(number))
         try:
-            yield signals
+            yield reader
         finally:
             signal.set_wakeup_fd(-1)
             for number in _HANDLED:

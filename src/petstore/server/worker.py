@@ -7,12 +7,11 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from functools import partial
 
 import uvloop
 
 from petstore.api.application import Servable
-from petstore.api.client_address import Network, is_in
+from petstore.api.client_address import is_in
 from petstore.app import create_registry, open_log, serve_settings
 from petstore.errors import PetstoreError
 from petstore.http.server import ConnectionLimits, HttpServer
@@ -104,7 +103,12 @@ async def _serve(
         settings.buffer_bytes,
         settings.header_timeout,
     )
-    server = HttpServer(app, listener, limits, partial(_counted_as, settings.trusted_networks))
+    proxies = settings.trusted_networks
+
+    def count_for(address: str) -> str | None:
+        return None if is_in(address, proxies) else network_of(address)
+
+    server = HttpServer(app, listener, limits, count_for)
     if registry is not None:
         registry.report(CONNECTIONS, lambda: server.connections)
         registry.report(CONNECTIONS_MAX, lambda: server.max_connections)
@@ -125,11 +129,6 @@ async def _serve(
     _, unfinished = await asyncio.wait([serving], timeout=timeout - drain_timeout)
     if unfinished:
         _LOG.warning("requests under way %d s after the stop signal were cut off", timeout)
-
-
-def _counted_as(proxies: tuple[Network, ...], address: str) -> str | None:
-    """Return the network that connections from ``address`` count for; ``None`` for a proxy."""
-    return None if is_in(address, proxies) else network_of(address)
 
 
 def tune_garbage_collector() -> None:
