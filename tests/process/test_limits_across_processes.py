@@ -36,6 +36,9 @@ async def test_of_2000_requests_at_once_to_4_processes_a_limit_of_300_admits_300
     start: StartServer, redis: RedisServer
 ) -> None:
     server = start("--workers", "4", "--redis", redis.url, *IN_PEACE)
+    # Redis has two cores with four busy workers; elsewhere it has a machine of its own.
+    for worker in server.workers():
+        os.setpriority(os.PRIO_PROCESS, worker, 10)
     token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "300")
     answers = await ask_at_once(server.port, token, 2_000, "/v1/pets")
     assert statuses(answers) == {200: 300, 429: 1_700}

@@ -20,6 +20,7 @@ Command: TypeAlias = tuple[str | bytes | int, ...]
 _CHECK_TIMEOUT = 0.3
 _CLOSE_TIMEOUT = 1
 _NODE_TIMEOUT = 0.3
+_SLICES = 7
 
 
 class RedisUnavailable(Exception):
@@ -139,13 +140,23 @@ def _connect(url: str) -> Redis | RedisCluster:
 async def _timeout(seconds: float) -> AsyncIterator[None]:
     """End the block with ``TimeoutError`` after ``seconds``.
 
-    The time runs in two halves. If this process was too busy to read, it reads between them, so a
-    reply that arrived in time counts.
+    The time runs in slices, and the process reads between them. While it is too busy to read, the
+    next slice does not begin, so a late process does not take its own delay for that of Redis.
     """
     loop = asyncio.get_running_loop()
+    left, length = _SLICES, seconds / _SLICES
+    timer: asyncio.TimerHandle
     async with asyncio.timeout(None) as limit:
-        half = seconds / 2
-        timer = loop.call_later(half, lambda: limit.reschedule(loop.time() + half))
+
+        def end_slice() -> None:
+            nonlocal left, timer
+            left -= 1
+            if left:
+                timer = loop.call_later(length, end_slice)
+            else:
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(length, end_slice)
         try:
             yield
         finally:
