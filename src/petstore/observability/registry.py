@@ -79,6 +79,7 @@ class Registry:
         crashes = int(WORKERS.name in self._previous)
         _drop_gauges(self._previous)
         self._samples: Samples = {}
+        self._has_gauges = True
         self._readers: dict[tuple[Metric, Labels], Callable[[], Sample]] = {}
         self._shared_readers: dict[tuple[Metric, Labels], Callable[[], float]] = {}
         # One thread, so samples are written in the order in which they were taken.
@@ -121,12 +122,7 @@ class Registry:
         finally:
             server.stop()
             await asyncio.wait([serving], timeout=_LAST_SCRAPE_SECONDS)
-            self._readers = {
-                (metric, labels): read
-                for (metric, labels), read in self._readers.items()
-                if metric.kind != "gauge"
-            }
-            _drop_gauges(self._samples)
+            self._has_gauges = False
             await attempt(publish)
             self._disk.shutdown()
 
@@ -150,9 +146,11 @@ class Registry:
         for (metric, labels), read in self._readers.items():
             self.samples(metric)[labels] = read()
         # Encoded here, in the thread that changes the samples; writing may wait for the disk.
-        encoded = _encode(_total([self._previous, self._samples]))
+        total = _total([self._previous, self._samples])
+        if not self._has_gauges:
+            _drop_gauges(total)
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._disk, _write, self._file, encoded)
+        await loop.run_in_executor(self._disk, _write, self._file, _encode(total))
 
     def _exposition(self) -> tuple[str, bytes]:
         # Imported here because the import is slow, and this runs in a thread.
