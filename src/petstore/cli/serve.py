@@ -19,7 +19,7 @@ from petstore.cli.options import (
 )
 from petstore.cli.output import plain_failures, print_table, printable
 from petstore.cli.stores import in_store
-from petstore.logs import Event, is_for_person, record_text
+from petstore.logs import Event, is_for_person, record_json
 from petstore.settings import Settings, masked
 
 _INVALID = 2  # as for an option that cannot be parsed
@@ -140,7 +140,7 @@ def report_failed_start(
         "levelname": "ERROR",
         "msg": Event("start_failed", error.format_message()),
     }
-    click.echo(record_text(logging.makeLogRecord(record), for_person=False), err=True)
+    click.echo(record_json(logging.makeLogRecord(record)), err=True)
     raise click.exceptions.Exit(error.exit_code)
 
 
