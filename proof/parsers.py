@@ -8,10 +8,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import h11
 
-from petstore.http.connection import Connection
+from petstore.http.connection import Connection, Shared
 from petstore.http.messages import Receive, Request, Response
 from petstore.http.parser import MAX_HEAD
-from petstore.http.shared import Shared
 
 End: TypeAlias = Literal["whole", "unfinished", "refused"]
 
@@ -137,7 +136,7 @@ class OurParser:
     """Our connections without a network: bytes in, requests out."""
 
     def __init__(self) -> None:
-        self._shared: Shared[Connection] = Shared(1024 * 1024)
+        self._shared = Shared(1024 * 1024)
         self._socket, self._other = socket.socketpair()
         self._requests: list[Parsed] = []
         self._refusal: str | None = None

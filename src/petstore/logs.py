@@ -106,7 +106,7 @@ class RequestLog(logging.Handler):
         max_backlog: int = _MAX_BACKLOG,
     ) -> None:
         super().__init__(rules.level.upper())
-        self.setFormatter(_formatter(for_person=for_person))
+        self.setFormatter(_PersonFormatter() if for_person else _JsonFormatter())
         self._stream = stream
         self._clock = clock
         self._encode = _encode_for_person if for_person else _encoder.encode_lines
@@ -164,13 +164,17 @@ class RequestLog(logging.Handler):
             is_stopping = self._stop.wait(_FLUSH_SECONDS)
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
             dropped, self._dropped = self._dropped, 0
-            report = [self._raw(_dropped_record(dropped))] if dropped else []
-            if lines or report:
+            at_risk = len(lines) + dropped
+            if dropped:
+                message = f"{dropped} lines dropped"
+                warning = {"name": __name__, "levelname": "WARNING", "msg": message}
+                lines.append(self._raw(logging.makeLogRecord(warning)))
+            if lines:
                 try:
-                    self._stream.write(self._encode([*lines, *report]))
+                    self._stream.write(self._encode(lines))
                     self._stream.flush()
                 except OSError:  # a full disk, say, may have room again later
-                    self._dropped += dropped + len(lines)
+                    self._dropped += at_risk
 
     def _raw(self, record: logging.LogRecord) -> msgspec.Raw:
         return msgspec.Raw(self.format(record).encode())
@@ -186,9 +190,9 @@ def is_for_person(log_format: str) -> bool:
     return sys.stderr.isatty() if log_format == "auto" else log_format == "text"
 
 
-def record_text(record: logging.LogRecord, *, for_person: bool) -> str:
-    """Return a record as the log writes it."""
-    return _formatter(for_person=for_person).format(record)
+def record_json(record: logging.LogRecord) -> str:
+    """Return a record as the log writes it for programs."""
+    return _JsonFormatter().format(record)
 
 
 def configure_logging(log: RequestLog) -> None:
@@ -200,33 +204,19 @@ def configure_logging(log: RequestLog) -> None:
     root.setLevel(log.level)
 
 
-def _formatter(*, for_person: bool) -> logging.Formatter:
-    return _PersonFormatter() if for_person else _JsonFormatter()
-
-
-def _dropped_record(count: int) -> logging.LogRecord:
-    return logging.LogRecord(
-        __name__, logging.WARNING, __file__, 0, "%d lines dropped", (count,), None
-    )
-
-
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, int | str] = {
             "time": rfc3339(int(record.created * SECOND)),
             "level": record.levelname.lower(),
-            **_event(record),
-            "logger": record.name,
+            "event": record.getMessage(),
         }
+        if isinstance(event := record.msg, Event):
+            line |= {"event": event.name, "message": str(event), **event.members}
+        line["logger"] = record.name
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return _encoder.encode(line).decode()
-
-
-def _event(record: logging.LogRecord) -> dict[str, int | str]:
-    if isinstance(record.msg, Event):
-        return {"event": record.msg.name, "message": str(record.msg), **record.msg.members}
-    return {"event": record.getMessage()}
 
 
 class _PersonFormatter(logging.Formatter):

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from petstore.observability.metrics import LAG
-from petstore.observability.process import LoopLag
+from petstore.observability.process import lag_meter
 from support.observed import read_from, registry_of_test
 
 pytestmark = pytest.mark.anyio
@@ -13,9 +13,9 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_slow_turn_of_the_event_loop_is_measured() -> None:
     sample, moments = LAG.zero(), iter((0.0, 0.1, 0.5))
-    lag = LoopLag(sample, lambda: next(moments))
+    measure_lag = lag_meter(sample, lambda: next(moments))
     for _ in range(3):
-        await lag.measure()
+        await measure_lag()
     assert sample == [2, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, pytest.approx(0.3)]
 
 

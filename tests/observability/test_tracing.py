@@ -194,7 +194,7 @@ async def test_calls_of_redis_by_the_limiter_are_parts_of_their_request(
             limiter = create_limiter(Settings(redis=redis.url), store, clock)
             traced = tracing.trace_limiter(limiter)
             key = await issue_stored(store, clock)
-            with tracing.server_span("GET", {}):
+            with tracing.span("GET"):
                 assert (await traced.take(key)).verdict == "admitted"
                 assert (await traced.take_address("192.0.2.1")).verdict == "admitted"
             await limiter.close()

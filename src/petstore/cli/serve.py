@@ -13,7 +13,7 @@ from click.core import ParameterSource
 from petstore.cli.options import SECTIONS, Number, SecretOption, settings_options, warnings_of
 from petstore.cli.output import plain_failures, print_table, printable
 from petstore.cli.stores import in_store
-from petstore.logs import Event, is_for_person, record_text
+from petstore.logs import Event, is_for_person, record_json
 from petstore.settings import Settings, masked
 
 _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: "environment"}
@@ -132,7 +132,7 @@ def report_failed_start(
         "levelname": "ERROR",
         "msg": Event("start_failed", error.format_message()),
     }
-    click.echo(record_text(logging.makeLogRecord(record), for_person=False), err=True)
+    click.echo(record_json(logging.makeLogRecord(record)), err=True)
     raise click.exceptions.Exit(error.exit_code)
 
 

@@ -45,11 +45,7 @@ class RequestBody:
         self._wake()
 
     async def receive(self) -> bytes:
-        """Return the next piece of the body, or nothing at its end.
-
-        Raises:
-            ConnectionError: the rest cannot arrive.
-        """
+        """Return the next piece of the body, or nothing at its end."""
         self._was_asked_for = True
         if self._awaits_continue and not self.size and not self._is_whole:
             self._send_continue()

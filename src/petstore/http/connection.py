@@ -14,7 +14,7 @@ from typing import cast
 from petstore.http.body import RequestBody, receive_nothing
 from petstore.http.messages import Receive, Refusal, Request, Respond, Response
 from petstore.http.parser import MAX_HEAD, RequestParser
-from petstore.http.shared import Shared
+from petstore.http.turns import BufferBudget, Turns
 
 _LOG = logging.getLogger(__name__)
 
@@ -22,6 +22,8 @@ _MAX_UNREAD = 64 * 1024  # bytes of a body that the application has not taken
 _SMALL_BODY = 16 * 1024  # bytes that cost less to copy than to send on their own
 _LAST_SECONDS = 0.2  # in which a client can take some of its last response during a stop
 _REJECTIONS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
+_READ_AT_ONCE = 16 * 1024
+_IGNORED_AT_ONCE = 256 * 1024
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _STATUS_LINES = {
     status.value: b"HTTP/1.1 %d %s" % (status, status.phrase.encode("ascii"))
@@ -37,20 +39,26 @@ _ENDED_EARLY = "it ended early"
 class Input(Enum):
     """What the bytes are that a client sends next."""
 
-    HEAD = auto()
-    """The next request."""
-
-    BODY = auto()
-    """The body of the request under way."""
-
-    PIPELINED = auto()
-    """A further request, which waits until the one under way has its response."""
-
-    IGNORED = auto()
-    """Nothing: the last request has arrived, or the client sent something else."""
+    HEAD = auto()  # the next request
+    BODY = auto()  # the body of the request under way
+    PIPELINED = auto()  # a further request, which waits until the one under way has its response
+    IGNORED = auto()  # nothing: the last request has arrived, or the client sent something else
 
 
 _HEAD, _BODY, _PIPELINED, _IGNORED = Input  # Python 3.11 looks members up slowly
+
+
+class Shared:
+    """What every connection of a server uses."""
+
+    def __init__(self, max_buffered: int) -> None:
+        self.connections: set[Connection] = set()
+        self.turns = Turns()
+        self.budget = BufferBudget(max_buffered)
+        self.buffer = memoryview(bytearray(_READ_AT_ONCE))  # what one connection has just read
+        self.waste = memoryview(bytearray(_IGNORED_AT_ONCE))  # what nobody looks at
+        self.date = b""  # the Date field of a response (RFC 9110 section 6.6.1)
+        self.is_stopping = False  # each connection closes after the response under way
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -67,7 +75,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(
         self,
         respond: Respond,
-        shared: "Shared[Connection]",
+        shared: Shared,
         client: str,
         on_closed: Callable[[], None],
     ) -> None:

@@ -13,12 +13,8 @@ from httptools import (
 
 from petstore.http.messages import Refusal, Request
 
-MAX_HEAD = 16 * 1024
-"""Bytes of a head, with its request line."""
-
-MAX_TARGET = 8 * 1024
-"""Bytes of a request target."""
-
+MAX_HEAD = 16 * 1024  # bytes of a head, with its request line
+MAX_TARGET = 8 * 1024  # bytes of a request target
 _MAX_FIELDS = 100
 _MAX_FRAMING = 4096  # bytes of a chunked body that are not content
 _MAX_PIECE = 2048  # bytes of a chunked body that one call parses, up to the end of a chunk
@@ -94,11 +90,7 @@ class RequestParser:
         return piece
 
     def _check_beginning(self, data: bytes) -> None:
-        """Refuse early what cannot become a head.
-
-        Raises:
-            Refusal: the head is too large or malformed.
-        """
+        """Refuse early what cannot become a head."""
         self.head_begins = False
         if data in (b"", b"\r"):
             return
@@ -160,11 +152,7 @@ class RequestParser:
         return fields, repeated
 
     def _expect_body(self, fields: dict[bytes, bytes], version: str) -> None:
-        """Prepare for a body (RFC 9112 section 6).
-
-        Raises:
-            Refusal: its end cannot be told, or its transfer coding is not supported.
-        """
+        """Prepare for a body (RFC 9112 section 6)."""
         self._reset()  # llhttp would wait for the body
         coding, length = fields.get(b"transfer-encoding"), fields.get(b"content-length")
         self._is_chunked = coding is not None
@@ -258,11 +246,7 @@ class _Fields:
 
 
 def _after_empty_lines(data: bytes) -> bytes:
-    """Return what follows the empty lines that may precede a request (RFC 9112 section 2.2).
-
-    Raises:
-        Refusal: a CR or an LF stands alone.
-    """
+    """Return what follows the empty lines that may precede a request (RFC 9112 section 2.2)."""
     rest = _EMPTY_LINES.sub(b"", data, 1)
     if rest.startswith((b"\r", b"\n")) and rest != b"\r":
         raise Refusal(400, _NO_REQUEST_LINE)
@@ -276,11 +260,7 @@ def _too_large(head: bytes) -> Refusal:
 
 
 def _path_of(target: bytes) -> bytes:
-    """Return the path of a target, its query excepted, that does not begin with one.
-
-    Raises:
-        Refusal: the target is in absolute form (RFC 9112 section 3.2.2) and not a URL.
-    """
+    """Return the path of a target in absolute form (RFC 9112 section 3.2.2), else the target."""
     if b"://" not in target:
         return target
     try:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from functools import partial
 
-from petstore.http.connection import Connection
+from petstore.http.connection import Connection, Shared
 from petstore.http.messages import Respond
 from petstore.http.open_files import room_for
-from petstore.http.shared import Shared
 
 _ACCEPTED_AT_ONCE = 16
 # The kernel's buffers of each connection; the kernel doubles them.
@@ -41,11 +40,6 @@ class ConnectionLimits:
     seconds: float = 10
 
 
-def by_address(address: str) -> str:
-    """Return what a connection counts against: the address of its client."""
-    return address
-
-
 class HttpServer:
     """Serves the clients of ``listener`` with ``respond``, from ``serve`` to ``stop``.
 
@@ -58,7 +52,7 @@ class HttpServer:
         respond: Respond,
         listener: socket.socket,
         limits: ConnectionLimits,
-        counted_as: Callable[[str], str | None] = by_address,
+        counted_as: Callable[[str], str | None] = lambda address: address,
     ) -> None:
         self._respond = respond
         self._listener = listener
@@ -67,7 +61,7 @@ class HttpServer:
         self._seconds = limits.seconds
         self._counted_as = counted_as
         self._loop = asyncio.get_running_loop()
-        self._shared: Shared[Connection] = Shared(limits.buffer_bytes)
+        self._shared = Shared(limits.buffer_bytes)
         self._connecting: set[asyncio.Task[None]] = set()
         self._by_address: Counter[str] = Counter()
         self._warned_at = float("-inf")
@@ -140,7 +134,7 @@ class HttpServer:
     def _accept(self) -> bool:
         """Accept a few clients and leave others to less busy processes; return if more may wait."""
         for _ in range(_ACCEPTED_AT_ONCE):
-            if not self._has_room():
+            if self.connections >= self.max_connections:
                 self._stop_accepting()
                 return False
             try:
@@ -159,21 +153,19 @@ class HttpServer:
         counted_as = self._counted_as(address)
         if counted_as is not None and self._by_address[counted_as] >= self._per_address:
             client.close()
-            self._warn_about(counted_as)
+            now = self._loop.time()
+            if now >= self._warned_at + _WARNING_SECONDS:
+                self._warned_at = now
+                _LOG.warning(
+                    "%s has %d connections, as many as it may: more are closed",
+                    counted_as,
+                    self._by_address[counted_as],
+                )
             return
         self._count(address, 1)
         task = self._loop.create_task(self._connect(client, address))
         self._connecting.add(task)
         task.add_done_callback(partial(self._note_connected, address))
-
-    def _warn_about(self, address: str) -> None:
-        now = self._loop.time()
-        if now >= self._warned_at + _WARNING_SECONDS:
-            self._warned_at = now
-            count = self._by_address[address]
-            _LOG.warning(
-                "%s has %d connections, as many as it may: more are closed", address, count
-            )
 
     async def _connect(self, client: socket.socket, address: str) -> None:
         closed = partial(self._note_closed, address)
@@ -191,12 +183,10 @@ class HttpServer:
         self._note_end()
 
     def _accept_if_room(self) -> None:
-        if not (self._is_accepting or self._is_stopped) and self._has_room():
+        has_room = self.connections < self.max_connections
+        if has_room and not (self._is_accepting or self._is_stopped):
             self._is_accepting = True
             self._loop.add_reader(self._listener, self._accept)
-
-    def _has_room(self) -> bool:
-        return self.connections < self.max_connections
 
     def _stop_accepting(self) -> None:
         if self._is_accepting:

@@ -30,24 +30,16 @@ class Metric(NamedTuple):
         return [0] * (len(self.bounds) + 2 if self.bounds else 1)
 
 
-METRICS: list[Metric] = []
-
-
 def _counter(name: str, text: str, *labels: str) -> Metric:
-    return _define(Metric(name, "counter", text, labels))
+    return Metric(name, "counter", text, labels)
 
 
 def _gauge(name: str, text: str, *labels: str) -> Metric:
-    return _define(Metric(name, "gauge", text, labels))
+    return Metric(name, "gauge", text, labels)
 
 
 def _histogram(name: str, text: str, bounds: tuple[float, ...], *labels: str) -> Metric:
-    return _define(Metric(name, "histogram", text, labels, bounds))
-
-
-def _define(metric: Metric) -> Metric:
-    METRICS.append(metric)
-    return metric
+    return Metric(name, "histogram", text, labels, bounds)
 
 
 REQUESTS = _counter("petstore_requests", "HTTP requests.", "operation", "method", "status")
@@ -120,6 +112,8 @@ LAG = _histogram(
     "How late the event loop ran a timer.",
     (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
 )
+
+METRICS = [metric for metric in list(globals().values()) if isinstance(metric, Metric)]
 
 
 def observe(sample: Sample, metric: Metric, value: float) -> None:

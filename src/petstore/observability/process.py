@@ -3,7 +3,7 @@
 import math
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from petstore.chores import Chore
@@ -31,30 +31,27 @@ def report_process(registry: Registry, worker: str) -> None:
     registry.report(START_TIME, lambda: started, worker)
     registry.report(MAX_FILES, lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0], worker)
     if _STATM.exists():  # pragma: no branch - only Linux has it
-        registry.report(MEMORY, _resident_bytes, worker)
+        page = resource.getpagesize()
+        registry.report(MEMORY, lambda: int(_STATM.read_text("ascii").split()[1]) * page, worker)
         registry.report(OPEN_FILES, _open_files, worker)
-    lag = LoopLag(registry.samples(LAG)[()])
-    registry.chores.append(Chore(lag.measure, _LAG_SECONDS, "event loop lag not measured"))
+    measure_lag = lag_meter(registry.samples(LAG)[()])
+    registry.chores.append(Chore(measure_lag, _LAG_SECONDS, "event loop lag not measured"))
 
 
-class LoopLag:
-    """Adds to ``sample`` how late each call of ``measure`` is, by ``now`` in seconds."""
-
+def lag_meter(
+    sample: Sample, now: Callable[[], float] = time.perf_counter
+) -> Callable[[], Awaitable[None]]:
+    """Return a function that adds how late it is called, ``_LAG_SECONDS`` after it returned."""
     # The clock of the loop stands still during a turn, and the slow turn may be that one.
-    def __init__(self, sample: Sample, now: Callable[[], float] = time.perf_counter) -> None:
-        self._sample = sample
-        self._now = now
-        self._due_at = math.inf
+    due_at = math.inf
 
-    async def measure(self) -> None:
-        """Measure the lag; call it ``_LAG_SECONDS`` after it returned."""
-        now = self._now()
-        observe(self._sample, LAG, max(0, now - self._due_at))
-        self._due_at = now + _LAG_SECONDS
+    async def measure() -> None:
+        nonlocal due_at
+        moment = now()
+        observe(sample, LAG, max(0, moment - due_at))
+        due_at = moment + _LAG_SECONDS
 
-
-def _resident_bytes() -> int:
-    return int(_STATM.read_text("ascii").split()[1]) * resource.getpagesize()
+    return measure
 
 
 def _open_files() -> int:

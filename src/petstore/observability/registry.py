@@ -6,6 +6,7 @@ more files than worker ids. A scrape adds up all files. Gauges count only while 
 """
 
 import asyncio
+import logging
 import socket
 import tempfile
 import time
@@ -20,7 +21,8 @@ from typing import NamedTuple
 import msgspec
 
 from petstore.chores import Chore, attempt, background
-from petstore.observability.endpoint import endpoint
+from petstore.http.messages import Receive, Request, Response
+from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.observability.metrics import (
     BUILD,
     CRASHES,
@@ -36,6 +38,9 @@ from petstore.observability.metrics import (
 
 _PUBLISH_SECONDS = 1
 _GAUGES_LAST_SECONDS = 3
+_LAST_SCRAPE_SECONDS = 1
+_LIMITS = ConnectionLimits(connections=64, per_address=64, seconds=5)
+_LOG = logging.getLogger(__name__)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Samples).decode
@@ -74,6 +79,7 @@ class Registry:
         crashes = int(WORKERS.name in self._previous)
         _drop_gauges(self._previous)
         self._samples: Samples = {}
+        self._has_gauges = True
         self._readers: dict[tuple[Metric, Labels], Callable[[], Sample]] = {}
         self._shared_readers: dict[tuple[Metric, Labels], Callable[[], float]] = {}
         # One thread, so samples are written in the order in which they were taken.
@@ -108,16 +114,15 @@ class Registry:
         """Publish the samples of this worker and serve ``/metrics`` until the block ends."""
         publish = Chore(self._publish, _PUBLISH_SECONDS, "metrics not published")
         await attempt(publish)  # so that a crash in the first second is noticed
+        server = HttpServer(self._respond, self._listener, _LIMITS)
+        serving = asyncio.create_task(server.serve())
         try:
-            async with endpoint(self._listener, self.exposition), background(publish, *self.chores):
+            async with background(publish, *self.chores):
                 yield
         finally:
-            self._readers = {
-                (metric, labels): read
-                for (metric, labels), read in self._readers.items()
-                if metric.kind != "gauge"
-            }
-            _drop_gauges(self._samples)
+            server.stop()
+            await asyncio.wait([serving], timeout=_LAST_SCRAPE_SECONDS)
+            self._has_gauges = False
             await attempt(publish)
             self._disk.shutdown()
 
@@ -126,13 +131,26 @@ class Registry:
         await self._publish()
         return await asyncio.get_running_loop().run_in_executor(self._disk, self._exposition)
 
+    async def _respond(self, request: Request, _: Receive) -> Response:
+        if request.refusal is not None:
+            return _response(request.refusal.status, "text/plain", b"expected HTTP/1.1\n")
+        if (request.method, request.path) != ("GET", "/metrics"):
+            return _response(404, "text/plain", b"expected GET /metrics\n")
+        try:
+            return _response(200, *await self.exposition())
+        except Exception:  # noqa: BLE001 - whatever it is, the service itself goes on
+            _LOG.exception("metrics cannot be told")
+            return _response(500, "text/plain", b"the log tells why\n")
+
     async def _publish(self) -> None:
         for (metric, labels), read in self._readers.items():
             self.samples(metric)[labels] = read()
         # Encoded here, in the thread that changes the samples; writing may wait for the disk.
-        encoded = _encode(_total([self._previous, self._samples]))
+        total = _total([self._previous, self._samples])
+        if not self._has_gauges:
+            _drop_gauges(total)
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._disk, _write, self._file, encoded)
+        await loop.run_in_executor(self._disk, _write, self._file, _encode(total))
 
     def _exposition(self) -> tuple[str, bytes]:
         # Imported here because the import is slow, and this runs in a thread.
@@ -143,6 +161,11 @@ class Registry:
             with suppress(OSError):
                 total[metric.name] = {labels: [read()]}
         return exposition(total)
+
+
+def _response(status: int, content_type: str, body: bytes) -> Response:
+    lines = f"content-type: {content_type}\r\ncontent-length: {len(body)}"
+    return Response(status, body, [lines.encode("ascii")], is_last=True)
 
 
 def _write(file: Path, encoded: bytes) -> None:

@@ -8,11 +8,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.trace import (
     Span,
     SpanKind,
@@ -51,11 +52,15 @@ class Tracing:
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         resource = Resource.create({"service.name": "petstore", "service.version": version})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        exporter = _Exporter(OTLPSpanExporter(endpoint, timeout=_EXPORT_SECONDS))
+        exporter = _Exporter(endpoint, timeout=_EXPORT_SECONDS)
         self._provider.add_span_processor(
             BatchSpanProcessor(exporter, schedule_delay_millis=_BATCH_SECONDS * 1000)
         )
-        self._tracer = self._provider.get_tracer("petstore", version)
+        tracer = self._provider.get_tracer("petstore", version)
+        self.start_span = tracer.start_span
+        self.span = partial(
+            tracer.start_as_current_span, record_exception=False, set_status_on_exception=False
+        )
 
     def trace_application(self, app: Servable) -> Servable:
         """Return ``app`` so that each request is a span."""
@@ -74,55 +79,17 @@ class Tracing:
         return _TracedLimiter(limiter, self)
 
     @contextmanager
-    def server_span(self, method: str, trace_context: Mapping[str, str]) -> Iterator[None]:
-        """Make the block a span, in the trace of the client if ``trace_context`` has one."""
-        with self._tracer.start_as_current_span(
-            method if method in METHODS else "HTTP",
-            context=_propagator.extract(trace_context),
-            kind=SpanKind.SERVER,
-            attributes={
-                "http.request.method": method if method in METHODS else "_OTHER",
-                "url.scheme": "http",
-            },
-            record_exception=False,
-            set_status_on_exception=False,
-        ):
-            yield
-
-    @contextmanager
     def client_span(self, name: str, attributes: Mapping[str, str]) -> Iterator[None]:
         """Make the block, a call of another system, a span within that of the request."""
         if not get_current_span().is_recording():
             yield
             return
-        with self._tracer.start_as_current_span(
-            name,
-            kind=SpanKind.CLIENT,
-            attributes=attributes,
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
+        with self.span(name, kind=SpanKind.CLIENT, attributes=attributes) as span:
             try:
                 yield
             except Unavailable as error:
                 _fail(span, error.code)
                 raise
-
-    def trace_unit(self, unit: Unit[T], system: str) -> Unit[T]:
-        """Return ``unit`` so that its statements are spans within the current one.
-
-        They may run in the task of another request.
-        """
-        parent = get_current_span()
-        if not parent.is_recording():
-            return unit
-        context = set_span_in_context(parent)
-
-        def begin(statement: Statement) -> Callable[[], None]:
-            attributes = _query_attributes(statement, system)
-            return self._tracer.start_span(statement.name, context, SpanKind.CLIENT, attributes).end
-
-        return watch(unit, begin)
 
     def close(self) -> None:
         """Send the spans that are left, if the collector takes them at once."""
@@ -144,7 +111,16 @@ class _TracedApplication:
             name.decode("ascii"): request.fields.get(name, b"").decode("latin-1")
             for name in _TRACE_CONTEXT
         }
-        with self._tracing.server_span(request.method, trace_context):
+        is_known = request.method in METHODS
+        with self._tracing.span(
+            request.method if is_known else "HTTP",
+            _propagator.extract(trace_context),
+            SpanKind.SERVER,
+            {
+                "http.request.method": request.method if is_known else "_OTHER",
+                "url.scheme": "http",
+            },
+        ):
             return await self._app(request, receive)
 
 
@@ -173,13 +149,30 @@ class _TracedStore:
         self.check, self.version = store.check, store.version
 
     async def read(self, statement: Statement) -> list[Row]:
-        attributes = _query_attributes(statement, self._system)
-        with self._tracing.client_span(statement.name, attributes):
+        with self._tracing.client_span(statement.name, self._attributes(statement)):
             return await self._store.read(statement)
 
     async def write(self, unit: Unit[T]) -> T:
         with self._tracing.client_span("store write", {"db.system.name": self._system}):
-            return await self._store.write(self._tracing.trace_unit(unit, self._system))
+            return await self._store.write(self._traced(unit))
+
+    def _traced(self, unit: Unit[T]) -> Unit[T]:
+        """Return ``unit`` so that its statements are spans; the task of another may run them."""
+        parent = get_current_span()
+        if not parent.is_recording():
+            return unit
+        context = set_span_in_context(parent)
+        start = self._tracing.start_span
+
+        def begin(statement: Statement) -> Callable[[], None]:
+            attributes = self._attributes(statement)
+            return start(statement.name, context, SpanKind.CLIENT, attributes).end
+
+        return watch(unit, begin)
+
+    def _attributes(self, statement: Statement) -> dict[str, str]:
+        # By the conventions of OpenTelemetry for databases.
+        return {"db.system.name": self._system, "db.query.summary": statement.name}
 
 
 class _TracedLimiter:
@@ -198,29 +191,19 @@ class _TracedLimiter:
             return await self._limiter.take_address(address)
 
 
-class _Exporter(SpanExporter):
+class _Exporter(OTLPSpanExporter):
     """Logs once that the collector no longer takes spans, and once that it does again."""
 
-    def __init__(self, exporter: SpanExporter) -> None:
-        self._exporter = exporter
-        self._is_failing = False
+    _is_failing = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        result = self._exporter.export(spans)
+        result = super().export(spans)
         is_failing = result is not SpanExportResult.SUCCESS
         if is_failing != self._is_failing:
             state = "out of reach: traces are dropped" if is_failing else "back"
             _LOG.warning("the collector of traces is %s", state)
         self._is_failing = is_failing
         return result
-
-    def shutdown(self) -> None:
-        self._exporter.shutdown()
-
-
-def _query_attributes(statement: Statement, system: str) -> dict[str, str]:
-    """Return the attributes of a statement, by the conventions of OpenTelemetry for databases."""
-    return {"db.system.name": system, "db.query.summary": statement.name}
 
 
 def _describe(span: Span, line: RequestLine) -> None:

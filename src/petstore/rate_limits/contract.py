@@ -132,23 +132,18 @@ class RateLimiter(Protocol):
 
     async def take(self, key: ApiKey) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
-        ...
 
     async def look(self, key: ApiKey) -> Decision:
         """Describe the windows of ``key`` without charging anything."""
-        ...
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
-        ...
 
     async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address`` without charging anything."""
-        ...
 
     async def heartbeat(self) -> None:
         """Announce this process to the others. Call it each second."""
-        ...
 
     async def save(self) -> None:
         """Make the counts so far survive a restart.
@@ -156,11 +151,9 @@ class RateLimiter(Protocol):
         Raises:
             Unavailable: the counts could not be saved; the next call saves them.
         """
-        ...
 
     async def close(self) -> None:
         """Release the limiter's connections."""
-        ...
 
 
 class RateLimitStore(Protocol):
@@ -172,7 +165,6 @@ class RateLimitStore(Protocol):
         Raises:
             Unavailable: the database is out of reach.
         """
-        ...
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
         """Save the states of many keys, and the requests of their days.
@@ -182,7 +174,6 @@ class RateLimitStore(Protocol):
         Raises:
             Unavailable: the database is out of reach; nothing was saved.
         """
-        ...
 
 
 class UnbanStore(RateLimitStore, Protocol):
@@ -194,4 +185,3 @@ class UnbanStore(RateLimitStore, Protocol):
         Raises:
             Unavailable: the database is out of reach.
         """
-        ...

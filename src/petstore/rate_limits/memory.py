@@ -19,11 +19,7 @@ class UnsavedStates:
         self._ended_days: list[tuple[int, State]] = []
 
     async def load(self, key_id: int) -> State | None:
-        """Return the latest state of a key.
-
-        Raises:
-            Unavailable: the database is out of reach.
-        """
+        """Return the latest state of a key."""
         return self._states.get(key_id) or await self._store.load(key_id)
 
     def put(self, key_id: int, state: State) -> None:
@@ -34,11 +30,7 @@ class UnsavedStates:
         self._states[key_id] = state
 
     async def save(self) -> None:
-        """Save everything that is not saved yet.
-
-        Raises:
-            Unavailable: the database is out of reach; the next call saves the states.
-        """
+        """Save everything that is not saved yet."""
         states, ended_days = self._states, self._ended_days
         if not states:
             return
@@ -107,11 +99,7 @@ class MemoryLimiter:
         return self._addresses.look(address)
 
     async def save(self) -> None:
-        """Save every state that changed since the last time, and forget idle keys.
-
-        Raises:
-            Unavailable: the counts could not be saved; the next call saves them.
-        """
+        """Save every state that changed since the last time, and forget idle keys."""
         await self._unsaved.save()
         now = self._clock()
         if now >= self._older_since + _GENERATION:

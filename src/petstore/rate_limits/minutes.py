@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
@@ -17,15 +17,11 @@ H = TypeVar("H", bound=Hashable)
 _FRESH = State()
 
 
-def _itself(holder: H) -> H:
-    return holder
-
-
 @lru_cache(maxsize=4096)
 def network_of(address: str) -> str:
     """Return the network that a client address counts as: IPv4 itself, IPv6 its /64."""
     try:
-        parsed: IPv4Address | IPv6Address = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return address
     if isinstance(parsed, IPv4Address):
@@ -47,7 +43,7 @@ class MinuteLimiter(Generic[H]):
         clock: Clock,
         per_minute: int,
         capacity: int,
-        group: Callable[[H], Hashable] = _itself,
+        group: Callable[[H], Hashable] = lambda holder: holder,
     ) -> None:
         self._clock = clock
         self._limits = Limits(per_minute, UNLIMITED)

@@ -1,8 +1,4 @@
-"""The limiter of many processes: limits in Redis, and in memory while Redis is unavailable.
-
-Without Redis each process enforces its share of each limit. A heartbeat each second finds out when
-Redis is back.
-"""
+"""The limiter of many processes: limits in Redis, and in memory while Redis is unavailable."""
 
 import asyncio
 import logging
@@ -53,6 +49,7 @@ class RedisLimiter:
         self._min_processes = self._processes = min_processes
         self._unbans = Unbans(store)
         self._shared = SharedLimiter(client, store, rules, address_limits, timeout)
+        self.save = self._shared.save  # copies the states that changed into the store
         self._local: MemoryLimiter | None = None
         self._server_ahead: Milliseconds = 0
         self.fallbacks = 0
@@ -82,14 +79,6 @@ class RedisLimiter:
     async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address`` without charging anything."""
         return await self._judge_address("look", address)
-
-    async def save(self) -> None:
-        """Copy the states from Redis that changed since the last time into the store.
-
-        Raises:
-            Unavailable: the counts could not be saved; the next call saves them.
-        """
-        await self._shared.save()
 
     async def heartbeat(self) -> None:
         """Announce this process, learn how many there are, and return to Redis if it is back."""

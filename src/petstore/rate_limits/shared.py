@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import uuid4
 
 from msgspec import Struct
@@ -64,13 +64,6 @@ class Judgement(Struct, gc=False):
     begins_ban: bool = False
 
 
-class Heartbeat(NamedTuple):
-    """How many processes there are, and the time of the server."""
-
-    processes: int
-    now: Milliseconds
-
-
 _encode = Encoder().encode
 _decode = Decoder(Judgement).decode
 
@@ -122,8 +115,8 @@ class SharedLimiter:
         call = Call(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _ADDRESS_LIFETIME, _FRESH)
         return _decision(call, limits, _decode(await self._run(name, call)))
 
-    async def heartbeat(self) -> Heartbeat:
-        """Announce this process, and return how many processes there are.
+    async def heartbeat(self) -> tuple[int, Milliseconds]:
+        """Announce this process; return how many processes there are, and the server's time.
 
         After a failure it succeeds only if the server of the failed key takes writes again. Its
         timeout is longer than that of a request: no client waits for it.
@@ -137,7 +130,8 @@ class SharedLimiter:
         ]
         replies = await self._client.execute(commands, 3 * self._timeout)
         self._failed_key = None
-        return Heartbeat(*replies[-1])
+        processes, now = replies[-1]
+        return processes, now
 
     async def close(self) -> None:
         """Remove this process from the count, and disconnect."""

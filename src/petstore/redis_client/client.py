@@ -104,12 +104,10 @@ async def check_redis(url: str) -> None:
     client = RedisClient(url)
     try:
         await client.execute([("PING",)], _CHECK_TIMEOUT)
-    except CredentialsRefused as error:
-        msg = f"redis: {error}"
-        raise PermissionError(msg) from None
     except RedisUnavailable as error:
         msg = f"redis: {error}"
-        raise ConnectionError(msg) from error
+        is_refusal = isinstance(error, CredentialsRefused)
+        raise (PermissionError if is_refusal else ConnectionError)(msg) from error
     finally:
         await client.close()
 

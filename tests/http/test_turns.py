@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from petstore.http.shared import BufferBudget, Turns
+from petstore.http.turns import BufferBudget, Turns
 
 pytestmark = pytest.mark.anyio
 

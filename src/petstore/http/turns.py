@@ -1,13 +1,11 @@
-"""What the connections of a server share: turns, a budget of memory, and buffers."""
+"""What the connections of a server share: turns, and a budget of memory."""
 
 import asyncio
 import logging
 from collections import deque
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 _AT_ONCE = 16
-_READ_AT_ONCE = 16 * 1024
-_IGNORED_AT_ONCE = 256 * 1024
 _LOG = logging.getLogger(__name__)
 
 
@@ -16,14 +14,9 @@ class Member(Protocol):
 
     def take_turn(self) -> None:
         """Go on."""
-        ...
 
     def abort(self) -> None:
         """Close at once, and drop what is buffered."""
-        ...
-
-
-M = TypeVar("M", bound=Member)
 
 
 class Turns:
@@ -81,16 +74,3 @@ class BufferBudget:
             silent = next(iter(self._sizes))
             self._total -= self._sizes.pop(silent)
             silent.abort()
-
-
-class Shared(Generic[M]):
-    """What every connection of a server uses."""
-
-    def __init__(self, max_buffered: int) -> None:
-        self.connections: set[M] = set()
-        self.turns = Turns()
-        self.budget = BufferBudget(max_buffered)
-        self.buffer = memoryview(bytearray(_READ_AT_ONCE))  # what one connection has just read
-        self.waste = memoryview(bytearray(_IGNORED_AT_ONCE))  # what nobody looks at
-        self.date = b""  # the Date field of a response (RFC 9110 section 6.6.1)
-        self.is_stopping = False  # each connection closes after the response under way
