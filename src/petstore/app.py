@@ -103,7 +103,7 @@ def create_app(
         uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
         clock=clock,
         keys=KeyRing(store, clock, settings.environment),
-        answers=ResponseCache(store),
+        response_cache=ResponseCache(store),
         retries=SafeRetries(store, clock),
         reservations=Reservations(store, clock),
         reservation_minutes=settings.reservation_minutes,

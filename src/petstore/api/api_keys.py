@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from petstore.api.entity_tags import precondition
-from petstore.api.idempotency import answer_once
+from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import Call, Operation, Success
 from petstore.api.pages import PageQuery, page_response
@@ -133,7 +133,7 @@ async def _create(call: Call[NewKey, None]) -> Response:
     def created(issued: IssuedKey) -> Response:
         return created_response(_with_token(issued), f"{call.request.path}/{issued.key.id}")
 
-    return await answer_once(call, create_key(new, _actor(call), now), created, sealed=True)
+    return await respond_once(call, create_key(new, _actor(call), now), created, sealed=True)
 
 
 async def _get(call: Call[None, None]) -> Response:
@@ -163,7 +163,7 @@ async def _rotate(call: Call[Rotation, None]) -> Response:
     grace = call.body.graceSeconds * SECOND
     check = precondition(call.request)
     unit = rotate_key(call.path_id, grace, _actor(call), call.services.clock(), check)
-    response = await answer_once(
+    response = await respond_once(
         call, unit, lambda issued: json_response(200, _with_token(issued)), sealed=True
     )
     await _take_effect(call)
@@ -179,7 +179,7 @@ async def _revoke(call: Call[None, None]) -> Response:
 
 async def _unban(call: Call[None, None]) -> Response:
     unit = unban_key(call.path_id, _actor(call), call.services.clock(), precondition(call.request))
-    response = await answer_once(call, unit, lambda _: empty_response())
+    response = await respond_once(call, unit, lambda _: empty_response())
     await _take_effect(call)
     return response
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from petstore.api.entity_tags import precondition
-from petstore.api.idempotency import answer_once
+from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import Call, Operation, Success
 from petstore.api.pages import PageQuery, cached_page
@@ -26,7 +26,7 @@ async def _list(call: Call[None, PageQuery]) -> Response:
 
 async def _create(call: Call[NewCategory, None]) -> Response:
     path, unit = call.request.path, create_category(call.body)
-    return await answer_once(call, unit, lambda new: created_response(new, f"{path}/{new.id}"))
+    return await respond_once(call, unit, lambda new: created_response(new, f"{path}/{new.id}"))
 
 
 async def _get(call: Call[None, None]) -> Response:

@@ -55,7 +55,7 @@ def idempotency_key(request: Request) -> str | None:
     return key[0] if key[1] is None else _ESCAPED.sub(r"\1", key[1])
 
 
-async def answer_once(
+async def respond_once(
     call: Call[Any, Any],
     unit: Unit[T],
     response_of: Callable[[T], Response],

@@ -43,7 +43,7 @@ class Services:
     uncharged: MinuteLimiter[int]
     clock: Clock
     keys: KeyRing
-    answers: ResponseCache
+    response_cache: ResponseCache
     retries: SafeRetries
     reservations: Reservations
     reservation_minutes: int

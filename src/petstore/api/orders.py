@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from petstore.api.entity_tags import precondition
-from petstore.api.idempotency import answer_once
+from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import Call, Operation, Success
 from petstore.api.pages import PageQuery, cached_page
@@ -46,7 +46,7 @@ async def _place(call: Call[NewOrder, None]) -> Response:
         return created_response(order, f"{call.request.path}/{order.id}")
 
     unit = place_order(call.body, services.clock(), services.reservation_minutes)
-    return await answer_once(call, unit, placed)
+    return await respond_once(call, unit, placed)
 
 
 async def _get(call: Call[None, None]) -> Response:

@@ -59,7 +59,7 @@ async def cached_page(
         reader = await call.services.readers.for_key(call.key.id)
         return page_response(call, await read(reader))
 
-    return await call.services.answers.get(call.request.path, call.request.query, respond)
+    return await call.services.response_cache.get(call.request.path, call.request.query, respond)
 
 
 def page_response(call: Call[Any, Any], page: Page[Any]) -> Response:

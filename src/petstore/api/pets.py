@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from petstore.api.entity_tags import precondition
-from petstore.api.idempotency import answer_once
+from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import BASE, Call, Deprecation, Operation, Success
 from petstore.api.pages import PageQuery, cached_page, limit_of
@@ -55,7 +55,7 @@ async def _list(call: Call[None, ListPetsQuery]) -> Response:
 async def _create(call: Call[NewPet, None]) -> Response:
     unit = create_pet(call.body, strict_categories=call.services.strict_categories)
     path = call.request.path
-    return await answer_once(call, unit, lambda pet: created_response(pet, f"{path}/{pet.id}"))
+    return await respond_once(call, unit, lambda pet: created_response(pet, f"{path}/{pet.id}"))
 
 
 async def _get(call: Call[None, None]) -> Response:
