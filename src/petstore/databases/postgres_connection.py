@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import Milliseconds
-from petstore.errors import Unavailable, UnusableDatabase
+from petstore.databases.contract import unavailable
+from petstore.errors import UnusableDatabase
 
 Connection: TypeAlias = Any  # asyncpg has no types
 
@@ -44,7 +45,6 @@ ERRORS = (*LOST, asyncpg.PostgresError)
 
 _POOLED = "pgbouncer=true"
 _CACHED_STATEMENTS = 100
-_REFUSED_BY_POOLER = "unsupported startup parameter"
 
 
 async def connect(
@@ -74,21 +74,12 @@ async def connect(
             server_settings=session,
         )
     except (OSError, asyncpg.PostgresError) as error:
-        hint = f"; behind PgBouncer add ?{_POOLED} to the address"
-        raise _unavailable(error, hint if _REFUSED_BY_POOLER in str(error) else "") from error
+        found = unavailable(error)
+        if "unsupported startup parameter" in str(error):
+            found.detail += f"; behind PgBouncer add ?{_POOLED} to the address"
+        raise found from error
     except (ValueError, OverflowError) as error:
         raise UnusableDatabase(_wrong_address(error)) from None
-
-
-@contextmanager
-def faults(
-    kinds: tuple[type[Exception], ...] = FAULTS, context: str = "the database is not available"
-) -> Iterator[None]:
-    """Turn errors of these ``kinds``, and a timeout, into ``Unavailable``."""
-    try:
-        yield
-    except kinds as error:
-        raise _unavailable(error, context=context) from error
 
 
 @contextmanager
@@ -99,14 +90,6 @@ def unusable() -> Iterator[None]:
     except (asyncpg.SyntaxOrAccessError, asyncpg.InvalidSchemaNameError) as error:
         msg = f"the database cannot be used: {error}"
         raise UnusableDatabase(msg) from error
-
-
-def _unavailable(
-    error: Exception, hint: str = "", context: str = "the database is not available"
-) -> Unavailable:
-    # The lines after the first one advise programmers, or show the refused row.
-    reason = str(error).partition("\n")[0] or "it did not respond in time"
-    return Unavailable(f"{context}: {reason}{hint}")
 
 
 def _wrong_address(error: Exception) -> str:

@@ -89,11 +89,9 @@ async def list_keys(
 ) -> Page[Key]:
     """Return the first ``limit`` keys with an id above ``after``, of ``environment`` if given."""
     now, filters = clock(), {"environment": environment or UNSET}
-
-    def shown(row: Row) -> Key:
-        return _stored(row).shown(now)
-
-    return await read_page(store, "select_keys", _SELECT, filters, after, limit, shown)
+    return await read_page(
+        store, "select_keys", _SELECT, filters, after, limit, lambda row: _stored(row).shown(now)
+    )
 
 
 def select_key(key_id: int) -> Statement:

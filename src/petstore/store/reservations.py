@@ -49,11 +49,7 @@ class Reservations:
             _LOG.warning("lapsed reservations not freed: %s", str(error) or _TOO_LATE)
 
     async def refresh(self) -> None:
-        """Look up when the next reservation lapses, and free the pets of those that have.
-
-        Raises:
-            Unavailable: the database is out of reach, full or failing.
-        """
+        """Look up when the next reservation lapses, and free the pets of those that have."""
         async with self._settling:
             try:
                 await self._free()

@@ -40,11 +40,7 @@ class Usage(Struct, frozen=True):
 
 
 async def get_usage(store: Reader, limiter: RateLimiter, key: ApiKey) -> Usage:
-    """Return plan, windows, ban and the requests of each of the last 30 days, today last.
-
-    Raises:
-        Unavailable: the database is out of reach.
-    """
+    """Return plan, windows, ban and the requests of each of the last 30 days, today last."""
     decision = await limiter.look(key)
     today = decision.day_number
     first = today - DAYS + 1
