@@ -18,8 +18,7 @@ from petstore.clock import SECOND, Milliseconds
 from petstore.databases.contract import Duplicate, Row, Statement, T, Unit, faults
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.postgres import inspect, migrate
-from petstore.databases.postgres_connection import FAULTS, LOST, Connection, connect
-from petstore.databases.postgres_pool import PostgresPool
+from petstore.databases.postgres_connection import FAULTS, LOST, Connection, PostgresPool, connect
 from petstore.errors import InternalError
 
 _PARAMETER = re.compile(r"\?(\d+)")

@@ -32,24 +32,20 @@ _RECORDING = 0.2
 
 
 class LastWrites(Protocol):
-    """The LSN of each key's last write, in bytes."""
+    """The LSN of each key's last write, in bytes.
+
+    Both methods raise ``Unavailable`` while the writes of other processes are unknown.
+    """
 
     async def record(self, key_id: int, lsn: int) -> None:
         """Record that ``key_id`` has written up to ``lsn``; the highest counts.
 
         After ``END``, which stands for a write whose LSN is unknown, the next one counts.
-
-        Raises:
-            Unavailable: other processes cannot learn of it now.
         """
         ...
 
     async def lsn(self, key_id: int) -> int:
-        """Return the LSN of the last write; 0 if there was none in the last ten minutes.
-
-        Raises:
-            Unavailable: it is unknown now.
-        """
+        """Return the LSN of the last write; 0 if there was none in the last ten minutes."""
         ...
 
     async def close(self) -> None:

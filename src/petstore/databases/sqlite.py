@@ -176,7 +176,8 @@ class SqliteStore:
 
     async def _commit(self, group: list[_Waiting]) -> None:
         outcomes: list[_Outcome] = []
-        self._watch(group)
+        loop = asyncio.get_running_loop()
+        self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
         try:
             with faults(FAULTS):
                 await self._begin()
@@ -221,17 +222,12 @@ class SqliteStore:
             for outcome in outcomes:
                 _settle(*outcome)
 
-    def _watch(self, group: list[_Waiting]) -> None:
-        """Look for missed deadlines again and again, until ``group`` is done."""
-        loop = asyncio.get_running_loop()
-        self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
-
     def _give_up(self, group: list[_Waiting]) -> None:
         """Fail everything whose deadline has passed; units not yet run will not run."""
-        self._watch(group)
-        now = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
         for waiting in (*group, *self._waiting):
-            if waiting.deadline <= now:
+            if waiting.deadline <= loop.time():
                 error = Unavailable("the database did not confirm the change in time")
                 _settle(waiting.done, error)
 

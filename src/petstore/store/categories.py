@@ -18,11 +18,7 @@ async def list_categories(store: Reader, after: int | None, limit: int) -> Page[
 
 
 async def get_category(store: Reader, category_id: int) -> Category:
-    """Return one category.
-
-    Raises:
-        NotFound: no category has this id.
-    """
+    """Return one category, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (category_id,), name="select_category")
     return found(await store.read(select), _category_of, "category", category_id)
 

@@ -76,11 +76,7 @@ class StoredKey(NamedTuple):
 
 
 async def get_key(store: Reader, key_id: int, environment: Environment | None, clock: Clock) -> Key:
-    """Return one key, of ``environment`` if one is given.
-
-    Raises:
-        NotFound: no key has this id.
-    """
+    """Return one key, or raise ``NotFound`` (see ``found``)."""
     return found(await store.read(select_key(key_id)), key_id, environment).shown(clock())
 
 
@@ -103,7 +99,7 @@ def found(rows: list[Row], key_id: int, environment: Environment | None) -> Stor
     """Return the key in the rows of ``select_key``.
 
     Raises:
-        NotFound: no key has this id, or the key is not of ``environment``.
+        NotFound: no key has this id, or it is of another ``environment`` than the one given.
     """
     stored = _stored(rows[0]) if rows else None
     if stored is None or environment not in (stored.key.environment, None):

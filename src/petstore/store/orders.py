@@ -34,11 +34,7 @@ async def list_orders(
 
 
 async def get_order(store: Reader, order_id: int) -> Order:
-    """Return one order.
-
-    Raises:
-        NotFound: no order has this id.
-    """
+    """Return one order, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (order_id,), name="select_order")
     return found(await store.read(select), _order_of, "order", order_id)
 

@@ -32,11 +32,7 @@ async def list_pets(store: Reader, wanted: PetFilter, after: int | None, limit: 
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
-    """Return one pet.
-
-    Raises:
-        NotFound: no pet has this id.
-    """
+    """Return one pet, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
     return found(await store.read(select), _pet_of, "pet", pet_id)
 

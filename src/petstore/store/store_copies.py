@@ -60,7 +60,10 @@ async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dic
         raise Conflict(msg)
     await target.run(f"DELETE FROM {PRESET}")  # noqa: S608 - a name
     tables = [await _with_columns(source, table) for table in TABLES]
-    total = 2 * sum([await _count(source, table) for table in tables])
+    total = 0
+    for table in tables:
+        ((count,),) = await source.run(f"SELECT count(*) FROM {table.name}")  # noqa: S608 - a name
+        total += 2 * count
     sent, done = {}, 0
     for table in tables:
         contents = Contents()
@@ -75,15 +78,14 @@ async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dic
         done += contents.rows
     await _count_animals(target)
     for table in tables:
-        found = Contents()
+        copied, found = sent[table.name], Contents()
         async for rows in target.pages(table):
             found = found.and_also(rows)
             on_progress(done + found.rows, total)
-        if found != sent[table.name]:
+        if found != copied:
             msg = (
-                f"{table.name} did not arrive as it was sent: {sent[table.name].rows} rows with"
-                f" digest {sent[table.name]} were sent, {found.rows} with {found} are there;"
-                " nothing was copied"
+                f"{table.name} did not arrive as it was sent: {copied.rows} rows with digest"
+                f" {copied} were sent, {found.rows} with {found} are there; nothing was copied"
             )
             raise InternalError(msg)
         done += found.rows
@@ -101,8 +103,3 @@ async def _count_animals(target: Side) -> None:
     for status in get_args(PetStatus):
         counted = f"SELECT '{status}', count(*) FROM pets WHERE status = '{status}'"  # noqa: S608
         await target.run(f"INSERT INTO inventory (status, pets) {counted}")
-
-
-async def _count(side: Side, table: Table) -> int:
-    ((count,),) = await side.run(f"SELECT count(*) FROM {table.name}")  # noqa: S608 - a name
-    return int(count)
