@@ -74,7 +74,6 @@ async def import_pets(
         digest = file_digest(file, "sha256").digest()
         file.seek(0)
         rows = read_rows(file, file_format)
-
         write = partial(_write_with_retries, store, callbacks.may_retry)
         start, was_complete = await write(lambda _: begin_import(digest, again=again))
         if was_complete:
