@@ -12,7 +12,6 @@ ROOT = Path(petstore.__file__).parent
 OPENERS = (
     "petstore.databases.sqlite",
     "petstore.databases.postgres",
-    "petstore.databases.postgres_pool",
     "petstore.databases.postgres_connection",
     "petstore.databases.sqlite_connection",
     "petstore.databases.migrations",

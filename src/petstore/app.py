@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from petstore import __version__
@@ -21,7 +22,7 @@ from petstore.databases.contract import Store
 from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
 from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
 from petstore.databases.sqlite import SqliteStore
-from petstore.databases.sqlite_files import database_bytes, disk_bytes, free_bytes, last_backup
+from petstore.databases.sqlite_files import database_bytes, last_backup
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.measured import measure_limiter, measure_requests, measure_store
@@ -274,8 +275,8 @@ def store_at(
             return file
         registry.report_histogram(COMMITS, file.committed)
         registry.report_shared(DATABASE_BYTES, lambda: database_bytes(path))
-        registry.report_shared(DISK_SIZE, lambda: disk_bytes(path))
-        registry.report_shared(DISK_FREE, lambda: free_bytes(path))
+        registry.report_shared(DISK_SIZE, lambda: disk_usage(path.resolve().parent).total)
+        registry.report_shared(DISK_FREE, lambda: disk_usage(path.resolve().parent).free)
         registry.report_shared(LAST_BACKUP, lambda: last_backup(path))
         return measure_store(file, name, registry)
     # Imported where it is used: it is slow to import.

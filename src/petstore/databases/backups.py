@@ -92,11 +92,7 @@ def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool)
 def _copy_pages(
     reading: apsw.Connection, writing: apsw.Connection, on_progress: OnProgress
 ) -> None:
-    """Copy a store as it is at one moment, in one transaction.
-
-    The transaction ends before the copy is checked: while it lasts, the log of the store only
-    grows.
-    """
+    """Copy a store in one transaction, which is short: while it lasts, the log only grows."""
     reading.execute("BEGIN")
     if reading.pragma("application_id") != APPLICATION_ID:
         msg = "there is no store of petstore in it"
@@ -110,12 +106,9 @@ def _copy_pages(
 
 @contextmanager
 def _unused(path: Path) -> Iterator[None]:
-    """Lock the database ``path``, if it exists.
+    """Lock the database ``path``, if it exists; refuse one that another process has open.
 
     The locks are SQLite's own, but SQLite does not open the file: it may be damaged.
-
-    Raises:
-        Conflict: another process has it open.
     """
     try:
         file = path.open("r+b")

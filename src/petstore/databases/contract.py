@@ -11,10 +11,14 @@ the same order, so that no two wait for each other: idempotency records, the rev
 orders, animals, categories.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
+
+from petstore.errors import Unavailable
 
 Value: TypeAlias = int | str | bytes | None
 Row: TypeAlias = tuple[Any, ...]
@@ -49,6 +53,31 @@ class Duplicate(Exception):
     """
 
 
+def placeholders(width: int, rows: int = 1) -> str:
+    """Return the parameters of ``rows`` rows, such as ``(?1, ?2), (?3, ?4)``."""
+    numbers = count(1)
+    row = range(width)
+    return ", ".join(f"({', '.join(f'?{next(numbers)}' for _ in row)})" for _ in range(rows))
+
+
+@contextmanager
+def faults(
+    kinds: tuple[type[Exception], ...], context: str = "the database is not available"
+) -> Iterator[None]:
+    """Turn errors of these ``kinds`` into ``Unavailable``."""
+    try:
+        yield
+    except kinds as error:
+        raise unavailable(error, context) from error
+
+
+def unavailable(error: Exception, context: str = "the database is not available") -> Unavailable:
+    """Return what an error of a driver is to the service."""
+    # The lines after the first one advise programmers, or show the refused row.
+    reason = str(error).partition("\n")[0] or "it did not respond in time"
+    return Unavailable(f"{context}: {reason}")
+
+
 class Reader(Protocol):
     """Something that runs queries."""
 
@@ -62,7 +91,10 @@ class Reader(Protocol):
 
 
 class Store(Reader, Protocol):
-    """A database."""
+    """A database.
+
+    Every method but ``close`` raises ``Unavailable`` if it is unreachable or failing.
+    """
 
     def migrate(self) -> None:
         """Create the schema if there is none, and bring it up to date. It blocks.
@@ -70,16 +102,11 @@ class Store(Reader, Protocol):
         Raises:
             UnusableDatabase: a newer version or another program made the database, or the address
                 or the file is not one of a database.
-            Unavailable: the database is unreachable.
         """
         ...
 
     async def open(self) -> None:
-        """Connect. The schema must be up to date (see ``migrate``).
-
-        Raises:
-            Unavailable: the database is unreachable.
-        """
+        """Connect. The schema must be up to date (see ``migrate``)."""
         ...
 
     async def close(self) -> None:
@@ -87,19 +114,11 @@ class Store(Reader, Protocol):
         ...
 
     async def check(self) -> None:
-        """Return if the database can be read.
-
-        Raises:
-            Unavailable: it cannot.
-        """
+        """Return if the database can be read."""
         ...
 
     async def version(self) -> int | None:
-        """Return a number that changes with every commit of any process, or ``None`` if unknown.
-
-        Raises:
-            Unavailable: the database is unreachable or failing.
-        """
+        """Return a number that changes with every commit of any process, or ``None`` if unknown."""
         ...
 
     async def write(self, unit: Unit[T]) -> T:

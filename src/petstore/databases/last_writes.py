@@ -22,6 +22,7 @@ _PIPELINES_AT_ONCE = 50  # each takes a connection, and the client has at most a
 _RECORD = files("petstore.databases").joinpath("last_writes.lua").read_text("utf-8")
 _MEMORY = "petstore:changes:memory"
 _MIN = "petstore:changes:min"
+_CHANGED = "petstore:changed"
 _LOG = logging.getLogger(__name__)
 
 
@@ -79,7 +80,7 @@ class RedisLastWrites:
     async def record(self, key_id: int, lsn: int) -> None:
         """Record that ``key_id`` has written up to ``lsn``."""
         await self._send(
-            ("EVAL", _RECORD, 1, _name(key_id), lsn, END, _EXPIRY_SECONDS),
+            ("EVAL", _RECORD, 1, f"{_CHANGED}:{key_id}", lsn, END, _EXPIRY_SECONDS),
             ("SET", _MIN, lsn, "XX", "KEEPTTL"),
             is_write=True,
         )
@@ -91,7 +92,7 @@ class RedisLastWrites:
             ("SET", _MEMORY, uuid4().hex, "NX"),
             ("GET", _MEMORY),
             ("GET", _MIN),
-            ("GET", _name(key_id)),
+            ("GET", f"{_CHANGED}:{key_id}"),
         )
         if replies is None:
             return END
@@ -139,7 +140,3 @@ class RedisLastWrites:
                 error,
             )
         self._failed_at = self._clock()
-
-
-def _name(key_id: int) -> str:
-    return f"petstore:changed:{key_id}"

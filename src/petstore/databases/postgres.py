@@ -1,9 +1,6 @@
 """The store on a PostgreSQL server, which many processes may share.
 
-A read is one round trip. A unit of work is a transaction: an error in it undoes it, and its result
-is returned after PostgreSQL has confirmed the commit. Each statement sees what was committed when
-the statement began. So a unit that reads what it then relies on locks the rows it reads:
-PostgreSQL alone reads SQL in a comment of the form ``/*pg … */``.
+A read is one round trip, a unit of work one transaction.
 
 Only prepared statements and the timeout of reads outlive a transaction. Without those two, a pooler
 may stand in between.
@@ -18,11 +15,10 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.databases.contract import Duplicate, Row, Statement, T, Unit
+from petstore.databases.contract import Duplicate, Row, Statement, T, Unit, faults
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.postgres import inspect, migrate
-from petstore.databases.postgres_connection import LOST, Connection, connect, faults
-from petstore.databases.postgres_pool import PostgresPool
+from petstore.databases.postgres_connection import FAULTS, LOST, Connection, PostgresPool, connect
 from petstore.errors import InternalError
 
 _PARAMETER = re.compile(r"\?(\d+)")
@@ -58,7 +54,8 @@ class PostgresStore:
 
     def is_replica(self) -> bool:
         """Tell whether the server is a streaming replica. The errors are those of ``migrate``."""
-        return self._run_alone(_is_in_recovery, self._timeout)
+        select = "SELECT pg_is_in_recovery()"
+        return bool(self._run_alone(lambda connection: connection.fetchval(select), self._timeout))
 
     def _run_alone(
         self, action: Callable[[Connection], Coroutine[Any, Any, T]], seconds: float
@@ -66,7 +63,7 @@ class PostgresStore:
         """Return what ``action`` makes of a connection of its own."""
 
         async def run() -> T:
-            with faults():
+            with faults(FAULTS):
                 async with asyncio.timeout(seconds):
                     connection = await self._connect()
                     try:
@@ -101,7 +98,7 @@ class PostgresStore:
         if not statement.sql.startswith("SELECT"):
             msg = "only a unit of work may change the database"
             raise InternalError(msg)
-        with faults():
+        with faults(FAULTS):
             async with asyncio.timeout(self._timeout):
                 try:
                     return await self._read(statement)
@@ -114,7 +111,7 @@ class PostgresStore:
 
     async def write(self, unit: Unit[T]) -> T:
         """Run a unit of work in a transaction and return its result once it is durable."""
-        with faults():
+        with faults(FAULTS):
             async with asyncio.timeout(self._timeout), self._pool.lend(self._begin) as connection:
                 try:
                     result = await _drive(connection, unit)
@@ -127,10 +124,6 @@ class PostgresStore:
                     msg = "a unit of work went on after a statement of it had failed"
                     raise InternalError(msg)
                 return result
-
-
-async def _is_in_recovery(connection: Connection) -> bool:
-    return bool(await connection.fetchval("SELECT pg_is_in_recovery()"))
 
 
 async def _drive(connection: Connection, unit: Unit[T]) -> T:

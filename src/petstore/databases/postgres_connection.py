@@ -1,13 +1,15 @@
-"""Connections to a PostgreSQL server, and what its errors mean to the service."""
+"""Connections to a PostgreSQL server, one by one and in a pool, and what its errors mean."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeAlias
 
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import Milliseconds
-from petstore.errors import Unavailable, UnusableDatabase
+from petstore.databases.contract import unavailable
+from petstore.errors import UnusableDatabase
 
 Connection: TypeAlias = Any  # asyncpg has no types
 
@@ -44,7 +46,6 @@ ERRORS = (*LOST, asyncpg.PostgresError)
 
 _POOLED = "pgbouncer=true"
 _CACHED_STATEMENTS = 100
-_REFUSED_BY_POOLER = "unsupported startup parameter"
 
 
 async def connect(
@@ -74,21 +75,75 @@ async def connect(
             server_settings=session,
         )
     except (OSError, asyncpg.PostgresError) as error:
-        hint = f"; behind PgBouncer add ?{_POOLED} to the address"
-        raise _unavailable(error, hint if _REFUSED_BY_POOLER in str(error) else "") from error
+        found = unavailable(error)
+        if "unsupported startup parameter" in str(error):
+            found.detail += f"; behind PgBouncer add ?{_POOLED} to the address"
+        raise found from error
     except (ValueError, OverflowError) as error:
         raise UnusableDatabase(_wrong_address(error)) from None
 
 
-@contextmanager
-def faults(
-    kinds: tuple[type[Exception], ...] = FAULTS, context: str = "the database is not available"
-) -> Iterator[None]:
-    """Turn errors of these ``kinds``, and a timeout, into ``Unavailable``."""
-    try:
-        yield
-    except kinds as error:
-        raise _unavailable(error, context=context) from error
+class PostgresPool:
+    """At most ``size`` connections, opened by ``connect`` on demand; the last used one is next."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], size: int) -> None:
+        self._connect = connect
+        self._size = size
+        self._idle: list[Connection] = []
+        self._free = asyncio.Semaphore(size)
+        self.in_use = 0
+
+    @asynccontextmanager
+    async def lend(self, opening: str = "") -> AsyncIterator[Connection]:
+        """Lend a connection after running the statements ``opening`` on it.
+
+        A connection that was lost, or abandoned at work, is closed.
+        """
+        async with self._free:
+            self.in_use += 1
+            try:
+                connection = await self._opened(opening)
+                try:
+                    yield connection
+                except BaseException as error:
+                    if isinstance(error, LOST) or not isinstance(error, Exception):
+                        self._abandon(connection)
+                    raise
+                finally:
+                    if not connection.is_closed():
+                        self._idle.append(connection)
+            finally:
+                self.in_use -= 1
+
+    async def close(self) -> None:
+        """Disconnect after all who are waiting have used a connection and returned it."""
+        for _ in range(self._size):
+            await self._free.acquire()
+        closing = [connection.close(timeout=1) for connection in self._idle]
+        await asyncio.gather(*closing, return_exceptions=True)
+
+    async def _opened(self, opening: str) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                with suppress(Exception):  # nothing was done yet, so a fresh one can do it
+                    return await self._run(connection, opening)
+        return await self._run(await self._connect(), opening)
+
+    async def _run(self, connection: Connection, opening: str) -> Connection:
+        try:
+            if opening:
+                await connection.execute(opening)
+        except BaseException:
+            self._abandon(connection)
+            raise
+        return connection
+
+    def _abandon(self, connection: Connection) -> None:
+        """Close ``connection`` and the idle ones: they too may be lost, or silent."""
+        for abandoned in (connection, *self._idle):
+            abandoned.terminate()
+        self._idle.clear()
 
 
 @contextmanager
@@ -99,14 +154,6 @@ def unusable() -> Iterator[None]:
     except (asyncpg.SyntaxOrAccessError, asyncpg.InvalidSchemaNameError) as error:
         msg = f"the database cannot be used: {error}"
         raise UnusableDatabase(msg) from error
-
-
-def _unavailable(
-    error: Exception, hint: str = "", context: str = "the database is not available"
-) -> Unavailable:
-    # The lines after the first one advise programmers, or show the refused row.
-    reason = str(error).partition("\n")[0] or "it did not respond in time"
-    return Unavailable(f"{context}: {reason}{hint}")
 
 
 def _wrong_address(error: Exception) -> str:

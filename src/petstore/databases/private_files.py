@@ -18,7 +18,7 @@ def create(path: Path) -> BinaryIO:
         FileExistsError: the name is taken, perhaps by a broken link.
         OSError: it cannot be created.
     """
-    return open(path, "x+b", opener=_open_private)
+    return open(path, "x+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 
 @contextmanager
@@ -70,7 +70,3 @@ def _is(part: Path, made: os.stat_result) -> bool:
         return os.path.samestat(made, part.lstat())
     except FileNotFoundError:
         return False
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from petstore.clock import SECOND, Clock, Milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Store
+from petstore.databases.contract import Reader, Row, Statement, Store, faults
 from petstore.errors import Unavailable
 
 END = 2**63 - 1
@@ -27,30 +27,25 @@ _REPLAYED = Statement(
     name="select_replayed_position",
 )
 _AVOIDED: Milliseconds = 2 * SECOND
-_TIMED_OUT = "it did not respond in time"
 _RECORDING = 0.2
 """The part of the timeout of a list that recording a write may take: it adds to the change."""
 
 
 class LastWrites(Protocol):
-    """The LSN of each key's last write, in bytes."""
+    """The LSN of each key's last write, in bytes.
+
+    Both methods raise ``Unavailable`` while the writes of other processes are unknown.
+    """
 
     async def record(self, key_id: int, lsn: int) -> None:
         """Record that ``key_id`` has written up to ``lsn``; the highest counts.
 
         After ``END``, which stands for a write whose LSN is unknown, the next one counts.
-
-        Raises:
-            Unavailable: other processes cannot learn of it now.
         """
         ...
 
     async def lsn(self, key_id: int) -> int:
-        """Return the LSN of the last write; 0 if there was none in the last ten minutes.
-
-        Raises:
-            Unavailable: it is unknown now.
-        """
+        """Return the LSN of the last write; 0 if there was none in the last ten minutes."""
         ...
 
     async def close(self) -> None:
@@ -123,7 +118,9 @@ class ReplicaReaders(Readers):
             async with asyncio.timeout(self._timeout * _RECORDING):
                 ((lsn,),) = await self._store.read(_WRITTEN)
         except Exception as error:  # noqa: BLE001 - the change is done: its response must not fail
-            _LOG.warning("cannot read the LSN of the primary: %s", str(error) or _TIMED_OUT)
+            _LOG.warning(
+                "cannot read the LSN of the primary: %s", str(error) or "it did not respond in time"
+            )
         try:
             await self._last_writes.record(key_id, lsn)
         except Exception as error:  # noqa: BLE001 - nor for this
@@ -167,14 +164,7 @@ class _TimedReader:
         self._deadline = deadline
 
     async def read(self, statement: Statement) -> list[Row]:
-        """Run one SELECT.
-
-        Raises:
-            Unavailable: the database is unreachable or failing, or the deadline has passed.
-        """
-        try:
+        """Run one SELECT."""
+        with faults((TimeoutError,)):
             async with asyncio.timeout_at(self._deadline):
                 return await self._read(statement)
-        except TimeoutError as error:
-            msg = f"the database is not available: {_TIMED_OUT}"
-            raise Unavailable(msg) from error

@@ -18,11 +18,11 @@ import apsw
 from msgspec import Struct
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.databases.contract import Row, Statement, T, Unit
+from petstore.databases.contract import Row, Statement, T, Unit, faults, unavailable
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import create
-from petstore.databases.sqlite_connection import FAULTS, connect, faults, unavailable, unusable
+from petstore.databases.sqlite_connection import FAULTS, connect, unusable
 from petstore.databases.sqlite_files import LOG, OpenFiles
 from petstore.errors import Unavailable
 
@@ -87,7 +87,7 @@ class SqliteStore:
 
     async def open(self) -> None:
         """Connect to the file. Call it in the process that uses it: SQLite must not be forked."""
-        with faults():
+        with faults(FAULTS):
             self._connect()
         self._thread = ThreadPoolExecutor(1, "sqlite-commit")
 
@@ -176,9 +176,10 @@ class SqliteStore:
 
     async def _commit(self, group: list[_Waiting]) -> None:
         outcomes: list[_Outcome] = []
-        self._watch(group)
+        loop = asyncio.get_running_loop()
+        self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
         try:
-            with faults():
+            with faults(FAULTS):
                 await self._begin()
                 # A change that got a 503 in the meantime must not be made.
                 outcomes.extend(
@@ -210,26 +211,23 @@ class SqliteStore:
         def settle(error: BaseException | None) -> None:
             is_safe = error is None and self._files.log_is_in_place()
             if is_safe:
-                _settle_all(outcomes)
+                for outcome in outcomes:
+                    _settle(*outcome)
             _settle(committed, error or is_safe)
 
         ended = self._thread.submit(self._write, "COMMIT")
         ended.add_done_callback(lambda _: loop.call_soon_threadsafe(settle, ended.exception()))
         if not await committed:
             await self._recover()
-            _settle_all(outcomes)
-
-    def _watch(self, group: list[_Waiting]) -> None:
-        """Look for missed deadlines again and again, until ``group`` is done."""
-        loop = asyncio.get_running_loop()
-        self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
+            for outcome in outcomes:
+                _settle(*outcome)
 
     def _give_up(self, group: list[_Waiting]) -> None:
         """Fail everything whose deadline has passed; units not yet run will not run."""
-        self._watch(group)
-        now = asyncio.get_running_loop().time()
+        loop = asyncio.get_running_loop()
+        self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
         for waiting in (*group, *self._waiting):
-            if waiting.deadline <= now:
+            if waiting.deadline <= loop.time():
                 error = Unavailable("the database did not confirm the change in time")
                 _settle(waiting.done, error)
 
@@ -264,11 +262,7 @@ class SqliteStore:
             )
 
     async def _recover(self) -> None:
-        """Open new files in place of a deleted log or index; everything committed stays.
-
-        Raises:
-            Unavailable: the database itself is gone, or the content of the log is lost.
-        """
+        """Open new files in place of a deleted log or index, if nothing committed is lost."""
         if self._writer.in_transaction:
             self._write("ROLLBACK")
         self._files.check_database()
@@ -324,11 +318,6 @@ def put_log_away(path: Path) -> None:
 def _nothing() -> Unit[None]:
     """Change nothing: the commit checks the files."""
     yield Statement("SELECT 1", name="nothing")
-
-
-def _settle_all(outcomes: list[_Outcome]) -> None:
-    for done, outcome in outcomes:
-        _settle(done, outcome)
 
 
 def _settle(done: asyncio.Future[Any], outcome: object) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 
 from petstore.clock import Milliseconds
-from petstore.errors import Unavailable, UnusableDatabase
+from petstore.errors import UnusableDatabase
 
 FAULTS = (
     OSError,
@@ -27,9 +27,6 @@ FAULTS = (
 )
 """Errors of the file and its disk; any other one is a fault of a statement."""
 
-ERRORS = (apsw.Error,)
-"""Every error of the driver."""
-
 
 def connect(
     file: Path | str, timeout: Milliseconds, flags: int = apsw.SQLITE_OPEN_READWRITE
@@ -38,22 +35,6 @@ def connect(
     connection = apsw.Connection(str(file), flags=flags)
     connection.set_busy_timeout(timeout)
     return connection
-
-
-def unavailable(error: Exception, context: str = "the database is not available") -> Unavailable:
-    """Return what ``error`` is to the service."""
-    return Unavailable(f"{context}: {error}")
-
-
-@contextmanager
-def faults(
-    kinds: tuple[type[Exception], ...] = FAULTS, context: str = "the database is not available"
-) -> Iterator[None]:
-    """Turn errors of these ``kinds`` into ``Unavailable``."""
-    try:
-        yield
-    except kinds as error:
-        raise unavailable(error, context) from error
 
 
 @contextmanager

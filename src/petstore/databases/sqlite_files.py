@@ -74,12 +74,7 @@ class OpenFiles:
         return False
 
     def check_database(self) -> None:
-        """Refuse a database file that was deleted or replaced: nothing here can restore it.
-
-        Raises:
-            OSError: it was deleted.
-            Unavailable: it was replaced.
-        """
+        """Refuse a database file that was deleted (``OSError``) or replaced (``Unavailable``)."""
         if _identity(self._database) != self._database_opened:
             msg = f"{self._path} was replaced while in use: restart the service"
             raise Unavailable(msg)
@@ -89,13 +84,7 @@ class OpenFiles:
         return [name for name in (self.log, self.index) if not os.path.lexists(name)]
 
     def check_log(self) -> None:
-        """Refuse a log that lost its name and is not empty.
-
-        If it is empty, a checkpoint of any process has brought all of it to the database.
-
-        Raises:
-            Unavailable: it is not empty.
-        """
+        """Refuse a log that lost its name, unless a checkpoint has brought all of it home."""
         if not self.log_is_in_place() and os.fstat(self._log).st_size:
             msg = f"{self.log} was deleted or replaced while in use: restart the service"
             raise Unavailable(msg)
@@ -110,32 +99,15 @@ def _identity(name: str) -> tuple[int, ...]:
 
 
 def database_bytes(database: Path) -> int:
-    """Return the size of the file and of the log beside it.
-
-    Raises:
-        OSError: the file does not exist.
-    """
+    """Return the size of the file and of the log beside it."""
     log = _beside(database, LOG)
     return database.stat().st_size + (log.stat().st_size if log.exists() else 0)
-
-
-def disk_bytes(database: Path) -> int:
-    """Return the size of the disk that the file is on."""
-    disk = os.statvfs(database.resolve().parent)
-    return disk.f_frsize * disk.f_blocks
-
-
-def free_bytes(database: Path) -> int:
-    """Return the free space on the disk that the file is on."""
-    disk = os.statvfs(database.resolve().parent)
-    return disk.f_frsize * disk.f_bavail
 
 
 def note_backup(database: Path, began: float) -> None:
     """Note beside the file that a good backup of it ``began``, in seconds since the epoch.
 
-    The note is the time of an empty file. So any user who makes backups can write it with
-    ``touch``, even one whose files the service may not read.
+    The note is the time of an empty file, so any user who makes backups can ``touch`` it.
 
     Raises:
         Conflict: another process notes a backup at this moment.

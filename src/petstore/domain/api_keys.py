@@ -94,7 +94,7 @@ def check_rights(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> No
     """Refuse a ``key`` with more than its ``giver`` has and it had ``before``.
 
     Raises:
-        BeyondOwnRights: a scope, a higher limit or a longer life.
+        BeyondOwnRights: it has another scope, a higher limit or a longer life.
     """
     scopes = key.scopes - giver.scopes - (before.scopes if before else frozenset())
     if scopes:
@@ -135,9 +135,6 @@ def digest(token: bytes) -> bytes:
 
 
 def _checksum(body: bytes) -> str:
-    value = crc32(body)
-    digits = []
-    for _ in range(_CHECKSUM_LENGTH):
-        value, digit = divmod(value, len(_BASE62))
-        digits.append(_BASE62[digit])
-    return "".join(reversed(digits))
+    value, base = crc32(body), len(_BASE62)
+    powers = range(_CHECKSUM_LENGTH - 1, -1, -1)
+    return "".join(_BASE62[value // base**power % base] for power in powers)

@@ -8,7 +8,7 @@ invalid UTF-8 in members it ignores, and decode 9007199254740993.0 to the intege
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -29,12 +29,8 @@ _MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
 
 
-class _Member(NamedTuple):
-    """A member of an object, and the decoder of its value."""
-
-    name: str
-    decode: Callable[[msgspec.Raw], Any]
-    is_required: bool
+_Member: TypeAlias = tuple[str, Callable[[Any], Any], bool]
+"""The name of a member of an object, the decoder of its value, and whether it is required."""
 
 
 def decode_json(text: bytes, into: type[T]) -> T:
@@ -83,11 +79,7 @@ def expectation(struct: type, error: msgspec.ValidationError) -> str:
 
 
 def _split(text: bytes, split: Callable[[bytes], Any]) -> tuple[msgspec.Raw, ...]:
-    """Return the text of each known member, empty if it is absent.
-
-    Raises:
-        InvalidBody: the text is not JSON, or not an object.
-    """
+    """Return the text of each known member, empty if it is absent."""
     try:
         try:
             members = split(text)
@@ -117,12 +109,12 @@ def _decoders(struct: type) -> tuple[Callable[[bytes], Any], list[_Member]]:
     raw = [(field.name, msgspec.Raw, msgspec.Raw()) for field in found]
     split = msgspec.json.Decoder(msgspec.defstruct(struct.__name__, raw)).decode
     types = field_types(struct)
-    members = []
+    members: list[_Member] = []
     for field in found:
         decode: Callable[[Any], Any] = msgspec.json.Decoder(field.type).decode
         if isinstance(types[field.name], inspect.IntType):
             decode = _exactly(decode)
-        members.append(_Member(field.name, decode, field.required))
+        members.append((field.name, decode, field.required))
     return split, members
 
 
@@ -141,9 +133,6 @@ def _plain(number: bytes) -> bytes:
     """Return the plain digits of an integer such as ``5.0`` or ``5e0``, exactly (JSON Schema).
 
     It moves the point within the text: 1e999999999 is short, but has gigabytes of digits.
-
-    Raises:
-        ValidationError: it is not an integer of 64 bits.
     """
     mantissa, _, exponent = number.lower().partition(b"e")
     whole, _, fraction = mantissa.lstrip(b"-").partition(b".")

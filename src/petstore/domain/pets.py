@@ -96,18 +96,14 @@ def patched(pet: Pet, patch: PetPatch) -> Pet:
     """
     status = status_after(pet, patch)
     if status != pet.status and pet.status is not UNSET:
-        _check_move(pet.status, None if status is UNSET else status)
+        following, wanted = _MOVES[pet.status], None if status is UNSET else status
+        if wanted not in following:
+            choices = " or ".join(allowed or "none" for allowed in following)
+            msg = f"status: {pet.status} can become {choices}, not {wanted or 'none'}"
+            raise IllegalTransition(msg)
     return Pet(
         pet.id,
         pet.name if patch.name is UNSET else patch.name,
         pet.categoryId if patch.categoryId is UNSET else patch.categoryId,
         status,
     )
-
-
-def _check_move(current: PetStatus, wanted: PetStatus | None) -> None:
-    following = _MOVES[current]
-    if wanted not in following:
-        choices = " or ".join(status or "none" for status in following)
-        msg = f"status: {current} can become {choices}, not {wanted or 'none'}"
-        raise IllegalTransition(msg)

@@ -16,7 +16,7 @@ class Limits(NamedTuple):
 
     def share(self, processes: int) -> "Limits":
         """Return what each of ``processes`` may admit if they cannot share their counts."""
-        return Limits(_share(self.per_minute, processes), _share(self.per_day, processes))
+        return Limits(*(x if x == UNLIMITED else max(1, x // processes) for x in self))
 
 
 PLANS: dict[PlanName, Limits] = {
@@ -34,7 +34,3 @@ def limits_of(plan: PlanName, per_minute: int | None, per_day: int | None) -> Li
         granted.per_minute if per_minute is None else per_minute,
         granted.per_day if per_day is None else per_day,
     )
-
-
-def _share(limit: int, processes: int) -> int:
-    return limit if limit == UNLIMITED else max(1, limit // processes)

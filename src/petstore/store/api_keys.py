@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
 from petstore.clock import Milliseconds
-from petstore.databases.contract import Statement, Unit
+from petstore.databases.contract import Statement, Unit, placeholders
 from petstore.domain.api_keys import (
     ApiKey,
     Environment,
@@ -70,9 +70,9 @@ def create_key(new: NewApiKey, actor: Actor, now: Milliseconds) -> Unit[IssuedKe
     _check_own_limits(new.plan, new.per_minute, new.per_day)
     actor = yield from _begin(actor, now)
     values = asdict(new) | {"scopes": scopes_text(new.scopes), "created_at": now}
-    parameters = ", ".join(f"?{n}" for n in range(1, len(values) + 1))
     ((key_id,),) = yield Statement(
-        f"INSERT INTO api_keys ({', '.join(values)}) VALUES ({parameters}) RETURNING id",  # noqa: S608
+        f"INSERT INTO api_keys ({', '.join(values)})"  # noqa: S608 - only names
+        f" VALUES {placeholders(len(values))} RETURNING id",
         tuple(values.values()),
         name="insert_key",
     )
@@ -98,7 +98,6 @@ def change_key(
         InvalidBody: the key has limits of its own, and its plan is not enterprise.
         BeyondOwnRights: the key would get rights that the actor's key does not have.
         LastAdminKey: over HTTP, no other key could administer keys afterwards.
-        PetstoreError: what ``check`` raises.
     """
 
     def change(stored: StoredKey) -> ApiKey:
@@ -126,7 +125,6 @@ def rotate_key(
         NotFound: the actor sees no key with this id.
         KeyEnded: the key is expired or revoked.
         BeyondOwnRights: the key has rights that the actor's key does not have.
-        PetstoreError: what ``check`` raises.
     """
     actor = yield from _begin(actor, now)
     stored = yield from _read(key_id, actor)
@@ -156,7 +154,6 @@ def revoke_key(
     Raises:
         NotFound: the actor sees no key with this id.
         LastAdminKey: over HTTP, no other key could administer keys afterwards.
-        PetstoreError: what ``check`` raises.
     """
 
     def revoke(stored: StoredKey) -> ApiKey:
@@ -173,7 +170,6 @@ def unban_key(
 
     Raises:
         NotFound: the actor sees no key with this id.
-        PetstoreError: what ``check`` raises.
     """
 
     def unban(stored: StoredKey) -> ApiKey:

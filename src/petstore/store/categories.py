@@ -6,8 +6,8 @@ from msgspec import UNSET
 
 from petstore.databases.contract import Duplicate, Reader, Row, Statement, Unit, Value
 from petstore.domain.categories import Category, CategoryPatch, NewCategory, name_key, patched
-from petstore.errors import CategoryInUse, CategoryNameTaken, NotFound, UnknownCategory
-from petstore.store.pages import Page, read_page
+from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
+from petstore.store.pages import Page, found, read_page
 
 _SELECT = "SELECT id, name, description FROM categories"
 
@@ -18,13 +18,9 @@ async def list_categories(store: Reader, after: int | None, limit: int) -> Page[
 
 
 async def get_category(store: Reader, category_id: int) -> Category:
-    """Return one category.
-
-    Raises:
-        NotFound: no category has this id.
-    """
+    """Return one category, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (category_id,), name="select_category")
-    return _found(await store.read(select), category_id)
+    return found(await store.read(select), _category_of, "category", category_id)
 
 
 def create_category(new: NewCategory) -> Unit[Category]:
@@ -52,7 +48,6 @@ def update_category(
     Raises:
         NotFound: no category has this id.
         CategoryNameTaken: another category has this name.
-        PetstoreError: what ``check`` raises.
     """
     category = yield from _locked(category_id)
     check(category)
@@ -79,7 +74,6 @@ def delete_category(category_id: int, check: Callable[[Category], None]) -> Unit
     Raises:
         NotFound: no category has this id.
         CategoryInUse: a pet belongs to it.
-        PetstoreError: what ``check`` raises.
     """
     check((yield from _locked(category_id)))
     pets = yield Statement(
@@ -116,7 +110,8 @@ def _locked(category_id: int) -> Unit[Category]:
     With strict categories, nobody can add pets to it meanwhile.
     """
     sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
-    return _found((yield Statement(sql, (category_id,), name="lock_category")), category_id)
+    rows = yield Statement(sql, (category_id,), name="lock_category")
+    return found(rows, _category_of, "category", category_id)
 
 
 def _require_free_name(name: str) -> Unit[None]:
@@ -126,13 +121,6 @@ def _require_free_name(name: str) -> Unit[None]:
         taken = _category_of(rows[0])
         msg = f"name: category {taken.id} is called {taken.name!r}"
         raise CategoryNameTaken(msg)
-
-
-def _found(rows: list[Row], category_id: int) -> Category:
-    if not rows:
-        msg = f"there is no category {category_id}"
-        raise NotFound(msg)
-    return _category_of(rows[0])
 
 
 def _category_of(row: Row) -> Category:

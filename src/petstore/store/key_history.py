@@ -39,7 +39,7 @@ async def list_history(
     """Return the first ``limit`` changes to a key with an id above ``after``, oldest first.
 
     Raises:
-        NotFound: no key has this id, or the key is not of ``environment``.
+        NotFound: see ``key_status.found``.
     """
     found(await store.read(select_key(key_id)), key_id, environment)
     select, of_key = "SELECT id, at, actor, action, changes FROM api_key_events", {"key_id": key_id}

@@ -76,11 +76,7 @@ class StoredKey(NamedTuple):
 
 
 async def get_key(store: Reader, key_id: int, environment: Environment | None, clock: Clock) -> Key:
-    """Return one key, of ``environment`` if one is given.
-
-    Raises:
-        NotFound: no key has this id.
-    """
+    """Return one key, or raise ``NotFound`` (see ``found``)."""
     return found(await store.read(select_key(key_id)), key_id, environment).shown(clock())
 
 
@@ -89,11 +85,9 @@ async def list_keys(
 ) -> Page[Key]:
     """Return the first ``limit`` keys with an id above ``after``, of ``environment`` if given."""
     now, filters = clock(), {"environment": environment or UNSET}
-
-    def shown(row: Row) -> Key:
-        return _stored(row).shown(now)
-
-    return await read_page(store, "select_keys", _SELECT, filters, after, limit, shown)
+    return await read_page(
+        store, "select_keys", _SELECT, filters, after, limit, lambda row: _stored(row).shown(now)
+    )
 
 
 def select_key(key_id: int) -> Statement:
@@ -105,7 +99,7 @@ def found(rows: list[Row], key_id: int, environment: Environment | None) -> Stor
     """Return the key in the rows of ``select_key``.
 
     Raises:
-        NotFound: no key has this id, or the key is not of ``environment``.
+        NotFound: no key has this id, or it is of another ``environment`` than the one given.
     """
     stored = _stored(rows[0]) if rows else None
     if stored is None or environment not in (stored.key.environment, None):

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import UNSET, UnsetType
 
 from petstore.clock import MINUTE, Milliseconds, utc
-from petstore.databases.contract import Reader, Row, Statement, Unit
+from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
 from petstore.domain.orders import (
     PET_AFTER,
     NewOrder,
@@ -17,8 +17,8 @@ from petstore.domain.orders import (
     moved,
     patched,
 )
-from petstore.errors import NotFound, PetNotAvailable, UnknownPet
-from petstore.store.pages import Page, read_page
+from petstore.errors import PetNotAvailable, UnknownPet
+from petstore.store.pages import Page, found, read_page
 
 _COLUMNS = "id, pet_id, status, ship_date, placed_at, reserved_until"
 _SELECT = f"SELECT {_COLUMNS} FROM orders"  # noqa: S608 - only names
@@ -34,13 +34,9 @@ async def list_orders(
 
 
 async def get_order(store: Reader, order_id: int) -> Order:
-    """Return one order.
-
-    Raises:
-        NotFound: no order has this id.
-    """
+    """Return one order, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (order_id,), name="select_order")
-    return _found(await store.read(select), order_id)
+    return found(await store.read(select), _order_of, "order", order_id)
 
 
 def place_order(new: NewOrder, now: Milliseconds, reservation_minutes: int) -> Unit[Order]:
@@ -77,7 +73,6 @@ def update_order(
         NotFound: no order has this id.
         IllegalTransition: the new status cannot follow the present one.
         OrderClosed: the order is closed, and its date can no longer change.
-        PetstoreError: what ``check`` raises.
     """
     return (yield from _change(order_id, lambda order: patched(order, patch), now, check))
 
@@ -88,7 +83,6 @@ def cancel_order(order_id: int, now: Milliseconds, check: Callable[[Order], None
     Raises:
         NotFound: no order has this id.
         IllegalTransition: the order is delivered.
-        PetstoreError: what ``check`` raises.
     """
 
     def cancelled(order: Order) -> Order:
@@ -139,7 +133,8 @@ def _change(
     check: Callable[[Order], None],
 ) -> Unit[Order]:
     lock = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
-    stored = _found((yield Statement(lock, (order_id,), name="lock_order")), order_id)
+    rows = yield Statement(lock, (order_id,), name="lock_order")
+    stored = found(rows, _order_of, "order", order_id)
     # A lapsed order counts as cancelled even before the lapse is settled.
     order = as_of(stored, utc(now))
     check(order)
@@ -163,8 +158,8 @@ def _change(
 
 
 def _free_pets(pet_ids: list[int]) -> Statement:
-    ids = ", ".join(f"?{n}" for n in range(1, len(pet_ids) + 1))
-    sql = f"UPDATE pets SET status = 'available' WHERE id IN ({ids})"  # noqa: S608 - placeholders
+    ids = placeholders(len(pet_ids))
+    sql = f"UPDATE pets SET status = 'available' WHERE id IN {ids}"  # noqa: S608 - placeholders
     return Statement(sql, pet_ids, name="release_pets")
 
 
@@ -179,13 +174,6 @@ def _refuse(pet_id: int) -> Unit[None]:
         shown = status or "without a status"
         msg = f"pet {pet_id} is {shown}; only an available one can be ordered"
         raise PetNotAvailable(msg)
-
-
-def _found(rows: list[Row], order_id: int) -> Order:
-    if not rows:
-        msg = f"there is no order {order_id}"
-        raise NotFound(msg)
-    return _order_of(rows[0])
 
 
 def _order_of(row: Row) -> Order:

@@ -1,4 +1,4 @@
-"""Pages of a list: the rows after an id, so page N costs what page 1 costs."""
+"""Single items, and pages of a list: the rows after an id, so page N costs what page 1 costs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeAlias
@@ -6,6 +6,7 @@ from typing import Generic, NamedTuple, TypeAlias
 from msgspec import UNSET, UnsetType
 
 from petstore.databases.contract import Reader, Row, Statement, T, Value
+from petstore.errors import NotFound
 
 Filter: TypeAlias = str | int | Sequence[int] | UnsetType
 _SINGLE = (str, int)
@@ -21,6 +22,18 @@ class Page(NamedTuple, Generic[T]):
     next_after: int | None
 
 
+def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
+    """Return the item of this ``kind`` and id in ``rows``.
+
+    Raises:
+        NotFound: there is no row.
+    """
+    if not rows:
+        msg = f"there is no {kind} {item_id}"
+        raise NotFound(msg)
+    return item_of(rows[0])
+
+
 async def read_page(
     reader: Reader,
     name: str,
@@ -34,9 +47,6 @@ async def read_page(
 
     ``name`` is the name of the statement. ``filters`` maps a column to the value it must have, or
     to a list of allowed values; an unset value does not filter. The first column is the id.
-
-    Raises:
-        Unavailable: the database is out of reach or failing.
     """
     parameters: list[Value] = []
 

@@ -19,7 +19,8 @@ FileFormat: TypeAlias = Literal["csv", "jsonl"]
 COLUMNS = Pet.__struct_fields__
 _REQUIRED = [field.name for field in fields(NewPet) if field.required]
 
-# The last are =, +, - and @ in full width, which some spreadsheets take for the others.
+# What spreadsheets take for a formula (https://owasp.org/www-community/attacks/CSV_Injection). The
+# last are =, +, - and @ in full width, which some take for the others.
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 _BATCH = 1000
@@ -60,7 +61,7 @@ async def export_pets(
         Unavailable: the database is out of reach.
     """
     if file_format == "csv":
-        write = _csv_writer(file, _neutralised if spreadsheet_safe else str)
+        write = _csv_writer(file, _FORMULA_STARTS if spreadsheet_safe else ())
     else:
         write = _json_lines_writer(file)
     count, after = 0, None
@@ -170,15 +171,8 @@ def _read_json_lines(file: BinaryIO) -> Iterator[FileRow]:
             yield FileRow(number, text, None, error.message.replace("the body", "the line", 1))
 
 
-def _neutralised(text: str) -> str:
-    """Return ``text`` so that no spreadsheet takes it for a formula.
-
-    https://owasp.org/www-community/attacks/CSV_Injection
-    """
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
-
-
-def _csv_writer(file: Output, text_of: Callable[[str], str]) -> Callable[[dict[str, Any]], Any]:
+def _csv_writer(file: Output, quoted: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
+    """Return what writes a pet, with ``'`` before texts that start with one of ``quoted``."""
     writer = csv.writer(file, lineterminator="\n")
     # Python writes a lone carriage return without quotes, and could not read it back.
     quoting = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
@@ -186,7 +180,10 @@ def _csv_writer(file: Output, text_of: Callable[[str], str]) -> Callable[[dict[s
 
     def write(pet: dict[str, Any]) -> None:
         values = [pet.get(name, "") for name in COLUMNS]
-        cells = [text_of(value) if isinstance(value, str) else value for value in values]
+        cells = [
+            f"'{value}" if isinstance(value, str) and value.startswith(quoted) else value
+            for value in values
+        ]
         chosen = quoting if any("\r" in cell for cell in cells if isinstance(cell, str)) else writer
         chosen.writerow(cells)
 

@@ -74,42 +74,32 @@ async def import_pets(
         digest = file_digest(file, "sha256").digest()
         file.seek(0)
         rows = read_rows(file, file_format)
-
-        async def next_batch(size: int) -> list[FileRow]:
-            batch = list(islice(rows, size))
-            return await _refuse_unknown(store, batch) if strict_categories else batch
-
-        def report(batch: list[FileRow]) -> int:
-            refused = [row for row in batch if row.pet is None]
-            for row in refused:
-                callbacks.on_refused(row)
-            return len(refused)
-
-        async def write(attempt: Callable[[bool], Unit[T]]) -> T:
-            return await _write_with_retries(store, attempt, callbacks.may_retry)
-
+        write = partial(_write_with_retries, store, callbacks.may_retry)
         start, was_complete = await write(lambda _: begin_import(digest, again=again))
         if was_complete:
             return ImportResult(0, 0, start, was_complete=True)
         added = refused = done = 0
-        while done < start:
-            batch = await next_batch(min(_BATCH, start - done))
-            refused += report(batch)
-            done += len(batch)
-            callbacks.on_progress(done, file.tell())
-        finished = False
-        while not finished:
-            batch = await next_batch(_BATCH)
-            finished = len(batch) < _BATCH
+        is_complete = False
+        while not is_complete:
+            was_done = done < start
+            batch = list(islice(rows, min(_BATCH, start - done) if was_done else _BATCH))
+            if strict_categories:
+                batch = await _refuse_unknown(store, batch)
             pets = [row.pet for row in batch if row.pet is not None]
             span = range(done, done + len(batch))
-            finished_at = clock() if finished else None
-            await write(partial(import_batch, digest, span, pets, finished_at))
-            refused += report(batch)
-            done, added = span.stop, added + len(pets)
+            if not was_done:
+                # A running service waits for the same lock. Let it write in between.
+                await asyncio.sleep(_PAUSE_SECONDS)
+                is_complete = len(batch) < _BATCH
+                finished_at = clock() if is_complete else None
+                await write(partial(import_batch, digest, span, pets, finished_at))
+                added += len(pets)
+            for row in batch:
+                if row.pet is None:
+                    callbacks.on_refused(row)
+            refused += len(batch) - len(pets)
+            done = span.stop
             callbacks.on_progress(done, file.tell())
-            # A running service waits for the same lock. Let it write in between.
-            await asyncio.sleep(_PAUSE_SECONDS)
     return ImportResult(added, refused, start, was_complete=False)
 
 
@@ -173,13 +163,9 @@ def _select_import(digest: bytes) -> Statement:
 
 
 async def _write_with_retries(
-    store: Store, attempt: Callable[[bool], Unit[T]], may_retry: Callable[[Unavailable], bool]
+    store: Store, may_retry: Callable[[Unavailable], bool], attempt: Callable[[bool], Unit[T]]
 ) -> T:
-    """Run a unit of work until it is durable. ``attempt`` makes it, given whether it is a retry.
-
-    Raises:
-        Unavailable: it is not durable, and may not be tried again.
-    """
+    """Run a unit of work until it is durable. ``attempt`` makes it, given whether it is a retry."""
     import asyncio
 
     is_retry = False

@@ -7,19 +7,21 @@ from msgspec import UNSET
 from msgspec.structs import astuple
 
 from petstore.clock import Milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Unit, Value
+from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholders
 from petstore.domain.pets import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
-from petstore.errors import NotFound, PetReserved
+from petstore.errors import PetReserved
 from petstore.store.categories import require_category
 from petstore.store.orders import free_if_lapsed
-from petstore.store.pages import Page, read_page
+from petstore.store.pages import Page, found, read_page
 
 _COLUMNS = ("name", "category_id", "status")
 _SELECT = f"SELECT id, {', '.join(_COLUMNS)} FROM pets"  # noqa: S608 - only names
 _INSERT = f"INSERT INTO pets ({', '.join(_COLUMNS)}) VALUES"
-_ROW = ", ".join(f"?{n}" for n, _ in enumerate(_COLUMNS, 1))
-_INSERT_ONE = f"{_INSERT} ({_ROW}) /*pg RETURNING id */"
-_UPDATE = f"UPDATE pets SET ({', '.join(_COLUMNS)}) = ({_ROW}) WHERE id = ?{len(_COLUMNS) + 1}"  # noqa: S608
+_WIDTH = len(_COLUMNS)
+_INSERT_ONE = f"{_INSERT} {placeholders(_WIDTH)} /*pg RETURNING id */"
+_UPDATE = (
+    f"UPDATE pets SET ({', '.join(_COLUMNS)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
+)
 _ROWS_AT_ONCE = 100
 
 
@@ -30,13 +32,9 @@ async def list_pets(store: Reader, wanted: PetFilter, after: int | None, limit: 
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
-    """Return one pet.
-
-    Raises:
-        NotFound: no pet has this id.
-    """
+    """Return one pet, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
-    return _found(await store.read(select), pet_id)
+    return found(await store.read(select), _pet_of, "pet", pet_id)
 
 
 async def get_inventory(store: Reader) -> Inventory:
@@ -65,7 +63,7 @@ def create_pets(news: Iterable[NewPet]) -> Unit[None]:
     rows = map(_values, news)
     while batch := list(islice(rows, _ROWS_AT_ONCE)):
         values = tuple(chain.from_iterable(batch))
-        yield Statement(f"{_INSERT} {_placeholders(len(batch))}", values, name="insert_pets")
+        yield Statement(f"{_INSERT} {placeholders(_WIDTH, len(batch))}", values, name="insert_pets")
 
 
 def update_pet(
@@ -83,7 +81,6 @@ def update_pet(
         IllegalTransition: the new status cannot follow the present one.
         PetReserved: an open order reserves the pet, and its status would change.
         UnknownCategory: categories are strict, and the new one is not registered.
-        PetstoreError: what ``check`` raises.
     """
     pet = yield from _locked(pet_id, now)
     check(pet)
@@ -103,7 +100,6 @@ def delete_pet(pet_id: int, now: Milliseconds, check: Callable[[Pet], None]) -> 
     Raises:
         NotFound: no pet has this id.
         PetReserved: an open order reserves it.
-        PetstoreError: what ``check`` raises.
     """
     check((yield from _locked(pet_id, now)))
     yield from _require_no_order(pet_id)
@@ -114,7 +110,8 @@ def _locked(pet_id: int, now: Milliseconds) -> Unit[Pet]:
     """Return a pet as it is at ``now``, and lock its row."""
     yield from free_if_lapsed(pet_id, now)
     sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
-    return _found((yield Statement(sql, (pet_id,), name="lock_pet")), pet_id)
+    rows = yield Statement(sql, (pet_id,), name="lock_pet")
+    return found(rows, _pet_of, "pet", pet_id)
 
 
 def _require_no_order(pet_id: int) -> Unit[None]:
@@ -128,13 +125,6 @@ def _require_no_order(pet_id: int) -> Unit[None]:
         raise PetReserved(msg)
 
 
-def _found(rows: list[Row], pet_id: int) -> Pet:
-    if not rows:
-        msg = f"there is no pet {pet_id}"
-        raise NotFound(msg)
-    return _pet_of(rows[0])
-
-
 def _pet_of(row: Row) -> Pet:
     pet_id, name, category_id, status = row
     return Pet(pet_id, name, category_id, UNSET if status is None else status)
@@ -142,10 +132,3 @@ def _pet_of(row: Row) -> Pet:
 
 def _values(pet: NewPet | Pet) -> tuple[Value, ...]:
     return (pet.name, pet.categoryId, None if pet.status is UNSET else pet.status)
-
-
-def _placeholders(rows: int) -> str:
-    """Return the parameters of so many rows, such as ``(?1, ?2, ?3), (?4, ?5, ?6)``."""
-    width = len(_COLUMNS)
-    tuples = (range(start, start + width) for start in range(1, rows * width, width))
-    return ", ".join(f"({', '.join(f'?{n}' for n in numbers)})" for numbers in tuples)

@@ -1,12 +1,12 @@
 """The states of the rate limiter, and the requests of each key and day, in the database."""
 
 from collections.abc import Iterable, Sequence
-from itertools import chain, count
+from itertools import chain
 
 from msgspec.structs import astuple, replace
 
 from petstore.clock import Milliseconds
-from petstore.databases.contract import Row, Statement, Store, Unit
+from petstore.databases.contract import Row, Statement, Store, Unit, placeholders
 from petstore.rate_limits.contract import NEVER, State
 
 # All but the last, the latest unban: the row of the key has that.
@@ -31,11 +31,7 @@ class StoredRateLimits:
         self._store = store
 
     async def load(self, key_id: int) -> State | None:
-        """Return the saved state of a key.
-
-        Raises:
-            Unavailable: the database is out of reach.
-        """
+        """Return the saved state of a key."""
         rows = await self._store.read(
             Statement(
                 f"SELECT {_COLUMNS} FROM rate_limits WHERE key_id = ?1",  # noqa: S608 - only names
@@ -49,23 +45,15 @@ class StoredRateLimits:
         """Save the states of many keys, and the requests of each on its day.
 
         Other processes save too, so a state that is older than the saved one is skipped.
-
-        Raises:
-            Unavailable: the database is out of reach; nothing was saved.
         """
         await self._store.write(_save(states))
 
     async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
-        """Return when each of these keys was last unbanned; keys never unbanned are absent.
-
-        Raises:
-            Unavailable: the database is out of reach.
-        """
+        """Return when each of these keys was last unbanned; keys never unbanned are absent."""
         ids = tuple(key_ids)
-        places = ", ".join(f"?{n}" for n in range(1, len(ids) + 1))
         rows = await self._store.read(
             Statement(
-                f"SELECT id, pardoned_at FROM api_keys WHERE id IN ({places})"  # noqa: S608 - places
+                f"SELECT id, pardoned_at FROM api_keys WHERE id IN {placeholders(len(ids))}"  # noqa: S608
                 " AND pardoned_at IS NOT NULL",
                 ids,
                 name="select_unbans",
@@ -113,8 +101,7 @@ def _upsert(
     updates = ", ".join(f"{name} = excluded.{name}" for name in values)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         batch = rows[start : start + _ROWS_AT_ONCE]
-        number = count(1)
-        tuples = ", ".join(f"({', '.join(f'?{next(number)}' for _ in columns)})" for _ in batch)
+        tuples = placeholders(len(columns), len(batch))
         yield Statement(
             f"INSERT INTO {table} ({', '.join(columns)}) VALUES {tuples}"  # noqa: S608 - only names
             f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updates} WHERE {condition}",

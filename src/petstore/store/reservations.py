@@ -10,7 +10,6 @@ from petstore.store.orders import free_lapsed
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT = 0.25
-_TOO_LATE = "the database did not take it soon enough"
 
 
 class Reservations:
@@ -46,14 +45,11 @@ class Reservations:
         except (Unavailable, TimeoutError) as error:
             # From now on only ``refresh`` tries, and no request waits for it.
             self._next = None
-            _LOG.warning("lapsed reservations not freed: %s", str(error) or _TOO_LATE)
+            reason = str(error) or "the database did not take it soon enough"
+            _LOG.warning("lapsed reservations not freed: %s", reason)
 
     async def refresh(self) -> None:
-        """Look up when the next reservation lapses, and free the pets of those that have.
-
-        Raises:
-            Unavailable: the database is out of reach, full or failing.
-        """
+        """Look up when the next reservation lapses, and free the pets of those that have."""
         async with self._settling:
             try:
                 await self._free()

@@ -60,11 +60,7 @@ class SafeRetries:
         return record
 
     async def forget(self) -> None:
-        """Delete the records that have expired.
-
-        Raises:
-            Unavailable: the database is out of reach, full or failing.
-        """
+        """Delete the records that have expired."""
         until = self._clock() - KEPT
         while len(await self._store.write(_delete(until))) == _BATCH:
             pass

@@ -50,10 +50,20 @@ async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dic
         InternalError: the rows that arrived differ from the rows sent.
         Unavailable: a database is out of reach, full or failing, or refuses the rows.
     """
-    await _refuse_full(target)
+    filled = [
+        table.name
+        for table in TABLES
+        if table.name != PRESET and await target.run(f"SELECT 1 FROM {table.name} LIMIT 1")  # noqa: S608
+    ]
+    if filled:
+        msg = f"the target is not empty: there are rows in {', '.join(filled)}"
+        raise Conflict(msg)
     await target.run(f"DELETE FROM {PRESET}")  # noqa: S608 - a name
     tables = [await _with_columns(source, table) for table in TABLES]
-    total = 2 * sum([await _count(source, table) for table in tables])
+    total = 0
+    for table in tables:
+        ((count,),) = await source.run(f"SELECT count(*) FROM {table.name}")  # noqa: S608 - a name
+        total += 2 * count
     sent, done = {}, 0
     for table in tables:
         contents = Contents()
@@ -68,11 +78,16 @@ async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dic
         done += contents.rows
     await _count_animals(target)
     for table in tables:
-        found = Contents()
+        copied, found = sent[table.name], Contents()
         async for rows in target.pages(table):
             found = found.and_also(rows)
             on_progress(done + found.rows, total)
-        _refuse_difference(table, sent[table.name], found)
+        if found != copied:
+            msg = (
+                f"{table.name} did not arrive as it was sent: {copied.rows} rows with digest"
+                f" {copied} were sent, {found.rows} with {found} are there; nothing was copied"
+            )
+            raise InternalError(msg)
         done += found.rows
     return sent
 
@@ -88,29 +103,3 @@ async def _count_animals(target: Side) -> None:
     for status in get_args(PetStatus):
         counted = f"SELECT '{status}', count(*) FROM pets WHERE status = '{status}'"  # noqa: S608
         await target.run(f"INSERT INTO inventory (status, pets) {counted}")
-
-
-def _refuse_difference(table: Table, sent: Contents, found: Contents) -> None:
-    if found != sent:
-        msg = (
-            f"{table.name} did not arrive as it was sent: {sent.rows} rows with digest {sent} were"
-            f" sent, {found.rows} with {found} are there; nothing was copied"
-        )
-        raise InternalError(msg)
-
-
-async def _refuse_full(target: Side) -> None:
-    tables = [table for table in TABLES if table.name != PRESET]
-    filled = [table.name for table in tables if await _has_rows(target, table)]
-    if filled:
-        msg = f"the target is not empty: there are rows in {', '.join(filled)}"
-        raise Conflict(msg)
-
-
-async def _has_rows(side: Side, table: Table) -> bool:
-    return bool(await side.run(f"SELECT 1 FROM {table.name} LIMIT 1"))  # noqa: S608
-
-
-async def _count(side: Side, table: Table) -> int:
-    ((count,),) = await side.run(f"SELECT count(*) FROM {table.name}")  # noqa: S608 - a name
-    return int(count)

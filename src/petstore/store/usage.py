@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from petstore.databases.contract import Reader, Statement
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import PlanName
-from petstore.rate_limits.contract import RateLimiter, Window
+from petstore.rate_limits.contract import RateLimiter
 
 DAYS = 30
 _EPOCH = date(1970, 1, 1)
@@ -40,11 +40,7 @@ class Usage(Struct, frozen=True):
 
 
 async def get_usage(store: Reader, limiter: RateLimiter, key: ApiKey) -> Usage:
-    """Return plan, windows, ban and the requests of each of the last 30 days, today last.
-
-    Raises:
-        Unavailable: the database is out of reach.
-    """
+    """Return plan, windows, ban and the requests of each of the last 30 days, today last."""
     decision = await limiter.look(key)
     today = decision.day_number
     first = today - DAYS + 1
@@ -58,15 +54,11 @@ async def get_usage(store: Reader, limiter: RateLimiter, key: ApiKey) -> Usage:
     banned = decision.verdict == "banned"
     return Usage(
         plan=key.plan,
-        minute=_window(decision.minute),
-        day=_window(decision.day),
+        minute=UsageWindow(*decision.minute),
+        day=UsageWindow(*decision.day),
         bannedUntil=datetime.fromtimestamp(decision.described.reset, UTC) if banned else None,
         days=[
             UsageDay(_EPOCH + timedelta(days=day), requests.get(day, 0))
             for day in range(first, today + 1)
         ],
     )
-
-
-def _window(window: Window) -> UsageWindow:
-    return UsageWindow(window.limit, window.remaining, window.reset)

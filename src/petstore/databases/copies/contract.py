@@ -55,6 +55,9 @@ PRESET = "api_key_revision"
 class Side(Protocol):
     """One transaction on a store: it sees the store at one moment, and changes all or nothing.
 
+    Its schema is up to date (see ``Store.migrate``). Others see the rows once the block of
+    ``open_sqlite`` or ``open_postgres`` ends without an error.
+
     Every method raises ``Unavailable`` if the database is unreachable, full or failing, or refuses
     the rows.
     """

@@ -1,11 +1,12 @@
 """One side of a copy: a database on a PostgreSQL server."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
+from functools import partial
 
-from petstore.databases.contract import Row, Value
-from petstore.databases.copies.contract import TABLES, Table
-from petstore.databases.postgres_connection import ERRORS, Connection, connect, faults
+from petstore.databases.contract import Row, Value, faults
+from petstore.databases.copies.contract import TABLES, Side, Table
+from petstore.databases.postgres_connection import ERRORS, Connection, connect
 
 _PAGE = 5000
 _WAIT_SECONDS = 10
@@ -14,19 +15,14 @@ SET LOCAL statement_timeout = 0;
 SET LOCAL idle_in_transaction_session_timeout = 0;
 SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'
 """
+# Every error: the statements are ours alone, but the rows may be refused.
+_faults = partial(faults, ERRORS, "PostgreSQL")
 _SEQUENCE = "SELECT pg_get_serial_sequence($1, 'id')"
 
 
 @asynccontextmanager
-async def open_postgres(url: str, *, to_fill: bool) -> AsyncIterator["PostgresSide"]:
-    """Open the store in the database ``url``: to read it, or ``to_fill`` it.
-
-    Its schema is up to date (see ``Store.migrate``). The rows are visible to others once the block
-    ends without an error.
-
-    Raises:
-        Unavailable: the server is unreachable, full or failing.
-    """
+async def open_postgres(url: str, *, to_fill: bool) -> AsyncIterator[Side]:
+    """Open the store in the database ``url``: to read it, or ``to_fill`` it (see ``Side``)."""
     connection = await connect(url, _WAIT_SECONDS)
     names = ", ".join(table.name for table in TABLES)
     try:
@@ -40,7 +36,7 @@ async def open_postgres(url: str, *, to_fill: bool) -> AsyncIterator["PostgresSi
             else:
                 await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
                 await connection.execute(_TIMEOUTS)
-        yield PostgresSide(connection)
+        yield _PostgresSide(connection)
         with _faults():
             if to_fill:
                 await connection.execute("ALTER TABLE pets ENABLE TRIGGER USER")
@@ -53,20 +49,18 @@ async def open_postgres(url: str, *, to_fill: bool) -> AsyncIterator["PostgresSi
         connection.terminate()
 
 
-class PostgresSide:
+class _PostgresSide(Side):
     """A transaction on a PostgreSQL server."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     async def run(self, sql: str, *parameters: Value) -> list[Row]:
-        """Run one statement and return its rows."""
         with _faults():
             rows = await self._connection.fetch(sql, *parameters)
         return [tuple(row) for row in rows]
 
     async def columns(self, name: str) -> list[str]:
-        """Return the names of the columns of a table."""
         sql = (
             "SELECT column_name::text FROM information_schema.columns"  # noqa: S608 - a name
             f" WHERE table_schema = current_schema() AND table_name = '{name}'"
@@ -74,21 +68,18 @@ class PostgresSide:
         return [column for (column,) in await self.run(sql)]
 
     async def pages(self, table: Table) -> AsyncIterator[list[Row]]:
-        """Yield every row of ``table``, by its key, some thousands at a time."""
         await self.run(f"DECLARE pages CURSOR FOR {table.select}")
         while page := await self.run(f"FETCH {_PAGE} FROM pages"):
             yield page
         await self.run("CLOSE pages")
 
     async def add(self, table: Table, rows: Sequence[Row]) -> None:
-        """Add ``rows`` to ``table`` as they are."""
         with _faults():
             await self._connection.copy_records_to_table(
                 table.name, records=rows, columns=table.columns
             )
 
     async def last_id(self, table: Table) -> int:
-        """Return the highest id that ``table`` ever gave, or 0."""
         ((sequence,),) = await self.run(_SEQUENCE, table.name)
         ((last, is_given),) = await self.run(
             f"SELECT last_value, is_called FROM {sequence}"  # noqa: S608 - a quoted name
@@ -96,12 +87,6 @@ class PostgresSide:
         return int(last) - (not is_given)
 
     async def go_on_after(self, table: Table, last_id: int) -> None:
-        """Let ``table`` give ids above ``last_id`` from now on."""
         ((sequence,),) = await self.run(_SEQUENCE, table.name)
         # Unlike setval, it is undone with the transaction.
         await self.run(f"ALTER SEQUENCE {sequence} RESTART WITH {last_id + 1}")
-
-
-def _faults() -> AbstractContextManager[None]:
-    # Every error: the statements are ours alone, but the rows may be refused.
-    return faults(ERRORS, "PostgreSQL")

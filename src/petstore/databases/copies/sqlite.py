@@ -1,16 +1,17 @@
 """One side of a copy: a SQLite file."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, closing
+from functools import partial
 from itertools import islice, repeat
 from pathlib import Path
 
 import apsw
 
-from petstore.databases.contract import Row, Value
-from petstore.databases.copies.contract import Table
-from petstore.databases.sqlite_connection import ERRORS, connect, faults
+from petstore.databases.contract import Row, Value, faults
+from petstore.databases.copies.contract import Side, Table
+from petstore.databases.sqlite_connection import connect
 
 _PAGE = 5000
 _WAIT = 10_000
@@ -19,19 +20,14 @@ _CACHE = -64 * 1024
 
 
 @asynccontextmanager
-async def open_sqlite(path: Path, *, to_fill: bool) -> AsyncIterator["SqliteSide"]:
-    """Open the store in the file ``path``: to read it, or ``to_fill`` it.
-
-    Its schema is up to date (see ``Store.migrate``). The rows are visible to others once the block
-    ends without an error.
-
-    Raises:
-        Unavailable: the file is locked, full or failing.
-    """
-    with _faults(path):
+async def open_sqlite(path: Path, *, to_fill: bool) -> AsyncIterator[Side]:
+    """Open the store in the file ``path``: to read it, or ``to_fill`` it (see ``Side``)."""
+    # Every error: the statements are ours alone, but the rows may be refused.
+    refusing = partial(faults, (apsw.Error,), str(path))
+    with refusing():
         connection = connect(path, _WAIT)
     with closing(connection):
-        with _faults(path):
+        with refusing():
             connection.pragma("cache_size", _CACHE)
             connection.pragma("synchronous", "full")
             connection.pragma("foreign_keys", "on")
@@ -39,11 +35,11 @@ async def open_sqlite(path: Path, *, to_fill: bool) -> AsyncIterator["SqliteSide
             # A transaction that only reads begins with the first row it reads.
             connection.execute("SELECT revision FROM api_key_revision").fetchall()
             dropped = _drop_indexes(connection) if to_fill else []
-        yield SqliteSide(path, connection)
-        with _faults(path):
+        yield _SqliteSide(connection, refusing)
+        with refusing():
             for sql in dropped:
                 connection.execute(sql)
-            await _let_ctrl_c_in()
+            await asyncio.sleep(0)  # end here if Ctrl-C was pressed: nothing else ever waits
             connection.execute("COMMIT")
 
 
@@ -58,60 +54,46 @@ def _drop_indexes(connection: apsw.Connection) -> list[str]:
     return [str(sql) for _, _, sql in found]
 
 
-class SqliteSide:
+class _SqliteSide(Side):
     """A transaction on a SQLite file."""
 
-    def __init__(self, path: Path, connection: apsw.Connection) -> None:
-        self._path = path
+    def __init__(
+        self, connection: apsw.Connection, faults: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         self._connection = connection
+        self._faults = faults
 
     async def run(self, sql: str, *parameters: Value) -> list[Row]:
-        """Run one statement and return its rows."""
-        with _faults(self._path):
+        with self._faults():
             return self._connection.execute(sql, parameters).fetchall()
 
     async def columns(self, name: str) -> list[str]:
-        """Return the names of the columns of a table."""
         sql = f"SELECT name FROM pragma_table_info('{name}')"  # noqa: S608 - a name
         return [column for (column,) in await self.run(sql)]
 
     async def pages(self, table: Table) -> AsyncIterator[list[Row]]:
-        """Yield every row of ``table``, by its key, some thousands at a time."""
-        with _faults(self._path):
+        with self._faults():
             rows = self._connection.execute(table.select)
         while True:
-            with _faults(self._path):
+            with self._faults():
                 page = list(islice(rows, _PAGE))
             if not page:
                 return
-            await _let_ctrl_c_in()
+            await asyncio.sleep(0)  # as above
             yield page
 
     async def add(self, table: Table, rows: Sequence[Row]) -> None:
-        """Add ``rows`` to ``table`` as they are."""
         values = ", ".join(repeat("?", len(table.columns)))
-        with _faults(self._path):
+        with self._faults():
             self._connection.executemany(
                 f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({values})",  # noqa: S608
                 rows,
             )
 
     async def last_id(self, table: Table) -> int:
-        """Return the highest id that ``table`` ever gave, or 0."""
         found = await self.run("SELECT seq FROM sqlite_sequence WHERE name = ?", table.name)
         return int(found[0][0]) if found else 0
 
     async def go_on_after(self, table: Table, last_id: int) -> None:
-        """Let ``table`` give ids above ``last_id`` from now on."""
         await self.run("DELETE FROM sqlite_sequence WHERE name = ?", table.name)
         await self.run("INSERT INTO sqlite_sequence VALUES (?, ?)", table.name, last_id)
-
-
-def _faults(path: Path) -> AbstractContextManager[None]:
-    # Every error: the statements are ours alone, but the rows may be refused.
-    return faults(ERRORS, str(path))
-
-
-async def _let_ctrl_c_in() -> None:
-    """End here if Ctrl-C was pressed: nothing else in this module ever waits."""
-    await asyncio.sleep(0)

@@ -21,8 +21,8 @@ async def migrate(connection: Connection) -> None:
     """Bring the schema up to date, safely when several processes do so at once.
 
     Raises:
-        UnusableDatabase: a newer version made the database, or another program did, or this user
-            may not change it.
+        UnusableDatabase: a newer version or another program made the database, or this user may not
+            change it.
     """
     known = scripts("postgres")
     with unusable():
@@ -35,11 +35,7 @@ async def migrate(connection: Connection) -> None:
 
 
 async def inspect(connection: Connection) -> Schema:
-    """Return the version of the schema; change nothing.
-
-    Raises:
-        UnusableDatabase: a newer version made the database, or this user may not change it.
-    """
+    """Return the version of the schema; change nothing. It raises what ``migrate`` does."""
     known = scripts("postgres")
     version = await _version(connection, len(known))
     if version == len(known):

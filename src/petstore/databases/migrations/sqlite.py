@@ -2,7 +2,7 @@
 
 from contextlib import closing
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import apsw
 
@@ -21,21 +21,10 @@ _OBJECTS = """
 _KEY = "SELECT group_concat(name) FROM pragma_table_info(?) WHERE pk"
 
 
-class _Contents(NamedTuple):
-    """A new store: its objects, and the keys of the rows in tables that are not empty."""
-
-    objects: frozenset[_Object]
-    rows: dict[str, list[Row]]
-
-
 def migrate(connection: apsw.Connection) -> None:
     """Bring the schema up to date, safely when several processes do so at once.
 
-    If it fails, close the connection: that undoes everything.
-
-    Raises:
-        UnusableDatabase: see ``inspect``.
-        apsw.Error: the database is unreachable, full or failing.
+    It raises what ``inspect`` does. If it fails, close the connection: that undoes everything.
     """
     known = scripts("sqlite")
     if connection.pragma("user_version") != len(known):
@@ -83,31 +72,30 @@ def _difference(connection: apsw.Connection, known: tuple[str, ...]) -> str | No
 
     A foreign index or trigger may change what our statements do.
     """
-    expected, found = _made_by(known), _objects(connection)
-    names = {item[:2] for item in expected.objects}
-    for kind, name, table, _ in sorted(found - expected.objects, key=str):
+    (expected, filled), found = _made_by(known), _objects(connection)
+    names = {item[:2] for item in expected}
+    for kind, name, table, _ in sorted(found - expected, key=str):
         if (kind, name) in names:
             return f"the {kind} {name} differs from petstore's"
         return f"the {kind} {name} on {table} is not one of petstore's"
-    for kind, name, *_ in sorted(
-        expected.objects - found, key=lambda one: (one[0] != "table", str(one))
-    ):
+    for kind, name, *_ in sorted(expected - found, key=lambda one: (one[0] != "table", str(one))):
         return f"the {kind} {name} is missing"
-    for table, rows in expected.rows.items():
+    for table, rows in filled.items():
         if _keys(connection, table, len(rows) + 1) != rows:
             return f"the table {table} does not have the rows that every store has"
     return None
 
 
 @cache
-def _made_by(known: tuple[str, ...]) -> _Contents:
+def _made_by(known: tuple[str, ...]) -> tuple[frozenset[_Object], dict[str, list[Row]]]:
+    """Return the objects of a new store, and the keys of rows in tables that are not empty."""
     with closing(apsw.Connection(":memory:")) as connection:
         for script in known:
             connection.execute(script)
         objects = _objects(connection)
         tables = sorted(name for kind, name, *_ in objects if kind == "table")
         keys = {table: _keys(connection, table, 100) for table in tables}
-    return _Contents(objects, {table: rows for table, rows in keys.items() if rows})
+    return objects, {table: rows for table, rows in keys.items() if rows}
 
 
 def _objects(connection: apsw.Connection) -> frozenset[_Object]:
