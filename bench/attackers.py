@@ -410,13 +410,13 @@ def made_up_tokens() -> list[str]:
 
 @again
 async def forward_hops(caller: Caller) -> None:
-    """Say that a request came through thousands of trusted proxies."""
+    """Claim that a request passed thousands of trusted proxies."""
     await caller.ask(cycle([_forwarded(b"192.0.2.7" + b",127.0.0.1" * _HOPS)]))
 
 
 @again
 async def forward_zones(caller: Caller) -> None:
-    """Say that each request came from another address with a zone of 60 kB."""
+    """Claim that each request is from another address, with a zone of 60 kB."""
     begun, zone = secrets.token_hex(4).encode(), b"x" * _HEAD_BYTES
     await caller.ask(_forwarded(b"fe80::1%%%b%d%b" % (begun, n, zone)) for n in count())
 

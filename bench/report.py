@@ -304,8 +304,8 @@ def _starts(peers: list[PeerResults]) -> str:
     )
 
 
-def _span(figures: Span) -> str:
-    return f"{figures.median:,.0f} ({figures.min:,.0f}-{figures.max:,.0f})"
+def _span(values: Span) -> str:
+    return f"{values.median:,.0f} ({values.min:,.0f}-{values.max:,.0f})"
 
 
 def _digits(ratio: float) -> str:

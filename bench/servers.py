@@ -53,7 +53,7 @@ def running(
     env: Mapping[str, str] | None = None,
     core: str | None = None,
 ) -> Iterator[Server]:
-    """Run a server until the block ends; it is ready when ``path`` answers 200.
+    """Run a server until the block ends; it is ready when ``path`` returns 200.
 
     It runs on the processor core ``core``, or where this process may; and ends with this process.
 

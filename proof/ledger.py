@@ -121,7 +121,7 @@ def _wrong_tags(
 
 
 def _wrong_statuses(rows: Rows) -> Iterator[str]:
-    """Yield animals with two buyers, and those whose status is not that of their order."""
+    """Yield animals with two buyers, and animals whose status does not match their order."""
     holders: dict[int, list[str]] = {}
     for order in rows.orders:
         if order.status != "cancelled":

@@ -119,7 +119,7 @@ def _verdict(results: Results) -> str:
 
 
 def _section(outcome: Outcome) -> str:
-    seen = [f"| {name} | {_figure(figure)} |" for name, figure in sorted(outcome.seen.items())]
+    seen = [f"| {name} | {_number(number)} |" for name, number in sorted(outcome.seen.items())]
     parts = [
         f"## {outcome.name[0].upper()}{outcome.name[1:]}",
         _wrapped(f"**Promised.** {outcome.promise}"),
@@ -140,8 +140,8 @@ def _wrapped(text: str) -> str:
     return fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def _figure(figure: float) -> str:
-    return f"{figure:,.0f}" if figure == int(figure) or figure >= 100 else f"{figure:.3g}"
+def _number(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) or number >= 100 else f"{number:.3g}"
 
 
 def one_line(outcome: Outcome) -> str:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from petstore.chores import Chore, background
-from support.patience import eventually
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 

@@ -61,10 +61,10 @@ async def _call(trial: Trial, deployment: Deployment, token: str, ends: float) -
 async def _judge_responses(
     trial: Trial, reader: asyncio.StreamReader, requests: list[bytes]
 ) -> bool:
-    """Judge a response to each; tell whether they came.
+    """Judge the response to each; return whether all arrived.
 
     Raises:
-        EOFError: the connection was closed before they all came.
+        EOFError: the connection was closed before all responses arrived.
         OSError: it was reset.
     """
     try:

@@ -12,8 +12,8 @@ import httpx
 
 import attackers
 from attackers import Caller, Kind, costly
-from good_client import Requests, ask_steadily
-from proof.crowd import allowed_callers, ask_beside, judge_good_client, target_of
+from good_client import Requests, request_steadily
+from proof.crowd import allowed_callers, judge_good_client, request_beside, target_of
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from works import request
@@ -61,7 +61,7 @@ def _stand_beside(trial: Trial, deployment: Deployment, crowd: _Crowd) -> None:
     callers = allowed_callers(crowd.callers)
     if callers < crowd.callers:
         trial.skipped.append(f"{crowd.name}: {callers:,}, as many files as may be open")
-    beside = ask_beside(
+    beside = request_beside(
         target_of(deployment),
         _with_an_animal(deployment),
         *(crowd.kind, callers, crowd.seconds),
@@ -170,10 +170,10 @@ def _overload(trial: Trial, deployment: Deployment, name: str, one: bytes) -> No
     method, body = ("POST", one.partition(b"\r\n\r\n")[2]) if b"POST" in one else ("GET", b"")
     path = one.split(b" ")[1].decode()
     asking = costly(method, path, body.decode())
-    alone = ask_beside(target, token, asking, 32, seconds / 2, niceness=0)
+    alone = request_beside(target, token, asking, 32, seconds / 2, niceness=0)
     capacity = _successes(alone.seen) / (seconds / 2)
     rate = _OVERLOAD * capacity / _CALLERS
-    beside = ask_beside(target, token, _open_loop(one, rate), _CALLERS, seconds, niceness=0)
+    beside = request_beside(target, token, _open_loop(one, rate), _CALLERS, seconds, niceness=0)
     judge_good_client(trial, f"overload, {name}", beside.good, _LONGEST)
     served = _successes(beside.seen) / seconds
     trial.note_max(f"capacity, {name}, requests/s", round(capacity))
@@ -187,7 +187,7 @@ def _overload(trial: Trial, deployment: Deployment, name: str, one: bytes) -> No
     trial.expect(not failed, f"{name}: {failed}")
     grown = f"{name}: the service grew by {beside.megabytes:.0f} MB"
     trial.expect(beside.megabytes < _MORE_MEGABYTES, grown)
-    after: Requests = asyncio.run(ask_steadily(deployment.port(), token, 2))
+    after: Requests = asyncio.run(request_steadily(deployment.port(), token, 2))
     judge_good_client(trial, f"nobody after overload, {name}", after, _LONGEST / 2)
 
 
@@ -211,7 +211,7 @@ def _run_neighbour(trial: Trial) -> None:
                 "a pipeline of a key at its limit": attackers.limited_pipeline,
             }
             for name, kind in floods.items():
-                beside = ask_beside(target, good, kind, 64, 5, addresses=1)
+                beside = request_beside(target, good, kind, 64, 5, addresses=1)
                 judge_good_client(trial, name, beside.good, _LONGEST)
                 trial.count("requests of the neighbour", sum(_statuses(beside.seen)))
                 _judge_admission(trial, deployment, name)

@@ -57,10 +57,10 @@ async def _load(trial: Trial, deployment: Deployment) -> None:
     trial.note_max("open files", max(one.files for one in samples))
     trial.expect(after <= before * _MORE_MEMORY, f"memory grew from {before:.1f} to {after:.1f} MB")
     for name in ("files", "threads"):
-        least, most = (
+        low, high = (
             pick(getattr(one, name) for one in some) for pick, some in ((min, first), (max, last))
         )
-        trial.expect(most <= least + _MORE_FILES, f"{name} grew from {least} to {most}")
+        trial.expect(high <= low + _MORE_FILES, f"{name} grew from {low} to {high}")
     trial.note_max("longest response, s", traders.slowest)
     trial.count("reads", traders.reads)
     await asyncio.to_thread(judge_store, trial, deployment, traders, "after the soak")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from servers import free_port, running
-from support.patience import within
+from support.waiting import within
 
 BENCH = Path(__file__).parent.parent.parent / "bench"
 BEGIN_AND_WAIT = """

@@ -25,7 +25,7 @@ def test_text_cannot_steer_a_terminal(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-def test_what_an_output_cannot_write_is_written_as_an_escape(
+def test_characters_the_output_cannot_encode_are_escaped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))

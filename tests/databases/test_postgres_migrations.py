@@ -8,8 +8,8 @@ from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Unavailable, UnusableDatabase
 from support.migrators import migrate_ten_times_at_once
-from support.patience import within
 from support.postgres import PASSWORD, PostgresServer, database_name
+from support.waiting import within
 
 MIGRATE = (
     "import sys; from petstore.databases.postgres import PostgresStore;"

@@ -5,30 +5,30 @@ from contextlib import ExitStack
 
 import pytest
 
-from support.patience import within
 from support.process import ServerProcess
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.servers import StartServer
+from support.waiting import within
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n"
 FEW = ("--connections", "100", "--connections-per-address", "5")
 
 
-def is_answered(connection: RawSocket) -> bool:
+def has_response(connection: RawSocket) -> bool:
     connection.send(GET)
     try:
-        return connection.answer().status == 200
+        return connection.read_response().status == 200
     except (ConnectionEnded, ConnectionError):
         return False
 
 
 def answered(server: ServerProcess, stack: ExitStack, count: int) -> int:
-    """Open so many connections and return how many of them are answered."""
+    """Open so many connections and return how many of them get a response."""
     connections = [stack.enter_context(RawSocket(server.port)) for _ in range(count)]
-    return sum(is_answered(connection) for connection in connections)
+    return sum(has_response(connection) for connection in connections)
 
 
-def test_the_connections_of_an_address_are_limited_and_those_of_another_are_separate(
+def test_the_connections_of_each_address_have_their_own_limit(
     start: StartServer,
 ) -> None:
     server = start(*FEW)

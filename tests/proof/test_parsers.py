@@ -84,7 +84,7 @@ async def test_a_request_is_read_with_method_target_fields_and_body(parser: OurP
         b"GET z HTTP/1.1\r\nHost: a\r\n\r\n",
     ],
 )
-async def test_what_differs_without_harm_is_no_disagreement(
+async def test_a_harmless_difference_is_no_disagreement(
     parser: OurParser, tmp_path: Path, data: bytes
 ) -> None:
     trial = Trial(0, Random(5), tmp_path)  # noqa: S311 - what is drawn is no secret
@@ -121,7 +121,7 @@ async def test_every_documented_strictness_has_an_example() -> None:
         (ONE, Verdict([REQUEST], "refused", "no"), "we are whole, and h11 is refused: no"),
     ],
 )
-async def test_what_no_strictness_explains_is_a_disagreement(
+async def test_a_difference_that_strictness_does_not_explain_is_a_disagreement(
     ours: Verdict, theirs: Verdict, said: str
 ) -> None:
     assert said in disagreement(ours, theirs)

@@ -54,7 +54,7 @@ def test_traders_do_all_that_can_be_done(traders: Traders) -> None:
     }
 
 
-def test_the_store_is_what_traders_were_told(
+def test_the_store_matches_the_responses_to_traders(
     trial: Trial, deployment: Deployment, traders: Traders
 ) -> None:
     judge_store(trial, deployment, traders, "at the end")

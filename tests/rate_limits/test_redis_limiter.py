@@ -18,10 +18,10 @@ from petstore.rate_limits.shared import SharedLimiter
 from petstore.redis_client.client import RedisClient
 from petstore.store.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
-from support.patience import eventually
 from support.redis_limiters import TimedClient, api_key, redis_limiter, said
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +65,7 @@ async def test_processes_count_together(
     assert sorted(remaining) == list(range(60))
 
 
-async def test_the_time_is_that_of_the_server(
+async def test_the_clock_of_the_server_decides(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     clock.now = 0
@@ -202,17 +202,17 @@ async def test_if_one_round_trip_fails_every_waiting_call_goes_on_at_once(
 
 
 @pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n", b":7\r\n", b"*1\r\n$-1\r\n", b"$"]
+    "response", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n", b":7\r\n", b"*1\r\n$-1\r\n", b"$"]
 )
 async def test_a_server_that_is_no_redis_is_unavailable(
-    answer: bytes,
+    response: bytes,
     states: StoredRateLimits,
     clock: ManualClock,
     key: ApiKey,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with (
-        fake_server(answer) as fake,
+        fake_server(response) as fake,
         redis_limiter(fake.url, states, clock, seconds=SECONDS) as limiter,
     ):
         assert await admitted(limiter, key, 100) == 60
@@ -291,7 +291,7 @@ async def test_a_key_without_limits_has_none_without_redis(
 
 
 @pytest.mark.parametrize(("used", "left"), [(40, 10), (39, 10), (41, 9)])
-async def test_what_was_used_before_counts_in_the_share(
+async def test_earlier_requests_count_in_the_share(
     server: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
@@ -398,7 +398,7 @@ async def test_a_hanging_server_is_done_without_until_it_goes_on(
         assert "no response in time" in caplog.text
         server.resume()
         await eventually(lambda: _is_back(limiter, caplog))
-        # What was sent and not answered may have been counted, once.
+        # Redis may have counted a request without a response, once.
         assert 80 <= await admitted(limiter, key, 200) <= 90
 
 
@@ -449,7 +449,7 @@ async def test_a_call_whose_connection_is_cut_is_sent_again(
         (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "read only|READONLY"),
     ],
 )
-async def test_a_server_that_answers_errors_is_done_without(
+async def test_a_server_that_returns_errors_counts_as_unavailable(
     break_it: tuple[str, ...],
     mend_it: tuple[str, ...],
     reason: str,

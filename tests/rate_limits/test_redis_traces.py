@@ -120,7 +120,7 @@ async def follow(redis: RedisServer, rules: BanRules, trace: list[Step]) -> None
         for step in trace:
             moment = when(step.moment, caller.state, rules, caller.clock())
             if step.action == "unbans":
-                # By a clock that may be off that of the server; other processes know of it later.
+                # By a clock that may differ from the server's; other processes learn of it later.
                 caller.unbanned_at = moment + step.off
             else:
                 caller.clock.now = max(0, moment + step.off)

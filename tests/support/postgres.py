@@ -17,8 +17,8 @@ from typing import Any
 from petstore.databases.copies.contract import PRESET, TABLES
 from petstore.databases.postgres import PostgresStore
 from support.memory_folder import memory
-from support.patience import within
 from support.process import free_port
+from support.waiting import within
 
 GUARDED, PASSWORD = "guarded", "corr3ct-h0rse"
 _NOBODY = "nobody"
@@ -124,7 +124,7 @@ class PostgresServer:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Let it hang, as SIGSTOP does: connections stay open, and nothing is answered."""
+        """Let it hang, as SIGSTOP does: connections stay open, and get no response."""
         with stopped(self._processes()):
             yield
 

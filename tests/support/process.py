@@ -14,7 +14,7 @@ import httpx
 from click.testing import CliRunner
 
 from petstore.cli.main import main
-from support.patience import within
+from support.waiting import within
 
 _STARTS = 3
 
@@ -44,7 +44,7 @@ def petstore(
 
 
 def is_ready(url: str) -> bool:
-    """Tell whether a service answers at ``url`` and is ready."""
+    """Tell whether a service at ``url`` is ready."""
     try:
         # To read the certificates that HTTP has no use for takes longer than all the rest.
         return httpx.get(f"{url}/readyz", verify=False).status_code == 200  # noqa: S501
@@ -118,7 +118,7 @@ class ServerProcess:
         return sorted(int(pid) for file in children for pid in file.read_text().split())
 
     def wait_until_ready(self, seconds: float = 20) -> None:
-        """Wait until ``/readyz`` answers 200."""
+        """Wait until ``/readyz`` returns 200."""
         assert within(seconds, self._is_ready), "the service did not get ready"
 
     def _is_ready(self) -> bool:

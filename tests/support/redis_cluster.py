@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from random import randrange
 from typing import Any
 
-from support.patience import within
 from support.redis_server import RedisServer
+from support.waiting import within
 
 SLOTS = 16_384
 _LOWEST = 12_000
@@ -38,8 +38,8 @@ class RedisCluster:
     @property
     def url(self) -> str:
         """The address of the cluster: of any server of it."""
-        places = ",".join(f"127.0.0.1:{server.port}" for server in self.servers)
-        return f"redis://{places}/?cluster=true"
+        addresses = ",".join(f"127.0.0.1:{server.port}" for server in self.servers)
+        return f"redis://{addresses}/?cluster=true"
 
     def is_whole(self) -> bool:
         """Tell whether all servers know of all others and of every slot."""

@@ -130,7 +130,7 @@ Cursor = Annotated[int, BeforeValidator(decode_cursor)]
 
 
 class Problem(Exception):
-    """What is answered with the Error body."""
+    """An error whose response has the Error body."""
 
     def __init__(
         self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
@@ -155,25 +155,25 @@ async def error_response(request: Request, problem: Problem) -> JSONResponse:
 
 
 async def on_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-    """Answer a request that does not validate with its first fault."""
+    """Respond to an invalid request with its first error."""
     fault = error.errors()[0]
-    place, *path = fault["loc"]
-    if place == "path":
+    location, *path = fault["loc"]
+    if location == "path":
         return await error_response(request, Problem(404, "not_found", "there is no such resource"))
-    code = "invalid_body" if place == "body" else "invalid_parameter"
+    code = "invalid_body" if location == "body" else "invalid_parameter"
     field = path[0] if path and isinstance(path[0], str) else "the body"
     return await error_response(request, Problem(400, code, f"{field}: {fault['msg']}"))
 
 
 async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
-    """Answer what Starlette and FastAPI themselves refuse, such as an unknown path."""
+    """Respond to what Starlette and FastAPI themselves refuse, such as an unknown path."""
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "invalid_body")
     problem = Problem(error.status_code, code, error.detail, error.headers)
     return await error_response(request, problem)
 
 
 async def on_fault(request: Request, _error: Exception) -> JSONResponse:
-    """Answer what nobody expected; uvicorn logs it."""
+    """Respond to an unexpected exception; uvicorn logs it."""
     return await error_response(request, Problem(500, "internal_error", "a fault of the service"))
 
 

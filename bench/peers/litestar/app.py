@@ -49,7 +49,7 @@ decode_order = msgspec.json.Decoder(NewOrder).decode
 
 
 class Problem(HTTPException):
-    """What is answered with the Error body and a code of its own."""
+    """An error whose response has the Error body and its own code."""
 
     def __init__(
         self, status: int, code: str, message: str, headers: dict[str, str] | None = None
@@ -58,18 +58,18 @@ class Problem(HTTPException):
         self.code = code
 
 
-def answer_problem(_request: Request, problem: Problem) -> Response[Error]:
+def respond_to_problem(_request: Request, problem: Problem) -> Response[Error]:
     """Return the Error body of what a handler or the guard raised."""
     return error_response(problem, problem.code, problem.detail)
 
 
-def answer_invalid(_request: Request, error: ValidationException) -> Response[Error]:
+def respond_to_invalid(_request: Request, error: ValidationException) -> Response[Error]:
     """Return the Error body of a parameter that does not validate."""
     fault = error.extra[0]
     return error_response(error, "invalid_parameter", f"{fault['key']}: {fault['message']}")
 
 
-def answer_http_error(_request: Request, error: HTTPException) -> Response[Error]:
+def respond_to_http_error(_request: Request, error: HTTPException) -> Response[Error]:
     """Return the Error body of what Litestar itself refuses."""
     return error_response(error, CODES.get(error.status_code, "internal_error"), error.detail)
 
@@ -169,7 +169,7 @@ def count(connection: ASGIConnection, caller: Caller) -> None:
 
 
 async def add_headers(message: Message, scope: Scope) -> None:
-    """Add to every answer the id of its request, and the limits of its caller."""
+    """Add to every response the id of its request, and the limits of its caller."""
     if message["type"] != "http.response.start":
         return
     request_id = dict(scope["headers"]).get(b"x-request-id", b"")
@@ -296,9 +296,9 @@ app = Litestar(
     state=State({"usages": LRUCache(100_000)}),
     before_send=[add_headers],
     exception_handlers={
-        Problem: answer_problem,
-        ValidationException: answer_invalid,
-        HTTPException: answer_http_error,
+        Problem: respond_to_problem,
+        ValidationException: respond_to_invalid,
+        HTTPException: respond_to_http_error,
     },
     logging_config=None,
 )
