@@ -235,31 +235,32 @@ def _judge_admission(trial: Trial, deployment: Deployment, name: str) -> None:
 EXPERIMENTS = [
     Experiment(
         "crowds",
-        "10,000 idle, 1,000 dripping and 1,000 pipelining callers take nothing from a good client:"
-        " each of its requests has its response, and memory stays bounded.",
-        "A good client sends 100 requests a second by the clock, a list and a get in turn, beside"
-        " each crowd. Its p99 must be under 2 s; beside idle callers it opens a connection for each"
+        "10,000 idle, 1,000 dripping and 1,000 pipelining clients do not disturb a good client:"
+        " each of its requests gets its response, and memory stays bounded.",
+        "A good client sends 100 requests a second, alternately a list and a get, beside each"
+        " crowd. Its p99 must be under 2 s; beside idle clients it opens a connection for each"
         " request.",
         _run_crowds,
         1,
     ),
     Experiment(
         "overload",
-        "At five times what it can do the service goes on doing at least half of that, a good"
-        " client is served in time, memory stays bounded, and afterwards all is as before.",
-        "100 callers send requests by the clock, whether responses come or not, at five times the"
-        " rate that was just measured; once reads, once durable creates. They come in pipelines,"
-        " which cost the service more. A good client as above.",
+        "At five times its capacity the service still handles at least half of its capacity. A"
+        " good client gets its responses in time, memory stays bounded, and afterwards everything"
+        " is as before.",
+        "64 clients send requests at a fixed rate, whether they get responses or not, at five"
+        " times the capacity that was just measured; once reads, once durable creates. They use"
+        " pipelines, which cost the service more. A good client as above.",
         _run_overload,
         0.7,
     ),
     Experiment(
         "a noisy neighbour",
-        "A key that floods the service changes nothing for other keys: they are admitted exactly as"
-        " often as they may, and served in time.",
-        "64 callers flood with one key, without limits, at its limit, and at its limit in"
-        " pipelines, beside a good client with another key. Then a fresh key asks until it is"
-        " refused.",
+        "A key that floods the service does not affect other keys: they are admitted exactly up"
+        " to their limits, and get their responses in time.",
+        "64 clients flood the service with one key: without limits, at its limit, and at its"
+        " limit in pipelines. A good client uses another key. Then a fresh key sends requests"
+        " until it is refused.",
         _run_neighbour,
         0.7,
     ),

@@ -70,11 +70,11 @@ async def _load(trial: Trial, deployment: Deployment) -> None:
 EXPERIMENTS = [
     Experiment(
         "soak",
-        "Under a load that does not end, memory, open files and threads stay the same, and the"
-        " store is what callers were told.",
-        "160 callers trade on one process on SQLite. After a quarter of the time the process is"
-        " sampled 60 times; the last third may have 10 % more memory than the first, and four more"
-        " files or threads.",
+        "Under endless load, memory, open files and threads stay the same, and the store matches"
+        " the responses.",
+        "160 clients send requests to one process on SQLite. After a quarter of the time the"
+        " process is sampled 60 times; the last third may have 10 % more memory than the first,"
+        " and four more files or threads.",
         _run,
         11,
     )

@@ -25,16 +25,16 @@ HEAD = b"POST /v1/pets HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n"
 EXAMPLES = {
     "a fragment in the target": b"GET /#x HTTP/1.1\r\nHost: a\r\n\r\n",
-    "a method that no standard names": b"GETS / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a method that no standard defines": b"GETS / HTTP/1.1\r\nHost: a\r\n\r\n",
     "a line that ends without CR LF": b"GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
-    "what cannot become a request line": b"GET / HTTP/1.1\nHost: a\r\n\r\n",
+    "bytes that cannot become a request line": b"GET / HTTP/1.1\nHost: a\r\n\r\n",
     "control characters": HEAD + b"X: \x01\r\n\r\n",
-    "a field that is folded": HEAD + b"X: a\r\n b\r\n\r\n",
-    "characters in a target": b"GET ?x HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a field folded": HEAD + b"X: a\r\n b\r\n\r\n",
+    "invalid characters in a target": b"GET ?x HTTP/1.1\r\nHost: a\r\n\r\n",
     "a URL as target": b"GET http://a:/ HTTP/1.1\r\nHost: a\r\n\r\n",
     "`Content-Length` more than once": HEAD + b"Content-Length: 1, 1\r\n\r\nx",
     "`Transfer-Encoding` beside": CHUNKED + b"Content-Length: 1\r\n\r\n0\r\n\r\n",
-    "a chunk extension": CHUNKED + b"\r\n1;\ra\r\nx\r\n0\r\n\r\n",
+    "an invalid chunk extension": CHUNKED + b"\r\n1;\ra\r\nx\r\n0\r\n\r\n",
     "chunks in HTTP/1.0": CHUNKED.replace(b"1.1", b"1.0") + b"\r\n0\r\n\r\n",
 }
 REQUEST = Parsed("GET", "/", b"", {b"host": b"a"}, b"")
