@@ -39,7 +39,7 @@ _QUERY = b"status=available&limit=20"
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What a layer or a part of a request costs, in µs."""
+    """The cost of a layer or a part of a request, in µs."""
 
     name: str
     microseconds: float

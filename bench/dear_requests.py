@@ -1,4 +1,4 @@
-"""What refused and odd requests cost, as multiples of a list.
+"""The cost of refused and odd requests, as multiples of a list.
 
 The application runs in process on a fresh SQLite file, without a server: this is the cost of the
 API alone. A list is the one of the comparison: 20 animals, the same page each time, from memory.

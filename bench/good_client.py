@@ -109,7 +109,7 @@ class Wire:
         return await asyncio.open_connection("127.0.0.1", self._port, local_addr=(ADDRESS, 0))
 
     def was_closed(self) -> bool:
-        """Tell whether there is a connection that the service has closed."""
+        """Return whether there is a connection that the service has closed."""
         return self._streams is not None and self._streams[0].at_eof()
 
     def close(self) -> None:

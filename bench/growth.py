@@ -215,7 +215,7 @@ def _gets(tokens: Sequence[str], animals: int) -> Iterator[bytes]:
 
 
 def _issue_keys(database: str, keys: int) -> list[str]:
-    """Issue keys without limits into a store that nobody serves, and return their tokens."""
+    """Issue keys without limits in a store that is not in use, and return their tokens."""
     tokens = [new_token("production") for _ in range(keys)]
     connection = apsw.Connection(database)
     with connection:

@@ -1,4 +1,4 @@
-"""What ``distributed.py`` measured, as saved in ``measured.json``."""
+"""The results of ``distributed.py``, as saved in ``measured.json``."""
 
 from pathlib import Path
 

@@ -42,7 +42,7 @@ _ONE_CORE = "The server, wrk, PostgreSQL and Redis share one core."
 
 
 class Target(NamedTuple):
-    """What to reach, at how many connections, and what was reached, if it was measured."""
+    """A target, its number of connections, and the measured value if any."""
 
     what: str
     connections: int

@@ -30,7 +30,7 @@ class Server(NamedTuple):
 
     @property
     def cpu_seconds(self) -> float:
-        """The CPU that its processes have spent, those that ended included."""
+        """The CPU of its processes, including ended ones."""
         return tree_cpu_seconds(self.pid)
 
     @property
@@ -112,7 +112,7 @@ def allow_many_files() -> None:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -125,7 +125,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def tree_cpu_seconds(pid: int) -> float:
-    """Return the seconds of CPU of a process and all below it, those that ended too."""
+    """Return the CPU seconds of a process and all its descendants, including ended ones."""
     while True:
         own = sum(_ticks(pid))
         # A child that ends meanwhile is gone, and is counted with those that ended.

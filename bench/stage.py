@@ -20,9 +20,9 @@ _LOCK_TIMEOUT = 10_000  # ms
 
 
 class Environment(NamedTuple):
-    """A copy of the store: its address for a peer, its URL for our commands, Redis, and a way in.
+    """A copy of the store: its address for a peer, its URL for our commands, Redis, and SQL access.
 
-    What the peer says goes to ``log``.
+    The output of the peer goes to ``log``.
     """
 
     database: str
@@ -40,7 +40,7 @@ class Stage(Protocol):
 
     @contextmanager
     def copy(self, name: str) -> Iterator[Environment]:
-        """Copy the store under a name; nobody may be at work on it."""
+        """Copy the store under a name; no process may be using it."""
         ...
 
 

@@ -15,7 +15,7 @@ _SPARE_FILES = 500
 
 
 class Beside(NamedTuple):
-    """What the good client had, what the crowd saw, and the growth of the service in MB."""
+    """The good client's requests, the crowd's responses, and the growth of the service in MB."""
 
     good: Requests
     seen: dict[str, int]
@@ -63,7 +63,7 @@ def judge_good_client(trial: Trial, name: str, good: Requests, longest: float) -
 
 
 def allowed_callers(wanted: int) -> int:
-    """Return how many connections a process may have of those that are wanted."""
+    """Return how many of the wanted connections a process may open."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return min(wanted, hard - _SPARE_FILES)

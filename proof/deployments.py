@@ -183,7 +183,7 @@ class Deployment:
             connection.close()
 
     def is_sound(self) -> bool:
-        """Tell whether SQLite finds no damage in the file."""
+        """Return whether SQLite finds no damage in the file."""
         connection = self._sqlite()
         try:
             return bool(connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)])

@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Fixtures of all tests."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -26,7 +26,7 @@ def pytest_configure() -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests marked ``each_database`` on each, but for those that use the file of SQLite."""
+    """Run tests marked ``each_database`` on each database, unless they use the SQLite file."""
     is_marked = metafunc.definition.get_closest_marker("each_database")
     if (
         is_marked

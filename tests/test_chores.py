@@ -1,4 +1,4 @@
-"""What is done in the background again and again."""
+"""Periodic tasks in the background."""
 
 import asyncio
 

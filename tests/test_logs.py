@@ -1,4 +1,4 @@
-"""The log: a line for each request, whoever reads it, and no harm if nobody does."""
+"""The log: one line per request, and no harm if it is not read."""
 
 import io
 import json

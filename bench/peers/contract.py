@@ -1,4 +1,4 @@
-"""What a peer is: a service that does the work of interface.md, built with other parts.
+"""A peer: a service that implements interface.md with other tools.
 
 A peer is a folder beside this file with programs of a few lines:
 

@@ -90,7 +90,7 @@ def _with_an_animal(deployment: Deployment) -> str:
 
 
 def _open_loop(one: bytes, rate: float) -> Kind:
-    """Return callers whose requests are due by the clock, ``rate`` a second each, come what may."""
+    """Return clients that each send ``rate`` requests a second, whatever the responses."""
 
     async def calling(caller: Caller) -> None:
         loop = asyncio.get_running_loop()

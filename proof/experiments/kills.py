@@ -1,4 +1,4 @@
-"""kill -9 of every part under load, and the store compared with what callers were told."""
+"""kill -9 of every part under load; then the store must match the responses."""
 
 import asyncio
 import time

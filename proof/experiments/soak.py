@@ -22,7 +22,7 @@ _MORE_FILES = 4
 
 
 class _Sample(NamedTuple):
-    """What the process that serves has at a moment."""
+    """A sample of the worker process."""
 
     megabytes: float
     files: int

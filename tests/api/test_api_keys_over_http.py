@@ -1,4 +1,4 @@
-"""The operations on keys, as somebody who manages keys uses them."""
+"""The operations on keys, used with an admin key."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

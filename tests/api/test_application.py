@@ -1,4 +1,4 @@
-"""What every request passes, in which order, and what every response carries."""
+"""The checks of every request, their order, and the headers of every response."""
 
 import logging
 import re
@@ -294,7 +294,7 @@ async def test_head_works_without_a_key_too(service: Service) -> None:
 
 
 def caching(response: httpx.Response) -> tuple[list[str], list[str]]:
-    """Return what a response tells caches."""
+    """Return the headers of a response for caches."""
     headers = response.headers
     return headers.get_list("Cache-Control"), headers.get_list("Vary")
 

@@ -1,4 +1,4 @@
-"""The limit by address, and whose word on addresses counts."""
+"""The limit by address, and which proxies are trusted."""
 
 from collections.abc import Callable
 from ipaddress import ip_network

@@ -19,7 +19,7 @@ BELLA = {"name": "Bella", "categoryId": 1}
 
 
 def destroy(database: Path) -> None:
-    """Overwrite ``database`` under the feet of whoever uses it, and make them look again."""
+    """Overwrite ``database`` while it is in use, so that its readers notice."""
     connection = apsw.Connection(str(database))
     connection.pragma("wal_checkpoint(truncate)")
     connection.execute("BEGIN IMMEDIATE")

@@ -16,7 +16,7 @@ MINUTE = 60
 
 
 async def spend(service: Service, token: str, count: int) -> None:
-    """Make ``count`` requests, all of which are admitted."""
+    """Make ``count`` requests and expect that all are admitted."""
     for _ in range(count):
         assert (await service.request("GET", "/v1/x", token)).status_code == 404
 

@@ -402,7 +402,7 @@ def responses_of(name: str) -> list[Response]:
 
 
 def codes_of(name: str, status: int) -> set[str | None]:
-    """Return the codes of errors that the document tells of; of what is no error, ``None``."""
+    """Return the documented codes of errors; ``None`` stands for a success."""
     described = DESCRIBED[name]["responses"][str(status)]
     content = described.get("content", {}).get("application/json", {})
     return set(content.get("examples", [None]))

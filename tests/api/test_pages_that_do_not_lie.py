@@ -36,7 +36,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
 
 
 class Action(NamedTuple):
-    """What another does between two pages: to the ``which``-th of all there ever were."""
+    """A change by another client between two pages, to the ``which``-th animal ever created."""
 
     kind: Literal["add", "change", "delete"]
     which: int
@@ -90,7 +90,7 @@ class Shelf:
         return {"petId": added.json()["id"]}
 
     async def do(self, action: Action) -> None:
-        """Do it, and check that the list tells what has become of it."""
+        """Apply the change, and check that the list shows it."""
         if action.kind == "add" or not self.ids:
             await self.add()
             touched = self.ids[-1]
@@ -115,7 +115,7 @@ class Shelf:
     async def walk(
         self, limit: int, between: Callable[[int], Awaitable[None]]
     ) -> list[list[dict[str, Any]]]:
-        """Return all pages; before each next one, ``between`` is told how many there are."""
+        """Return all pages; call ``between`` with their number before each further one."""
         pages = []
         page = await self.page(limit)
         while True:

@@ -1,4 +1,4 @@
-"""What callers are told of their limits, and by which clock."""
+"""The headers of limits, and which clock they use."""
 
 import io
 from collections.abc import AsyncIterator, Iterator

@@ -39,7 +39,7 @@ def authorize(page: Page, token: str) -> None:
 
 
 def execute(page: Page, operation: str) -> str:
-    """Unfold an operation, send it as it is filled in, and return the status that is shown."""
+    """Open an operation, send its prefilled request, and return the displayed status."""
     block = page.locator(f"#operations-{TAGS[operation]}-{operation}")
     block.locator(".opblock-summary-control").click()
     block.get_by_role("button", name="Execute").click()

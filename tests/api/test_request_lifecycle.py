@@ -1,4 +1,4 @@
-"""What holds for a request whatever becomes of it on the way."""
+"""What holds for every request, however it ends."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the line of a request tells: who asked, for what, and why it was refused."""
+"""The log line of a request: its client, its route, and why it was refused."""
 
 import json
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""A reservation that lapses frees the animal on time, whoever asks for what."""
+"""A reservation that lapses frees the animal on time, for every request."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

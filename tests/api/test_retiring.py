@@ -1,4 +1,4 @@
-"""What an application does between a stop signal and its end."""
+"""An application between a stop signal and its end."""
 
 import pytest
 

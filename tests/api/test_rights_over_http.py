@@ -1,4 +1,4 @@
-"""What a key that manages keys cannot do: give more than it has, or leave nobody to manage."""
+"""The bounds of an admin key: it cannot give more than it has, or end the last admin key."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -210,7 +210,7 @@ def body_of(service: Service, wanted: tuple[dict[str, Any], list[str], int | Non
 
 
 def no_more(key: dict[str, Any], own: dict[str, Any]) -> bool:
-    """Tell whether a key as the interface shows it has nothing beyond another."""
+    """Return whether a key as the interface shows it has nothing beyond another."""
     return (
         set(key["scopes"]) <= set(own["scopes"])
         and all(
@@ -227,7 +227,7 @@ async def test_whatever_is_tried_no_key_comes_to_more_than_the_first(
     tmp_path_factory: pytest.TempPathFactory,
     attempts: list[tuple[bool, tuple[dict[str, Any], list[str], int | None]]],
 ) -> None:
-    """Whoever has one token tries to get others, each by the one it got last."""
+    """A client with one token tries to get others, each with the last one."""
     async with running_service(tmp_path_factory.mktemp("rights") / "petstore.db") as service:
         first = await service.issue("pro", scopes=ADMIN, expires_in=HOUR)
         path = f"/v1/keys/{first.key.id}"

@@ -187,7 +187,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(minutes=reservation_minutes, pause=pauses)
     def crash(self, minutes: int, pause: int) -> None:
-        """Go on, a while later, from what is on the disk while the service runs."""
+        """Continue later, from a copy of the files of the running service."""
         survives = next(self.folders) / "petstore.db"
         for suffix in ("", "-wal"):
             shutil.copy(f"{self.database}{suffix}", f"{survives}{suffix}")

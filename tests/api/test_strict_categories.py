@@ -1,4 +1,4 @@
-"""A store whose animals all belong to registered categories, and one that does not mind."""
+"""A store that accepts only registered categories, and one that accepts any."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a key has used."""
+"""The usage of a key."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Attacks are told in a table and as JSON; a server gets the options that it knows."""
+"""Attacks are reported as a table and JSON; a server gets the options that it knows."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A server is waited for, tells why if it does not get ready, and is never left behind."""
+"""A server starts, or its log says why not, and it is always stopped."""
 
 import socket
 import subprocess

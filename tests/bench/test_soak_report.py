@@ -1,4 +1,4 @@
-"""The report on a long load tells whether memory or latency grow."""
+"""The report on a long load shows whether memory or latency grow."""
 
 import pytest
 

@@ -414,7 +414,7 @@ def test_a_new_store_can_be_copied_too(tmp_path: Path, database: Path) -> None:
 
 
 def only_the_revision(there: dict[str, list[Row]]) -> bool:
-    """Tell whether a store is as it was made."""
+    """Return whether a store is as it was made."""
     return [name for name, rows in there.items() if rows] == ["api_key_revision"]
 
 

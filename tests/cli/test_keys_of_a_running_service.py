@@ -98,7 +98,7 @@ def test_a_key_that_was_used_says_when(server: ServerProcess, keys: Command) -> 
 
 
 class TestByTheClock:
-    """What takes hours: on a service in this process, whose clock is moved."""
+    """Changes that take hours, on a service in this process with a manual clock."""
 
     pytestmark = pytest.mark.anyio
 

@@ -1,4 +1,4 @@
-"""What people see of names that strangers chose."""
+"""How names chosen by clients are displayed."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""``petstore pets import``: good rows go in, bad ones are told, and nothing goes in twice."""
+"""``petstore pets import``: good rows are added once, and bad ones are reported."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Where the service is and whose key is shown: told by options and the environment."""
+"""The address of the service and the key come from options and the environment."""
 
 import pytest
 

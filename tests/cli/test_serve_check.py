@@ -1,4 +1,4 @@
-"""``petstore serve --check``: the settings, and whether what they name is there."""
+"""``petstore serve --check``: the settings, and whether they work."""
 
 import os
 import socket

@@ -83,7 +83,7 @@ async def one(empty_redis: RedisServer, clock: ManualClock) -> AsyncIterator[Red
 
 @pytest.fixture
 async def other(empty_redis: RedisServer, clock: ManualClock) -> AsyncIterator[RedisLastWrites]:
-    """What another process has on the server of ``one``."""
+    """The last writes of another process on the server of ``one``."""
     async with redis_last_writes(empty_redis.url, clock) as writes:
         yield writes
 

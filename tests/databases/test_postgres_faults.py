@@ -58,7 +58,7 @@ def slowly(seconds: float) -> Unit[None]:
 
 
 def noting(begun: asyncio.Event, unit: Unit[None]) -> Unit[None]:
-    """Return ``unit``, which tells when it has begun."""
+    """Return ``unit``, which sets an event when it begins."""
     begun.set()
     yield from unit
 
@@ -160,7 +160,7 @@ async def test_after_one_connection_fell_silent_none_of_the_others_is_used(
 async def test_an_abandoned_read_ends_on_the_server_too(
     postgres: PostgresServer, short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
-    """Or those behind a lock would take every connection that the server has."""
+    """Otherwise queries behind a lock would use up the connections of the server."""
     locked, refused = asyncio.Event(), asyncio.Event()
 
     def lock() -> Unit[None]:

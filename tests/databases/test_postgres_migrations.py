@@ -49,7 +49,7 @@ def test_migrating_once_more_writes_nothing(postgres: PostgresServer, postgres_u
 
 @pytest.fixture
 def visitor(postgres: PostgresServer) -> str:
-    """A user who may do nothing yet."""
+    """A user without any privileges yet."""
     if not postgres.sql("SELECT 1 FROM pg_roles WHERE rolname = 'visitor'"):
         postgres.sql("CREATE ROLE visitor LOGIN")
     return "visitor"

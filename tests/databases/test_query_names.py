@@ -1,4 +1,4 @@
-"""Names of statements, by which metrics and traces tell them apart."""
+"""Names of statements, which metrics and traces use."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What every store does. A further back end is one more line in ``OPENERS``."""
+"""The contract of every store. A new back end is one more line in ``OPENERS``."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -46,7 +46,7 @@ class Repository:
         self.commit()
 
     def commit(self) -> None:
-        """Commit what is there."""
+        """Commit all files."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "Work")
 

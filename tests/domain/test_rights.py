@@ -1,4 +1,4 @@
-"""What a key may give to another: nothing that it has not itself."""
+"""A key may give another key only rights that it has itself."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def end(key: ApiKey) -> float:
 
 
 def has_no_more(key: ApiKey, other: ApiKey) -> bool:
-    """Tell whether ``key`` can do nothing that ``other`` cannot."""
+    """Return whether ``key`` can do nothing that ``other`` cannot."""
     return (
         key.scopes <= other.scopes
         and key.limits.per_minute <= other.limits.per_minute

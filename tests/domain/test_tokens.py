@@ -1,4 +1,4 @@
-"""What a token looks like, and when a key can be used."""
+"""The format of tokens, and when a key can be used."""
 
 import re
 import string

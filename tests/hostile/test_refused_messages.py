@@ -1,4 +1,4 @@
-"""What is no proper HTTP message is refused like any request: in words and in the log."""
+"""Invalid HTTP messages are refused like any request: with the Error body and a log line."""
 
 import json
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ MESSAGES = [
 
 @pytest.fixture(scope="module")
 def metrics_port() -> int:
-    """Where the service of these tests tells its metrics."""
+    """The metrics URL of the service of these tests."""
     return free_port()
 
 

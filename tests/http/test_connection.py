@@ -23,7 +23,7 @@ UPGRADE = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
 
 @pytest.fixture
 def app() -> Echo:
-    """An application that tells what it was asked."""
+    """An application that echoes its requests."""
     return Echo()
 
 

@@ -1,4 +1,4 @@
-"""Callers of the running service who know it from interface.md alone."""
+"""Clients of the running service that know only interface.md."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -80,7 +80,7 @@ def reader(caller: IssueKey) -> Client:
 
 @pytest.fixture(scope="session")
 def spent(caller: IssueKey) -> Client:
-    """A client who has used up its day."""
+    """A client that has used up its day."""
     client = caller("enterprise", "--per-day", "1")
     client.list_pets()
     return client

@@ -1,4 +1,4 @@
-"""Many buyers on real connections: each animal has one, whatever becomes of the service."""
+"""Many buyers on real connections: each animal has one, whatever happens to the service."""
 
 import asyncio
 import json
@@ -67,7 +67,7 @@ async def test_one_of_100_concurrent_buyers_gets_the_animal(
 
 
 def let_some_lapse(folder: Path) -> set[int]:
-    """End every third reservation while nobody serves; return the ids of the orders."""
+    """End every third reservation while the service is down; return the ids of the orders."""
     with closing(apsw.Connection(str(folder / "petstore.db"))) as connection:
         ended = connection.execute(
             "UPDATE orders SET reserved_until = placed_at"

@@ -139,7 +139,7 @@ def code_of(response: Response) -> str:
 
 
 async def no_response_is(server: ServerProcess, token: str, code: str) -> bool:
-    """Tell whether no process responds with ``code`` any more."""
+    """Return whether no process responds with ``code`` any more."""
     return code not in map(code_of, await request_at_once(server.port, token, 40))
 
 

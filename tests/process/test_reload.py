@@ -1,4 +1,4 @@
-"""A reload: the log, systemd and ``petstore reload`` are told of each step and of its outcome."""
+"""A reload reports each step and its outcome to the log, systemd and ``petstore reload``."""
 
 import signal
 import socket
@@ -25,7 +25,7 @@ def events(server: ServerProcess) -> list[str]:
 
 
 def has_told(server: ServerProcess, event: str, times: int = 1) -> bool:
-    """Wait until the log has told of an event so many times."""
+    """Wait until the log has an event so many times."""
     return within(TIMEOUT, lambda: events(server).count(event) == times)
 
 
@@ -36,7 +36,7 @@ def reload(server: ServerProcess, *arguments: str) -> subprocess.CompletedProces
 
 @pytest.fixture
 def manager(tmp_path: Path) -> Iterator[socket.socket]:
-    """A service manager that is told of the service."""
+    """A service manager that receives the notifications."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(str(tmp_path / "notify"))
         receiver.settimeout(TIMEOUT)
@@ -51,7 +51,7 @@ def next_state(manager: socket.socket) -> str:
 
 
 def listens(port: int) -> bool:
-    """Tell whether connections to a port are taken."""
+    """Return whether a port accepts connections."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 

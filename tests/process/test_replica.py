@@ -69,14 +69,14 @@ def add(client: httpx.Client) -> int:
 
 
 def lists(client: httpx.Client, pet_id: int) -> bool:
-    """Tell whether an animal is in the list that a caller gets."""
+    """Return whether an animal is in the list that a caller gets."""
     response = client.get("/pets", params={"id": pet_id})
     assert response.status_code == 200, response.text
     return bool(response.json())
 
 
 def reads_from_replica(replica: PostgresReplica, writer: httpx.Client, other: httpx.Client) -> bool:
-    """Tell whether the list that ``other`` gets is as old as what the replica has."""
+    """Return whether ``other`` gets the old list of the replica."""
     with replica.behind():
         return not lists(other, add(writer))
 

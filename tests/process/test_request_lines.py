@@ -14,7 +14,7 @@ from support.waiting import within
 
 
 def lines_of(server: ServerProcess, request: str) -> list[dict[str, object]]:
-    """Return what was logged of a request, once it is there."""
+    """Wait for the log line of a request and return it."""
 
     def found() -> list[dict[str, object]]:
         return [line for line in server.log_lines() if line.get("request") == request]

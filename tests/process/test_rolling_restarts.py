@@ -104,7 +104,7 @@ class Pair:
         self._take_in(self.newest)
 
     def end(self) -> None:
-        """End those that are there."""
+        """End the running instances."""
         for service in self._running:
             if service.process.poll() is None:
                 service.kill()
@@ -240,12 +240,12 @@ def reload(
 
 
 def is_handing_over(server: ServerProcess) -> bool:
-    """Tell whether the process that responds is about to be replaced."""
+    """Return whether the process that responds is about to be replaced."""
     return "Connection" in httpx.get(f"{server.url}/healthz").headers
 
 
 def is_refusing(server: ServerProcess) -> bool:
-    """Tell whether new connections are refused."""
+    """Return whether new connections are refused."""
     try:
         socket.create_connection(("127.0.0.1", server.port)).close()
     except ConnectionRefusedError:

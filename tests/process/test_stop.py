@@ -33,7 +33,7 @@ def begin_adding(caller: RawSocket, token: str) -> None:
 
 
 def is_refusing(server: ServerProcess) -> bool:
-    """Tell whether new connections are refused."""
+    """Return whether new connections are refused."""
     try:
         socket.create_connection(("127.0.0.1", server.port)).close()
     except ConnectionRefusedError:

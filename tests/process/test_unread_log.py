@@ -1,4 +1,4 @@
-"""A log that nobody reads must not hold up the service."""
+"""An unread log must not block the service."""
 
 import fcntl
 import os

@@ -26,13 +26,13 @@ def pair(start: StartServer) -> Iterator[ServerProcess]:
 
 
 def errors(server: ServerProcess) -> list[str]:
-    """Return the errors in the log, in words."""
+    """Return the messages of the errors in the log."""
     lines = (line for line in server.log_lines() if line["level"] == "error")
     return [line.get("message", line["event"]) for line in lines]
 
 
 def responds(server: ServerProcess) -> bool:
-    """Tell whether a new connection gets a response."""
+    """Return whether a new connection gets a response."""
     return httpx.get(f"{server.url}/healthz").status_code == 200
 
 

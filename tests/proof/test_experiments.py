@@ -1,4 +1,4 @@
-"""Experiments: each has one shape, and what fails in one is told."""
+"""Experiments have one shape, and report what fails."""
 
 from pathlib import Path
 from random import Random

@@ -1,4 +1,4 @@
-"""The model of the store notices whatever a database holds that callers were not told."""
+"""The model of the store notices every difference between the database and the responses."""
 
 import pytest
 
@@ -19,7 +19,7 @@ ORDER = StoredOrder(5, "order", 1, "placed")
 
 
 def ledger() -> Ledger:
-    """Return what callers were told: an animal, an order for it, and outcomes nobody knows."""
+    """Return the recorded responses: an animal, an order for it, and unknown outcomes."""
     return Ledger(
         pet_tags={"rex": 1, "refused": REFUSED, "lost": None},
         order_tags={"order": 5, "refused": REFUSED, "lost": None},

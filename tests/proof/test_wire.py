@@ -1,4 +1,4 @@
-"""One request at a time on a raw connection: a whole response, or nobody knows."""
+"""One request at a time on a raw connection: a complete response, or an unknown outcome."""
 
 import asyncio
 from collections.abc import AsyncIterator

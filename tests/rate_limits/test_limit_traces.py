@@ -17,7 +17,7 @@ THREE_STRIKES = BanRules(min_strikes=3)
 
 
 class Seen(NamedTuple):
-    """What a caller sees of a decision."""
+    """The parts of a decision that a client sees."""
 
     verdict: Verdict
     described: Window

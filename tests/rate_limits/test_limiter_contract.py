@@ -26,7 +26,7 @@ HOUR = 60 * MINUTE
 
 
 class SlowStates(StoredRateLimits):
-    """States that take a while to come, as from a database across a network."""
+    """States that load slowly, as from a database across a network."""
 
     async def load(self, key_id: int) -> State | None:
         state = await super().load(key_id)

@@ -26,7 +26,7 @@ def cluster() -> Iterator[RedisCluster]:
 
 
 async def admitted_of_each(limiters: list[RedisLimiter], ids: range, requests: int) -> list[int]:
-    """Ask so often with each key, at once, by turns; return how often each was admitted."""
+    """Send concurrent requests with alternating keys; return how many of each were admitted."""
 
     async def ask(key_id: int, number: int) -> bool:
         limiter: RateLimiter = limiters[(key_id + number) % len(limiters)]

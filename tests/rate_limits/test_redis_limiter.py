@@ -313,7 +313,7 @@ async def test_known_bans_hold_without_redis(
     clock: ManualClock,
     key: ApiKey,
 ) -> None:
-    """Those in the store in every process, those on the way there in that which knows of them."""
+    """Saved bans hold in every process, unsaved ones in the process that knows them."""
     async with (
         redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as limiter,
         redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as other,
@@ -523,7 +523,7 @@ async def test_without_redis_its_clock_goes_on(
     clock: ManualClock,
     key: ApiKey,
 ) -> None:
-    """So whoever was told to wait by Redis has waited long enough for the limiter in memory."""
+    """So a client that waited as Redis said has waited long enough for the limiter in memory."""
     there = ManualClock(clock() + ahead * SECOND)
     client = TimedClient(server.url, there)
     async with redis_limiter(server.url, states, clock, client=client) as limiter:

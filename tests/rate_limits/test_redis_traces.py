@@ -33,7 +33,7 @@ Moment = Literal[
 
 
 class Step(NamedTuple):
-    """What happens next: ``off`` a moment of the state, so many ``times``, and a change of plan."""
+    """The next step: ``off`` from a time in the state, so many ``times``, and a change of plan."""
 
     action: Action
     moment: Moment
@@ -150,7 +150,7 @@ SPANS = (0, SECOND, 7 * SECOND, MINUTE, 5 * MINUTE, DAY, 2 * DAY, 365 * DAY)
 
 
 class Draw(random.Random):
-    """Draws states and rules whose times lie just where something changes."""
+    """Draws states and rules whose times are at the edges."""
 
     def rules(self) -> BanRules:
         return BanRules(

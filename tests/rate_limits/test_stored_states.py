@@ -1,4 +1,4 @@
-"""What the limiter keeps in the database, whichever process saves first or last."""
+"""The limiter's states in the database, in whatever order processes save them."""
 
 from itertools import cycle, islice
 

@@ -1,4 +1,4 @@
-"""The events of a service: what its log, its service manager and its pid file are told."""
+"""The events of a service, for its log, its service manager and its pid file."""
 
 import os
 import socket

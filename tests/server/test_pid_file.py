@@ -1,4 +1,4 @@
-"""The pid file: it tells of a service as long as one holds it, and of nothing else."""
+"""The pid file names a service as long as that service has it locked."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""What is written down of every change to a key: who, what, when."""
+"""The record of every change to a key: actor, fields and time."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 class WatchedStore(SqliteStore):
-    """A store that counts its reads, and whose rows are long under way once ``slow`` is set."""
+    """A store that counts its reads, and returns rows late once ``slow`` is set."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

@@ -35,7 +35,7 @@ STATUS = "expected one of 'available', 'pending', 'sold'"
 
 
 class Importer:
-    """Imports what it is given, and remembers what it was told meanwhile."""
+    """Runs an import and records its progress."""
 
     def __init__(self, store: Store, clock: ManualClock, file: Path) -> None:
         self.store, self.clock, self.file = store, clock, file

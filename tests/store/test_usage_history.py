@@ -1,4 +1,4 @@
-"""What a key is told of its use."""
+"""The usage that a key can see."""
 
 from datetime import UTC, date, datetime, timedelta
 

@@ -46,7 +46,7 @@ class BareApp:
     async def call(
         self, method: str, target: bytes, headers: Fields, *body: bytes, is_cut_off: bool = False
     ) -> Response:
-        """Make one request whose body arrives in pieces, the last of them empty or never there."""
+        """Make one request whose body arrives in pieces; the last one is empty or never arrives."""
         arriving = iter(body)
 
         async def receive() -> bytes:
@@ -59,7 +59,7 @@ class BareApp:
 
 
 def http_request(method: str, target: bytes, headers: Fields, client: str = "127.0.0.1") -> Request:
-    """Return what a server tells an application of a request."""
+    """Return a request as a server passes it to an application."""
     path, _, query = target.partition(b"?")
     joined: dict[bytes, bytes] = {}
     for name, value in headers:

@@ -1,4 +1,4 @@
-"""Buyers who order animals at random, all at once, and remember what they were told."""
+"""Concurrent buyers that order random animals and record their responses."""
 
 import asyncio
 from collections.abc import AsyncIterator

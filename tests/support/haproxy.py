@@ -1,4 +1,4 @@
-"""The HAProxy of ``deploy/``, as it is shipped but for addresses and times."""
+"""The HAProxy of ``deploy/`` with other addresses and times."""
 
 import os
 import re

@@ -32,7 +32,7 @@ _HELP = (
 
 
 def programs() -> Path:
-    """Return the folder of initdb and pg_ctl: the wheel's, or those of this machine.
+    """Return the folder of initdb and pg_ctl, from the wheel or from this machine.
 
     ``POSTGRES_PROGRAMS`` names another, to try other versions.
     """
@@ -129,7 +129,7 @@ class PostgresServer:
             yield
 
     def is_running(self) -> bool:
-        """Tell whether it is there."""
+        """Return whether it is there."""
         return (self.data / "postmaster.pid").exists()
 
     def remove(self) -> None:

@@ -45,7 +45,7 @@ class RawSocket:
             self._socket.sendall(data)
 
     def begin_post(self, token: str) -> None:
-        """Send a POST whose body the service then waits for; it does not come."""
+        """Send a POST without its body; the service waits for it."""
         self.send(
             b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
             + f"Authorization: Bearer {token}\r\nContent-Length: 9\r\n\r\n".encode()
@@ -53,7 +53,7 @@ class RawSocket:
         assert self.read_response().status == 100
 
     def finish_sending(self) -> None:
-        """Tell the service that nothing more comes, and go on reading."""
+        """Shut down the sending side, and go on reading."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def read_response(self, *, to_head: bool = False) -> RawResponse:

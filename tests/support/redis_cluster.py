@@ -42,7 +42,7 @@ class RedisCluster:
         return f"redis://{addresses}/?cluster=true"
 
     def is_whole(self) -> bool:
-        """Tell whether all servers know of all others and of every slot."""
+        """Return whether all servers know of all others and of every slot."""
         said = [server.call("CLUSTER", "INFO") for server in self.servers]
         return all("cluster_state:ok" in text and "known_nodes:3" in text for text in said)
 
@@ -113,7 +113,7 @@ def _started(stack: ExitStack, *lines: str, **options: Any) -> RedisServer:
 
 
 def _port_with_bus() -> int:
-    """Return a port that is free with its bus, both below those that callers are given."""
+    """Return a port that is free with its bus port, both below the ephemeral range."""
     while True:
         port = randrange(_LOWEST, _LOWEST + _BUS)  # noqa: S311 - a port, not a secret
         if _is_free(port) and _is_free(port + _BUS):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class FakeServer:
-    """What was heard so far, and where to say it."""
+    """The bytes received so far, and the server's address."""
 
     url: str
     heard: list[bytes] = field(default_factory=list)
@@ -38,7 +38,7 @@ async def fake_server(response: bytes = b"") -> AsyncIterator[FakeServer]:
 
 @dataclass
 class Way(FakeServer):
-    """A way to a real server, and who goes it."""
+    """A proxy to a real server, and its connections."""
 
     callers: list[asyncio.StreamWriter] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Callers who add animals and order them without pause, and remember what was acknowledged."""
+"""Clients that add and order animals without pause, and record acknowledged changes."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""A command on a terminal: what a person sees who types it."""
+"""A command on a terminal, and its output there."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Callers who add animals without pause, and remember what was acknowledged."""
+"""Clients that add animals without pause, and record acknowledged changes."""
 
 import httpx
 

@@ -181,7 +181,7 @@ async def on_fault(request: Request, _error: Exception) -> JSONResponse:
 
 
 class Caller(NamedTuple):
-    """Whose windows a request counts in, and what they take."""
+    """The owner of the windows that a request counts in, and their limits."""
 
     name: str
     per_minute: int
@@ -216,7 +216,7 @@ async def admit(
     response: Response,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
 ) -> None:
-    """Let in who has a valid key and has not exhausted it; others count by their address."""
+    """Admit a valid key within its limits; other requests count by their address."""
     key = credentials and await find_key(request.app.state.database, credentials.credentials)
     caller.set(key or Caller(f"address {request.client.host}", *PLANS["pro"]))
     try:
@@ -249,7 +249,7 @@ def limit_headers() -> dict[str, str]:
 
 @alru_cache(maxsize=10_000, ttl=0.5)
 async def find_key(database: Database, token: str) -> Caller | None:
-    """Return whose token it is, unless it or its key is unknown, expired or revoked."""
+    """Return the key of a token, unless either is unknown, expired or revoked."""
     now = int(time() * 1000)
     statement = (
         select(ApiKey)

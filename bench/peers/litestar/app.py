@@ -97,7 +97,7 @@ def decoded(decode: Any, body: bytes) -> Any:
 
 
 class Caller(NamedTuple):
-    """Whose windows a request counts in, and what they take."""
+    """The owner of the windows that a request counts in, and their limits."""
 
     name: str
     per_minute: int
@@ -105,7 +105,7 @@ class Caller(NamedTuple):
 
 
 class Usage:
-    """What a caller has used: a minute from its first request, and a day of UTC."""
+    """The usage of a caller: a minute from its first request, and a day of UTC."""
 
     __slots__ = ("day_ends", "day_used", "minute_ends", "minute_used")
 
@@ -116,7 +116,7 @@ class Usage:
 
 @alru_cache(maxsize=10_000, ttl=0.5)
 async def find_key(store: Store, token: str) -> Caller | None:
-    """Return whose token it is, unless it or its key is unknown, expired or revoked."""
+    """Return the key of a token, unless either is unknown, expired or revoked."""
     row = await store.find_key(sha256(token.encode()).digest(), int(time() * 1000))
     if row is None:
         return None
@@ -126,7 +126,7 @@ async def find_key(store: Store, token: str) -> Caller | None:
 
 
 async def admit(connection: ASGIConnection, _: BaseRouteHandler) -> None:
-    """Let in who has a valid key and has not exhausted it; others count by their address."""
+    """Admit a valid key within its limits; other requests count by their address."""
     scheme, _space, token = connection.headers.get("authorization", "").partition(" ")
     has_token = scheme.lower() == "bearer" and token
     key = await find_key(connection.app.state.store, token) if has_token else None
@@ -139,7 +139,7 @@ async def admit(connection: ASGIConnection, _: BaseRouteHandler) -> None:
 
 
 def count(connection: ASGIConnection, caller: Caller) -> None:
-    """Count one request in both windows, if both have room; the headers tell the one with less."""
+    """Count one request in both windows if both have room; the headers describe the fuller one."""
     now = time()
     usages = connection.app.state.usages
     usage = usages.get(caller.name)
