@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--source", type=Path, action="append", help="src/ of another tree")
-    parser.add_argument("--figures", action="store_true", help="print JSON of this tree alone")
+    parser.add_argument("--measurements", action="store_true", help="print JSON of this tree alone")
     options = parser.parse_args()
     if options.measurements:
         print(json.dumps(measurements(options.rounds)))
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _measurements_of(source: Path, rounds: int) -> dict[str, tuple[float, int]]:
-    command = [sys.executable, __file__, "--figures", "--rounds", str(rounds)]
+    command = [sys.executable, __file__, "--measurements", "--rounds", str(rounds)]
     env = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{_HERE}"}
     run = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
     found: dict[str, tuple[float, int]] = json.loads(run.stdout)

@@ -20,7 +20,7 @@ smallest: a time is to stay within {limit} × of it.
 - Machine: {growth.machine}; {growth.system}; load average before {growth.load_average:.1f}.
 - One process on SQLite, asked on 32 connections where they are not what grows. Memory is the
   largest resident set of each of its processes, added up.
-- No list is answered from memory: each has a parameter that no other has, and that nobody knows.
+- No list comes from memory: each has an unknown parameter with a value of its own.
 - Of the keys each has asked before. A *get* is of another animal each time, *the same get* of one
   for all: the service knows the bytes of a thousand such requests, not of a million."""
 

@@ -92,7 +92,7 @@ def _wait_for_response(process: subprocess.Popen[bytes], port: int, path: str, l
             if b" 200 " in probe.recv(65536):
                 return
         time.sleep(0.002)
-    msg = f"nothing answered on port {port}:\n{log.read_text(errors='replace')[-2000:]}"
+    msg = f"no response on port {port}:\n{log.read_text(errors='replace')[-2000:]}"
     raise RuntimeError(msg)
 
 

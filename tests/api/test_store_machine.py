@@ -163,7 +163,7 @@ class StoreMachine(RuleBasedStateMachine):
             if all(model.respond(ask) == reply for ask, reply in turns):
                 self.model = model
                 return
-        pytest.fail(f"in no order are these the answers: {replies}")
+        pytest.fail(f"no order explains these responses: {replies}")
 
     @rule(pause=pauses)
     def wait(self, pause: int) -> None:

@@ -185,7 +185,8 @@ def test_a_connection_without_a_whole_head_is_closed_as_the_service_closes_it(
 
 
 @pytest.mark.skipif(
-    haproxy_version() < (3, 2, 4), reason="older ones answer what is no HTTP with a page of theirs"
+    haproxy_version() < (3, 2, 4),
+    reason="older versions respond to invalid HTTP with their own page",
 )
 @pytest.mark.parametrize(
     ("message", "status"),

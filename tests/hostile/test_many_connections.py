@@ -22,7 +22,7 @@ def has_response(connection: RawSocket) -> bool:
         return False
 
 
-def answered(server: ServerProcess, stack: ExitStack, count: int) -> int:
+def responding(server: ServerProcess, stack: ExitStack, count: int) -> int:
     """Open so many connections and return how many of them get a response."""
     connections = [stack.enter_context(RawSocket(server.port)) for _ in range(count)]
     return sum(has_response(connection) for connection in connections)
@@ -33,7 +33,7 @@ def test_the_connections_of_each_address_have_their_own_limit(
 ) -> None:
     server = start(*FEW)
     with ExitStack() as stack:
-        assert answered(server, stack, 8) in (4, 5)  # whoever saw it ready may not be gone yet
+        assert responding(server, stack, 8) in (4, 5)  # the readiness check may still be connected
         source = ("127.0.0.2", 0)
         other = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 5, source))
         other.sendall(GET)
@@ -46,4 +46,4 @@ def test_the_connections_of_each_address_have_their_own_limit(
 def test_a_trusted_proxy_has_any_number(start: StartServer, network: str) -> None:
     server = start(*FEW, "--trusted-proxy", network)
     with ExitStack() as stack:
-        assert answered(server, stack, 8) == 8
+        assert responding(server, stack, 8) == 8
