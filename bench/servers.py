@@ -128,7 +128,7 @@ def tree_cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of a process and all its descendants, including ended ones."""
     while True:
         own = sum(_ticks(pid))
-        # A child that ends meanwhile is gone, and is counted with those that ended.
+        # A child that ends meanwhile counts with the ended ones.
         with suppress(FileNotFoundError, ProcessLookupError):
             return own / _TICK + sum(tree_cpu_seconds(child) for child in _children(pid))
 

@@ -11,7 +11,7 @@ import httpx
 from servers import free_port, running
 
 ANIMALS = 200_000
-# The first ones are of every status, those after them available, to be ordered.
+# The first animals have every status; the others are available, to be ordered.
 MIXED = 99_000
 STATES = ("available", "pending", "sold")
 CATEGORIES = 30

@@ -243,7 +243,7 @@ def test_an_interrupted_import_goes_on_and_adds_each_animal_once(
     command: Command, tmp_path: Path, how: signal.Signals
 ) -> None:
     file, refused = many_animals(tmp_path), tmp_path / "refused.csv"
-    # More complaints than a pipe holds: while nobody reads them, the import cannot go on.
+    # More messages than fit into a pipe: until they are read, the import cannot go on.
     nameless = range(2_000, 3_000)
     text = file.read_text()
     for n in nameless:

@@ -47,7 +47,7 @@ async def test_a_client_that_waits_for_the_indicated_time_is_admitted(service: S
 
 
 def test_repeated_requests_after_a_429_lead_to_a_temporary_ban_of_the_key(tmp_path: Path) -> None:
-    # The first second after a 429 is forgiven by default: here not, so that nobody has to wait.
+    # By default the first second after a 429 is forgiven; not here, so the test need not wait.
     server = ServerProcess(tmp_path, "--ban-grace-seconds", "0")
     try:
         server.wait_until_ready()

@@ -149,7 +149,7 @@ async def test_reads_and_writes_are_parts_of_their_request(
             "insert_pet",
         )
     ]
-    # What the service does in the background belongs to nobody's trace.
+    # Background tasks belong to no trace.
     assert len(collector.spans) == 2 + len(queries)
 
 

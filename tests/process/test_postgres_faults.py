@@ -18,7 +18,7 @@ from support.steady_buyers import Buyers
 from support.waiting import within
 
 NEW = {"name": "Bella", "categoryId": 1, "status": "available"}
-# Of a key that nobody knows: it has to be looked up.
+# The token of an unknown key, which needs a look-up.
 STRANGER = {"Authorization": f"Bearer {new_token('production')}"}
 
 

@@ -196,7 +196,7 @@ async def test_if_one_round_trip_fails_every_waiting_call_goes_on_at_once(
         assert await admitted(limiter, key, 400) == 300
         assert await admitted(limiter, key, 10) == 0
     connections = len(silent.heard)
-    # One for the first trip, at most one for the farewell: nobody else has waited.
+    # One for the first round trip, at most one for closing: no other request has waited.
     assert connections <= 2
     assert said(caplog) == [LOST]
 

@@ -56,7 +56,7 @@ class RedisCluster:
         home = self.server_of(name)
         slot = to.call("CLUSTER", "KEYSLOT", name)
         its_id = to.call("CLUSTER", "MYID")
-        # Only so does it become the owner for all, whatever they told one another meanwhile.
+        # Only then does every node see it as the owner, whatever they gossiped meanwhile.
         to.call("CLUSTER", "SETSLOT", slot, "IMPORTING", home.call("CLUSTER", "MYID"))
         home.call("CLUSTER", "SETSLOT", slot, "MIGRATING", its_id)
         for server in (to, *self.servers):
