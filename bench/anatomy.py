@@ -39,7 +39,7 @@ _QUERY = b"status=available&limit=20"
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What a layer or a part of a request costs, in µs."""
+    """The cost of a layer or a part of a request, in µs."""
 
     name: str
     microseconds: float
@@ -57,11 +57,11 @@ def main() -> None:
         stage = SqliteStage(Path(name))
         fill(stage.folder, stage.url)
         token = issue_unlimited(stage.url)
-        with stage.copy("served") as place, ExitStack() as opened:
+        with stage.copy("served") as environment, ExitStack() as opened:
             servers = {
                 "echo": opened.enter_context(_script("echo.py", stage.folder, core)),
                 "bare": opened.enter_context(_script("bare.py", stage.folder, core)),
-                "petstore": opened.enter_context(peer("petstore").started(place, core)),
+                "petstore": opened.enter_context(peer("petstore").started(environment, core)),
             }
             layers = _layers(servers, token, options.rounds, options.seconds)
         with Path("/dev/null").open("wb") as nowhere:
@@ -89,7 +89,7 @@ def _layers(servers: dict[str, Server], token: str, rounds: int, seconds: int) -
     for _ in range(rounds):
         for name, server in servers.items():
             spent[name].append(measure(server, requests, _CONNECTIONS, seconds).cpu)
-    return [Part(name, span(figures).median) for name, figures in spent.items()]
+    return [Part(name, span(values).median) for name, values in spent.items()]
 
 
 async def _parts(url: str, token: str, log: RequestLog, rounds: int) -> list[Part]:
@@ -171,7 +171,7 @@ def report(layers: list[Part], parts: list[Part]) -> str:
     paragraphs = (
         "# A list, layer by layer",
         f"{written} CPU of the serving process, the median of rounds in alternation:",
-        table(("Layer", "µs"), [(name, f"{figure:.1f}") for name, figure in rows]),
+        table(("Layer", "µs"), [(name, f"{value:.1f}") for name, value in rows]),
         "The application in process, without a server; each part alone, the minimum of the rounds:",
         table(("Part", "µs"), [(part.name, f"{part.microseconds:.2f}") for part in parts]),
     )

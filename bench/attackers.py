@@ -1,4 +1,4 @@
-"""What hostile callers do: each kind is a coroutine for one caller.
+"""Hostile clients: each kind is a coroutine for one client.
 
 The callers run in a process of their own, which yields to the good client beside them on the core.
 """
@@ -226,7 +226,7 @@ def attacking(
     after: float = 0,
     niceness: int = _NICE,
 ) -> Iterator[Counter[str]]:
-    """Attack from a process of its own; what the callers saw is there after the block.
+    """Attack from a separate process; its results are available after the block.
 
     Raises:
         EOFError: the attack itself failed; standard error has said why.
@@ -276,7 +276,7 @@ async def _until_cut(kind: Kind, caller: Caller) -> None:
 
 
 def again(kind: Kind) -> Kind:
-    """Return the kind whose callers come again whenever their connection ends."""
+    """Return the kind whose clients reconnect whenever their connection ends."""
 
     async def persistent(caller: Caller) -> None:
         while True:
@@ -387,13 +387,13 @@ async def limited_pipeline(caller: Caller) -> None:
 
 @again
 async def make_up_tokens(caller: Caller) -> None:
-    """Ask with tokens that nobody has issued, and that look as if somebody had."""
+    """Send made-up tokens with a valid checksum."""
     await caller.ask(_gets(made_up_tokens()))
 
 
 @again
 async def mistype_tokens(caller: Caller) -> None:
-    """Ask with tokens whose checksum tells that nobody has issued them."""
+    """Send made-up tokens with an invalid checksum."""
     await caller.ask(_gets([token[:-1] + "_" for token in made_up_tokens()]))
 
 
@@ -410,13 +410,13 @@ def made_up_tokens() -> list[str]:
 
 @again
 async def forward_hops(caller: Caller) -> None:
-    """Say that a request came through thousands of trusted proxies."""
+    """Claim that a request passed thousands of trusted proxies."""
     await caller.ask(cycle([_forwarded(b"192.0.2.7" + b",127.0.0.1" * _HOPS)]))
 
 
 @again
 async def forward_zones(caller: Caller) -> None:
-    """Say that each request came from another address with a zone of 60 kB."""
+    """Claim that each request is from another address, with a zone of 60 kB."""
     begun, zone = secrets.token_hex(4).encode(), b"x" * _HEAD_BYTES
     await caller.ask(_forwarded(b"fe80::1%%%b%d%b" % (begun, n, zone)) for n in count())
 

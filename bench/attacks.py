@@ -3,7 +3,7 @@
     python bench/attacks.py                              every attack, on this tree
     python bench/attacks.py pipeline chunks              those whose names begin so
     python bench/attacks.py --against ../other           on another tree too, in turn
-    python bench/attacks.py --json attacks.json          writes the figures as well
+    python bench/attacks.py --json attacks.json          writes the results to a file too
 
 Each attack has a server of its own: ``petstore serve`` of the tree, with the ``.venv`` of that, on
 SQLite in a temporary folder. The good client asks for a list and a get in turn, 100 requests a
@@ -29,7 +29,7 @@ import attackers
 import machine
 from attackers import Kind, Target, costly, pipeline
 from attacks_report import Attacks, Outcome, report, save
-from good_client import Requests, ask_steadily
+from good_client import Requests, request_steadily
 from servers import Server, allow_many_files, free_port, leave_one_core, running
 from stock import fill, issue_key, petstore
 
@@ -191,7 +191,7 @@ def options_of(attack: Attack, known: str) -> list[str]:
 
 
 def _attack(attack: Attack, tree: Tree, server: Server, seconds: float) -> Outcome:
-    asyncio.run(ask_steadily(server.port, tree.unlimited, _WARM_UP))
+    asyncio.run(request_steadily(server.port, tree.unlimited, _WARM_UP))
     usual = _good_client(server, tree, _WARM_UP)[1] / _WARM_UP
     megabytes = server.megabytes
     target = Target(server.port, server.pid, tree.unlimited, tree.limited)
@@ -221,7 +221,7 @@ def _good_client(
 ) -> tuple[Requests, float]:
     """Return what the good client saw in ``seconds``, and the CPU of the server in seconds."""
     before = server.cpu_seconds
-    asking = ask_steadily(server.port, tree.unlimited, seconds, keeps_alive=keeps_alive)
+    asking = request_steadily(server.port, tree.unlimited, seconds, keeps_alive=keeps_alive)
     return asyncio.run(asking), server.cpu_seconds - before
 
 

@@ -1,4 +1,4 @@
-"""What attacks did to a good client and to the server, as a table and as JSON."""
+"""The effects of attacks on a good client and the server, as a table and JSON."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def save(attacks: Attacks, file: Path) -> None:
 
 
 def report(attacks: Attacks) -> str:
-    """Return the table, with a line above it that tells the machine."""
+    """Return the table, with a line about the machine above it."""
     where = f"{attacks.machine}; {attacks.system}; load average {attacks.load_average:.1f}"
     head = ("Attack", "Callers", "Tree", "p50 ms", "p99 ms", "Worst ms", "Failed", "+MB", "Cores")
     rows = [_row(outcome) for outcome in attacks.outcomes]

@@ -49,10 +49,10 @@ def check(stage: Stage, peers: list[Peer]) -> dict[str, list[str]]:
             found[one.name] = [f"it needs {' '.join(missing)}"]
             continue
         one.build()
-        with stage.copy(f"{one.name}-checked") as place:
+        with stage.copy(f"{one.name}-checked") as environment:
             try:
-                with one.started(place) as server:
-                    found[one.name] = differences(server.url, place.url, keys, one.does)
+                with one.started(environment) as server:
+                    found[one.name] = differences(server.url, environment.url, keys, one.does)
             except RuntimeError as error:
                 found[one.name] = [f"it does not start: {error}"]
     return found

@@ -19,7 +19,7 @@ from report import FOLDER, report, save
 from results import ComparedSeries, PeerResults, Results
 from rounds import Round, measure
 from servers import Server, leave_one_core
-from stage import Place, SharedStage, SqliteStage, Stage, postgres_server
+from stage import Environment, SharedStage, SqliteStage, Stage, postgres_server
 from stock import fill, issue_many
 from tables import span
 from works import KEYS, RESTORE, WORKS, Work, sources, work
@@ -61,7 +61,7 @@ class Entry(NamedTuple):
     """A running peer, and the works for it by name."""
 
     peer: Peer
-    place: Place
+    environment: Environment
     server: Server
     works: dict[str, Work]
 
@@ -161,15 +161,21 @@ def _measure_on(small: Stage, large: Stage, peers: list[Peer], plan: Plan) -> li
     fill(large.folder, large.url)
     tokens = issue_many(large.url, KEYS, large.folder)
     with ExitStack() as stack:
-        places = [(one, stack.enter_context(large.copy(one.name))) for one in sound]
+        environments = [(one, stack.enter_context(large.copy(one.name))) for one in sound]
         starts = [
-            (one.name, _seconds_to_start(one, place, plan))
+            (one.name, _seconds_to_start(one, environment, plan))
             for _ in range(plan.rounds)
-            for one, place in places
+            for one, environment in environments
         ]
         entries = [
-            _enter(one, place, stack.enter_context(one.started(place, plan.core)), tokens, plan)
-            for one, place in places
+            _enter(
+                one,
+                environment,
+                stack.enter_context(one.started(environment, plan.core)),
+                tokens,
+                plan,
+            )
+            for one, environment in environments
         ]
         series = _measure(entries, plan)
         peaks = {entry.peer.name: entry.server.peak_megabytes for entry in entries}
@@ -187,21 +193,23 @@ def _measure_on(small: Stage, large: Stage, peers: list[Peer], plan: Plan) -> li
     ]
 
 
-def _seconds_to_start(one: Peer, place: Place, plan: Plan) -> float:
-    with one.started(place, plan.core) as server:
+def _seconds_to_start(one: Peer, environment: Environment, plan: Plan) -> float:
+    with one.started(environment, plan.core) as server:
         return server.seconds_to_ready
 
 
-def _enter(one: Peer, place: Place, server: Server, tokens: list[str], plan: Plan) -> Entry:
+def _enter(
+    one: Peer, environment: Environment, server: Server, tokens: list[str], plan: Plan
+) -> Entry:
     given = sources(server.url, tokens)
     names = [name for name in plan.works if one.does == EVERYTHING or name in _LISTS]
     works = {name: work(name, given, plan.seconds) for name in names}
     wrk.put_load(server.url, work("list", given, plan.seconds).requests, 32, _WARM_UP)
-    return Entry(one, place, server, works)
+    return Entry(one, environment, server, works)
 
 
 def _measure(entries: list[Entry], plan: Plan) -> dict[str, list[ComparedSeries]]:
-    """Return the figures of each peer by name; each round begins with another of them."""
+    """Return the results of each peer by name; each round begins with another peer."""
     rounds: dict[tuple[str, str, int], list[Round]] = {}
     for number in range(plan.rounds):
         start = number % len(entries)
@@ -222,7 +230,7 @@ def _measure(entries: list[Entry], plan: Plan) -> dict[str, list[ComparedSeries]
 def _measure_work(entry: Entry, asked: Work, connections: int, seconds: int) -> Round:
     one = measure(entry.server, asked.requests, connections, seconds)
     if asked.writes:
-        entry.place.run_sql(RESTORE)
+        entry.environment.run_sql(RESTORE)
     return one
 
 

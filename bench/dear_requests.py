@@ -1,11 +1,11 @@
-"""What refused and odd requests cost, as multiples of a list.
+"""The cost of refused and odd requests, as multiples of a list.
 
 The application runs in process on a fresh SQLite file, without a server: this is the cost of the
 API alone. A list is the one of the comparison: 20 animals, the same page each time, from memory.
-The requests alternate, so a busy machine slows all of them; each figure is the least of the rounds,
-in CPU time of the thread that serves. On a quiet core a list takes some 10 µs.
+The requests alternate, so a busy machine slows all of them. Each number is the minimum of the
+rounds, in CPU time of the serving thread. On a quiet core a list takes some 10 µs.
 
-``--source`` measures another tree beside this one, for instance that of the commit before.
+``--source`` measures another tree beside this one, such as the previous commit.
 """
 
 import argparse
@@ -44,13 +44,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--source", type=Path, action="append", help="src/ of another tree")
-    parser.add_argument("--figures", action="store_true", help="print JSON of this tree alone")
+    parser.add_argument("--measurements", action="store_true", help="print JSON of this tree alone")
     options = parser.parse_args()
-    if options.figures:
-        print(json.dumps(figures(options.rounds)))
+    if options.measurements:
+        print(json.dumps(measurements(options.rounds)))
         return
     sources = [*(options.source or []), _SOURCE]
-    found = [_figures_of(source, options.rounds) for source in sources]
+    found = [_measurements_of(source, options.rounds) for source in sources]
     print("".join(f"| {cell} " for cell in ("Request", *map(str, sources))) + "|")
     print("|---" + "|---:" * len(sources) + "|")
     for name in found[-1]:
@@ -60,15 +60,15 @@ def main() -> None:
     print(f"\nA list takes {lists} µs. In brackets: the status of the response.")
 
 
-def _figures_of(source: Path, rounds: int) -> dict[str, tuple[float, int]]:
-    command = [sys.executable, __file__, "--figures", "--rounds", str(rounds)]
+def _measurements_of(source: Path, rounds: int) -> dict[str, tuple[float, int]]:
+    command = [sys.executable, __file__, "--measurements", "--rounds", str(rounds)]
     env = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{_HERE}"}
     run = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
     found: dict[str, tuple[float, int]] = json.loads(run.stdout)
     return found
 
 
-def figures(rounds: int) -> dict[str, tuple[float, int]]:
+def measurements(rounds: int) -> dict[str, tuple[float, int]]:
     """Return the µs of each request, and the status of its response."""
     import uvloop
 
@@ -76,10 +76,10 @@ def figures(rounds: int) -> dict[str, tuple[float, int]]:
         tempfile.TemporaryDirectory(prefix=".dear-", dir=_HERE) as folder,
         Path("/dev/null").open("wb") as nowhere,
     ):
-        return uvloop.run(_figures(f"sqlite:///{folder}/petstore.db", nowhere, rounds))
+        return uvloop.run(_measurements(f"sqlite:///{folder}/petstore.db", nowhere, rounds))
 
 
-async def _figures(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, tuple[float, int]]:
+async def _measurements(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, tuple[float, int]]:
     from petstore.app import create_app, create_limiter, database_of
     from petstore.clock import system_clock
     from petstore.domain.api_keys import SCOPES, NewApiKey
@@ -122,9 +122,9 @@ async def _figures(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, tuple[
                 await ask(dear)  # what a change before it left is read anew
                 started = time.thread_time()
                 for _ in range(_CALLS):
-                    answer = await ask(dear)
+                    response = await ask(dear)
                 spent = (time.thread_time() - started) / _CALLS * 1e6
-                found[dear.name] = min(before, spent), answer.status
+                found[dear.name] = min(before, spent), response.status
         return found
 
 

@@ -1,9 +1,9 @@
 """Measure the service on PostgreSQL and Redis: the CPU that each spends on a request, and bytes.
 
 One service process, one PostgreSQL and one Redis share the machine with the load, so compare the
-microseconds of CPU, not the rates. Figures are medians of the rounds. PostgreSQL's files are in
+microseconds of CPU, not the rates. Numbers are medians of the rounds. PostgreSQL's files are in
 memory where there is room; the time that a commit waits for a disk is measured by itself. With
-``--save`` the figures go to ``measured.json``, and the tables of ``scale.py`` to docs/scale.md.
+``--save`` the numbers go to ``measured.json``, and the tables of ``scale.py`` to docs/scale.md.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import msgspec
 
 from load import put_load
 from machine import fsync_times, machine
-from measured import FILE, Measured, Saving, WorkFigures
+from measured import FILE, Measured, Saving, WorkCosts
 from pages import quoted
 from petstore.databases.postgres import PostgresStore
 from petstore.rate_limits.contract import State
@@ -127,8 +127,8 @@ def _site(folder: Path) -> Iterator[Site]:
 @contextmanager
 def _service(folder: Path, *arguments: str) -> Iterator[Server]:
     port = free_port()
-    place = ("-m", "petstore", "serve", "--workers", "1", "--port", str(port))
-    command = (sys.executable, *place, *arguments)
+    module = ("-m", "petstore", "serve", "--workers", "1", "--port", str(port))
+    command = (sys.executable, *module, *arguments)
     with running(command, port, folder / f"log-{port}", "/readyz") as server:
         yield server
 
@@ -187,11 +187,11 @@ def _measure(site: Site, work: Work, seconds: float) -> Round:
     return Round(load.rate, p99, service, database, redis, load.received / load.responses, written)
 
 
-def _summary(rounds: list[Round]) -> WorkFigures:
-    def whole(figures: Iterator[float]) -> Span:
-        return Span(*map(round, span(figures)))
+def _summary(rounds: list[Round]) -> WorkCosts:
+    def whole(values: Iterator[float]) -> Span:
+        return Span(*map(round, span(values)))
 
-    return WorkFigures(
+    return WorkCosts(
         rate=whole(one.rate for one in rounds),
         service=whole(one.service for one in rounds),
         database=whole(one.database for one in rounds),

@@ -31,7 +31,7 @@ class Requests(NamedTuple):
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-async def ask_steadily(
+async def request_steadily(
     port: int,
     token: str,
     seconds: float,
@@ -57,8 +57,8 @@ async def ask_steadily(
         with closing(Wire(port)) as wire:
             while True:
                 since, request = await due.get()
-                is_answered = await wire.ask(request)  # others count while this waits
-                failed += not is_answered
+                has_response = await wire.ask(request)  # others count while this waits
+                failed += not has_response
                 times.append(loop.time() - since)
                 unanswered.remove(since)
                 due.task_done()
@@ -89,7 +89,7 @@ class Wire:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, request: bytes) -> bool:
-        """Send a request, and tell whether a whole response came, with status 200."""
+        """Send a request; return whether it got a complete response with status 200."""
         try:
             reader, writer = self._streams = await self._open()
             writer.write(request)
@@ -109,7 +109,7 @@ class Wire:
         return await asyncio.open_connection("127.0.0.1", self._port, local_addr=(ADDRESS, 0))
 
     def was_closed(self) -> bool:
-        """Tell whether there is a connection that the service has closed."""
+        """Return whether there is a connection that the service has closed."""
         return self._streams is not None and self._streams[0].at_eof()
 
     def close(self) -> None:

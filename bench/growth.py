@@ -32,7 +32,7 @@ _PAGE = 20
 _FEW_ANIMALS = 10_000
 _INVENTORY = "/v1/store/inventory"
 _SAME = "/v1/pets/1"
-_AT_MOST = 20_000  # requests a second
+_MAX = 20_000  # requests a second
 _PASS = 10  # s, in which so many keys ask for the first time
 _LONGER = 5  # times, so that each of many connections asks more than once
 _INSERT_ANIMALS = """
@@ -98,10 +98,10 @@ class Bench:
         """Run the service with so many animals; give the tokens of a key and ``keys`` more."""
         stage = SqliteStage(self._folder / name)
         tokens = [issue_key(stage.url)]
-        with stage.copy("served") as place:
-            place.run_sql(_INSERT_ANIMALS.format(animals))
-            tokens += _issue_keys(place.database, keys)
-            with peer("petstore").started(place, self._core) as server:
+        with stage.copy("served") as environment:
+            environment.run_sql(_INSERT_ANIMALS.format(animals))
+            tokens += _issue_keys(environment.database, keys)
+            with peer("petstore").started(environment, self._core) as server:
                 yield server, tokens
 
     def run(self, trials: list[Trial], seconds: int | None = None) -> list[Cell]:
@@ -112,7 +112,7 @@ class Bench:
             for trial in sorted(trials, key=lambda trial: trial.work):
                 what = f"{trial.work}, {trial.size:,} {trial.grows}"
                 print(f"round {number + 1}: {what}", file=sys.stderr)
-                requests = list(islice(trial.requests, _AT_MOST * seconds))
+                requests = list(islice(trial.requests, _MAX * seconds))
                 one = measure(trial.server, requests, trial.connections, seconds)
                 if number == 0:
                     cells[trial] = trial.cell()
@@ -173,16 +173,16 @@ def _grow_animals(bench: Bench, sizes: Sizes) -> list[Cell]:
 
 
 def _grow_keys(bench: Bench, sizes: tuple[int, ...]) -> list[Cell]:
-    """Measure with so many keys, each of which has asked before."""
+    """Measure with so many keys, all of them used before."""
     with ExitStack() as stack:
         trials = []
         for size in sizes:
-            place = bench.service(f"{size}-keys", _FEW_ANIMALS, size)
-            server, tokens = stack.enter_context(place)
+            environment = bench.service(f"{size}-keys", _FEW_ANIMALS, size)
+            server, tokens = stack.enter_context(environment)
             requests = [get(_SAME, token) for token in tokens]
             asked = 0
             while asked < size:
-                some = requests[asked : asked + _AT_MOST * _PASS]
+                some = requests[asked : asked + _MAX * _PASS]
                 asked += wrk.put_load(server.url, some, _CONNECTIONS, _PASS).responses
             trials += [
                 Trial("keys", "get", size, server, _gets(tokens, _FEW_ANIMALS)),
@@ -192,7 +192,7 @@ def _grow_keys(bench: Bench, sizes: tuple[int, ...]) -> list[Cell]:
 
 
 def _grow_connections(bench: Bench, sizes: tuple[int, ...]) -> list[Cell]:
-    """Measure on so many connections, all of which ask."""
+    """Measure on so many connections, all of them busy."""
     with bench.service("connections", _FEW_ANIMALS) as (server, tokens):
         requests = _gets(tokens, _FEW_ANIMALS)
         trials = [Trial("connections", "get", size, server, requests, size) for size in sizes]
@@ -215,7 +215,7 @@ def _gets(tokens: Sequence[str], animals: int) -> Iterator[bytes]:
 
 
 def _issue_keys(database: str, keys: int) -> list[str]:
-    """Issue keys without limits into a store that nobody serves, and return their tokens."""
+    """Issue keys without limits in a store that is not in use, and return their tokens."""
     tokens = [new_token("production") for _ in range(keys)]
     connection = apsw.Connection(database)
     with connection:

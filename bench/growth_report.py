@@ -13,14 +13,14 @@ _HOW = """\
 # How cost grows
 
 Written by `bench/growth.py --save`: {growth.rounds} rounds of {growth.seconds} s, sizes in turn
-within each. Time is that of the requests one behind the other, CPU that of the server for one. The
+within each. Time is the latency of one request after another; CPU is the server's per request. The
 median counts; brackets hold min and max. The last column is the largest size to the
 smallest: a time is to stay within {limit} × of it.
 
 - Machine: {growth.machine}; {growth.system}; load average before {growth.load_average:.1f}.
 - One process on SQLite, asked on 32 connections where they are not what grows. Memory is the
   largest resident set of each of its processes, added up.
-- No list is answered from memory: each has a parameter that no other has, and that nobody knows.
+- No list comes from memory: each has an unknown parameter with a value of its own.
 - Of the keys each has asked before. A *get* is of another animal each time, *the same get* of one
   for all: the service knows the bytes of a thousand such requests, not of a million."""
 
@@ -67,26 +67,26 @@ def _table(cells: list[Cell]) -> str:
     rows = []
     for work in dict.fromkeys(cell.work for cell in cells):
         row = sorted((one for one in cells if one.work == work), key=lambda cell: cell.size)
-        for name, figure in (("time, µs", "microseconds"), ("CPU, µs", "cpu")):
-            texts = [_text(cell, figure) for cell in row]
-            rows.append((f"{work}: {name}", *texts, _verdict(row[0], row[-1], figure)))
+        for name, metric in (("time, µs", "microseconds"), ("CPU, µs", "cpu")):
+            texts = [_text(cell, metric) for cell in row]
+            rows.append((f"{work}: {name}", *texts, _verdict(row[0], row[-1], metric)))
     megabytes = [max(cell.megabytes for cell in cells if cell.size == size) for size in sizes]
     each = (megabytes[-1] - megabytes[0]) / (sizes[-1] - sizes[0]) * 1024**2
     rows.append(("memory, MB", *(f"{one:.0f}" for one in megabytes), f"{each:,.0f} bytes each"))
     return table(("", *(f"{size:,}" for size in sizes), "largest to smallest"), rows)
 
 
-def _text(cell: Cell, figure: str) -> str:
-    return f"{cell.errors} responses failed" if cell.errors else _span(cell.span(figure))
+def _text(cell: Cell, metric: str) -> str:
+    return f"{cell.errors} responses failed" if cell.errors else _span(cell.span(metric))
 
 
-def _verdict(smallest: Cell, largest: Cell, figure: str) -> str:
+def _verdict(smallest: Cell, largest: Cell, metric: str) -> str:
     """Return how much more the largest size takes, and whether that is within the limit."""
     if smallest.errors or largest.errors:
         return ""
-    ratio = largest.span(figure).median / smallest.span(figure).median
+    ratio = largest.span(metric).median / smallest.span(metric).median
     return f"{ratio:.2f} ×, {'within' if ratio <= _LIMIT else 'beyond'}"
 
 
-def _span(figures: Span) -> str:
-    return f"{figures.median:,.0f} ({figures.min:,.0f}-{figures.max:,.0f})"
+def _span(values: Span) -> str:
+    return f"{values.median:,.0f} ({values.min:,.0f}-{values.max:,.0f})"

@@ -21,7 +21,7 @@ class Load(NamedTuple):
         return self.responses / self.seconds
 
     def percentile(self, share: float) -> float:
-        """The latency within which this share of the responses came."""
+        """The latency within which this share of the responses arrived."""
         ordered = sorted(self.latencies)
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 

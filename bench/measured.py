@@ -1,4 +1,4 @@
-"""What ``distributed.py`` measured, as saved in ``measured.json``."""
+"""The results of ``distributed.py``, as saved in ``measured.json``."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tables import Span
 FILE = Path(__file__).with_suffix(".json")
 
 
-class WorkFigures(msgspec.Struct, frozen=True):
+class WorkCosts(msgspec.Struct, frozen=True):
     """One kind of request: rate; CPU of each part in µs; p99 in ms; bytes of response and log."""
 
     rate: Span
@@ -35,7 +35,7 @@ class Measured(msgspec.Struct, frozen=True):
     machine: str
     python: str
     rounds: int
-    works: dict[str, WorkFigures]
+    works: dict[str, WorkCosts]
     pet_bytes: int
     order_bytes: int
     limit_bytes: int

@@ -14,8 +14,8 @@ def quoted(text: str, tables: dict[str, str]) -> str:
     Raises:
         ValueError: the page does not have a place for each of the tables and for no other.
     """
-    places = [found[2] for found in _TABLE.finditer(text)]
-    if sorted(places) != sorted(tables):
-        msg = f"the page has places for {places}, not for {list(tables)}"
+    names = [found[2] for found in _TABLE.finditer(text)]
+    if sorted(names) != sorted(tables):
+        msg = f"the page has places for {names}, not for {list(tables)}"
         raise ValueError(msg)
     return _TABLE.sub(lambda found: f"{found[1]}{tables[found[2]]}\n{found[3]}", text)

@@ -27,7 +27,7 @@ class Bar(NamedTuple):
     """A bar to its median, and a line from min to max."""
 
     label: str
-    figures: Span
+    values: Span
     colour: str
 
 
@@ -40,17 +40,17 @@ def plots(results: Results) -> dict[str, str]:
         ("shared", "Requests per second on PostgreSQL and Redis", results.shared, "rate"),
     )
     return {
-        name: bar_plot(f"{title}, {_CONNECTIONS} connections", _panels(peers, figure))
-        for name, title, peers, figure in drawn
+        name: bar_plot(f"{title}, {_CONNECTIONS} connections", _panels(peers, metric))
+        for name, title, peers, metric in drawn
     }
 
 
-def _panels(peers: list[PeerResults], figure: str) -> dict[str, list[Bar]]:
+def _panels(peers: list[PeerResults], metric: str) -> dict[str, list[Bar]]:
     panels: dict[str, list[Bar]] = {}
     for one in peers:
         for series in one.series:
             if series.connections == _CONNECTIONS and not series.errors:
-                bar = Bar(one.title, series.span(figure), _COLOURS.get(one.name, _PEER))
+                bar = Bar(one.title, series.span(metric), _COLOURS.get(one.name, _PEER))
                 panels.setdefault(series.work, []).append(bar)
     return panels
 
@@ -62,7 +62,7 @@ def bar_plot(title: str, panels: dict[str, list[Bar]]) -> str:
     for name, bars in panels.items():
         y += _LINE
         shapes.append(f'<text x="20" y="{y}" class="panel">{escape(name)}</text>')
-        scale = _LONGEST / max(bar.figures.max for bar in bars)
+        scale = _LONGEST / max(bar.values.max for bar in bars)
         for bar in bars:
             y += _LINE
             shapes += _shapes_of(bar, scale, y)
@@ -72,7 +72,7 @@ def bar_plot(title: str, panels: dict[str, list[Bar]]) -> str:
 
 def _shapes_of(bar: Bar, scale: float, y: int) -> Iterator[str]:
     """Draw one bar, above the base line ``y`` of its text."""
-    median, low, high = (_START + figure * scale for figure in bar.figures)
+    median, low, high = (_START + metric * scale for metric in bar.values)
     middle = y - 5
     yield f'<text x="{_START - 8}" y="{y}" text-anchor="end">{escape(bar.label)}</text>'
     yield (
@@ -80,7 +80,7 @@ def _shapes_of(bar: Bar, scale: float, y: int) -> Iterator[str]:
         f' fill="{bar.colour}"/>'
     )
     yield f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="#334155"/>'
-    yield f'<text x="{high + 8:.1f}" y="{y}">{number(bar.figures.median)}</text>'
+    yield f'<text x="{high + 8:.1f}" y="{y}">{number(bar.values.median)}</text>'
 
 
 def number(value: float) -> str:

@@ -42,7 +42,7 @@ _ONE_CORE = "The server, wrk, PostgreSQL and Redis share one core."
 
 
 class Target(NamedTuple):
-    """What to reach, at how many connections, and what was reached, if it was measured."""
+    """A target, its number of connections, and the measured value if any."""
 
     what: str
     connections: int
@@ -65,7 +65,7 @@ def save(results: Results) -> None:
 
 
 def pages(results: Results) -> dict[Path, str]:
-    """Return the pages that quote a comparison, with its figures."""
+    """Return the pages that quote a comparison, with its results."""
     well_known = [one for one in results.alone if one.name in (OURS, "fastapi", "go")]
     tables = {
         _ROOT / "README.md": {"ratios": _ratios(well_known, ("list", "create", "mix"))},
@@ -104,7 +104,7 @@ def _times(ours: ComparedSeries, theirs: ComparedSeries) -> float:
 def _resources(peers: list[PeerResults]) -> str:
     """Return what each service needs besides time."""
 
-    def figure(peer: PeerResults, work: str, name: str, digits: int) -> str:
+    def metric(peer: PeerResults, work: str, name: str, digits: int) -> str:
         series = peer.at(work, MANY)
         return f"{series.span(name).median:,.{digits}f}" if series else ""
 
@@ -113,8 +113,8 @@ def _resources(peers: list[PeerResults]) -> str:
         [
             (
                 one.title,
-                figure(one, "list", "cpu", 0),
-                figure(one, "mix", "p99", 1),
+                metric(one, "list", "cpu", 0),
+                metric(one, "mix", "p99", 1),
                 f"{span(one.starts).median:.2f}",
                 f"{one.peak_megabytes:.0f}",
             )
@@ -304,8 +304,8 @@ def _starts(peers: list[PeerResults]) -> str:
     )
 
 
-def _span(figures: Span) -> str:
-    return f"{figures.median:,.0f} ({figures.min:,.0f}-{figures.max:,.0f})"
+def _span(values: Span) -> str:
+    return f"{values.median:,.0f} ({values.min:,.0f}-{values.max:,.0f})"
 
 
 def _digits(ratio: float) -> str:

@@ -13,7 +13,7 @@ class ComparedSeries(Series, frozen=True, kw_only=True):
 
 
 class PeerResults(msgspec.Struct, frozen=True):
-    """A peer, where it differs from the interface, and its figures, if it does not.
+    """A peer, how it differs from the interface, and its results if it does not.
 
     Starts are in seconds, to the first response; memory in MB.
     """
@@ -27,7 +27,7 @@ class PeerResults(msgspec.Struct, frozen=True):
     series: list[ComparedSeries] = []
 
     def at(self, work: str, connections: int) -> ComparedSeries | None:
-        """Return the figures of a work, or none if there are none without errors."""
+        """Return the results of a work, or None without a round free of errors."""
         for one in self.series:
             if (one.work, one.connections) == (work, connections) and not one.errors:
                 return one

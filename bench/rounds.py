@@ -19,7 +19,7 @@ class Round(msgspec.Struct, frozen=True):
 
     @property
     def microseconds(self) -> float:
-        """The time of a request, if they came one after the other."""
+        """The time of a request, if they ran one after another."""
         return 1e6 / self.rate
 
 
@@ -31,12 +31,12 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def errors(self) -> int:
-        """How many responses failed; if any did, the figures do not count."""
+        """How many responses failed; if any did, the round does not count."""
         return sum(one.errors for one in self.rounds)
 
-    def span(self, figure: str) -> Span:
-        """Return the span of one of the figures of ``Round``."""
-        return span(getattr(one, figure) for one in self.rounds)
+    def span(self, metric: str) -> Span:
+        """Return the span of one field of ``Round``."""
+        return span(getattr(one, metric) for one in self.rounds)
 
 
 def measure(server: Server, requests: list[bytes], connections: int, seconds: int) -> Round:

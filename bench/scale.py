@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import ceil, exp
 from pathlib import Path
 
-from measured import Measured, WorkFigures
+from measured import Measured, WorkCosts
 from tables import Span, table
 
 PAGE = Path(__file__).parent.parent / "docs/scale.md"
@@ -19,12 +19,12 @@ def shape(measured: Measured, per_minute: float) -> dict[str, float]:
     """Return what so many requests a minute need. Cores are those in use."""
     works, rate, half = measured.works, per_minute / 60, CORES * BUSY
 
-    def cores(part: Callable[[WorkFigures], Span], lists: str = "list") -> float:
+    def cores(part: Callable[[WorkCosts], Span], lists: str = "list") -> float:
         """Return the cores of one part, for this kind of list."""
         kinds = {lists if name == "list" else name: share for name, share in MIX.items()}
         return rate * sum(kinds[name] * part(works[name]).median for name in kinds) / 1e6
 
-    def total(size: Callable[[WorkFigures], int]) -> float:
+    def total(size: Callable[[WorkCosts], int]) -> float:
         """Return the bytes a second."""
         return rate * sum(share * size(works[name]) for name, share in MIX.items())
 

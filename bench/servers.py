@@ -30,7 +30,7 @@ class Server(NamedTuple):
 
     @property
     def cpu_seconds(self) -> float:
-        """The CPU that its processes have spent, those that ended included."""
+        """The CPU of its processes, including ended ones."""
         return tree_cpu_seconds(self.pid)
 
     @property
@@ -53,7 +53,7 @@ def running(
     env: Mapping[str, str] | None = None,
     core: str | None = None,
 ) -> Iterator[Server]:
-    """Run a server until the block ends; it is ready when ``path`` answers 200.
+    """Run a server until the block ends; it is ready when ``path`` returns 200.
 
     It runs on the processor core ``core``, or where this process may; and ends with this process.
 
@@ -92,7 +92,7 @@ def _wait_for_response(process: subprocess.Popen[bytes], port: int, path: str, l
             if b" 200 " in probe.recv(65536):
                 return
         time.sleep(0.002)
-    msg = f"nothing answered on port {port}:\n{log.read_text(errors='replace')[-2000:]}"
+    msg = f"no response on port {port}:\n{log.read_text(errors='replace')[-2000:]}"
     raise RuntimeError(msg)
 
 
@@ -112,7 +112,7 @@ def allow_many_files() -> None:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -125,10 +125,10 @@ def cpu_seconds(pid: int) -> float:
 
 
 def tree_cpu_seconds(pid: int) -> float:
-    """Return the seconds of CPU of a process and all below it, those that ended too."""
+    """Return the CPU seconds of a process and all its descendants, including ended ones."""
     while True:
         own = sum(_ticks(pid))
-        # A child that ends meanwhile is gone, and is counted with those that ended.
+        # A child that ends meanwhile counts with the ended ones.
         with suppress(FileNotFoundError, ProcessLookupError):
             return own / _TICK + sum(tree_cpu_seconds(child) for child in _children(pid))
 

@@ -33,7 +33,10 @@ def main() -> None:
         stage = SqliteStage(Path(folder))
         fill(stage.folder, stage.url)
         tokens = issue_many(stage.url, KEYS, stage.folder)
-        with stage.copy("served") as place, peer("petstore").started(place, core) as server:
+        with (
+            stage.copy("served") as environment,
+            peer("petstore").started(environment, core) as server,
+        ):
             requests = work("mix", sources(server.url, tokens), _SLICE).requests
             measure(server, requests, _CONNECTIONS, _WARM_UP)
             slices = [

@@ -39,10 +39,10 @@ class Soak(msgspec.Struct, frozen=True):
     load_average: float
     slices: list[Slice]
 
-    def growth(self, figure: Callable[[Slice], float]) -> float:
-        """Return the median of a figure in the last third, to that in the first."""
+    def growth(self, metric: Callable[[Slice], float]) -> float:
+        """Return the ratio of a metric's medians in the last and the first third."""
         third = max(1, len(self.slices) // 3)
-        first, last = (map(figure, some) for some in (self.slices[:third], self.slices[-third:]))
+        first, last = (map(metric, some) for some in (self.slices[:third], self.slices[-third:]))
         return median(last) / median(first)
 
     @property
@@ -52,7 +52,7 @@ class Soak(msgspec.Struct, frozen=True):
 
     @property
     def is_steady(self) -> bool:
-        """Whether nothing grew, and no answer failed."""
+        """Whether nothing grew, and no response failed."""
         return (
             not self.errors
             and self.growth(_memory) <= _MORE_MEMORY

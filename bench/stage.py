@@ -19,10 +19,10 @@ from support.redis_server import redis_server
 _LOCK_TIMEOUT = 10_000  # ms
 
 
-class Place(NamedTuple):
-    """A copy of the store: its address for a peer, its URL for our commands, Redis, and a way in.
+class Environment(NamedTuple):
+    """A copy of the store: its address for a peer, its URL for our commands, Redis, and SQL access.
 
-    What the peer says goes to ``log``.
+    The output of the peer goes to ``log``.
     """
 
     database: str
@@ -39,8 +39,8 @@ class Stage(Protocol):
     folder: Path
 
     @contextmanager
-    def copy(self, name: str) -> Iterator[Place]:
-        """Copy the store under a name; nobody may be at work on it."""
+    def copy(self, name: str) -> Iterator[Environment]:
+        """Copy the store under a name; no process may be using it."""
         ...
 
 
@@ -54,14 +54,14 @@ class SqliteStage:
         self.url = f"sqlite:///{self._file}"
 
     @contextmanager
-    def copy(self, name: str) -> Iterator[Place]:
+    def copy(self, name: str) -> Iterator[Environment]:
         """Copy the file."""
         file = self._file.with_name(f"{name}.db")
         shutil.copyfile(self._file, file)
         connection = apsw.Connection(str(file))
         connection.set_busy_timeout(_LOCK_TIMEOUT)
         try:
-            yield Place(
+            yield Environment(
                 database=str(file),
                 url=f"sqlite:///{file}",
                 redis="",
@@ -81,12 +81,12 @@ class SharedStage:
         self.url = postgres.new_database()
 
     @contextmanager
-    def copy(self, name: str) -> Iterator[Place]:
+    def copy(self, name: str) -> Iterator[Environment]:
         """Copy the database."""
         template = self.url.rpartition("/")[2]
         url = self._postgres.new_database(f"TEMPLATE {template}")
         with redis_server() as redis:
-            yield Place(
+            yield Environment(
                 database=url,
                 url=url,
                 redis=redis.url,

@@ -11,7 +11,7 @@ import httpx
 from servers import free_port, running
 
 ANIMALS = 200_000
-# The first ones are of every status, those after them available, to be ordered.
+# The first animals have every status; the others are available, to be ordered.
 MIXED = 99_000
 STATES = ("available", "pending", "sold")
 CATEGORIES = 30
@@ -50,7 +50,7 @@ def issue_key(
 
 
 def issue_unlimited(database: str) -> str:
-    """Issue a key with limits that nobody reaches, so that both windows still count."""
+    """Issue a key with limits too high to reach, so that both windows still count."""
     per_minute, per_day = map(str, _UNREACHED.values())
     return issue_key(database, "--per-minute", per_minute, "--per-day", per_day)
 

@@ -1,4 +1,4 @@
-"""Figures of several rounds, and tables in Markdown."""
+"""Spans over several rounds, and tables in Markdown."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -13,9 +13,9 @@ class Span(NamedTuple):
     max: float
 
 
-def span(figures: Iterable[float]) -> Span:
-    """Return the span of some figures."""
-    ordered = sorted(figures)
+def span(values: Iterable[float]) -> Span:
+    """Return the span of some values."""
+    ordered = sorted(values)
     return Span(statistics.median(ordered), ordered[0], ordered[-1])
 
 

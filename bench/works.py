@@ -30,7 +30,7 @@ _ORDERS_PER_SECOND = 15_000
 
 
 class Sources(NamedTuple):
-    """What requests to a service are made of.
+    """The data that requests to a service are made of.
 
     ``lists`` are paths of pages; ``deep_cursors`` begin after the 50,000th available animal.
     """
@@ -179,7 +179,7 @@ def get(path: str, token: str) -> bytes:
 
 
 def request(method: str, path: str, token: str, body: str = "") -> bytes:
-    """Return a request as it is sent."""
+    """Return a request as bytes."""
     head = f"{method} {path} HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer {token}\r\n"
     if body:
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"

@@ -8,7 +8,7 @@ from threading import Event, Thread
 
 
 class BlackHole:
-    """Hands on what comes to ``port``, until it swallows.
+    """Forwards everything sent to ``port``, until it starts to swallow it.
 
     A connection that has lost anything stays silent for ever, as behind a firewall that has
     forgotten it; later ones are handed on again.

@@ -5,7 +5,7 @@ import resource
 from typing import NamedTuple
 
 from attackers import Kind, Target, attacking
-from good_client import Requests, ask_steadily
+from good_client import Requests, request_steadily
 from proof.deployments import Deployment
 from proof.experiment import Trial
 from servers import Server
@@ -15,7 +15,7 @@ _SPARE_FILES = 500
 
 
 class Beside(NamedTuple):
-    """What the good client had, what the crowd saw, and the growth of the service in MB."""
+    """The good client's requests, the crowd's responses, and the growth of the service in MB."""
 
     good: Requests
     seen: dict[str, int]
@@ -31,7 +31,7 @@ def target_of(deployment: Deployment, limited: str = "") -> Target:
     return Target(server.port, server.process.pid, deployment.token, limited or deployment.token)
 
 
-def ask_beside(
+def request_beside(
     target: Target,
     token: str,
     kind: Kind,
@@ -46,7 +46,7 @@ def ask_beside(
     server = Server(target.pid, target.port, 0)
     before = server.megabytes
     with attacking(kind, target, callers, addresses, seconds, niceness=niceness) as seen:
-        asking = ask_steadily(target.port, token, seconds, keeps_alive=keeps_alive)
+        asking = request_steadily(target.port, token, seconds, keeps_alive=keeps_alive)
         good = asyncio.run(asking)
         grown = server.megabytes - before
     return Beside(good, dict(seen), grown)
@@ -63,7 +63,7 @@ def judge_good_client(trial: Trial, name: str, good: Requests, longest: float) -
 
 
 def allowed_callers(wanted: int) -> int:
-    """Return how many connections a process may have of those that are wanted."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return min(wanted, most - _SPARE_FILES)
+    """Return how many of the wanted connections a process may open."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return min(wanted, hard - _SPARE_FILES)

@@ -15,11 +15,11 @@ import asyncpg  # type: ignore[import-untyped]
 import httpx
 
 from proof.ledger import Rows, StoredOrder, StoredPet
-from support.patience import within
 from support.postgres import PostgresServer
 from support.process import ServerProcess, is_ready
 from support.redis_server import RedisServer
 from support.shared_service import SharedService
+from support.waiting import within
 
 _READY_SECONDS = 60
 _PETS = "SELECT id, name, category_id, status FROM pets"
@@ -183,7 +183,7 @@ class Deployment:
             connection.close()
 
     def is_sound(self) -> bool:
-        """Tell whether SQLite finds no damage in the file."""
+        """Return whether SQLite finds no damage in the file."""
         connection = self._sqlite()
         try:
             return bool(connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)])

@@ -1,4 +1,4 @@
-"""What an experiment is: a promise, how it is tried, and what was seen."""
+"""An experiment: a promise, how to test it, and the results."""
 
 import traceback
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Trial:
             self.note_broken(otherwise)
 
     def note_broken(self, what: str) -> None:
-        """Note a broken promise; all are counted, and the first ones are told."""
+        """Record a broken promise; all are counted, and the first ones are reported."""
         self.count("broken promises")
         if len(self.broken) < _MAX_BROKEN:
             self.broken.append(what)

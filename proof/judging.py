@@ -1,4 +1,4 @@
-"""Whether a store holds what traders were told, and what their run adds to a trial."""
+"""Compares a store with the traders' responses, and adds their counts to a trial."""
 
 import time
 
@@ -13,7 +13,7 @@ _SETTLE_SECONDS = 5.0
 
 
 def judge_store(trial: Trial, deployment: Deployment, traders: Traders, when: str) -> None:
-    """Expect the rows of the database to be what the traders were told, and the inventory theirs.
+    """Expect the rows and the inventory to match the traders' responses.
 
     Nobody trades meanwhile. A database server may still finish what a killed process had sent: then
     the inventory is read again.
@@ -32,7 +32,7 @@ def judge_store(trial: Trial, deployment: Deployment, traders: Traders, when: st
 
 
 def _inventory(deployment: Deployment) -> dict[str, int] | None:
-    """Return what the service tells, unless it is not yet what it was."""
+    """Return the inventory, or ``None`` if the service does not return it."""
     try:
         return deployment.inventory()
     except httpx.HTTPError:

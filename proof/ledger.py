@@ -1,4 +1,4 @@
-"""An independent model of the store: what it must hold, from what callers were told.
+"""An independent model of the store, built from the responses alone.
 
 Each creation is tagged: an animal by its name, an order by its date of shipment. So the rows of the
 database tell which requests were done, and how often, whatever became of the responses. A request
@@ -66,7 +66,7 @@ Tags: TypeAlias = dict[str, int | None]
 
 @dataclass
 class Ledger:
-    """What callers were told. A change is noted before it is sent, as one of unknown outcome."""
+    """The responses. A change is recorded before it is sent, with an unknown outcome."""
 
     pet_tags: Tags = field(default_factory=dict)
     order_tags: Tags = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Ledger:
     orders: dict[int, KnownOrder] = field(default_factory=dict)
 
     def contradictions(self, rows: Rows) -> Iterator[str]:
-        """Yield what is wrong with the rows of the database, in words."""
+        """Yield messages about what is wrong with the rows."""
         yield from _wrong_tags("animal", self.pet_tags, rows.pets)
         yield from _wrong_tags("order", self.order_tags, rows.orders)
         yield from self._wrong_pets({pet.id: pet for pet in rows.pets})
@@ -106,7 +106,7 @@ class Ledger:
 def _wrong_tags(
     kind: str, tags: Tags, stored: Iterable[StoredPet] | Iterable[StoredOrder]
 ) -> Iterator[str]:
-    """Yield creations that were done though refused, twice, or under another id than was told."""
+    """Yield creations done although refused, done twice, or with another id than reported."""
     times: Counter[str] = Counter()
     for row in stored:
         times[row.tag] += 1
@@ -121,7 +121,7 @@ def _wrong_tags(
 
 
 def _wrong_statuses(rows: Rows) -> Iterator[str]:
-    """Yield animals with two buyers, and those whose status is not that of their order."""
+    """Yield animals with two buyers, and animals whose status does not match their order."""
     holders: dict[int, list[str]] = {}
     for order in rows.orders:
         if order.status != "cancelled":

@@ -47,19 +47,18 @@ class Verdict(NamedTuple):
 
 STRICTER = {
     "a fragment in the target": "no fragment",
-    "a method that no standard names": "the method: expected one of HTTP",
+    "a method that no standard defines": "the method: expected one of HTTP",
     "a line that ends without CR LF": "lines that end with CR LF|Missing expected (CR|LF) after"
     "|Invalid header field char",
-    "what cannot become a request line any more, or one that ends without CR LF, or a version other"
-    " than HTTP/1": "the request line: expected",
+    "bytes that cannot become a request line, a request line without CR LF, or a version other than"
+    " HTTP/1": "the request line: expected",
     "control characters in a field value": "Invalid header value char",
-    "a field that is folded over several lines": "Unexpected whitespace after header value",
-    "characters in a target that a URL cannot have": "(start char|char|characters) in url",
-    "a URL as target whose host is neither a name nor an address, or whose port is no number": "the"
-    " target: expected a path or a URL",
+    "a field folded over several lines": "Unexpected whitespace after header value",
+    "invalid characters in a target": "(start char|char|characters) in url",
+    "a URL as target with an invalid host or port": "the target: expected a path or a URL",
     "`Content-Length` more than once, or with a list": "Content-Length",
     "`Transfer-Encoding` beside `Content-Length`, in a trailer too": "Transfer-Encoding can't be",
-    "a chunk extension that is none": "its framing is broken",
+    "an invalid chunk extension": "its framing is broken",
     "chunks in HTTP/1.0, or an unknown transfer coding": "chunks as the last transfer coding",
 }
 """What we refuse and h11 accepts, each with a pattern of our message for it."""

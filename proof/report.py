@@ -12,20 +12,20 @@ REPORT = _ROOT / "docs" / "reliability.md"
 _HEAD = """\
 # Reliability
 
-What the service promises when its parts fail, how each promise is tried, and what was seen. A run
-of the experiments in `proof/` writes this page; nobody edits it.
+What the service promises when its parts fail, how we test each promise, and the results. A run of
+the experiments in `proof/` writes this page. Do not edit it.
 
 ```sh
 make prove                # all experiments, 50 minutes
 make prove MINUTES=10     # the same, shorter: fewer kills, fewer messages
-make prove ONLY="kill -9" SEED=7   # some of them, with the draws of an earlier run
+make prove ONLY="kill -9" SEED=7   # some of them, with the random choices of an earlier run
 ```
 
 Everything runs on the loopback network, on real processes and real files. PostgreSQL and Redis are
 the servers of the test suite. A run needs Linux and Python, a C compiler for the disk faults, and
-root to mount a small disk; without these it skips what needs them, and says so. An experiment that
-breaks a promise makes the run end with status 1, and the seed repeats its draws. What processes do
-at the same time is not drawn, so a repetition may take another course.
+root to mount a small disk. If one of these is missing, the run skips the parts that need it and
+says so. If a promise is broken, the run ends with status 1. The seed repeats the random choices,
+but not the timing of processes, so a second run may take another course.
 
 ## This run
 
@@ -119,7 +119,7 @@ def _verdict(results: Results) -> str:
 
 
 def _section(outcome: Outcome) -> str:
-    seen = [f"| {name} | {_figure(figure)} |" for name, figure in sorted(outcome.seen.items())]
+    seen = [f"| {name} | {_number(number)} |" for name, number in sorted(outcome.seen.items())]
     parts = [
         f"## {outcome.name[0].upper()}{outcome.name[1:]}",
         _wrapped(f"**Promised.** {outcome.promise}"),
@@ -140,8 +140,8 @@ def _wrapped(text: str) -> str:
     return fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def _figure(figure: float) -> str:
-    return f"{figure:,.0f}" if figure == int(figure) or figure >= 100 else f"{figure:.3g}"
+def _number(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) or number >= 100 else f"{number:.3g}"
 
 
 def one_line(outcome: Outcome) -> str:

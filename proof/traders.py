@@ -1,4 +1,4 @@
-"""Traders: callers who add, change, order, sell and delete animals, and note what they are told."""
+"""Traders: clients that add, change, order, sell and delete animals, and record the responses."""
 
 import asyncio
 import time
@@ -54,7 +54,7 @@ class Traders:
         self._tasks = [asyncio.create_task(trader.trade()) for trader in self._traders]
 
     async def stop(self) -> None:
-        """Wait until each has its response, for a few seconds; then nobody trades any more.
+        """Stop all traders; wait a few seconds for their last responses.
 
         Raises:
             Exception: a trader failed itself.
@@ -72,7 +72,7 @@ class Traders:
                 raise outcome
 
     async def acknowledge_more(self, changes: int, seconds: float) -> bool:
-        """Wait until so many more changes were confirmed; tell whether they were, in time."""
+        """Wait for so many more confirmed changes; return whether they came in time."""
         enough, deadline = self.acknowledged + changes, time.monotonic() + seconds
         while self.acknowledged < enough:
             if time.monotonic() > deadline:
@@ -91,7 +91,7 @@ class Traders:
 
 
 class _Trader:
-    """One caller. What it is about to change it takes out of its lists until it was told."""
+    """One client. While a change is under way, its resource is not in the client's lists."""
 
     def __init__(self, traders: Traders, random: Random) -> None:
         self._all = traders
@@ -110,7 +110,7 @@ class _Trader:
     async def _ask(
         self, method: str, target: str, body: object = None, line: str = ""
     ) -> Response | None:
-        """Return the response; ``None`` if nobody knows what became of the request."""
+        """Return the response; ``None`` if the outcome is unknown."""
         while not self.wire.is_connected:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(2):

@@ -86,7 +86,7 @@ async def read_response(reader: asyncio.StreamReader) -> Response:
 
 
 def request(method: str, target: str, token: str, body: object = None, line: str = "") -> bytes:
-    """Return a request as it is sent; ``line`` is a further field, such as an Idempotency-Key."""
+    """Return a request as bytes; ``line`` is an extra field, such as an Idempotency-Key."""
     head = f"{method} {target} HTTP/1.1\r\nHost: proof\r\nAuthorization: Bearer {token}\r\n"
     if line:
         head += f"{line}\r\n"

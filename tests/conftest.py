@@ -1,4 +1,4 @@
-"""What every test may use."""
+"""Fixtures of all tests."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -19,14 +19,14 @@ from support.stores import open_store
 
 def pytest_configure() -> None:
     """Keep the files of the tests in memory: no test may depend on how fast a disk is."""
-    if place := memory():
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(place))
+    if folder := memory():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
     # asyncpg reports an error of its own where it is cancelled while it asks for TLS.
     os.environ.setdefault("PGSSLMODE", "disable")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests marked ``each_database`` on each, but for those that use the file of SQLite."""
+    """Run tests marked ``each_database`` on each database, unless they use the SQLite file."""
     is_marked = metafunc.definition.get_closest_marker("each_database")
     if (
         is_marked
@@ -92,15 +92,15 @@ def address(database_kind: str, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def patience() -> int:
+def timeout_ms() -> int:
     """How many milliseconds ``store`` waits for a lock or a slow machine."""
     return 10_000
 
 
 @pytest.fixture
-async def store(address: str, patience: int) -> AsyncIterator[Store]:
+async def store(address: str, timeout_ms: int) -> AsyncIterator[Store]:
     """An open store with nothing in it."""
-    async with open_store(address, patience) as store:
+    async with open_store(address, timeout_ms) as store:
         yield store
 
 

@@ -20,8 +20,8 @@ from petstore.logs import is_for_person
 from petstore.settings import SettingError, Settings
 from support.bare_app import bare_app, fields
 from support.keys import revoke
-from support.patience import eventually
 from support.service import running_service
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -113,8 +113,8 @@ async def test_a_client_that_goes_away_within_its_body_adds_nothing(database: Pa
         headers = [(b"host", b"petstore.test"), (b"authorization", f"Bearer {token}".encode())]
         headers.append((b"content-length", b"31"))
         started = b'{"name":"Bella",'
-        answer = await bare.call("POST", b"/v1/pets", headers, started, is_cut_off=True)
-    assert answer.status == 400
+        response = await bare.call("POST", b"/v1/pets", headers, started, is_cut_off=True)
+    assert response.status == 400
     connection = apsw.Connection(str(database))
     assert connection.execute("SELECT count(*) FROM pets").get == 0
     connection.close()
@@ -123,8 +123,8 @@ async def test_a_client_that_goes_away_within_its_body_adds_nothing(database: Pa
 async def test_the_settings_reach_the_service(database: Path) -> None:
     bare = bare_app(database, anonymous_per_minute=7)
     async with bare.app.lifespan():
-        answer = await bare.call("GET", b"/v1/pets", [])
-    assert (b"x-ratelimit-limit", b"7") in fields(answer)
+        response = await bare.call("GET", b"/v1/pets", [])
+    assert (b"x-ratelimit-limit", b"7") in fields(response)
 
 
 def test_settings_alone_make_a_service(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:

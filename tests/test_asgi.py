@@ -21,7 +21,7 @@ SCOPE = {"type": "http", "http_version": "1.1", "method": "POST", "path": "/v1/p
 
 
 class Server:
-    """What an ASGI server does: it sends events, and notes those of the application."""
+    """A minimal ASGI server: it sends events, and records the application's."""
 
     def __init__(self, app: AsgiApp) -> None:
         self._app = app

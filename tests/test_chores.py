@@ -1,11 +1,11 @@
-"""What is done in the background again and again."""
+"""Periodic tasks in the background."""
 
 import asyncio
 
 import pytest
 
 from petstore.chores import Chore, background
-from support.patience import eventually
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 

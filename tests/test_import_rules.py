@@ -1,4 +1,4 @@
-"""Who may know whom: the layers of the program, read off its imports."""
+"""The layers of the program: which package may import which."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What only some ways of running need is loaded only there, so the start is quick and light."""
+"""Optional modules are imported only when needed, so the start is quick."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The log: a line for each request, whoever reads it, and no harm if nobody does."""
+"""The log: one line per request, and no harm if it is not read."""
 
 import io
 import json
@@ -12,7 +12,7 @@ import pytest
 
 from petstore.logs import Event, LogRules, RequestLine, RequestLog, configure_logging
 from support.manual_clock import ManualClock
-from support.patience import within
+from support.waiting import within
 
 
 def request(request: str = "abc123", **members: Any) -> RequestLine:
@@ -85,7 +85,7 @@ def test_a_request_is_one_json_object_on_one_line() -> None:
     }
 
 
-def test_what_is_not_known_of_a_request_is_null() -> None:
+def test_unknown_members_of_a_request_line_are_null() -> None:
     unknown = request(key=None, route=None, operation=None)
     line = json.loads(logged(unknown))
     assert all(line[name] is None for name in ("key", "route", "operation", "code", "limit"))
@@ -97,7 +97,7 @@ def test_lines_are_in_the_order_of_the_requests() -> None:
     assert [line["key"] for line in lines] == list(range(500))
 
 
-def test_the_time_is_that_of_the_clock_to_the_millisecond() -> None:
+def test_the_time_is_the_clocks_to_the_millisecond() -> None:
     stream, clock = io.BytesIO(), ManualClock()
     log = RequestLog(stream, clock, for_person=False)
     for seconds in (0.007, 0.9, 0.1, 86400):
@@ -186,7 +186,7 @@ def test_a_person_reads_the_words_of_an_event(root: logging.Logger) -> None:
     )
 
 
-def test_a_reader_who_stalls_holds_nobody_up_and_what_he_misses_is_counted() -> None:
+def test_a_stalled_reader_blocks_nothing_and_dropped_lines_are_counted() -> None:
     theirs, ours = os.pipe()
     with os.fdopen(ours, "wb") as stream, os.fdopen(theirs, "rb") as reader:
         log = RequestLog(stream, ManualClock(), for_person=False, max_backlog=2000)
@@ -248,9 +248,7 @@ def test_other_records_are_json_too(root: logging.Logger) -> None:
 
 
 @pytest.mark.parametrize("person", [False, True])
-def test_records_and_requests_are_in_the_order_they_came(
-    root: logging.Logger, *, person: bool
-) -> None:
+def test_records_and_requests_keep_their_order(root: logging.Logger, *, person: bool) -> None:
     stream = io.BytesIO()
     log = RequestLog(stream, ManualClock(), for_person=person)
     configure_logging(log)
@@ -289,7 +287,7 @@ def test_a_person_sees_the_traceback_below_the_line(root: logging.Logger) -> Non
     assert last == "ZeroDivisionError: division by zero"
 
 
-def test_what_is_only_for_debugging_is_not_logged(root: logging.Logger) -> None:
+def test_debug_messages_are_not_logged(root: logging.Logger) -> None:
     assert records(person=False, emit=lambda: root.debug("details")) == ""
 
 

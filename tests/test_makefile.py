@@ -58,7 +58,7 @@ def test_a_lock_file_names_no_place_of_its_own_to_install_from(lock: str) -> Non
     assert "--index-url" not in (ROOT / lock).read_text()
 
 
-def test_what_the_project_needs_is_locked() -> None:
+def test_the_dependencies_are_locked() -> None:
     groups = project()["dependency-groups"]
     needed = {name_of(line) for line in project()["project"]["dependencies"] + groups["build"]}
     assert needed <= set(pins("requirements.lock"))
@@ -118,7 +118,7 @@ def test_make_prove_runs_the_experiments_with_what_it_is_given(tmp_path: Path) -
     assert '--seed 7 --only "kill -9"' in commands
 
 
-def test_what_continuous_integration_runs_is_make_test() -> None:
+def test_continuous_integration_runs_make_test() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
     commands = script.read_text().splitlines()
@@ -126,7 +126,7 @@ def test_what_continuous_integration_runs_is_make_test() -> None:
     assert commands[1:] == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', "exec make test"]
 
 
-def test_what_was_compiled_is_kept_whatever_the_environment_says() -> None:
+def test_compiled_files_are_kept_whatever_the_environment_says() -> None:
     make = shutil.which("make")
     assert make
     told = subprocess.run(

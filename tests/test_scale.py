@@ -9,7 +9,7 @@ from scale import BUSY, PAGE, shape, tables
 MEASURED = read_measured()
 
 
-def test_the_page_has_the_tables_of_the_saved_figures() -> None:
+def test_the_page_has_the_tables_of_the_saved_measurements() -> None:
     text = PAGE.read_text()
     assert text == quoted(text, tables(MEASURED))
 

@@ -51,7 +51,7 @@ def test_more_than_one_process_is_refused_without_redis() -> None:
     replace(Settings(), workers=2, redis="redis://localhost").check()
 
 
-def test_a_redis_that_is_none_is_refused() -> None:
+def test_an_invalid_redis_is_refused() -> None:
     with pytest.raises(SettingError, match=r"^redis: expected redis://"):
         replace(Settings(), redis="localhost:6379").check()
 
@@ -108,11 +108,11 @@ def test_a_default_is_what_was_decided(name: str, default: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "most"),
+    ("name", "high"),
     [("database_timeout", 2), ("key_refresh_seconds", 0.5), ("limits_save_seconds", 1)],
 )
-def test_a_default_keeps_the_time_that_was_promised(name: str, most: float) -> None:
-    assert getattr(Settings(), name) < most
+def test_a_default_keeps_the_time_that_was_promised(name: str, high: float) -> None:
+    assert getattr(Settings(), name) < high
 
 
 @pytest.mark.parametrize("setting", fields(Settings), ids=lambda setting: setting.name)

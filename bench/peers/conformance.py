@@ -61,7 +61,7 @@ class Api:
 
 
 class Difference(Exception):
-    """An answer is not what the interface says."""
+    """A response differs from the interface."""
 
 
 Check = Callable[[Api], None]
@@ -124,7 +124,7 @@ def _expect(condition: object, what: str) -> None:
 
 
 def _expect_common_parts(response: httpx.Response) -> None:
-    """Check what every answer has, and every refusal (sections "Errors" and "Limits")."""
+    """Check what every response has, and every refusal (sections "Errors" and "Limits")."""
     request = f"{response.request.method} {response.request.url.raw_path.decode()[:80]}"
     headers = response.headers
     for name in ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"):
@@ -316,13 +316,13 @@ def an_order_that_is_not_as_it_must_be_is_refused(api: Api) -> None:
 def of_many_buyers_one_gets_the_animal(api: Api) -> None:
     """However they race."""
     with ThreadPoolExecutor(10) as buyers:
-        answers = buyers.map(lambda _: api.post("/v1/store/orders", {"petId": 10}), range(40))
-        statuses = sorted(answer.status_code for answer in answers)
+        responses = buyers.map(lambda _: api.post("/v1/store/orders", {"petId": 10}), range(40))
+        statuses = sorted(response.status_code for response in responses)
     _expect(statuses == [201] + [409] * 39, f"they got {statuses}")
 
 
 @_of("keys")
-def without_a_valid_key_an_answer_is_401(api: Api) -> None:
+def without_a_valid_key_a_response_is_401(api: Api) -> None:
     """Whatever is wrong with it (section "Authentication")."""
     time.sleep(1)  # until the key that lasts so long has expired, whenever it was issued
     unknown = api.keys.unlimited[:-1] + ("a" if api.keys.unlimited[-1] != "a" else "b")
@@ -375,7 +375,7 @@ def requests_at_once_are_counted_each(api: Api) -> None:
     _wait_for_most_of_a_minute()
     with ThreadPoolExecutor(10) as callers:
         ask = callers.map(lambda _: api.get("/v1/pets", token=api.keys.free_at_once), range(100))
-        statuses = [answer.status_code for answer in ask]
+        statuses = [response.status_code for response in ask]
     admitted = statuses.count(200)
     _expect(admitted == 60, f"{admitted} passed")
     _expect(statuses.count(429) == 40, f"the answers are {sorted(set(statuses))}")

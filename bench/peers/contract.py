@@ -1,4 +1,4 @@
-"""What a peer is: a service that does the work of interface.md, built with other parts.
+"""A peer: a service that implements interface.md with other tools.
 
 A peer is a folder beside this file with programs of a few lines:
 
@@ -6,7 +6,7 @@ A peer is a folder beside this file with programs of a few lines:
   quick. It is not there if there is nothing to build.
 - ``start`` becomes the server (``exec``): one process that listens on HOST and PORT. It works on
   DATABASE, the path of a SQLite file or a postgresql:// URL; with REDIS, a redis:// URL, it counts
-  there. WORKERS is 1. ``GET /healthz`` answers 200 once it is ready; SIGTERM stops it.
+  there. WORKERS is 1. ``GET /healthz`` returns 200 once it is ready; SIGTERM stops it.
 - ``versions`` prints in one line the versions of its parts.
 
 Tables, indexes and triggers are those of ``src/petstore/databases/migrations``. The file is filled
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from servers import Server, free_port, running
-from stage import Place
+from stage import Environment
 
 _FOLDER = Path(__file__).parent
 EVERYTHING = ("list", "get", "create", "inventory", "order", "keys", "limits")
@@ -62,7 +62,7 @@ class Peer(NamedTuple):
         return output.decode().strip()
 
     @contextmanager
-    def started(self, place: Place, core: str | None = None) -> Iterator[Server]:
+    def started(self, environment: Environment, core: str | None = None) -> Iterator[Server]:
         """Run it until the block ends, on the processor core ``core`` if that is given.
 
         Raises:
@@ -74,11 +74,11 @@ class Peer(NamedTuple):
             "HOST": "127.0.0.1",
             "PORT": str(port),
             "WORKERS": "1",
-            "DATABASE": place.database,
-            "REDIS": place.redis,
+            "DATABASE": environment.database,
+            "REDIS": environment.redis,
         }
         program = _FOLDER / self.name / "start"
-        with running([program], port, place.log, env=env, core=core) as server:
+        with running([program], port, environment.log, env=env, core=core) as server:
             yield server
 
 
@@ -103,7 +103,7 @@ def peer(name: str) -> Peer:
     """Return the peer of that name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: no peer has this name.
     """
     for one in PEERS:
         if one.name == name:

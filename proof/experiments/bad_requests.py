@@ -61,10 +61,10 @@ async def _call(trial: Trial, deployment: Deployment, token: str, ends: float) -
 async def _judge_responses(
     trial: Trial, reader: asyncio.StreamReader, requests: list[bytes]
 ) -> bool:
-    """Judge a response to each; tell whether they came.
+    """Judge the response to each; return whether all arrived.
 
     Raises:
-        EOFError: the connection was closed before they all came.
+        EOFError: the connection was closed before all responses arrived.
         OSError: it was reset.
     """
     try:
@@ -103,11 +103,11 @@ def judge_response(trial: Trial, one: bytes, response: Response) -> None:
 EXPERIMENTS = [
     Experiment(
         "bad requests",
-        "No request makes the service fail: each has a response, none is 5xx, every refusal has"
+        "No request makes the service fail: each gets a response, none is 5xx, every refusal has"
         " exactly `code`, `message` and `status`, and no traceback is logged.",
-        "Requests of every operation in the table, each with one to three things wrong in its"
-        " method, path, query, fields or body, in pipelines on 48 connections, with a key that"
-        " has every scope.",
+        "Requests for every operation in the table, each with one to three mistakes in its"
+        " method, path, query, fields or body, in pipelines on 48 connections, with a key that has"
+        " every scope.",
         _run,
         10.5,
     )

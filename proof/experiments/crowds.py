@@ -12,8 +12,8 @@ import httpx
 
 import attackers
 from attackers import Caller, Kind, costly
-from good_client import Requests, ask_steadily
-from proof.crowd import allowed_callers, ask_beside, judge_good_client, target_of
+from good_client import Requests, request_steadily
+from proof.crowd import allowed_callers, judge_good_client, request_beside, target_of
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from works import request
@@ -61,7 +61,7 @@ def _stand_beside(trial: Trial, deployment: Deployment, crowd: _Crowd) -> None:
     callers = allowed_callers(crowd.callers)
     if callers < crowd.callers:
         trial.skipped.append(f"{crowd.name}: {callers:,}, as many files as may be open")
-    beside = ask_beside(
+    beside = request_beside(
         target_of(deployment),
         _with_an_animal(deployment),
         *(crowd.kind, callers, crowd.seconds),
@@ -90,7 +90,7 @@ def _with_an_animal(deployment: Deployment) -> str:
 
 
 def _open_loop(one: bytes, rate: float) -> Kind:
-    """Return callers whose requests are due by the clock, ``rate`` a second each, come what may."""
+    """Return clients that each send ``rate`` requests a second, whatever the responses."""
 
     async def calling(caller: Caller) -> None:
         loop = asyncio.get_running_loop()
@@ -170,10 +170,10 @@ def _overload(trial: Trial, deployment: Deployment, name: str, one: bytes) -> No
     method, body = ("POST", one.partition(b"\r\n\r\n")[2]) if b"POST" in one else ("GET", b"")
     path = one.split(b" ")[1].decode()
     asking = costly(method, path, body.decode())
-    alone = ask_beside(target, token, asking, 32, seconds / 2, niceness=0)
+    alone = request_beside(target, token, asking, 32, seconds / 2, niceness=0)
     capacity = _successes(alone.seen) / (seconds / 2)
     rate = _OVERLOAD * capacity / _CALLERS
-    beside = ask_beside(target, token, _open_loop(one, rate), _CALLERS, seconds, niceness=0)
+    beside = request_beside(target, token, _open_loop(one, rate), _CALLERS, seconds, niceness=0)
     judge_good_client(trial, f"overload, {name}", beside.good, _LONGEST)
     served = _successes(beside.seen) / seconds
     trial.note_max(f"capacity, {name}, requests/s", round(capacity))
@@ -187,7 +187,7 @@ def _overload(trial: Trial, deployment: Deployment, name: str, one: bytes) -> No
     trial.expect(not failed, f"{name}: {failed}")
     grown = f"{name}: the service grew by {beside.megabytes:.0f} MB"
     trial.expect(beside.megabytes < _MORE_MEGABYTES, grown)
-    after: Requests = asyncio.run(ask_steadily(deployment.port(), token, 2))
+    after: Requests = asyncio.run(request_steadily(deployment.port(), token, 2))
     judge_good_client(trial, f"nobody after overload, {name}", after, _LONGEST / 2)
 
 
@@ -211,7 +211,7 @@ def _run_neighbour(trial: Trial) -> None:
                 "a pipeline of a key at its limit": attackers.limited_pipeline,
             }
             for name, kind in floods.items():
-                beside = ask_beside(target, good, kind, 64, 5, addresses=1)
+                beside = request_beside(target, good, kind, 64, 5, addresses=1)
                 judge_good_client(trial, name, beside.good, _LONGEST)
                 trial.count("requests of the neighbour", sum(_statuses(beside.seen)))
                 _judge_admission(trial, deployment, name)
@@ -235,31 +235,32 @@ def _judge_admission(trial: Trial, deployment: Deployment, name: str) -> None:
 EXPERIMENTS = [
     Experiment(
         "crowds",
-        "10,000 idle, 1,000 dripping and 1,000 pipelining callers take nothing from a good client:"
-        " each of its requests has its response, and memory stays bounded.",
-        "A good client sends 100 requests a second by the clock, a list and a get in turn, beside"
-        " each crowd. Its p99 must be under 2 s; beside idle callers it opens a connection for each"
+        "10,000 idle, 1,000 dripping and 1,000 pipelining clients do not disturb a good client:"
+        " each of its requests gets its response, and memory stays bounded.",
+        "A good client sends 100 requests a second, alternately a list and a get, beside each"
+        " crowd. Its p99 must be under 2 s; beside idle clients it opens a connection for each"
         " request.",
         _run_crowds,
         1,
     ),
     Experiment(
         "overload",
-        "At five times what it can do the service goes on doing at least half of that, a good"
-        " client is served in time, memory stays bounded, and afterwards all is as before.",
-        "100 callers send requests by the clock, whether responses come or not, at five times the"
-        " rate that was just measured; once reads, once durable creates. They come in pipelines,"
-        " which cost the service more. A good client as above.",
+        "At five times its capacity the service still handles at least half of its capacity. A"
+        " good client gets its responses in time, memory stays bounded, and afterwards everything"
+        " is as before.",
+        "64 clients send requests at a fixed rate, whether they get responses or not, at five"
+        " times the capacity that was just measured; once reads, once durable creates. They use"
+        " pipelines, which cost the service more. A good client as above.",
         _run_overload,
         0.7,
     ),
     Experiment(
         "a noisy neighbour",
-        "A key that floods the service changes nothing for other keys: they are admitted exactly as"
-        " often as they may, and served in time.",
-        "64 callers flood with one key, without limits, at its limit, and at its limit in"
-        " pipelines, beside a good client with another key. Then a fresh key asks until it is"
-        " refused.",
+        "A key that floods the service does not affect other keys: they are admitted exactly up"
+        " to their limits, and get their responses in time.",
+        "64 clients flood the service with one key: without limits, at its limit, and at its"
+        " limit in pipelines. A good client uses another key. Then a fresh key sends requests"
+        " until it is refused.",
         _run_neighbour,
         0.7,
     ),

@@ -218,35 +218,35 @@ def _run_files(trial: Trial) -> None:
 
 
 _PROMISE = (
-    "No change that was acknowledged is lost, and none that was refused is made. What the disk"
-    " does not confirm gets 503 with `Retry-After` in about 2 s. The service needs no restart"
-    " afterwards."
+    "No acknowledged change is lost, and no refused one is made. A change that the disk does not"
+    " confirm gets 503 with `Retry-After` in about 2 s. The service needs no restart afterwards."
 )
 _METHOD = (
-    "24 callers trade before, during and 20 changes after the fault. Then the service is killed"
-    " with -9 and started again, and all rows are compared with the model. "
+    "24 clients send requests before, during and until 20 changes after the fault. Then the"
+    " service is killed with -9 and started again, and all rows are compared with the model. "
 )
 
 EXPERIMENTS = [
     Experiment(
         "disk faults",
         _PROMISE,
-        _METHOD + "A library of a few lines of C, loaded before others, makes the calls fail:"
-        " EIO and ENOSPC on writes, EIO on reads, an fsync that fails or takes 0.1 or 3 s.",
+        _METHOD
+        + "A preloaded library of a few lines of C makes the calls fail: EIO and ENOSPC on writes,"
+        " EIO on reads, an fsync that fails or takes 0.1 or 3 s.",
         _run_faults,
         1,
     ),
     Experiment(
         "a full disk",
         _PROMISE,
-        _METHOD + "Once on a tmpfs that is filled (as root), once with a limit on the size of files"
+        _METHOD + "Once on a full tmpfs (as root), once with a limit on the size of files"
         " (`RLIMIT_FSIZE`).",
         _run_full_disk,
         0.5,
     ),
     Experiment(
         "deleted and replaced files",
-        _PROMISE + " Without its `-wal` or `-shm` the service goes on.",
+        _PROMISE + " The service continues without its `-wal` or `-shm`.",
         _METHOD + "The files beside the database are deleted; the database itself is moved away or"
         " replaced, and put back.",
         _run_files,

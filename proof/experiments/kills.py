@@ -1,4 +1,4 @@
-"""kill -9 of every part under load, and the store compared with what callers were told."""
+"""kill -9 of every part under load; then the store must match the responses."""
 
 import asyncio
 import time
@@ -20,15 +20,14 @@ from support.redis_server import redis_server
 _KILLS_OF_A_STORE = 12
 _RECOVERY_SECONDS = 30.0
 _PROMISE = (
-    "Each change that was acknowledged is there after the kill, and none that was refused. A"
-    " change without a response was made once or not at all, and with an `Idempotency-Key` a retry"
-    " makes it once. No animal has two buyers. The inventory equals the rows. The service recovers"
-    " alone."
+    "After the kill every acknowledged change is there, and no refused one. A change without a"
+    " response was made once or not at all, and a retry with an `Idempotency-Key` makes it once."
+    " No animal has two buyers. The inventory matches the rows. The service recovers by itself."
 )
 _METHOD = (
-    "48 callers add, change, order, sell and delete animals, several wanting the same. After 0.2 to"
-    " 1 s one part is killed. Once it is back, all rows are read from the database and compared"
-    " with a model that knows only what the callers were told."
+    "48 clients add, change, order, sell and delete animals; several want the same one. After 0.2"
+    " to 1 s one part is killed. Once it is back, all rows in the database are compared with a"
+    " model that knows only the responses."
 )
 
 

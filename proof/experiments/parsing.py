@@ -45,12 +45,12 @@ async def compare_one(trial: Trial, parser: OurParser, data: bytes) -> None:
 EXPERIMENTS = [
     Experiment(
         "the HTTP parser",
-        "However a message is cut into pieces, it is the same requests or the same refusal. What is"
-        " a request here is the same request to h11. Refused here, and not by h11: "
+        "However a message is split, the parser reads the same requests or refuses it in the same"
+        " way. h11 reads the same requests. Our parser refuses these, and h11 does not: "
         + "; ".join(STRICTER)
         + ".",
-        "Messages come from a grammar, one to three in a row, with bytes put in, taken out,"
-        " replaced and doubled. Each goes through our connection whole, split in two at every"
+        "A grammar generates messages, one to three in a row, with bytes inserted, removed,"
+        " replaced and doubled. Each goes through our connection as a whole, split in two at every"
         " position and byte by byte, and through h11.",
         _run,
         3,

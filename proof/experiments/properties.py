@@ -50,11 +50,11 @@ def _environment() -> dict[str, str]:
 EXPERIMENTS = [
     Experiment(
         "properties",
-        "What the test suite states of all inputs and orders of events holds for many more of them:"
-        " the store is what a model of it is, pages do not lie, limits agree with their script, the"
-        " service does what its OpenAPI document says, and others.",
-        "The tests with properties run with a multiple of the examples, rounds and callers that"
-        " they have in the suite.",
+        "The properties that the test suite checks hold for many more inputs and orders of"
+        " events: the store matches its model, pages are correct, limits agree with their script,"
+        " the service does what its OpenAPI document says, and others.",
+        "The tests of properties run with several times the examples, rounds and clients of the"
+        " suite.",
         partial(explore, tests=_ROOT / "tests"),
         6,
     )

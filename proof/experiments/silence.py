@@ -123,13 +123,13 @@ def _stopped_worker(deployment: Deployment) -> Iterator[None]:
 EXPERIMENTS = [
     Experiment(
         "silent parts",
-        "While PostgreSQL is silent every request is answered, with 503 within 2 s if it needs the"
-        " database. While Redis is silent nothing fails. While one process hangs the other serves."
-        " All of it recovers alone, and nothing acknowledged is lost.",
-        "24 callers trade while, for 3 s each, PostgreSQL, Redis or one of two processes gets"
-        " SIGSTOP, or a proxy before PostgreSQL or Redis swallows everything; connections that have"
-        " lost bytes stay silent for ever. A response may take 3 s longer than is promised, as the"
-        " machine is busy.",
+        "While PostgreSQL is silent, every request gets a response: 503 within 2 s if it needs"
+        " the database. While Redis is silent, nothing fails. While one process hangs, the other"
+        " one serves. Everything recovers by itself, and no acknowledged change is lost.",
+        "24 clients send requests. Meanwhile, for 3 s each, PostgreSQL, Redis or one of two"
+        " processes gets SIGSTOP, or a proxy in front of PostgreSQL or Redis swallows everything;"
+        " connections that have lost bytes stay silent for ever. A response may take 3 s longer"
+        " than promised, because the machine is busy.",
         _run,
         0.9,
     )

@@ -22,7 +22,7 @@ _MORE_FILES = 4
 
 
 class _Sample(NamedTuple):
-    """What the process that serves has at a moment."""
+    """A sample of the worker process."""
 
     megabytes: float
     files: int
@@ -57,10 +57,10 @@ async def _load(trial: Trial, deployment: Deployment) -> None:
     trial.note_max("open files", max(one.files for one in samples))
     trial.expect(after <= before * _MORE_MEMORY, f"memory grew from {before:.1f} to {after:.1f} MB")
     for name in ("files", "threads"):
-        least, most = (
+        low, high = (
             pick(getattr(one, name) for one in some) for pick, some in ((min, first), (max, last))
         )
-        trial.expect(most <= least + _MORE_FILES, f"{name} grew from {least} to {most}")
+        trial.expect(high <= low + _MORE_FILES, f"{name} grew from {low} to {high}")
     trial.note_max("longest response, s", traders.slowest)
     trial.count("reads", traders.reads)
     await asyncio.to_thread(judge_store, trial, deployment, traders, "after the soak")
@@ -70,11 +70,11 @@ async def _load(trial: Trial, deployment: Deployment) -> None:
 EXPERIMENTS = [
     Experiment(
         "soak",
-        "Under a load that does not end, memory, open files and threads stay the same, and the"
-        " store is what callers were told.",
-        "160 callers trade on one process on SQLite. After a quarter of the time the process is"
-        " sampled 60 times; the last third may have 10 % more memory than the first, and four more"
-        " files or threads.",
+        "Under endless load, memory, open files and threads stay the same, and the store matches"
+        " the responses.",
+        "160 clients send requests to one process on SQLite. After a quarter of the time the"
+        " process is sampled 60 times; the last third may have 10 % more memory than the first,"
+        " and four more files or threads.",
         _run,
         11,
     )

@@ -1,4 +1,4 @@
-"""The operations on keys, as somebody who manages keys uses them."""
+"""The operations on keys, used with an admin key."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -46,15 +46,15 @@ class Admin:
 
     async def create(self, **wanted: Any) -> dict[str, Any]:
         """Create a key, named till unless another name is wanted."""
-        answer = await self.ask("POST", "", {"name": "till", **wanted})
-        assert answer.status_code == 201, answer.text
-        created: dict[str, Any] = answer.json()
+        response = await self.ask("POST", "", {"name": "till", **wanted})
+        assert response.status_code == 201, response.text
+        created: dict[str, Any] = response.json()
         return created
 
     async def show(self, key_id: int) -> dict[str, Any]:
-        answer = await self.ask("GET", f"/{key_id}")
-        assert answer.status_code == 200, answer.text
-        key: dict[str, Any] = answer.json()
+        response = await self.ask("GET", f"/{key_id}")
+        assert response.status_code == 200, response.text
+        key: dict[str, Any] = response.json()
         return key
 
     async def snapshot(self) -> list[Any]:
@@ -93,8 +93,8 @@ async def test_every_operation_needs_the_scope_keys_admin(
 ) -> None:
     key = await service.issue(scopes=frozenset(SCOPES) - {"keys:admin"})
     before = await admin.snapshot()
-    answer = await service.request(method, path, key.token, json={"name": "till"})
-    assert "keys:admin" in assert_error(answer, 403, "missing_scope")
+    response = await service.request(method, path, key.token, json={"name": "till"})
+    assert "keys:admin" in assert_error(response, 403, "missing_scope")
     assert await admin.snapshot() == before
 
 
@@ -125,8 +125,8 @@ async def test_a_new_key_with_a_bad_field_is_refused_by_the_name_of_the_field(
     admin: Admin, field: str, value: Any
 ) -> None:
     before = await admin.snapshot()
-    answer = await admin.ask("POST", "", {"name": "till", "plan": "enterprise", field: value})
-    message = assert_error(answer, 400, "invalid_body")
+    response = await admin.ask("POST", "", {"name": "till", "plan": "enterprise", field: value})
+    message = assert_error(response, 400, "invalid_body")
     assert message.startswith(f"{field}")
     assert "expected" in message
     assert await admin.snapshot() == before
@@ -138,16 +138,16 @@ async def test_a_change_to_a_bad_field_is_refused_by_the_name_of_the_field(
 ) -> None:
     await admin.create(plan="enterprise", perMinute=5)
     before = await admin.snapshot()
-    answer = await admin.ask("PATCH", "/2", {field: value})
-    message = assert_error(answer, 400, "invalid_body")
+    response = await admin.ask("PATCH", "/2", {field: value})
+    message = assert_error(response, 400, "invalid_body")
     assert message.startswith(f"{field}")
     assert "expected" in message
     assert await admin.snapshot() == before
 
 
 async def test_a_key_needs_a_name(admin: Admin) -> None:
-    answer = await admin.ask("POST", "", {"plan": "free"})
-    assert assert_error(answer, 400, "invalid_body").startswith("name: required")
+    response = await admin.ask("POST", "", {"plan": "free"})
+    assert assert_error(response, 400, "invalid_body").startswith("name: required")
 
 
 @pytest.mark.parametrize("plan", ["free", "pro", "business"])
@@ -156,8 +156,8 @@ async def test_limits_of_its_own_are_refused_unless_the_plan_is_enterprise(
     admin: Admin, plan: str, limit: str
 ) -> None:
     refusal = f"{limit}: only a key of the plan enterprise has limits of its own, not {plan}"
-    answer = await admin.ask("POST", "", {"name": "till", "plan": plan, limit: 5})
-    assert assert_error(answer, 400, "invalid_body") == refusal
+    response = await admin.ask("POST", "", {"name": "till", "plan": plan, limit: 5})
+    assert assert_error(response, 400, "invalid_body") == refusal
     await admin.create(plan=plan)
     assert assert_error(await admin.ask("PATCH", "/2", {limit: 5}), 400, "invalid_body") == refusal
 
@@ -165,18 +165,18 @@ async def test_limits_of_its_own_are_refused_unless_the_plan_is_enterprise(
 @pytest.mark.parametrize("grace", [-1, 1.5, "5", True, None, 3_153_600_001])
 async def test_a_grace_that_is_no_number_of_seconds_is_refused(admin: Admin, grace: Any) -> None:
     await admin.create()
-    answer = await admin.ask("POST", "/2/rotate", {"graceSeconds": grace})
-    message = assert_error(answer, 400, "invalid_body")
+    response = await admin.ask("POST", "/2/rotate", {"graceSeconds": grace})
+    message = assert_error(response, 400, "invalid_body")
     assert message.startswith("graceSeconds: expected an integer from 0 to 3153600000")
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", ""), ("PATCH", "/1"), ("POST", "/1/rotate")])
 async def test_a_body_that_is_no_object_is_refused(admin: Admin, method: str, path: str) -> None:
     for content in (b"[]", b"null", b'"till"', b"{", b"\xff"):
-        answer = await admin.ask(method, path, content=content)
-        assert_error(answer, 400, "invalid_body")
-    answer = await admin.ask(method, path, content="{}", headers={"Content-Type": "text/plain"})
-    assert_error(answer, 415, "unsupported_media_type")
+        response = await admin.ask(method, path, content=content)
+        assert_error(response, 400, "invalid_body")
+    response = await admin.ask(method, path, content="{}", headers={"Content-Type": "text/plain"})
+    assert_error(response, 415, "unsupported_media_type")
 
 
 @pytest.mark.parametrize(("method", "rest"), BY_ID)
@@ -190,8 +190,8 @@ async def test_a_key_of_the_other_environment_is_not_found(
     service: Service, admin: Admin, method: str, rest: str
 ) -> None:
     other = await service.issue(environment="staging")
-    answer = await admin.ask(method, f"/{other.key.id}{rest}", {})
-    assert assert_error(answer, 404, "not_found") == f"there is no key {other.key.id}"
+    response = await admin.ask(method, f"/{other.key.id}{rest}", {})
+    assert assert_error(response, 404, "not_found") == f"there is no key {other.key.id}"
     assert [key["id"] for key in (await admin.ask("GET", "")).json()] == [1]
 
 
@@ -213,8 +213,8 @@ async def test_a_key_that_has_ended_cannot_be_rotated(
         await admin.ask("DELETE", "/2")
     else:
         service.clock.advance(1)
-    answer = await admin.ask("POST", "/2/rotate")
-    assert assert_error(answer, 409, "api_key_ended").startswith(f"key 2 is {end};")
+    response = await admin.ask("POST", "/2/rotate")
+    assert assert_error(response, 409, "api_key_ended").startswith(f"key 2 is {end};")
 
 
 # Creating
@@ -223,10 +223,10 @@ async def test_a_key_that_has_ended_cannot_be_rotated(
 async def test_a_new_key_is_of_the_plan_free_and_may_do_all_but_manage_keys(
     service: Service, admin: Admin
 ) -> None:
-    answer = await admin.ask("POST", "", {"name": "Till 2"})
-    assert answer.status_code == 201
-    assert answer.headers["Location"] == "/v1/keys/2"
-    created = answer.json()
+    response = await admin.ask("POST", "", {"name": "Till 2"})
+    assert response.status_code == 201
+    assert response.headers["Location"] == "/v1/keys/2"
+    created = response.json()
     token = created.pop("token")
     assert created == {
         "id": 2,
@@ -266,8 +266,8 @@ async def test_a_new_key_is_what_was_asked_for(service: Service, admin: Admin) -
         "scopes": ["keys:admin", "pets:read"],
         "expiresAt": "2027-01-01T00:00:00Z",
     }
-    answer = await service.request("GET", "/v1/pets", created["token"])
-    assert answer.headers["X-RateLimit-Limit"] == "5"
+    response = await service.request("GET", "/v1/pets", created["token"])
+    assert response.headers["X-RateLimit-Limit"] == "5"
 
 
 async def test_an_expiry_may_be_a_hundred_years_away_and_no_further(
@@ -275,8 +275,8 @@ async def test_an_expiry_may_be_a_hundred_years_away_and_no_further(
 ) -> None:
     last = service.clock() + 36_500 * DAY
     assert (await admin.create(expiresAt=rfc3339(last)))["expiresAt"] == rfc3339(last)
-    answer = await admin.ask("POST", "", {"name": "till", "expiresAt": rfc3339(last + SECOND)})
-    assert_error(answer, 400, "invalid_body")
+    response = await admin.ask("POST", "", {"name": "till", "expiresAt": rfc3339(last + SECOND)})
+    assert_error(response, 400, "invalid_body")
 
 
 async def test_a_service_makes_and_sees_the_keys_of_its_environment_alone(address: str) -> None:
@@ -297,19 +297,19 @@ async def test_a_service_makes_and_sees_the_keys_of_its_environment_alone(addres
 async def test_no_token_is_shown_again(admin: Admin) -> None:
     created = await admin.create()
     rotated = (await admin.ask("POST", "/2/rotate")).json()
-    for answer in (
+    for response in (
         await admin.ask("GET", ""),
         await admin.ask("GET", "/2"),
         await admin.ask("PATCH", "/2", {"name": "new"}),
         await admin.ask("GET", "/2/history"),
     ):
-        assert answer.status_code == 200
-        assert '"token"' not in answer.text
+        assert response.status_code == 200
+        assert '"token"' not in response.text
         for token in (created["token"], rotated["token"], admin.token):
-            assert token.removeprefix("ps_live_") not in answer.text
+            assert token.removeprefix("ps_live_") not in response.text
 
 
-async def test_the_last_use_of_a_key_is_told(service: Service, admin: Admin) -> None:
+async def test_the_last_use_of_a_key_is_reported(service: Service, admin: Admin) -> None:
     created = await admin.create()
     assert created["lastUsedAt"] is None
     assert (await admin.show(2))["lastUsedAt"] is None
@@ -325,12 +325,12 @@ async def follow(admin: Admin, path: str) -> list[list[dict[str, Any]]]:
     """Return all pages of a list, from link to link."""
     pages = []
     while True:
-        answer = await admin.ask("GET", path)
-        assert answer.status_code == 200, answer.text
-        pages.append(answer.json())
-        if "next" not in answer.links:
+        response = await admin.ask("GET", path)
+        assert response.status_code == 200, response.text
+        pages.append(response.json())
+        if "next" not in response.links:
             return pages
-        url = answer.links["next"]["url"]
+        url = response.links["next"]["url"]
         assert url.startswith(f"/v1/keys{path.partition('?')[0]}?")
         path = url.removeprefix("/v1/keys")
 
@@ -355,7 +355,9 @@ async def test_a_history_comes_page_by_page(admin: Admin) -> None:
     assert len(await follow(admin, "/2/history")) == 1
 
 
-async def test_a_history_tells_who_did_what_and_when(service: Service, admin: Admin) -> None:
+async def test_a_history_has_the_actor_the_change_and_the_time(
+    service: Service, admin: Admin
+) -> None:
     created = await admin.create(plan="pro", scopes=["pets:read"])
     service.clock.advance(60)
     await admin.ask("PATCH", "/2", {"name": "new", "expiresAt": "2027-01-01T00:00:00Z"})
@@ -417,10 +419,10 @@ async def test_a_change_keeps_what_is_not_named(admin: Admin) -> None:
     await admin.create(plan="enterprise", perMinute=5, expiresAt="2027-01-01T00:00:00Z")
     before = await admin.show(2)
     for body in ({}, {"name": "till"}, {"id": 7, "state": "revoked", "colour": "red"}):
-        answer = await admin.ask("PATCH", "/2", body)
-        assert (answer.status_code, answer.json()) == (200, before)
-    answer = await admin.ask("PATCH", "/2", {"name": "new"})
-    assert (answer.status_code, answer.json()) == (200, before | {"name": "new"})
+        response = await admin.ask("PATCH", "/2", body)
+        assert (response.status_code, response.json()) == (200, before)
+    response = await admin.ask("PATCH", "/2", {"name": "new"})
+    assert (response.status_code, response.json()) == (200, before | {"name": "new"})
     assert await admin.show(2) == before | {"name": "new"}
 
 
@@ -441,8 +443,8 @@ async def test_a_key_can_be_changed(
 ) -> None:
     await admin.create(plan="enterprise", perMinute=5, perDay=70, expiresAt="2027-01-01T00:00:00Z")
     before = await admin.show(2)
-    answer = await admin.ask("PATCH", "/2", body)
-    assert (answer.status_code, answer.json()) == (200, before | expected)
+    response = await admin.ask("PATCH", "/2", body)
+    assert (response.status_code, response.json()) == (200, before | expected)
     assert await admin.show(2) == before | expected
 
 
@@ -459,9 +461,9 @@ async def test_a_change_of_plan_acts_at_once_and_keeps_the_usage(
     token = (await admin.create())["token"]
     await service.request("GET", "/v1/x", token)
     await admin.ask("PATCH", "/2", {"plan": "pro"})
-    answer = await service.request("GET", "/v1/x", token)
-    assert answer.headers["X-RateLimit-Limit"] == "300"
-    assert answer.headers["X-RateLimit-Remaining"] == "298"
+    response = await service.request("GET", "/v1/x", token)
+    assert response.headers["X-RateLimit-Limit"] == "300"
+    assert response.headers["X-RateLimit-Remaining"] == "298"
 
 
 async def test_a_change_that_cannot_be_seen_at_once_is_made_all_the_same(
@@ -484,7 +486,7 @@ async def test_a_change_that_cannot_be_seen_at_once_is_made_all_the_same(
 
 
 @pytest.mark.parametrize(("method", "body"), [("PATCH", {"name": "new"}), ("DELETE", None)])
-async def test_what_is_meant_for_another_version_is_refused(
+async def test_a_request_for_another_version_is_refused(
     admin: Admin, method: str, body: Any
 ) -> None:
     await admin.create()
@@ -492,21 +494,21 @@ async def test_what_is_meant_for_another_version_is_refused(
     await admin.ask("PATCH", "/2", {"plan": "pro"})
     before = await admin.snapshot()
     for tag in (seen, f"W/{(await admin.ask('GET', '/2')).headers['ETag']}", '"other"'):
-        answer = await admin.ask(method, "/2", body, headers={"If-Match": tag})
-        assert assert_error(answer, 412, "precondition_failed").startswith("If-Match: ")
+        response = await admin.ask(method, "/2", body, headers={"If-Match": tag})
+        assert assert_error(response, 412, "precondition_failed").startswith("If-Match: ")
     assert await admin.snapshot() == before
 
 
 @pytest.mark.parametrize("wildcard", [True, False])
 @pytest.mark.parametrize(("method", "code"), [("PATCH", 200), ("DELETE", 204)])
-async def test_what_is_meant_for_this_version_is_done(
+async def test_a_request_for_this_version_is_done(
     admin: Admin, method: str, code: int, *, wildcard: bool
 ) -> None:
     await admin.create()
     tag = "*" if wildcard else (await admin.ask("GET", "/2")).headers["ETag"]
-    answer = await admin.ask(method, "/2", {}, headers={"If-Match": tag})
-    assert answer.status_code == code
-    assert answer.headers.get("ETag") == (
+    response = await admin.ask(method, "/2", {}, headers={"If-Match": tag})
+    assert response.status_code == code
+    assert response.headers.get("ETag") == (
         (await admin.ask("GET", "/2")).headers["ETag"] if method == "PATCH" else None
     )
 
@@ -514,8 +516,8 @@ async def test_what_is_meant_for_this_version_is_done(
 async def test_a_key_that_is_known_already_is_not_sent_again(admin: Admin) -> None:
     await admin.create()
     tag = (await admin.ask("GET", "/2")).headers["ETag"]
-    answer = await admin.ask("GET", "/2", headers={"If-None-Match": tag})
-    assert (answer.status_code, answer.content) == (304, b"")
+    response = await admin.ask("GET", "/2", headers={"If-None-Match": tag})
+    assert (response.status_code, response.content) == (304, b"")
 
 
 # Rotating
@@ -527,17 +529,17 @@ async def test_a_rotation_ends_the_old_token_at_once(
 ) -> None:
     created = await admin.create(plan="enterprise", perMinute=50)
     old = created.pop("token")
-    answer = await service.request("GET", "/v1/pets", old)
-    assert answer.headers["X-RateLimit-Remaining"] == "49"
-    answer = await admin.ask("POST", "/2/rotate", body)
-    assert answer.status_code == 200
-    rotated = answer.json()
+    response = await service.request("GET", "/v1/pets", old)
+    assert response.headers["X-RateLimit-Remaining"] == "49"
+    response = await admin.ask("POST", "/2/rotate", body)
+    assert response.status_code == 200
+    rotated = response.json()
     new = rotated.pop("token")
     assert {**rotated, "lastUsedAt": None} == created
     assert is_token(new.encode(), "production")
     assert await status(service, old) == 401
-    answer = await service.request("GET", "/v1/pets", new)
-    assert answer.headers["X-RateLimit-Remaining"] == "48"
+    response = await service.request("GET", "/v1/pets", new)
+    assert response.headers["X-RateLimit-Remaining"] == "48"
 
 
 async def test_an_old_token_lives_on_for_the_seconds_of_its_grace(
@@ -581,11 +583,11 @@ async def test_a_revoked_key_is_refused_at_once_and_stays_listed(
     old = (await admin.create())["token"]
     new = (await admin.ask("POST", "/2/rotate", {"graceSeconds": 60})).json()["token"]
     assert [await status(service, token) for token in (old, new)] == [200, 200]
-    answer = await admin.ask("DELETE", "/2")
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = await admin.ask("DELETE", "/2")
+    assert (response.status_code, response.content) == (204, b"")
     for token in (old, new):
-        answer = await service.request("GET", "/v1/pets", token)
-        assert_error(answer, 401, "invalid_api_key")
+        response = await service.request("GET", "/v1/pets", token)
+        assert_error(response, 401, "invalid_api_key")
     assert (await admin.show(2))["state"] == "revoked"
 
 
@@ -629,8 +631,8 @@ async def test_a_ban_is_seen_and_lifted_at_once(service: Service, admin: Admin) 
     assert (banned["state"], banned["bannedUntil"]) == ("active", "2026-12-01T12:05:02Z")
     service.clock.advance(60)
     assert_error(await service.request("GET", "/v1/pets", token), 429, "api_key_banned")
-    answer = await admin.ask("POST", "/2/unban")
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = await admin.ask("POST", "/2/unban")
+    assert (response.status_code, response.content) == (204, b"")
     assert (await admin.show(2))["bannedUntil"] is None
     assert await status(service, token) == 200
 

@@ -1,4 +1,4 @@
-"""What every request passes, in which order, and what every response carries."""
+"""The checks of every request, their order, and the headers of every response."""
 
 import logging
 import re
@@ -50,7 +50,7 @@ async def test_the_limit_is_judged_before_all_that_follows(
     assert_error(response, 429, "rate_limit_exceeded")
 
 
-async def test_a_limited_address_is_told_so_before_that_its_key_is_missing(database: Path) -> None:
+async def test_the_limit_of_an_address_is_checked_before_the_missing_key(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=1) as service:
         assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
         assert_error(await service.request("GET", "/v1/unknown"), 429, "rate_limit_exceeded")
@@ -170,8 +170,8 @@ async def test_an_invalid_host_is_refused_wherever_it_is_sent(service: Service, 
             (b"host", host.encode("latin-1")),
             (b"authorization", f"Bearer {key.token}".encode()),
         ]
-        answer = await service.call("GET", path.encode(), headers)
-        assert (answer.status, b'"invalid_request"' in answer.body) == (400, True)
+        response = await service.call("GET", path.encode(), headers)
+        assert (response.status, b'"invalid_request"' in response.body) == (400, True)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -183,8 +183,8 @@ async def test_only_http_1_0_needs_no_host(service: Service, path: str) -> None:
     fields = {b"authorization": f"Bearer {key.token}".encode()}
     for version, is_taken in [("1.0", True), ("1.1", False)]:
         request = Request("GET", path, b"", "127.0.0.1", dict(fields), version=version)
-        answer = await service.app(request, nothing)
-        assert (answer.status != 400) is is_taken
+        response = await service.app(request, nothing)
+        assert (response.status != 400) is is_taken
     request = Request("GET", path, b"", "127.0.0.1", {**fields, b"host": b"x@y"}, version="1.0")
     assert (await service.app(request, nothing)).status == 400
 
@@ -198,7 +198,7 @@ async def test_there_is_nothing_outside_the_base_address(service: Service, path:
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/v1/openapi.json"])
 @pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE"])
-async def test_what_takes_no_key_is_only_read(service: Service, method: str, path: str) -> None:
+async def test_operations_without_a_key_only_read(service: Service, method: str, path: str) -> None:
     response = await service.request(method, path)
     assert_error(response, 405, "method_not_allowed")
     assert response.headers.get_list("Allow") == ["GET, HEAD"]
@@ -265,9 +265,7 @@ async def test_every_response_tells_the_limits_once(
 
 
 @pytest.mark.parametrize("path", ["/v1/pets", "/v1/unknown", "/v1/openapi.json", "/v1%2Fpets"])
-async def test_without_a_key_the_limits_are_those_of_the_address(
-    service: Service, path: str
-) -> None:
+async def test_without_a_key_the_limits_of_the_address_apply(service: Service, path: str) -> None:
     response = await service.request("GET", path)
     assert response.headers.get_list("X-RateLimit-Limit") == ["300"]
 
@@ -275,7 +273,7 @@ async def test_without_a_key_the_limits_are_those_of_the_address(
 @pytest.mark.parametrize(
     "path", ["/v1/pets", "/v1/pets/1", "/v1/pets/9", "/v1/usage", "/v1/openapi.json", "/healthz"]
 )
-async def test_head_answers_as_get_without_the_body(service: Service, path: str) -> None:
+async def test_head_responds_as_get_without_the_body(service: Service, path: str) -> None:
     key = await service.issue()
     await service.request("POST", "/v1/pets", key.token, json=BELLA)
     got = await service.request("GET", path, key.token)
@@ -286,7 +284,7 @@ async def test_head_answers_as_get_without_the_body(service: Service, path: str)
     assert headed.headers["Content-Type"] == got.headers["Content-Type"]
 
 
-async def test_head_answers_where_there_is_no_key(service: Service) -> None:
+async def test_head_works_without_a_key_too(service: Service) -> None:
     response = await service.request("HEAD", "/v1/pets")
     assert response.status_code == 401
     assert response.content == b""
@@ -296,7 +294,7 @@ async def test_head_answers_where_there_is_no_key(service: Service) -> None:
 
 
 def caching(response: httpx.Response) -> tuple[list[str], list[str]]:
-    """Return what a response tells caches."""
+    """Return the headers of a response for caches."""
     headers = response.headers
     return headers.get_list("Cache-Control"), headers.get_list("Vary")
 
@@ -353,7 +351,7 @@ async def test_a_page_that_has_not_changed_is_asked_for_each_time(service: Servi
 @pytest.mark.parametrize(
     ("path", "body"), [("/v1/pets", BELLA), ("/v1/keys", {"name": "Till"})], ids=["pet", "key"]
 )
-async def test_an_answer_given_before_tells_caches_once(
+async def test_a_repeated_response_has_its_cache_headers_once(
     service: Service, path: str, body: dict[str, Any]
 ) -> None:
     key = await service.issue(scopes=frozenset(SCOPES))

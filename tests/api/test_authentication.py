@@ -31,7 +31,7 @@ async def test_a_request_without_a_key_is_refused(service: Service, path: str) -
 @pytest.mark.parametrize(
     "value", ["", "Bearer", "Bearer ", "Basic YTpi", "{token}", "Bearer\t{token}"]
 )
-async def test_what_is_no_bearer_token_is_no_key(service: Service, value: str) -> None:
+async def test_only_a_bearer_token_is_a_key(service: Service, value: str) -> None:
     key = await service.issue()
     headers = {"Authorization": value.format(token=key.token)}
     response = await service.request("GET", "/v1/pets", headers=headers)
@@ -132,7 +132,7 @@ async def test_a_rotated_token_is_refused_after_its_grace(service: Service) -> N
         ("POST", "/v1/pets", "pets:write"),
     ],
 )
-async def test_a_key_without_the_scope_is_told_which_it_lacks(
+async def test_the_response_names_the_missing_scope(
     service: Service, method: str, path: str, scope: str
 ) -> None:
     key = await service.issue(scopes=frozenset({"orders:read", "keys:admin"}))
@@ -212,7 +212,7 @@ async def test_made_up_tokens_cost_no_more_look_ups_than_requests_without_a_key(
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
-async def test_what_takes_no_key_looks_up_no_token(
+async def test_operations_without_a_key_look_up_no_token(
     database: Path, watched: WatchedStore, method: str
 ) -> None:
     origin = "https://shop.example"

@@ -26,7 +26,7 @@ def padded(size: int) -> bytes:
 
 
 def whole_request(size: int, *headers: tuple[bytes, bytes]) -> Request:
-    """Return a request whose body came with its head."""
+    """Return a request whose body arrived together with its head."""
     length = (b"content-length", b"%d" % size)
     request = http_request("POST", b"/v1/pets", [length, *headers])
     request.content, request.body = b" " * size, "read"
@@ -164,17 +164,17 @@ async def test_a_body_still_in_time_is_waited_for_until_its_caller_gives_up() ->
 
 
 @pytest.mark.parametrize("size", [0, LARGEST])
-async def test_a_body_that_came_whole_is_taken(size: int) -> None:
+async def test_a_body_that_arrived_whole_is_accepted(size: int) -> None:
     request = whole_request(size)
     assert await BodyReader(LARGEST, 60).read(request, never) == b" " * size
 
 
-async def test_a_body_that_came_whole_and_is_too_large_is_refused() -> None:
+async def test_a_body_that_arrived_whole_and_is_too_large_is_refused() -> None:
     with pytest.raises(ContentTooLarge, match=f"at most {LARGEST} bytes"):
         await BodyReader(LARGEST, 60).read(whole_request(LARGEST + 1), never)
 
 
-async def test_a_body_that_came_whole_has_to_be_json() -> None:
+async def test_a_body_that_arrived_whole_must_be_json() -> None:
     request = whole_request(2, (b"content-type", b"text/plain"))
     with pytest.raises(UnsupportedMediaType):
         await BodyReader(LARGEST, 60).read(request, never)
@@ -256,7 +256,7 @@ async def test_a_body_without_a_media_type_is_taken_as_json(service: Service) ->
     ],
     ids=repr,
 )
-async def test_what_is_no_json_object_is_refused(service: Service, text: bytes) -> None:
+async def test_only_a_json_object_is_accepted(service: Service, text: bytes) -> None:
     key = await service.issue()
     response = await service.request("POST", "/v1/pets", key.token, content=text)
     assert "the body: expected" in assert_error(response, 400, "invalid_body")
@@ -318,14 +318,14 @@ async def test_unknown_members_are_ignored(service: Service, more: str) -> None:
         '{"status":null,"name":"Bella","status":"sold","categoryId":1}',
     ],
 )
-async def test_of_duplicate_members_the_last_counts(service: Service, text: str) -> None:
+async def test_the_last_of_duplicate_members_counts(service: Service, text: str) -> None:
     key = await service.issue()
     response = await service.request("POST", "/v1/pets", key.token, content=text)
     assert response.status_code == 201
     assert response.json()["name"] == "Bella"
 
 
-async def test_of_duplicate_members_an_invalid_last_is_refused(service: Service) -> None:
+async def test_an_invalid_last_duplicate_member_is_refused(service: Service) -> None:
     key = await service.issue()
     text = '{"name":"Bella","categoryId":1,"name":5}'
     response = await service.request("POST", "/v1/pets", key.token, content=text)

@@ -114,7 +114,7 @@ async def test_a_new_category_has_no_description_of_null(send: Send) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b'{"name":"\\udc00"}', b'{"a":"\xff"}'])
-async def test_what_is_no_json_object_is_refused(send: Send, body: bytes) -> None:
+async def test_only_a_json_object_is_accepted(send: Send, body: bytes) -> None:
     await add_dogs(send)
     for method, path in (("POST", "/categories"), ("PATCH", "/categories/1")):
         assert_error(await send(method, path, content=body), 400, "invalid_body")
@@ -242,12 +242,12 @@ async def test_a_name_that_differs_otherwise_is_free(send: Send, name: str, othe
     assert await names(send) == [name, other]
 
 
-async def test_of_many_who_want_a_name_one_gets_it(send: Send) -> None:
+async def test_if_many_clients_want_a_name_one_gets_it(send: Send) -> None:
     wanted = ["dogs", "Dogs", "DOGS", "dogS", "doGs"]
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(send("POST", "/categories", json={"name": name}) for name in wanted)
     )
-    assert sorted(answer.status_code for answer in answers) == [201, 409, 409, 409, 409]
+    assert sorted(response.status_code for response in responses) == [201, 409, 409, 409, 409]
     assert len(await names(send)) == 1
 
 

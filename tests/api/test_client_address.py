@@ -1,4 +1,4 @@
-"""The limit by address, and whose word on addresses counts."""
+"""The limit by address, and which proxies are trusted."""
 
 from collections.abc import Callable
 from ipaddress import ip_network
@@ -86,7 +86,7 @@ async def test_an_address_is_never_banned(database: Path) -> None:
         assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
 
 
-async def test_what_costs_nothing_does_not_use_up_the_address(service: Service) -> None:
+async def test_free_requests_do_not_use_up_the_address(service: Service) -> None:
     for path in ("/v1/openapi.json", "/healthz", "/nothing"):
         await service.request("GET", path)
     assert await remaining(service) == 299
@@ -143,7 +143,7 @@ async def test_the_nearest_address_that_is_no_proxy_counts(
     ],
     ids=lambda forwarded: forwarded[:30],
 )
-async def test_what_is_no_address_counts_as_the_proxy_that_sent_it(
+async def test_an_invalid_address_counts_as_the_proxy_that_sent_it(
     database: Path, forwarded: str
 ) -> None:
     async with running_service(database, trusted_proxy=PROXY) as service:
@@ -203,7 +203,7 @@ def test_an_address_may_be_as_long_as_any_is() -> None:
 
 
 @pytest.mark.parametrize("hops", [0, 19, 20, 21, 6_000])
-def test_at_most_20_hops_are_followed(hops: int) -> None:
+def test_a_maximum_of_20_hops_is_followed(hops: int) -> None:
     proxies = [f"10.1.{n // 250}.{n % 250}" for n in range(hops)]
     expected = "192.0.2.1" if hops < 20 else proxies[-20]
     assert address_of("10.0.0.1", ", ".join(["192.0.2.1", *proxies])) == expected
@@ -213,5 +213,5 @@ def test_a_proxy_may_be_a_neighbour_on_a_link() -> None:
     assert address_of("fe80::1%eth0", "192.0.2.1") == "192.0.2.1"
 
 
-def test_what_connects_without_an_address_is_no_proxy() -> None:
+def test_a_peer_without_an_address_is_no_proxy() -> None:
     assert address_of("", "192.0.2.1") == ""

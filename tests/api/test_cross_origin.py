@@ -118,7 +118,7 @@ async def test_a_preflight_costs_nothing(database: Path) -> None:
 @pytest.mark.parametrize(
     ("allowed", "origin"), [(SHOP, SHOP), ("*", "https://any.example"), ("*", "null")]
 )
-async def test_a_page_of_an_allowed_origin_may_read_every_answer(
+async def test_a_page_of_an_allowed_origin_may_read_every_response(
     database: Path, allowed: str, origin: str
 ) -> None:
     async with running_service(database, allowed_origin=(allowed,)) as service:

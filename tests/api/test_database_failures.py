@@ -9,9 +9,9 @@ import apsw
 import pytest
 
 from support.error_body import assert_error
-from support.patience import eventually
 from support.service import Service, running_service
 from support.stores import locked
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +19,7 @@ BELLA = {"name": "Bella", "categoryId": 1}
 
 
 def destroy(database: Path) -> None:
-    """Overwrite ``database`` under the feet of whoever uses it, and make them look again."""
+    """Overwrite ``database`` while it is in use, so that its readers notice."""
     connection = apsw.Connection(str(database))
     connection.pragma("wal_checkpoint(truncate)")
     connection.execute("BEGIN IMMEDIATE")
@@ -31,67 +31,81 @@ def destroy(database: Path) -> None:
 
 
 @pytest.fixture
-async def impatient(database: Path) -> AsyncIterator[Service]:
+async def short_timeout_service(database: Path) -> AsyncIterator[Service]:
     """A service that gives its database half a second."""
     async with running_service(database, database_timeout=0.5) as service:
         yield service
 
 
 async def test_a_change_while_the_database_is_locked_gets_503(
-    impatient: Service, database: Path
+    short_timeout_service: Service, database: Path
 ) -> None:
-    key = await impatient.issue()
+    key = await short_timeout_service.issue()
     with locked(database):
-        response = await impatient.request("POST", "/v1/pets", key.token, json=BELLA)
+        response = await short_timeout_service.request("POST", "/v1/pets", key.token, json=BELLA)
         assert_error(response, 503, "service_unavailable")
         assert response.headers.get_list("Retry-After") == ["1"]
         assert len(response.headers.get_list("X-RateLimit-Limit")) == 1
 
 
-async def test_503_comes_in_time_to_all_who_wait(impatient: Service, database: Path) -> None:
-    key = await impatient.issue()
+async def test_all_waiting_requests_get_503_in_time(
+    short_timeout_service: Service, database: Path
+) -> None:
+    key = await short_timeout_service.issue()
     with locked(database):
         started = time.monotonic()
         responses = await asyncio.gather(
-            *(impatient.request("POST", "/v1/pets", key.token, json=BELLA) for _ in range(20))
+            *(
+                short_timeout_service.request("POST", "/v1/pets", key.token, json=BELLA)
+                for _ in range(20)
+            )
         )
         assert time.monotonic() - started < 5
     assert {response.status_code for response in responses} == {503}
 
 
-async def test_reads_go_on_while_the_database_is_locked(impatient: Service, database: Path) -> None:
-    key = await impatient.issue()
-    await impatient.request("POST", "/v1/pets", key.token, json=BELLA)
-    fresh = await impatient.issue()
+async def test_reads_go_on_while_the_database_is_locked(
+    short_timeout_service: Service, database: Path
+) -> None:
+    key = await short_timeout_service.issue()
+    await short_timeout_service.request("POST", "/v1/pets", key.token, json=BELLA)
+    fresh = await short_timeout_service.issue()
     with locked(database):
-        waiting = asyncio.create_task(impatient.request("POST", "/v1/pets", key.token, json=BELLA))
+        waiting = asyncio.create_task(
+            short_timeout_service.request("POST", "/v1/pets", key.token, json=BELLA)
+        )
         for path in ("/v1/pets", "/v1/pets/1", "/v1/usage", "/readyz"):
-            assert (await impatient.request("GET", path, fresh.token)).status_code == 200
+            assert (
+                await short_timeout_service.request("GET", path, fresh.token)
+            ).status_code == 200
         assert not waiting.done()
         assert (await waiting).status_code == 503
 
 
-async def test_what_got_503_is_not_there_and_what_comes_after_is(
-    impatient: Service, database: Path
+async def test_a_change_that_got_503_is_not_stored_and_later_ones_are(
+    short_timeout_service: Service, database: Path
 ) -> None:
-    key = await impatient.issue()
+    key = await short_timeout_service.issue()
     with locked(database):
         await asyncio.gather(
-            *(impatient.request("POST", "/v1/pets", key.token, json=BELLA) for _ in range(5))
+            *(
+                short_timeout_service.request("POST", "/v1/pets", key.token, json=BELLA)
+                for _ in range(5)
+            )
         )
-    response = await impatient.request("POST", "/v1/pets", key.token, json=BELLA)
+    response = await short_timeout_service.request("POST", "/v1/pets", key.token, json=BELLA)
     assert response.status_code == 201
-    listed = await impatient.request("GET", "/v1/pets", key.token)
+    listed = await short_timeout_service.request("GET", "/v1/pets", key.token)
     assert listed.json() == [response.json()]
 
 
 async def test_counts_kept_while_the_database_was_locked_are_saved(
-    impatient: Service, database: Path, caplog: pytest.LogCaptureFixture
+    short_timeout_service: Service, database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    key = await impatient.issue()
+    key = await short_timeout_service.issue()
     with locked(database):
         for _ in range(3):
-            await impatient.request("GET", "/v1/pets", key.token)
+            await short_timeout_service.request("GET", "/v1/pets", key.token)
         await eventually(lambda: "counts not saved" in caplog.text)
     connection = apsw.Connection(str(database))
     await eventually(lambda: connection.execute("SELECT day_used FROM rate_limits").get == 3)
@@ -99,10 +113,10 @@ async def test_counts_kept_while_the_database_was_locked_are_saved(
 
 
 async def test_a_failing_database_gets_503_wherever_it_is_needed(
-    impatient: Service, database: Path
+    short_timeout_service: Service, database: Path
 ) -> None:
-    key = await impatient.issue()
-    await impatient.request("POST", "/v1/pets", key.token, json=BELLA)
+    key = await short_timeout_service.issue()
+    await short_timeout_service.request("POST", "/v1/pets", key.token, json=BELLA)
     destroy(database)
     for method, path in [
         ("GET", "/v1/pets"),
@@ -111,18 +125,18 @@ async def test_a_failing_database_gets_503_wherever_it_is_needed(
         ("GET", "/readyz"),
         ("POST", "/v1/pets"),
     ]:
-        response = await impatient.request(method, path, key.token, json=BELLA)
+        response = await short_timeout_service.request(method, path, key.token, json=BELLA)
         assert_error(response, 503, "service_unavailable")
         assert response.headers.get_list("Retry-After") == ["1"]
         assert str(database) not in response.text
 
 
 async def test_a_failing_database_does_not_make_a_key_not_in_memory_valid_or_invalid(
-    impatient: Service, database: Path
+    short_timeout_service: Service, database: Path
 ) -> None:
-    key = await impatient.issue()
+    key = await short_timeout_service.issue()
     destroy(database)
-    response = await impatient.request("GET", "/v1/pets", key.token)
+    response = await short_timeout_service.request("GET", "/v1/pets", key.token)
     assert_error(response, 503, "service_unavailable")
     assert response.headers["X-RateLimit-Limit"] == "300"
 
@@ -137,13 +151,13 @@ async def test_a_failing_database_uses_up_no_look_ups(database: Path) -> None:
             assert_error(response, 503, "service_unavailable")
 
 
-async def test_what_needs_no_database_answers_while_it_fails(
-    impatient: Service, database: Path
+async def test_operations_without_a_database_work_while_it_fails(
+    short_timeout_service: Service, database: Path
 ) -> None:
-    key = await impatient.issue()
-    await impatient.request("GET", "/v1/pets", key.token)
+    key = await short_timeout_service.issue()
+    await short_timeout_service.request("GET", "/v1/pets", key.token)
     destroy(database)
-    assert (await impatient.request("GET", "/healthz")).status_code == 200
-    assert (await impatient.request("GET", "/v1/openapi.json")).status_code == 200
-    assert_error(await impatient.request("GET", "/v1/pets"), 401, "missing_api_key")
-    assert_error(await impatient.request("GET", "/v1/x", key.token), 404, "not_found")
+    assert (await short_timeout_service.request("GET", "/healthz")).status_code == 200
+    assert (await short_timeout_service.request("GET", "/v1/openapi.json")).status_code == 200
+    assert_error(await short_timeout_service.request("GET", "/v1/pets"), 401, "missing_api_key")
+    assert_error(await short_timeout_service.request("GET", "/v1/x", key.token), 404, "not_found")

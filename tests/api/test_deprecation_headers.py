@@ -74,7 +74,7 @@ async def test_it_is_gone_from_the_sunset_on(service: Service, path: str) -> Non
     assert_error(await service.request("GET", path, key.token), 410, "gone")
 
 
-async def test_it_answers_one_millisecond_before_the_sunset(service: Service) -> None:
+async def test_it_works_one_millisecond_before_the_sunset(service: Service) -> None:
     key = await service.issue()
     await service.request("POST", "/v1/pets", key.token, json={"name": "Bella", "categoryId": 1})
     service.clock.now = SUNSET - 1

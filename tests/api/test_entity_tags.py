@@ -67,9 +67,7 @@ def etag(response: httpx.Response) -> str:
 
 
 @resources
-async def test_the_tag_is_that_of_the_version_wherever_it_is_shown(
-    send: Send, kind: Resource
-) -> None:
+async def test_every_response_shows_the_same_tag_for_a_version(send: Send, kind: Resource) -> None:
     tag = await add(send, kind)
     path = f"{kind.path}/1"
     assert etag(await send("GET", path)) == tag
@@ -81,7 +79,7 @@ async def test_the_tag_is_that_of_the_version_wherever_it_is_shown(
 
 
 @resources
-async def test_what_reads_the_same_has_the_same_tag(send: Send, kind: Resource) -> None:
+async def test_equal_content_has_the_same_tag(send: Send, kind: Resource) -> None:
     tag = await add(send, kind)
     await send("PATCH", f"{kind.path}/1", json=kind.change)
     assert etag(await send("PATCH", f"{kind.path}/1", json=kind.back)) == tag
@@ -118,7 +116,7 @@ async def test_a_key_has_a_tag(service: Service, send: Send) -> None:
 
 
 @pytest.mark.parametrize("path", ["/store/inventory", "/usage"])
-async def test_what_is_no_resource_and_no_list_has_no_tag(send: Send, path: str) -> None:
+async def test_only_resources_and_lists_have_a_tag(send: Send, path: str) -> None:
     await add(send)
     response = await send("GET", path, headers={"If-None-Match": "*"})
     assert response.status_code == 200
@@ -134,7 +132,7 @@ async def test_what_is_no_resource_and_no_list_has_no_tag(send: Send, path: str)
         ("DELETE", "/pets/1", None, 204),
     ],
 )
-async def test_an_answer_without_a_resource_has_no_tag(
+async def test_a_response_without_a_resource_has_no_tag(
     send: Send, method: str, path: str, body: object, status: int
 ) -> None:
     await add(send)
@@ -160,7 +158,7 @@ async def test_an_answer_without_a_resource_has_no_tag(
         '"a, b",W/{other} ,\tW/{tag}',
     ],
 )
-async def test_who_has_this_version_gets_no_other(
+async def test_if_none_match_with_this_version_is_304(
     send: Send, kind: Resource, method: str, field: str
 ) -> None:
     tag = await add(send, kind)
@@ -179,7 +177,9 @@ async def test_who_has_this_version_gets_no_other(
     "field",
     ["{other}", "W/{other}", "{bare}", '"{bare}', '"{bare} "', "", '""', '"*"', '"{upper}"'],
 )
-async def test_who_has_not_this_version_gets_it(send: Send, method: str, field: str) -> None:
+async def test_if_none_match_with_another_version_gets_this_one(
+    send: Send, method: str, field: str
+) -> None:
     tag = await add(send)
     bare = tag.strip('"')
     headers = {"If-None-Match": field.format(other=OTHER, bare=bare, upper=bare.upper())}
@@ -192,7 +192,7 @@ async def test_who_has_not_this_version_gets_it(send: Send, method: str, field: 
     assert response.headers["Content-Length"] == str(len(body))
 
 
-async def test_who_has_an_old_version_gets_the_new_one(send: Send) -> None:
+async def test_if_none_match_with_an_old_version_gets_the_new_one(send: Send) -> None:
     tag = await add(send)
     changed = await send("PATCH", "/pets/1", json={"name": "Max"})
     response = await send("GET", "/pets/1", headers={"If-None-Match": tag})
@@ -211,7 +211,7 @@ async def test_no_condition_keeps_anybody_from_adding(send: Send, field: str) ->
 @resources
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 @pytest.mark.parametrize("field", ["{tag}", "*", "W/{tag}", '"x", W/{tag}'])
-async def test_who_means_any_version_but_this_changes_nothing(
+async def test_if_none_match_with_this_version_changes_nothing(
     send: Send, kind: Resource, method: str, field: str
 ) -> None:
     tag = await add(send, kind)
@@ -226,7 +226,7 @@ async def test_who_means_any_version_but_this_changes_nothing(
 @resources
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 @pytest.mark.parametrize("field", [OTHER, "", "{bare}"])
-async def test_who_means_any_version_but_another_may_change_this(
+async def test_if_none_match_with_another_version_allows_the_change(
     send: Send, kind: Resource, method: str, field: str
 ) -> None:
     tag = await add(send, kind)
@@ -261,7 +261,7 @@ async def test_304_costs_a_request(service: Service, send: Send) -> None:
 @pytest.mark.parametrize(
     "field", ["{tag}", "*", " * ", "{other}, {tag}", '{tag} ,W/{other},"a, b"']
 )
-async def test_who_means_this_version_may_change_it(
+async def test_if_match_with_this_version_allows_the_change(
     send: Send, kind: Resource, method: str, field: str
 ) -> None:
     tag = await add(send, kind)
@@ -273,7 +273,7 @@ async def test_who_means_this_version_may_change_it(
 @resources
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 @pytest.mark.parametrize("field", ["{other}", "W/{tag}", "{bare}", '"{bare}', "", '""', '"*"'])
-async def test_who_means_another_version_changes_nothing(
+async def test_if_match_with_another_version_changes_nothing(
     send: Send, kind: Resource, method: str, field: str
 ) -> None:
     tag = await add(send, kind)
@@ -322,7 +322,7 @@ async def test_a_version_is_meant_before_a_conflict_is_found(send: Send) -> None
 
 @resources
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-async def test_who_comes_second_with_the_same_version_changes_nothing(
+async def test_the_second_change_of_the_same_version_is_refused(
     send: Send, kind: Resource, method: str
 ) -> None:
     path, headers = f"{kind.path}/1", {"If-Match": await add(send, kind)}
@@ -335,19 +335,19 @@ async def test_who_comes_second_with_the_same_version_changes_nothing(
     assert (await send("GET", path)).json() == first.json()
 
 
-async def test_of_many_writers_who_saw_the_same_one_wins(send: Send) -> None:
+async def test_if_many_writers_saw_the_same_version_one_wins(send: Send) -> None:
     headers = {"If-Match": await add(send)}
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(send("PATCH", "/pets/1", json={"name": f"Max {n}"}, headers=headers) for n in range(20))
     )
-    assert sorted(answer.status_code for answer in answers) == [200, *[412] * 19]
-    (won,) = [answer for answer in answers if answer.status_code == 200]
+    assert sorted(response.status_code for response in responses) == [200, *[412] * 19]
+    (won,) = [response for response in responses if response.status_code == 200]
     assert (await send("GET", "/pets/1")).json() == won.json()
 
 
 @resources
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_who_reads_another_version_than_is_meant_is_told(
+async def test_a_read_with_if_match_of_another_version_is_412(
     send: Send, kind: Resource, method: str
 ) -> None:
     tag = await add(send, kind)
@@ -372,7 +372,7 @@ async def test_if_match_is_judged_before_if_none_match(send: Send, method: str) 
 
 
 @pytest.mark.parametrize("action", ["rotate", "unban"])
-async def test_what_is_done_to_a_key_may_be_conditional(
+async def test_actions_on_a_key_may_be_conditional(
     service: Service, send: Send, action: str
 ) -> None:
     key = await service.issue()
@@ -408,7 +408,9 @@ LISTS = ["/pets", "/categories", "/store/orders", "/keys", "/keys/1/history"]
 
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_who_has_a_list_as_it_is_gets_no_other(send: Send, path: str, method: str) -> None:
+async def test_if_none_match_with_an_unchanged_list_is_304(
+    send: Send, path: str, method: str
+) -> None:
     await add(send, CATEGORY)
     await add(send, ORDER)
     shown = await send("GET", path)
@@ -470,7 +472,7 @@ async def test_a_list_without_the_resource_has_another_tag(send: Send) -> None:
 # On the wire
 
 
-def test_a_connection_goes_on_after_answers_without_a_body(
+def test_a_connection_goes_on_after_responses_without_a_body(
     server: ServerProcess, token: str
 ) -> None:
     def request(method: str, path: str, *lines: str, body: str = "") -> bytes:
@@ -482,21 +484,21 @@ def test_a_connection_goes_on_after_answers_without_a_body(
 
     with RawSocket(server.port) as connection:
         connection.send(request("POST", "/pets", body=json.dumps(BELLA)))
-        created = connection.answer()
+        created = connection.read_response()
         path = created.fields["location"].removeprefix("/v1")
         tag = created.fields["etag"]
         for method in ("GET", "HEAD"):
             connection.send(request(method, path, f"If-None-Match: {tag}"))
-            unchanged = connection.answer(to_head=True)
+            unchanged = connection.read_response(to_head=True)
             assert unchanged.status == 304
             assert unchanged.fields["etag"] == tag
             assert {"x-ratelimit-limit", "x-request-id"} <= set(unchanged.fields)
             assert not CONTENT_FIELDS & set(unchanged.fields)
         connection.send(request("GET", path))
-        assert connection.answer().json() == created.json()
+        assert connection.read_response().json() == created.json()
         connection.send(request("DELETE", path, f"If-Match: {tag}"))
-        deleted = connection.answer()
+        deleted = connection.read_response()
         assert (deleted.status, deleted.body) == (204, b"")
         assert not CONTENT_FIELDS & set(deleted.fields)
         connection.send(request("GET", path))
-        assert connection.answer().status == 404
+        assert connection.read_response().status == 404

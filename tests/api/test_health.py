@@ -49,20 +49,22 @@ class SlowStore(SqliteStore):
         await super().check()
 
 
-async def test_any_number_who_ask_at_once_are_one_question_to_the_database(database: Path) -> None:
+async def test_concurrent_health_checks_share_one_query(database: Path) -> None:
     store = SlowStore(database)
     async with running_service(database, store=store) as service:
         for times in (1, 2):
             requests = (service.request("GET", "/readyz") for _ in range(50))
-            assert {answer.status_code for answer in await asyncio.gather(*requests)} == {200}
+            assert {response.status_code for response in await asyncio.gather(*requests)} == {200}
             assert store.checks == times
 
 
-async def test_all_who_ask_at_once_learn_that_the_database_is_away(database: Path) -> None:
+async def test_all_concurrent_health_checks_report_that_the_database_is_gone(
+    database: Path,
+) -> None:
     async with running_service(database, store=SlowStore(database)) as service:
         database.rename(database.with_suffix(".moved"))
         requests = (service.request("GET", "/readyz") for _ in range(3))
-        for answer in await asyncio.gather(*requests):
-            assert_error(answer, 503, "service_unavailable")
+        for response in await asyncio.gather(*requests):
+            assert_error(response, 503, "service_unavailable")
         database.with_suffix(".moved").rename(database)
         assert (await service.request("GET", "/readyz")).status_code == 200

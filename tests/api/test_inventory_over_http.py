@@ -28,7 +28,7 @@ EMPTY = {"available": 0, "pending": 0, "sold": 0}
 STATUSES = (None, "available", "pending", "sold")
 
 Send: TypeAlias = Callable[..., Awaitable[httpx.Response]]
-"""Takes a method, a path under ``/v1`` and a body; the answer is a success."""
+"""Takes a method, a path under ``/v1`` and a body; expects a success."""
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_the_animals_are_not_looked_at(database: Path) -> None:
     ],
     ids=["select_next_lapse", "cancel_lapsed_orders", "select_open_order"],
 )
-def test_what_holds_animals_is_found_by_an_index(database: Path, statement: Statement) -> None:
+def test_statements_about_animals_use_an_index(database: Path, statement: Statement) -> None:
     SqliteStore(database).migrate()
     with closing(apsw.Connection(str(database))) as connection:
         details = plan(connection, statement)

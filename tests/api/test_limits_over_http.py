@@ -16,7 +16,7 @@ MINUTE = 60
 
 
 async def spend(service: Service, token: str, count: int) -> None:
-    """Make ``count`` requests, all of which are admitted."""
+    """Make ``count`` requests and expect that all are admitted."""
     for _ in range(count):
         assert (await service.request("GET", "/v1/x", token)).status_code == 404
 
@@ -116,7 +116,7 @@ async def test_the_reset_is_fixed_for_the_whole_window(service: Service) -> None
     assert resets == {str(1_796_126_400 + 60)}
 
 
-async def test_of_many_at_once_exactly_the_limit_is_admitted(service: Service) -> None:
+async def test_concurrent_requests_are_admitted_exactly_up_to_the_limit(service: Service) -> None:
     key = await service.issue("free")
     responses = await asyncio.gather(
         *(service.request("GET", "/v1/pets", key.token) for _ in range(100))

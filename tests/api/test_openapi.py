@@ -1,4 +1,4 @@
-"""The OpenAPI document against its own standard, interface.md, and what the service answers."""
+"""The OpenAPI document against its own standard, interface.md, and the responses of the service."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
 ROWS = {row.id: row for row in OPERATIONS}
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 HTTPS_OWN_HEADERS = {"content-type", "content-length", "x-content-type-options", "connection"}
-# In the store of ``some_of_everything`` category 1 is that of all animals.
+# In the store of ``some_of_everything`` all animals belong to category 1.
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 
 
@@ -95,7 +95,7 @@ REQUESTS = {
 }
 
 
-# Ways to the answers of an operation
+# Ways to get each response of an operation
 
 
 Way: TypeAlias = Callable[[Service, Ask], Awaitable[httpx.Response]]
@@ -202,15 +202,15 @@ async def with_a_version_known(service: Service, ask: Ask) -> httpx.Response:
 async def sent_again(service: Service, ask: Ask) -> httpx.Response:
     token, key = await furnish(service), {"Idempotency-Key": "a"}
     await ask.send(service, token, headers=key)
-    answer = await ask.send(service, token, headers=key)
-    assert answer.headers["Idempotent-Replayed"] == "true"
-    return answer
+    response = await ask.send(service, token, headers=key)
+    assert response.headers["Idempotent-Replayed"] == "true"
+    return response
 
 
 async def sent_twice_at_once(service: Service, ask: Ask) -> httpx.Response:
     token, key = await furnish(service), {"Idempotency-Key": "a"}
-    answers = await asyncio.gather(*(ask.send(service, token, headers=key) for _ in range(2)))
-    (refused,) = (answer for answer in answers if answer.is_error)
+    responses = await asyncio.gather(*(ask.send(service, token, headers=key) for _ in range(2)))
+    (refused,) = (response for response in responses if response.is_error)
     return refused
 
 
@@ -237,7 +237,7 @@ async def with_fewer_rights(service: Service, ask: Ask) -> httpx.Response:
 
 async def with_a_body_that_breaks_off(service: Service, ask: Ask) -> httpx.Response:
     token = await furnish(service)
-    answer = await service.call(
+    response = await service.call(
         ask.method,
         ask.path.encode(),
         [
@@ -248,7 +248,7 @@ async def with_a_body_that_breaks_off(service: Service, ask: Ask) -> httpx.Respo
         b"{",
         is_cut_off=True,
     )
-    return httpx.Response(answer.status, headers=fields(answer), content=answer.body)
+    return httpx.Response(response.status, headers=fields(response), content=response.body)
 
 
 def with_options(**options: Any) -> Way:
@@ -264,15 +264,15 @@ def after(*others: Change, **options: Any) -> Way:
     async def way(service: Service, ask: Ask) -> httpx.Response:
         token = await furnish(service)
         for method, path, body in others:
-            answer = await service.request(method, path, token, json=body)
-            assert answer.is_success, answer.text
+            response = await service.request(method, path, token, json=body)
+            assert response.is_success, response.text
         return await ask.send(service, token, **options)
 
     return way
 
 
-def of(path: str, **options: Any) -> Way:
-    """Return the way of the same request to another resource."""
+def to_path(path: str, **options: Any) -> Way:
+    """Return a way that sends the same request to another path."""
 
     async def way(service: Service, ask: Ask) -> httpx.Response:
         return await ask._replace(path=path).send(service, await furnish(service), **options)
@@ -351,12 +351,12 @@ WITH_ONE: dict[str, list[Response]] = {
     "updatePet": [
         (400, "unknown_category", with_options(json={"categoryId": 99})),
         (409, "illegal_transition", after(SOLD, json={"status": "pending"})),
-        (409, "pet_reserved", of("/v1/pets/2", json={"status": "sold"})),
+        (409, "pet_reserved", to_path("/v1/pets/2", json={"status": "sold"})),
     ],
-    "deletePet": [(409, "pet_reserved", of("/v1/pets/2"))],
+    "deletePet": [(409, "pet_reserved", to_path("/v1/pets/2"))],
     "createCategory": [(409, "category_name_taken", with_options(json={"name": "DOGS"}))],
     "updateCategory": [(409, "category_name_taken", with_options(json={"name": "DOGS"}))],
-    "deleteCategory": [(409, "category_in_use", of("/v1/categories/1"))],
+    "deleteCategory": [(409, "category_in_use", to_path("/v1/categories/1"))],
     "placeOrder": [
         (400, "unknown_pet", with_options(json={"petId": 99})),
         (409, "pet_not_available", with_options(json={"petId": 2})),
@@ -372,9 +372,9 @@ WITH_ONE: dict[str, list[Response]] = {
     ],
     "updateKey": [
         (403, "beyond_own_rights", with_fewer_rights),
-        (409, "last_admin_key", of("/v1/keys/1", json={"scopes": ["pets:read"]})),
+        (409, "last_admin_key", to_path("/v1/keys/1", json={"scopes": ["pets:read"]})),
     ],
-    "revokeKey": [(409, "last_admin_key", of("/v1/keys/1"))],
+    "revokeKey": [(409, "last_admin_key", to_path("/v1/keys/1"))],
     "rotateKey": [
         (403, "beyond_own_rights", with_fewer_rights),
         (409, "api_key_ended", after(REVOKED)),
@@ -383,8 +383,8 @@ WITH_ONE: dict[str, list[Response]] = {
 }
 
 
-def answers_of(name: str) -> list[Response]:
-    """Return all that an operation can answer, and how it comes to that."""
+def responses_of(name: str) -> list[Response]:
+    """Return every response of an operation, and how to get it."""
     row = ROWS[name]
     kinds: list[tuple[bool, list[Response]]] = [
         (True, [(row.success.status, None, as_it_should)]),
@@ -398,19 +398,19 @@ def answers_of(name: str) -> list[Response]:
         (row.is_conditional, WITH_EVERY_CONDITION),
         (True, WITH_ONE.get(name, [])),
     ]
-    return [answer for holds, answers in kinds if holds for answer in answers]
+    return [response for holds, responses in kinds if holds for response in responses]
 
 
 def codes_of(name: str, status: int) -> set[str | None]:
-    """Return the codes of errors that the document tells of; of what is no error, ``None``."""
+    """Return the documented codes of errors; ``None`` stands for a success."""
     described = DESCRIBED[name]["responses"][str(status)]
     content = described.get("content", {}).get("application/json", {})
     return set(content.get("examples", [None]))
 
 
 @pytest.fixture
-async def hasty(database: Path) -> AsyncIterator[Service]:
-    """A strict service that has little patience."""
+async def short_timeout_service(database: Path) -> AsyncIterator[Service]:
+    """A service with strict categories and short timeouts."""
     async with running_service(
         database,
         body_timeout=0.1,
@@ -434,9 +434,9 @@ def parameters(name: str, place: str) -> dict[str, dict[str, Any]]:
     return {each["name"]: each for each in DESCRIBED[name]["parameters"] if each["in"] == place}
 
 
-def is_name(name: str, of: type[NewPet | NewKey]) -> bool:
+def is_name(name: str, model: type[NewPet | NewKey]) -> bool:
     try:
-        msgspec.convert({**BELLA, "name": name}, of)
+        msgspec.convert({**BELLA, "name": name}, model)
     except msgspec.ValidationError:
         return False
     return True
@@ -574,17 +574,17 @@ def test_an_error_has_code_message_and_status() -> None:
     assert set(error["required"]) == set(types)
 
 
-@pytest.mark.parametrize("of", [NewPet, NewKey])
+@pytest.mark.parametrize("model", [NewPet, NewKey])
 @pytest.mark.parametrize("start", range(0, 0x11_0000, 0x1_1000))
 def test_the_document_and_the_service_agree_on_every_name_of_one_character(
-    start: int, of: type[NewPet | NewKey]
+    start: int, model: type[NewPet | NewKey]
 ) -> None:
-    schema = SCHEMAS[of.__name__]["properties"]["name"]
+    schema = SCHEMAS[model.__name__]["properties"]["name"]
     is_documented = jsonschema_rs.Draft202012Validator(schema)
     for code in range(start, start + 0x1_1000):
         name = chr(code)
         if not 0xD800 <= code < 0xE000:
-            assert is_documented.is_valid(name) == is_name(name, of), hex(code)
+            assert is_documented.is_valid(name) == is_name(name, model), hex(code)
 
 
 # Headers of requests
@@ -688,24 +688,24 @@ def test_the_examples_of_headers_and_parameters_fit_their_schemas(name: str) -> 
 
 @pytest.mark.parametrize(
     ("name", "status", "code", "way"),
-    [(name, *answer) for name in DESCRIBED for answer in answers_of(name)],
+    [(name, *response) for name in DESCRIBED for response in responses_of(name)],
 )
-async def test_what_an_operation_answers_is_documented(
-    hasty: Service, name: str, status: int, code: str | None, way: Way
+async def test_every_response_of_an_operation_is_documented(
+    short_timeout_service: Service, name: str, status: int, code: str | None, way: Way
 ) -> None:
-    answer = await way(hasty, REQUESTS[name])
-    assert answer.status_code == status, answer.text
+    response = await way(short_timeout_service, REQUESTS[name])
+    assert response.status_code == status, response.text
     described = DESCRIBED[name]["responses"][str(status)]
     if "content" in described:
-        assert answer.headers["content-type"] in described["content"]
-        check(described["content"]["application/json"]["schema"], answer.json())
+        assert response.headers["content-type"] in described["content"]
+        check(described["content"]["application/json"]["schema"], response.json())
     else:
-        assert answer.content == b""
-        assert "content-type" not in answer.headers
+        assert response.content == b""
+        assert "content-type" not in response.headers
     if code is not None:
-        assert answer.json()["code"] == code
+        assert response.json()["code"] == code
     assert code in codes_of(name, status)
-    check_headers(described["headers"], answer, OPTIONAL.get(code))
+    check_headers(described["headers"], response, OPTIONAL.get(code))
 
 
 # Of what is forbidden only a missing scope is a matter of the token; a body has either a media type
@@ -717,16 +717,16 @@ OPTIONAL: dict[str | None, set[str]] = {
 
 
 def check_headers(
-    described: dict[str, Any], answer: httpx.Response, optional: set[str] | None = None
+    described: dict[str, Any], response: httpx.Response, optional: set[str] | None = None
 ) -> None:
-    """Check that ``answer`` has the headers described but for ``optional``, and no others."""
+    """Check that ``response`` has the described headers, except optional ones, and no others."""
     documented = {name.lower(): header["schema"] for name, header in described.items()}
-    for name, value in answer.headers.items():
+    for name, value in response.headers.items():
         if name not in HTTPS_OWN_HEADERS:
             is_number = documented[name]["type"] == "integer"
             check(documented[name], int(value) if is_number else value)
-    missing = set(documented) - set(answer.headers)
-    if answer.headers["X-RateLimit-Limit"] == str(UNLIMITED):
+    missing = set(documented) - set(response.headers)
+    if response.headers["X-RateLimit-Limit"] == str(UNLIMITED):
         missing -= {"ratelimit", "ratelimit-policy"}
     assert missing <= {"idempotent-replayed", *(optional or ())}
 
@@ -739,22 +739,24 @@ def check_headers(
         ("rotateKey", after(REVOKED, headers={"Idempotency-Key": "a"})),
     ],
 )
-async def test_a_conflict_that_is_told_again_is_documented(
-    hasty: Service, name: str, way: Way
+async def test_a_replayed_conflict_is_documented(
+    short_timeout_service: Service, name: str, way: Way
 ) -> None:
     ask = REQUESTS[name]
-    first = await way(hasty, ask)
+    first = await way(short_timeout_service, ask)
     token = first.request.headers["Authorization"].removeprefix("Bearer ")
     content = {"content": first.request.content}
-    again = await ask._replace(options=content).send(hasty, token, headers={"Idempotency-Key": "a"})
+    again = await ask._replace(options=content).send(
+        short_timeout_service, token, headers={"Idempotency-Key": "a"}
+    )
     assert again.status_code == 409
     assert again.headers["Idempotent-Replayed"] == "true"
     check_headers(DESCRIBED[name]["responses"]["409"]["headers"], again)
 
 
 @pytest.mark.parametrize("name", DESCRIBED)
-def test_nothing_is_documented_that_an_operation_never_answers(name: str) -> None:
-    given = {(status, code) for status, code, _ in answers_of(name)}
+def test_only_actual_responses_of_an_operation_are_documented(name: str) -> None:
+    given = {(status, code) for status, code, _ in responses_of(name)}
     # That the database fails wherever it is needed is seen in test_database_failures.py.
     given.add((503, "service_unavailable"))
     documented = {

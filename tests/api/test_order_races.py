@@ -12,13 +12,13 @@ from petstore.domain.pets import NewPet
 from petstore.store.pets import create_pets
 from support.buyers import Buyers, assert_agreement, assert_kept
 from support.manual_clock import ManualClock
-from support.patience import eventually
 from support.service import Service, running_service
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 in_turn = pytest.mark.usefixtures("database")
-"""For SQLite alone, which does what comes at once in the order in which it came."""
+"""For SQLite only: it handles concurrent requests in the order of their arrival."""
 
 ROUNDS = 25
 
@@ -41,22 +41,22 @@ async def stock(service: Service, count: int) -> None:
 
 
 async def outcomes(*sent: Any) -> list[tuple[int, str]]:
-    """Wait for answers, and return their statuses and codes, sorted."""
-    answers = await asyncio.gather(*sent)
+    """Wait for responses, and return their statuses and codes, sorted."""
+    responses = await asyncio.gather(*sent)
     return sorted(
-        (answer.status_code, answer.json().get("code", "") if answer.content else "")
-        for answer in answers
+        (response.status_code, response.json().get("code", "") if response.content else "")
+        for response in responses
     )
 
 
-async def test_of_100_buyers_at_once_one_gets_the_animal(
+async def test_one_of_100_concurrent_buyers_gets_the_animal(
     service: Service, client: httpx.AsyncClient
 ) -> None:
     await stock(service, 1)
-    answers = await outcomes(
+    responses = await outcomes(
         *(client.post("/v1/store/orders", json={"petId": 1}) for _ in range(100))
     )
-    assert Counter(answers) == {(201, ""): 1, (409, "pet_not_available"): 99}
+    assert Counter(responses) == {(201, ""): 1, (409, "pet_not_available"): 99}
     (order,) = (await client.get("/v1/store/orders")).json()
     assert (order["petId"], order["status"]) == (1, "placed")
     (pet,) = (await client.get("/v1/pets")).json()
@@ -71,7 +71,7 @@ async def place_many(service: Service, client: httpx.AsyncClient) -> None:
         assert created.json()["id"] == number
 
 
-async def test_of_two_approvals_one_wins(service: Service, client: httpx.AsyncClient) -> None:
+async def test_one_of_two_approvals_wins(service: Service, client: httpx.AsyncClient) -> None:
     await place_many(service, client)
     for number in range(1, ROUNDS + 1):
         path = f"/v1/store/orders/{number}"
@@ -83,7 +83,7 @@ async def test_of_two_approvals_one_wins(service: Service, client: httpx.AsyncCl
 
 
 @in_turn
-async def test_of_a_delivery_and_a_cancellation_one_wins(
+async def test_either_a_delivery_or_a_cancellation_wins(
     service: Service, client: httpx.AsyncClient
 ) -> None:
     await place_many(service, client)
@@ -119,7 +119,7 @@ async def test_after_an_approval_and_a_cancellation_the_order_is_cancelled_and_t
 
 
 @in_turn
-async def test_of_an_order_and_a_deletion_of_the_animal_one_wins(
+async def test_either_an_order_or_a_deletion_of_the_animal_wins(
     service: Service, client: httpx.AsyncClient
 ) -> None:
     await stock(service, ROUNDS)
@@ -142,8 +142,8 @@ async def shop_while_time_passes(buyers: Buyers, count: int, clock: ManualClock)
     seen = 0
     while not shopping.done():
         await asyncio.sleep(0)
-        if buyers.answers > seen + 5:
-            seen = buyers.answers
+        if buyers.responses > seen + 5:
+            seen = buyers.responses
             clock.advance(5)
     await shopping
 

@@ -26,7 +26,7 @@ LISTS = (
     "/categories",
     "/keys",
 )
-MOST_PAGES = 100
+MAX_PAGES = 100
 CHANGES: dict[str, list[dict[str, Any]]] = {
     "/pets": [{"name": "Rex"}, {"status": "sold"}, {"status": "available"}, {"categoryId": 2}],
     "/store/orders": [{"shipDate": "2026-12-24T10:00:00Z"}, {"status": "approved"}],
@@ -36,7 +36,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
 
 
 class Action(NamedTuple):
-    """What another does between two pages: to the ``which``-th of all there ever were."""
+    """A change by another client between two pages, to the ``which``-th animal ever created."""
 
     kind: Literal["add", "change", "delete"]
     which: int
@@ -60,9 +60,9 @@ class Shelf:
         self._numbers = count(1)
 
     async def ask(self, method: str, target: str, **options: Any) -> httpx.Response:
-        answer = await self._service.request(method, target, self._token, **options)
-        assert answer.status_code in {200, 201, 204, 404, 409}, answer.text
-        return answer
+        response = await self._service.request(method, target, self._token, **options)
+        assert response.status_code in {200, 201, 204, 404, 409}, response.text
+        return response
 
     async def page(self, limit: int) -> httpx.Response:
         return await self.ask("GET", f"{BASE}{self.path}?{self.query}&limit={limit}")
@@ -90,7 +90,7 @@ class Shelf:
         return {"petId": added.json()["id"]}
 
     async def do(self, action: Action) -> None:
-        """Do it, and check that the list tells what has become of it."""
+        """Apply the change, and check that the list shows it."""
         if action.kind == "add" or not self.ids:
             await self.add()
             touched = self.ids[-1]
@@ -115,14 +115,14 @@ class Shelf:
     async def walk(
         self, limit: int, between: Callable[[int], Awaitable[None]]
     ) -> list[list[dict[str, Any]]]:
-        """Return all pages; before each next one, ``between`` is told how many there are."""
+        """Return all pages; call ``between`` with their number before each further one."""
         pages = []
         page = await self.page(limit)
         while True:
             pages.append(page.json())
             if "next" not in page.links:
                 return pages
-            assert len(pages) < MOST_PAGES, "a walk in a circle"
+            assert len(pages) < MAX_PAGES, "a walk in a circle"
             await between(len(pages))
             page = await self.ask("GET", page.links["next"]["url"])
 
@@ -155,7 +155,7 @@ async def walk_while_others_work(
 @pytest.mark.parametrize("target", LISTS)
 @explored(8)
 @given(first=st.integers(0, 12), limit=st.integers(1, 5), walk=walks)
-def test_what_was_there_throughout_is_shown_exactly_once_by_ascending_id(
+def test_animals_that_existed_throughout_are_listed_exactly_once_by_ascending_id(
     target: str, first: int, limit: int, walk: list[list[Action]]
 ) -> None:
     with folder_in_memory() as folder:

@@ -126,7 +126,7 @@ def test_a_cursor_means_the_same_wherever_it_stands(query: str) -> None:
     assert decode_query(query.encode(), ListPetsQuery).values == wanted
 
 
-def test_what_is_known_of_a_query_is_told_without_its_cursor() -> None:
+def test_a_parsed_query_is_remembered_without_its_cursor() -> None:
     query = b"status=sold&x=1&id=2&id=3&cursor=AAAAAAAAABQ"
     assert decode_query(query, ListPetsQuery).filters == "status=sold&id=2&id=3"
 

@@ -74,7 +74,7 @@ async def test_an_invalid_value_is_refused_naming_the_field(
     "body",
     [b"", b"null", b"[]", b'"sold"', b'{"name":"Max"}}', b'{"name":"\\ud800"}', b'{"a":"\xff"}'],
 )
-async def test_what_is_no_json_object_is_refused(send: Send, body: bytes) -> None:
+async def test_only_a_json_object_is_accepted(send: Send, body: bytes) -> None:
     await add(send)
     assert_error(await send("PATCH", "/pets/1", content=body), 400, "invalid_body")
     assert await read(send) == BELLA
@@ -195,7 +195,7 @@ async def test_only_what_is_named_changes(
     assert (await send("GET", "/pets/2")).json() == BELLA | {"id": 2}
 
 
-async def test_of_members_with_the_same_name_the_last_counts(send: Send) -> None:
+async def test_the_last_of_members_with_the_same_name_counts(send: Send) -> None:
     await add(send)
     content = b'{"name":null,"status":"lost","name":"Max","status":null}'
     response = await send("PATCH", "/pets/1", content=content)

@@ -1,4 +1,4 @@
-"""What callers are told of their limits, and by which clock."""
+"""The headers of limits, and which clock they use."""
 
 import io
 from collections.abc import AsyncIterator, Iterator
@@ -62,13 +62,13 @@ def test_without_any_limit_there_is_no_policy_to_tell() -> None:
 
 
 @pytest.mark.parametrize(("late", "seconds"), [(0, 60), (1, 60), (1_000, 59), (59_999, 1)])
-def test_what_is_to_wait_for_is_counted_from_the_decision(late: int, seconds: int) -> None:
+def test_waiting_times_count_from_the_decision(late: int, seconds: int) -> None:
     decision = decided(Limits(5, UNLIMITED), 5, 5, NOON + late)
     assert refusal(decision, KEY).headers == {"Retry-After": str(seconds)}
     assert told(decision)["ratelimit"] == f'"minute";r=0;t={60 - -(-late // SECOND)}'
 
 
-# Where the clock of Redis is not that of the service
+# If the clocks of Redis and the service differ
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ async def service_with(
 
 
 @pytest.mark.parametrize("ahead", [-20, 0, 20])
-async def test_whoever_waits_for_retry_after_is_admitted_whatever_the_clock_here(
+async def test_a_client_that_waits_for_retry_after_is_admitted_whatever_the_clock_here(
     database: Path, redis: RedisServer, ahead: int
 ) -> None:
     there = ManualClock()
@@ -123,7 +123,7 @@ async def test_whoever_waits_for_retry_after_is_admitted_whatever_the_clock_here
 
 
 @pytest.mark.parametrize("ahead", [-60, 60])
-async def test_the_usage_of_today_is_that_of_the_day_that_is_counted(
+async def test_the_usage_of_today_belongs_to_the_day_of_the_limiter(
     database: Path, redis: RedisServer, ahead: int
 ) -> None:
     there = ManualClock((TODAY + 1) * DAY + (0 if ahead < 0 else -SECOND))

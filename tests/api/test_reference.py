@@ -39,17 +39,17 @@ def authorize(page: Page, token: str) -> None:
 
 
 def execute(page: Page, operation: str) -> str:
-    """Unfold an operation, send it as it is filled in, and return the status that is shown."""
+    """Open an operation, send its prefilled request, and return the displayed status."""
     block = page.locator(f"#operations-{TAGS[operation]}-{operation}")
     block.locator(".opblock-summary-control").click()
     block.get_by_role("button", name="Execute").click()
-    answer = block.locator(".live-responses-table .response")
-    expect(answer).to_be_visible()
-    return answer.locator(".response-col_status").inner_text().strip()
+    response = block.locator(".live-responses-table .response")
+    expect(response).to_be_visible()
+    return response.locator(".response-col_status").inner_text().strip()
 
 
 def assert_at_home(visit: Visit, server: ServerProcess) -> None:
-    """Check that nothing went wrong in the page, and that it asked no other host."""
+    """Check that the page had no error and sent no request to another host."""
     assert visit.errors == []
     asked = {urlsplit(address).netloc for address in visit.requested}
     assert asked == {urlsplit(server.url).netloc}
@@ -66,7 +66,7 @@ def test_an_operation_tried_without_a_key_shows_401(visit: Visit) -> None:
     assert execute(visit.page, "listPets") == "401"
 
 
-def test_operations_tried_with_a_key_show_their_answers(
+def test_operations_tried_with_a_key_show_their_responses(
     visit: Visit, server: ServerProcess, token: str
 ) -> None:
     authorize(visit.page, token)

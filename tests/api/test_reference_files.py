@@ -23,28 +23,28 @@ async def test_there_are_no_other_files(service: Service, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/docs/"])
 async def test_addresses_near_the_reference_lead_to_it(service: Service, path: str) -> None:
-    answer = await service.client.get(path)
-    assert answer.status_code == 307
-    assert answer.headers["location"] == "/docs"
+    response = await service.client.get(path)
+    assert response.status_code == 307
+    assert response.headers["location"] == "/docs"
 
 
 @pytest.mark.parametrize(("path", "media_type"), FILES.items())
 async def test_a_file_is_served_to_anybody_with_its_media_type(
     service: Service, path: str, media_type: str
 ) -> None:
-    answer = await service.client.get(path)
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == media_type
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert answer.text
+    response = await service.client.get(path)
+    assert response.status_code == 200
+    assert response.headers["content-type"] == media_type
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.text
 
 
 @pytest.mark.parametrize("path", FILES)
-async def test_the_head_of_a_file_is_that_of_the_file(service: Service, path: str) -> None:
+async def test_head_of_a_file_has_the_headers_of_get(service: Service, path: str) -> None:
     head, got = await service.client.head(path), await service.client.get(path)
     assert head.content == b""
-    for answer in (head, got):
-        del answer.headers["x-request-id"]
+    for response in (head, got):
+        del response.headers["x-request-id"]
     assert head.headers == got.headers
 
 

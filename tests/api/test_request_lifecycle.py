@@ -1,4 +1,4 @@
-"""What holds for a request whatever becomes of it on the way."""
+"""What holds for every request, however it ends."""
 
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,8 @@ async def test_the_document_too_needs_exactly_one_host(
 ) -> None:
     bare = bare_app(database)
     async with bare.app.lifespan():
-        answer = await bare.call("GET", b"/v1/openapi.json", headers)
-    assert answer.status == 400
+        response = await bare.call("GET", b"/v1/openapi.json", headers)
+    assert response.status == 400
 
 
 async def test_asking_for_the_usage_is_a_use_of_the_key(service: Service) -> None:

@@ -1,4 +1,4 @@
-"""What the line of a request tells: who asked, for what, and why it was refused."""
+"""The log line of a request: its client, its route, and why it was refused."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -44,13 +44,13 @@ async def test_the_route_is_a_template_and_never_what_the_caller_wrote(database:
     assert routes == ["/v1/pets/{petId}", "/v1/store/orders/{orderId}", "/docs/", None, None]
 
 
-async def test_the_bytes_are_those_of_the_body_that_was_sent(database: Path) -> None:
+async def test_the_bytes_count_the_body_that_was_sent(database: Path) -> None:
     sent = []
 
     async def ask(service: Service) -> None:
         for method in ("GET", "HEAD"):
-            answer = await service.request(method, "/v1/openapi.json")
-            sent.append(len(answer.content))
+            response = await service.request(method, "/v1/openapi.json")
+            sent.append(len(response.content))
 
     counted = [line["bytes"] for line in await lines(database, ask)]
     assert counted == sent

@@ -1,4 +1,4 @@
-"""A reservation that lapses frees the animal on time, whoever asks for what."""
+"""A reservation that lapses frees the animal on time, for every request."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -15,9 +15,9 @@ from petstore.domain.pets import NewPet
 from petstore.store.pets import create_pets
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
-from support.patience import eventually
 from support.service import Service, running_service
 from support.stores import locked
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -32,7 +32,7 @@ async def with_key(service: Service, pets: int = 1) -> httpx.AsyncClient:
     return service.client
 
 
-async def place(client: httpx.AsyncClient, pet_id: int = 1) -> dict[str, Any]:
+async def place_order(client: httpx.AsyncClient, pet_id: int = 1) -> dict[str, Any]:
     created = await client.post(ORDERS, json={"petId": pet_id})
     assert created.status_code == 201, created.text
     order: dict[str, Any] = created.json()
@@ -67,16 +67,16 @@ VIEWS = [
 
 
 async def is_held(client: httpx.AsyncClient, view: View) -> bool:
-    answer = await client.get(view.path)
-    assert answer.status_code == 200, answer.text
-    return view.held(answer.json())
+    response = await client.get(view.path)
+    assert response.status_code == 200, response.text
+    return view.held(response.json())
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.path)
 async def test_every_read_sees_a_lapse_at_its_very_moment(
     service: Service, client: httpx.AsyncClient, clock: ManualClock, view: View
 ) -> None:
-    order = await place(client)
+    order = await place_order(client)
     assert order["placedAt"] == "2026-12-01T12:00:00Z"
     assert order["reservedUntil"] == "2026-12-02T12:00:00Z"
     assert await is_held(client, view)
@@ -89,7 +89,7 @@ async def test_every_read_sees_a_lapse_at_its_very_moment(
 async def test_a_lapsed_order_is_a_cancelled_one(
     client: httpx.AsyncClient, clock: ManualClock
 ) -> None:
-    order = await place(client)
+    order = await place_order(client)
     clock.advance(86_400)
     order = {name: value for name, value in order.items() if name != "reservedUntil"}
     assert (await client.get(f"{ORDERS}/1")).json() == order | {"status": "cancelled"}
@@ -103,11 +103,11 @@ async def test_a_lapsed_order_is_a_cancelled_one(
 async def test_another_buyer_gets_the_animal_at_that_moment_and_no_sooner(
     client: httpx.AsyncClient, clock: ManualClock
 ) -> None:
-    await place(client)
+    await place_order(client)
     clock.now += 86_400_000 - 1
     assert_error(await client.post(ORDERS, json={"petId": 1}), 409, "pet_not_available")
     clock.now += 1
-    assert (await place(client))["id"] == 2
+    assert (await place_order(client))["id"] == 2
     assert (await client.get(f"{ORDERS}/1")).json()["status"] == "cancelled"
 
 
@@ -117,7 +117,7 @@ async def test_another_buyer_gets_the_animal_at_that_moment_and_no_sooner(
 async def test_an_approval_counts_before_that_moment_and_not_at_it(
     client: httpx.AsyncClient, clock: ManualClock, early: int, status: int
 ) -> None:
-    await place(client)
+    await place_order(client)
     clock.now += 86_400_000 - early
     approval = await client.patch(f"{ORDERS}/1", json={"status": "approved"})
     assert approval.status_code == status
@@ -126,7 +126,7 @@ async def test_an_approval_counts_before_that_moment_and_not_at_it(
 async def test_an_approved_order_does_not_lapse(
     client: httpx.AsyncClient, clock: ManualClock
 ) -> None:
-    await place(client)
+    await place_order(client)
     approved = (await client.patch(f"{ORDERS}/1", json={"status": "approved"})).json()
     assert "reservedUntil" not in approved
     clock.advance(10 * 365 * 86_400)
@@ -137,7 +137,7 @@ async def test_an_approved_order_does_not_lapse(
 async def test_a_new_date_does_not_prolong_the_reservation(
     client: httpx.AsyncClient, clock: ManualClock
 ) -> None:
-    order = await place(client)
+    order = await place_order(client)
     clock.advance(100)
     date = "2027-01-01T00:00:00Z"
     patched = await client.patch(f"{ORDERS}/1", json={"shipDate": date})
@@ -149,7 +149,7 @@ async def test_a_new_date_does_not_prolong_the_reservation(
 async def test_without_minutes_a_reservation_never_lapses(address: str, clock: ManualClock) -> None:
     async with running_service(address, clock, reservation_minutes=0) as service:
         client = await with_key(service)
-        order = await place(client)
+        order = await place_order(client)
         assert "reservedUntil" not in order
         clock.advance(1000 * 365 * 86_400)
         assert (await client.get(f"{ORDERS}/1")).json() == order
@@ -160,23 +160,23 @@ async def test_a_reservation_keeps_its_end_when_the_setting_changes(
 ) -> None:
     async with running_service(address, clock, reservation_minutes=1) as service:
         client = await with_key(service, 2)
-        order = await place(client, 1)
+        order = await place_order(client, 1)
     async with running_service(address, clock, reservation_minutes=0) as service:
         service.client.headers = client.headers
         assert (await service.client.get(f"{ORDERS}/1")).json() == order
-        await place(service.client, 2)
+        await place_order(service.client, 2)
         clock.advance(60)
         statuses = [found["status"] for found in (await service.client.get(ORDERS)).json()]
         assert statuses == ["cancelled", "placed"]
 
 
 @pytest.mark.parametrize("view", VIEWS[:7], ids=lambda view: view.path)
-async def test_what_lapses_while_nobody_serves_is_free_at_the_first_request(
+async def test_a_reservation_that_lapsed_during_downtime_is_free_at_the_first_request(
     address: str, clock: ManualClock, view: View
 ) -> None:
     async with running_service(address, clock) as service:
         client = await with_key(service)
-        await place(client)
+        await place_order(client)
         assert await is_held(client, view)
     clock.advance(86_400)
     async with running_service(address, clock) as service:
@@ -184,12 +184,14 @@ async def test_what_lapses_while_nobody_serves_is_free_at_the_first_request(
         assert not await is_held(service.client, view)
 
 
-async def test_many_lapse_at_once_before_the_first_answer(address: str, clock: ManualClock) -> None:
+async def test_many_lapse_at_once_before_the_first_response(
+    address: str, clock: ManualClock
+) -> None:
     async with running_service(
         address, clock, reservation_minutes=1, database_timeout=30
     ) as service:
         client = await with_key(service, MANY)
-        await asyncio.gather(*(place(client, pet_id) for pet_id in range(1, MANY + 1)))
+        await asyncio.gather(*(place_order(client, pet_id) for pet_id in range(1, MANY + 1)))
         clock.advance(60)
         counts, listed, placed = await asyncio.gather(
             client.get("/v1/store/inventory"),
@@ -213,14 +215,14 @@ async def test_a_reservation_made_by_another_service_lapses_here(
     ):
         client = await with_key(there)
         here.client.headers = client.headers
-        await place(client)
+        await place_order(client)
         clock.advance(86_400)
 
         async def is_free_here() -> bool:
             return not await is_held(here.client, VIEWS[0])
 
         await eventually(is_free_here)
-        assert (await place(here.client))["id"] == 2
+        assert (await place_order(here.client))["id"] == 2
         assert (await client.get("/v1/store/inventory")).json()["pending"] == 1
 
 
@@ -228,7 +230,7 @@ async def test_a_reservation_made_by_another_service_lapses_here(
 
 
 @pytest.fixture
-async def impatient(address: str, clock: ManualClock) -> AsyncIterator[Service]:
+async def short_timeout_service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
     """A service that gives its database half a second."""
     async with running_service(address, clock, database_timeout=0.5) as service:
         yield service
@@ -242,10 +244,10 @@ def freed(client: httpx.AsyncClient) -> Callable[[], Awaitable[bool]]:
 
 
 async def test_reads_go_on_while_the_database_is_locked_and_the_animal_is_free_later(
-    impatient: Service, database: Path, clock: ManualClock
+    short_timeout_service: Service, database: Path, clock: ManualClock
 ) -> None:
-    client = await with_key(impatient)
-    await place(client)
+    client = await with_key(short_timeout_service)
+    await place_order(client)
     clock.advance(86_400)
     with locked(database):
         for view in VIEWS:
@@ -253,19 +255,19 @@ async def test_reads_go_on_while_the_database_is_locked_and_the_animal_is_free_l
         order = await client.post(ORDERS, json={"petId": 1})
         assert_error(order, 503, "service_unavailable")
     await eventually(freed(client))
-    assert (await place(client))["id"] == 2
+    assert (await place_order(client))["id"] == 2
 
 
-async def test_what_could_not_be_settled_hinders_no_change_to_the_animal(
-    impatient: Service, database: Path, clock: ManualClock
+async def test_an_unsettled_reservation_does_not_block_changes_to_the_animal(
+    short_timeout_service: Service, database: Path, clock: ManualClock
 ) -> None:
-    client = await with_key(impatient, 3)
+    client = await with_key(short_timeout_service, 3)
     for pet_id in (1, 2, 3):
-        await place(client, pet_id)
+        await place_order(client, pet_id)
     clock.advance(86_400)
     with locked(database):
         assert await is_held(client, VIEWS[0])
-    assert (await place(client, 1))["id"] == 4
+    assert (await place_order(client, 1))["id"] == 4
     changed = await client.patch("/v1/pets/2", json={"status": "sold"})
     assert changed.json()["status"] == "sold"
     assert (await client.delete("/v1/pets/3")).status_code == 204
@@ -284,13 +286,13 @@ def full_disk() -> Iterator[None]:
 
 @pytest.mark.usefixtures("database")
 async def test_reads_go_on_while_the_disk_is_full_and_the_animal_is_free_later(
-    impatient: Service, clock: ManualClock
+    short_timeout_service: Service, clock: ManualClock
 ) -> None:
-    client = await with_key(impatient)
-    await place(client)
+    client = await with_key(short_timeout_service)
+    await place_order(client)
     clock.advance(86_400)
     with full_disk():
         for view in VIEWS:
             assert await is_held(client, view)
     await eventually(freed(client))
-    assert (await place(client))["id"] == 2
+    assert (await place_order(client))["id"] == 2

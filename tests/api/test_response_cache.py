@@ -57,7 +57,7 @@ async def test_each_query_has_its_own_response(service: Service) -> None:
     assert read.reads == 4
 
 
-async def test_a_response_in_use_outlives_those_that_are_not(service: Service) -> None:
+async def test_a_response_in_use_outlives_unused_ones(service: Service) -> None:
     cache, read = ResponseCache(service.store, GENERATION), Reader(1000)
     for n in range(20):
         await cache.get("/v1/pets", b"in use", read)
@@ -68,7 +68,7 @@ async def test_a_response_in_use_outlives_those_that_are_not(service: Service) -
 
 
 @pytest.mark.parametrize(("size", "queries"), [(GENERATION, 1), (3000, 20), (100, 50)])
-async def test_the_cache_holds_two_generations_at_most(
+async def test_the_cache_has_two_generations_at_most(
     service: Service, size: int, queries: int
 ) -> None:
     cache, read = ResponseCache(service.store, GENERATION), Reader(size)

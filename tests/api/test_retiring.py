@@ -1,4 +1,4 @@
-"""What an application does between a stop signal and its end."""
+"""An application between a stop signal and its end."""
 
 import pytest
 
@@ -15,7 +15,9 @@ async def test_once_it_retires_it_is_alive_but_not_ready(service: Service) -> No
     assert (live.status_code, live.json()) == (200, {"status": "alive"})
 
 
-async def test_once_it_retires_every_answer_closes_its_connection(service: Service) -> None:
+async def test_a_retiring_process_closes_the_connection_with_every_response(
+    service: Service,
+) -> None:
     key = await service.issue()
     animal = {"name": "Bella", "categoryId": 1}
     requests = [
@@ -31,9 +33,9 @@ async def test_once_it_retires_every_answer_closes_its_connection(service: Servi
     service.app.retire()
     for method, path, status in requests:
         body = animal if method == "POST" else None
-        answer = await service.request(method, path, key.token, json=body)
-        assert answer.status_code == status
-        assert answer.headers.get_list("Connection") == ["close"]
+        response = await service.request(method, path, key.token, json=body)
+        assert response.status_code == status
+        assert response.headers.get_list("Connection") == ["close"]
 
 
 async def test_while_another_process_takes_its_place_the_service_stays_ready(

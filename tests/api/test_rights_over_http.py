@@ -1,4 +1,4 @@
-"""What a key that manages keys cannot do: give more than it has, or leave nobody to manage."""
+"""The bounds of an admin key: it cannot give more than it has, or end the last admin key."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -47,10 +47,10 @@ async def events(service: Service) -> int:
 async def assert_refused(
     service: Service, method: str, path: str, token: str, body: Any = None
 ) -> str:
-    """Check that a request is beyond the rights of its key, and that nothing came of it."""
+    """Check that a request exceeds the rights of its key, and changes nothing."""
     before = await events(service)
-    answer = await service.request(method, f"/v1/keys{path}", token, json=body)
-    message = assert_error(answer, 403, "beyond_own_rights")
+    response = await service.request(method, f"/v1/keys{path}", token, json=body)
+    message = assert_error(response, 403, "beyond_own_rights")
     assert await events(service) == before
     return message
 
@@ -76,19 +76,19 @@ WITHIN: list[dict[str, Any]] = [
     {"plan": "enterprise", "perMinute": 300, "perDay": 10_000},
     {"expiresAt": ENDS},
 ]
-LEAST = {"name": "till", "scopes": ["pets:read"], "expiresAt": ENDS}
+WEAKEST = {"name": "till", "scopes": ["pets:read"], "expiresAt": ENDS}
 
 
 @pytest.mark.parametrize(("wanted", "field"), BEYOND)
 async def test_no_key_creates_one_with_more_than_it_has(
     service: Service, giver: IssuedKey, wanted: dict[str, Any], field: str
 ) -> None:
-    message = await assert_refused(service, "POST", "", giver.token, LEAST | wanted)
+    message = await assert_refused(service, "POST", "", giver.token, WEAKEST | wanted)
     assert message.startswith(f"{field}: your key cannot give ")
     assert len((await service.request("GET", "/v1/keys", giver.token)).json()) == 1
 
 
-async def test_the_default_scopes_and_life_are_given_by_those_alone_who_have_them(
+async def test_only_a_key_with_the_default_scopes_and_life_can_give_them(
     service: Service, giver: IssuedKey
 ) -> None:
     message = await assert_refused(service, "POST", "", giver.token, {"name": "till"})
@@ -139,10 +139,10 @@ async def test_no_key_gets_the_token_of_one_with_more(
 async def test_a_key_gives_what_it_has(
     service: Service, giver: IssuedKey, wanted: dict[str, Any]
 ) -> None:
-    created = await service.request("POST", "/v1/keys", giver.token, json=LEAST | wanted)
+    created = await service.request("POST", "/v1/keys", giver.token, json=WEAKEST | wanted)
     assert created.status_code == 201
-    least = await service.issue("free", scopes=frozenset({"pets:read"}), expires_in=60)
-    path = f"/v1/keys/{least.key.id}"
+    weakest = await service.issue("free", scopes=frozenset({"pets:read"}), expires_in=60)
+    path = f"/v1/keys/{weakest.key.id}"
     assert (await service.request("PATCH", path, giver.token, json=wanted)).status_code == 200
     for key_id in (2, 3):
         rotated = await service.request("POST", f"/v1/keys/{key_id}/rotate", giver.token)
@@ -165,18 +165,16 @@ async def test_a_change_may_leave_a_key_what_it_had(
 ) -> None:
     for _ in range(2):  # or the key to be changed would be the last of its kind
         await service.issue(scopes=ALL)
-    answer = await service.request("PATCH", "/v1/keys/2", giver.token, json=wanted)
-    assert answer.status_code == 200
+    response = await service.request("PATCH", "/v1/keys/2", giver.token, json=wanted)
+    assert response.status_code == 200
 
 
-async def test_what_a_change_took_away_is_not_given_back(
-    service: Service, giver: IssuedKey
-) -> None:
+async def test_removed_rights_are_not_given_back(service: Service, giver: IssuedKey) -> None:
     for _ in range(2):  # or the key to be changed would be the last of its kind
         await service.issue(scopes=ALL)
     lowered = {"plan": "business", "scopes": ["pets:read"], "expiresAt": ENDS}
-    answer = await service.request("PATCH", "/v1/keys/2", giver.token, json=lowered)
-    assert answer.status_code == 200
+    response = await service.request("PATCH", "/v1/keys/2", giver.token, json=lowered)
+    assert response.status_code == 200
     for before in ({"plan": "enterprise"}, {"scopes": list(SCOPES)}, {"expiresAt": None}):
         await assert_refused(service, "PATCH", "/2", giver.token, before)
 
@@ -187,8 +185,8 @@ async def test_a_key_with_more_can_be_revoked_and_unbanned(
 ) -> None:
     for _ in range(2):  # or the key to be changed would be the last of its kind
         await service.issue(scopes=ALL)
-    answer = await service.request(method, f"/v1/keys/2{rest}", giver.token)
-    assert answer.status_code == 204
+    response = await service.request(method, f"/v1/keys/2{rest}", giver.token)
+    assert response.status_code == 204
 
 
 plans = st.sampled_from(["free", "pro", "business"]).map(lambda plan: {"plan": plan})
@@ -212,7 +210,7 @@ def body_of(service: Service, wanted: tuple[dict[str, Any], list[str], int | Non
 
 
 def no_more(key: dict[str, Any], own: dict[str, Any]) -> bool:
-    """Tell whether a key as the interface shows it has nothing beyond another."""
+    """Return whether a key as the interface shows it has nothing beyond another."""
     return (
         set(key["scopes"]) <= set(own["scopes"])
         and all(
@@ -229,7 +227,7 @@ async def test_whatever_is_tried_no_key_comes_to_more_than_the_first(
     tmp_path_factory: pytest.TempPathFactory,
     attempts: list[tuple[bool, tuple[dict[str, Any], list[str], int | None]]],
 ) -> None:
-    """Whoever has one token tries to get others, each by the one it got last."""
+    """A client with one token tries to get others, each with the last one."""
     async with running_service(tmp_path_factory.mktemp("rights") / "petstore.db") as service:
         first = await service.issue("pro", scopes=ADMIN, expires_in=HOUR)
         path = f"/v1/keys/{first.key.id}"
@@ -238,11 +236,11 @@ async def test_whatever_is_tried_no_key_comes_to_more_than_the_first(
         for is_new, wanted in attempts:
             body = body_of(service, wanted)
             if is_new:
-                answer = await service.request(
+                response = await service.request(
                     "POST", "/v1/keys", token, json={"name": "x", **body}
                 )
-                if answer.status_code == 201 and "keys:admin" in answer.json()["scopes"]:
-                    token = answer.json()["token"]
+                if response.status_code == 201 and "keys:admin" in response.json()["scopes"]:
+                    token = response.json()["token"]
             else:
                 await service.request("PATCH", path, token, json=body)
         keys = (await service.request("GET", "/v1/keys?limit=100", token)).json()
@@ -272,8 +270,8 @@ async def test_the_last_key_that_manages_keys_stays(
     elif others == "without the scope":
         await service.issue(scopes=frozenset(DEFAULT_SCOPES))
     before = await events(service)
-    answer = await service.request(method, "/v1/keys/1", last.token, json=body)
-    message = assert_error(answer, 409, "last_admin_key")
+    response = await service.request(method, "/v1/keys/1", last.token, json=body)
+    message = assert_error(response, 409, "last_admin_key")
     assert message.startswith("key 1 is the last that can administer keys")
     assert await events(service) == before
     assert (await service.request("GET", "/v1/keys", last.token)).status_code == 200
@@ -284,11 +282,11 @@ async def test_a_key_that_manages_keys_may_go_while_another_stays(
     service: Service, method: str, body: Any
 ) -> None:
     first, second = await service.issue(scopes=ALL), await service.issue(scopes=ALL)
-    answer = await service.request(method, "/v1/keys/1", second.token, json=body)
-    assert answer.is_success
+    response = await service.request(method, "/v1/keys/1", second.token, json=body)
+    assert response.is_success
     assert not (await service.request("GET", "/v1/keys", first.token)).is_success
-    answer = await service.request(method, "/v1/keys/2", second.token, json=body)
-    assert_error(answer, 409, "last_admin_key")
+    response = await service.request(method, "/v1/keys/2", second.token, json=body)
+    assert_error(response, 409, "last_admin_key")
 
 
 @pytest.mark.parametrize("end", ["expired", "revoked"])
@@ -301,16 +299,16 @@ async def test_a_key_that_has_ended_is_not_the_last(
     service.clock.advance(1)
     if end == "revoked":
         await revoke(service.store, service.clock, 2)
-    answer = await service.request(method, "/v1/keys/2", last.token, json=body)
-    assert answer.is_success
+    response = await service.request(method, "/v1/keys/2", last.token, json=body)
+    assert response.is_success
 
 
 async def test_the_last_key_that_manages_keys_can_be_changed_otherwise(service: Service) -> None:
     last = await service.issue(scopes=ALL)
     changes = {"name": "new", "plan": "pro", "scopes": ["keys:admin"]}
-    answer = await service.request("PATCH", "/v1/keys/1", last.token, json=changes)
-    assert answer.status_code == 200
-    assert answer.json()["scopes"] == ["keys:admin"]
+    response = await service.request("PATCH", "/v1/keys/1", last.token, json=changes)
+    assert response.status_code == 200
+    assert response.json()["scopes"] == ["keys:admin"]
 
 
 @pytest.mark.parametrize("method", ["DELETE", "PATCH"])
@@ -339,21 +337,21 @@ async def test_the_command_line_may_give_everything(service: Service, giver: Iss
 
 @pytest.mark.parametrize(("method", "body"), NO_LONGER)
 @pytest.mark.parametrize("count", [2, 5])
-async def test_of_keys_that_end_each_other_at_once_one_stays(
+async def test_if_keys_revoke_each_other_at_once_one_stays(
     service: Service, method: str, body: Any, count: int
 ) -> None:
     keys = [await service.issue(scopes=ALL) for _ in range(count)]
     for key in keys:  # all are in memory, so all get to the database
         assert (await service.request("GET", "/v1/keys", key.token)).status_code == 200
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(
             service.request(method, f"/v1/keys/{key.key.id % count + 1}", key.token, json=body)
             for key in keys
         )
     )
     # Either it would have been the last, or it had been ended itself by then.
-    refused = [answer for answer in answers if not answer.is_success]
-    assert {(answer.status_code, answer.json()["code"]) for answer in refused} <= {
+    refused = [response for response in responses if not response.is_success]
+    assert {(response.status_code, response.json()["code"]) for response in refused} <= {
         (409, "last_admin_key"),
         (403, "missing_scope"),
     }
@@ -368,16 +366,16 @@ async def test_the_last_key_that_manages_keys_is_not_made_to_end(
     service: Service, ends: str
 ) -> None:
     last = await service.issue(scopes=ALL)
-    answer = await service.request("PATCH", "/v1/keys/1", last.token, json={"expiresAt": ends})
-    assert_error(answer, 409, "last_admin_key")
+    response = await service.request("PATCH", "/v1/keys/1", last.token, json={"expiresAt": ends})
+    assert_error(response, 409, "last_admin_key")
     assert (await service.request("GET", "/v1/keys/1", last.token)).json()["expiresAt"] is None
 
 
 async def test_the_last_key_that_manages_keys_may_be_made_to_end_later(service: Service) -> None:
     last = await service.issue(scopes=ALL, expires_in=HOUR)
     body = {"expiresAt": ENDS, "name": "still here"}
-    answer = await service.request("PATCH", "/v1/keys/1", last.token, json=body)
-    assert answer.status_code == 200
+    response = await service.request("PATCH", "/v1/keys/1", last.token, json=body)
+    assert response.status_code == 200
 
 
 @pytest.mark.parametrize("lost", ["revoked", "without the scope"])
@@ -401,13 +399,13 @@ async def test_a_key_that_has_just_lost_its_power_does_nothing_with_it(
     else:
         await change(service.store, service.clock, giver.key.id, scopes=frozenset({"pets:read"}))
     before = await events(service)
-    answer = await service.request(method, f"/v1/keys{path}", giver.token, json=body)
-    assert_error(answer, 403, "missing_scope")
+    response = await service.request(method, f"/v1/keys{path}", giver.token, json=body)
+    assert_error(response, 403, "missing_scope")
     assert await events(service) == before
     assert (await service.request("GET", "/v1/keys", other.token)).status_code == 200
 
 
-async def test_a_key_that_has_ended_is_not_brought_back_beyond_the_rights_of_who_does_it(
+async def test_an_ended_key_is_not_reactivated_beyond_the_rights_of_the_caller(
     service: Service, giver: IssuedKey
 ) -> None:
     ended = await service.issue(scopes=ALL, expires_in=1)
@@ -418,21 +416,21 @@ async def test_a_key_that_has_ended_is_not_brought_back_beyond_the_rights_of_who
     assert named.json()["state"] == "expired"
 
 
-async def test_a_key_that_has_ended_is_brought_back_by_who_has_as_much(
+async def test_an_ended_key_is_reactivated_by_a_caller_with_as_many_rights(
     service: Service, giver: IssuedKey
 ) -> None:
     ended = await service.issue("pro", scopes=ADMIN, expires_in=1)
     service.clock.advance(1)
     path = f"/v1/keys/{ended.key.id}"
-    answer = await service.request("PATCH", path, giver.token, json={"expiresAt": ENDS})
-    assert answer.json()["state"] == "active"
+    response = await service.request("PATCH", path, giver.token, json={"expiresAt": ENDS})
+    assert response.json()["state"] == "active"
 
 
 async def test_a_key_that_ends_sooner_does_not_stand_in_for_the_last(service: Service) -> None:
     last = await service.issue(scopes=ALL)
     await service.issue(scopes=ALL, expires_in=HOUR)
-    answer = await service.request("DELETE", "/v1/keys/1", last.token)
-    assert_error(answer, 409, "last_admin_key")
+    response = await service.request("DELETE", "/v1/keys/1", last.token)
+    assert_error(response, 409, "last_admin_key")
 
 
 async def test_a_key_that_ends_may_go_while_another_lives_as_long(service: Service) -> None:
@@ -465,5 +463,5 @@ async def test_a_key_is_not_kept_alive_by_one_that_lacks_its_scopes(
     other = await service.issue("free", scopes=frozenset({"pets:write"}), expires_in=60)
     await assert_refused(service, "PATCH", f"/{other.key.id}", giver.token, {"expiresAt": ENDS})
     shorter = {"expiresAt": "2026-12-01T12:00:30Z"}
-    answer = await service.request("PATCH", f"/v1/keys/{other.key.id}", giver.token, json=shorter)
-    assert answer.status_code == 200
+    response = await service.request("PATCH", f"/v1/keys/{other.key.id}", giver.token, json=shorter)
+    assert response.status_code == 200

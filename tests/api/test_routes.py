@@ -78,7 +78,7 @@ async def test_a_long_path_comes_back_shortened(service: Service) -> None:
         ("X" * 1000, "/v1/usage", "GET, HEAD"),
     ],
 )
-async def test_a_method_the_path_does_not_take_is_refused_with_those_it_takes(
+async def test_a_method_the_path_does_not_take_is_refused_with_the_allowed_ones(
     service: Service, method: str, path: str, allow: str
 ) -> None:
     key = await service.issue()
@@ -103,9 +103,7 @@ async def test_a_parameter_in_the_middle_that_is_no_integer_names_nothing(
 
 
 @pytest.mark.parametrize("key_id", ["rotate", "1%2Frotate"])
-async def test_what_stands_behind_a_parameter_is_no_parameter_itself(
-    service: Service, key_id: str
-) -> None:
+async def test_a_segment_after_a_parameter_is_no_parameter(service: Service, key_id: str) -> None:
     key = await service.issue(scopes=frozenset({"keys:admin"}))
     assert_error(await service.request("GET", f"/v1/keys/{key_id}", key.token), 404, "not_found")
     response = await service.request("POST", f"/v1/keys/{key_id}", key.token)

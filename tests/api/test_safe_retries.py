@@ -1,4 +1,4 @@
-"""``Idempotency-Key`` over HTTP: what is sent again acts once and is answered as at first."""
+"""``Idempotency-Key`` over HTTP: a retry acts once and gets the first response."""
 
 import asyncio
 import json
@@ -119,7 +119,7 @@ async def shop(address: str, clock: ManualClock) -> AsyncIterator[Shop]:
 
 
 @pytest.fixture
-async def impatient_shop(address: str) -> AsyncIterator[Shop]:
+async def short_timeout_shop(address: str) -> AsyncIterator[Shop]:
     """A shop whose database has half a second for a change."""
     async with running_service(address, limits_save_seconds=60, database_timeout=0.5) as service:
         yield await furnish(service)
@@ -130,8 +130,8 @@ def damage_records() -> Unit[None]:
     yield Statement("UPDATE kept_answers SET answer = ?1", (bytes(100),))
 
 
-def is_replay(answer: httpx.Response) -> bool:
-    values = answer.headers.get_list("Idempotent-Replayed")
+def is_replay(response: httpx.Response) -> bool:
+    values = response.headers.get_list("Idempotent-Replayed")
     assert values in ([], ["true"])
     return bool(values)
 
@@ -152,7 +152,7 @@ def test_every_post_is_tried_here() -> None:
     assert set(POSTS) == {row.id for row in OPERATIONS if row.method == "POST"}
 
 
-async def test_what_each_answer_gets_anew_is_not_kept(shop: Shop) -> None:
+async def test_headers_of_each_response_are_not_recorded(shop: Shop) -> None:
     await shop.post(POSTS["createPet"])
     ((kept,),) = await shop.service.store.read(Statement("SELECT answer FROM kept_answers"))
     assert b"location: /v1/pets/" in kept
@@ -161,9 +161,7 @@ async def test_what_each_answer_gets_anew_is_not_kept(shop: Shop) -> None:
 
 
 @every_post
-async def test_a_request_sent_again_acts_once_and_is_answered_as_at_first(
-    shop: Shop, post: Post
-) -> None:
+async def test_a_retry_acts_once_and_gets_the_first_response(shop: Shop, post: Post) -> None:
     first = await shop.post(post)
     assert first.is_success, first.text
     for _ in range(2):
@@ -180,14 +178,16 @@ async def test_without_a_key_every_request_acts(shop: Shop, post: Post) -> None:
 
 
 @every_post
-async def test_of_fifty_at_once_one_acts(shop: Shop, post: Post) -> None:
-    answers = await asyncio.gather(*(shop.post(post) for _ in range(50)))
-    (first,) = (answer for answer in answers if answer.is_success and not is_replay(answer))
-    for answer in answers:
-        if is_replay(answer):
-            assert_same(answer, first)
-        elif answer is not first:
-            assert_error(answer, 409, "idempotency_key_in_use")
+async def test_one_of_fifty_concurrent_requests_acts(shop: Shop, post: Post) -> None:
+    responses = await asyncio.gather(*(shop.post(post) for _ in range(50)))
+    (first,) = (
+        response for response in responses if response.is_success and not is_replay(response)
+    )
+    for response in responses:
+        if is_replay(response):
+            assert_same(response, first)
+        elif response is not first:
+            assert_error(response, 409, "idempotency_key_in_use")
     assert await shop.rows(post.done) == 1
     assert_same(await shop.post(post), first)
 
@@ -205,14 +205,14 @@ async def test_another_body_is_refused(shop: Shop, post: Post) -> None:
 async def test_another_path_is_refused(shop: Shop, post: Post) -> None:
     await shop.post(post)
     elsewhere = post._replace(path="/pets" if post.path == "/categories" else "/categories")
-    answer = await shop.post(elsewhere, json={**BELLA, **(post.body or {})})
-    assert_error(answer, 422, "idempotency_key_reused")
+    response = await shop.post(elsewhere, json={**BELLA, **(post.body or {})})
+    assert_error(response, 422, "idempotency_key_reused")
 
 
 async def test_another_resource_is_another_request(shop: Shop) -> None:
     await shop.post(POSTS["unbanKey"])
-    answer = await shop.post(POSTS["unbanKey"]._replace(path="/keys/1/unban"))
-    assert_error(answer, 422, "idempotency_key_reused")
+    response = await shop.post(POSTS["unbanKey"]._replace(path="/keys/1/unban"))
+    assert_error(response, 422, "idempotency_key_reused")
 
 
 @every_post_with_a_body
@@ -239,8 +239,8 @@ async def test_the_order_of_scopes_makes_no_other_request(shop: Shop) -> None:
     for _ in scopes:
         scopes = [*scopes[1:], scopes[0]]
         for order in (scopes, scopes[::-1]):
-            answer = await shop.post(post, json={"name": "Till", "scopes": order})
-            assert_same(answer, first)
+            response = await shop.post(post, json={"name": "Till", "scopes": order})
+            assert_same(response, first)
 
 
 # The field
@@ -297,8 +297,8 @@ MALFORMED = {
 
 @pytest.mark.parametrize("field", MALFORMED.values(), ids=MALFORMED)
 async def test_a_malformed_key_is_refused(shop: Shop, field: bytes) -> None:
-    answer = await shop.post(POSTS["createPet"], field)
-    message = assert_error(answer, 400, "invalid_parameter")
+    response = await shop.post(POSTS["createPet"], field)
+    message = assert_error(response, 400, "invalid_parameter")
     assert message.startswith("Idempotency-Key: expected 1 to 255 visible ASCII characters")
     assert await shop.kept() == await shop.rows(POSTS["createPet"].done) == 0
 
@@ -322,8 +322,8 @@ async def test_every_post_refuses_a_malformed_key(shop: Shop, post: Post) -> Non
 @pytest.mark.parametrize("second", ["a", "b"])
 async def test_two_fields_are_refused(shop: Shop, second: str) -> None:
     headers = httpx.Headers([("Idempotency-Key", "a"), ("Idempotency-Key", second)])
-    answer = await shop.ask("POST", "/pets", headers=headers, json=BELLA)
-    assert "Idempotency-Key" in assert_error(answer, 400, "invalid_parameter")
+    response = await shop.ask("POST", "/pets", headers=headers, json=BELLA)
+    assert "Idempotency-Key" in assert_error(response, 400, "invalid_parameter")
 
 
 @pytest.mark.parametrize("field", [b"a", b"", b"a b"])
@@ -353,7 +353,7 @@ async def test_keys_of_two_api_keys_do_not_meet(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("name", ["createPet", "placeOrder", "createKey", "unbanKey"])
-async def test_an_answer_is_kept_for_24_hours(shop: Shop, name: str) -> None:
+async def test_an_idempotency_record_is_kept_for_24_hours(shop: Shop, name: str) -> None:
     post = POSTS[name]
     first = await shop.post(post)
     shop.service.clock.now += DAY - 1
@@ -379,10 +379,10 @@ async def test_it_is_kept_over_a_restart(address: str, clock: ManualClock) -> No
 
 async def test_a_replay_costs_one_request_of_the_limit(shop: Shop) -> None:
     token = (await shop.service.issue(per_minute=3)).token
-    answers = [await shop.post(POSTS["createPet"], token=token) for _ in range(4)]
-    remaining = [answer.headers["X-RateLimit-Remaining"] for answer in answers]
+    responses = [await shop.post(POSTS["createPet"], token=token) for _ in range(4)]
+    remaining = [response.headers["X-RateLimit-Remaining"] for response in responses]
     assert remaining == ["2", "1", "0", "0"]
-    assert [answer.status_code for answer in answers] == [201, 201, 201, 429]
+    assert [response.status_code for response in responses] == [201, 201, 201, 429]
 
 
 async def test_a_replay_has_a_request_id_and_limits_of_its_own(shop: Shop) -> None:
@@ -409,7 +409,7 @@ REFUSED: dict[str, tuple[int, str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("status", "path", "options"), REFUSED.values(), ids=REFUSED)
-async def test_what_was_refused_may_be_corrected_and_sent_again(
+async def test_a_refused_request_may_be_corrected_and_sent_again(
     shop: Shop, status: int, path: str, options: dict[str, Any]
 ) -> None:
     post = POSTS["createPet"]
@@ -424,7 +424,7 @@ async def test_what_was_refused_may_be_corrected_and_sent_again(
     ("scopes", "path", "code"),
     [(["pets:read"], "/pets", "missing_scope"), (["keys:admin"], "/keys", "beyond_own_rights")],
 )
-async def test_what_was_forbidden_may_be_sent_again_with_more_rights(
+async def test_a_forbidden_request_may_be_sent_again_with_more_rights(
     shop: Shop, scopes: list[str], path: str, code: str
 ) -> None:
     issued = (await shop.ask("POST", "/keys", json={"name": "Till", "scopes": scopes})).json()
@@ -436,7 +436,7 @@ async def test_what_was_forbidden_may_be_sent_again_with_more_rights(
     assert (created.status_code, is_replay(created)) == (201, False)
 
 
-async def test_what_was_over_the_limit_is_not_kept(shop: Shop) -> None:
+async def test_a_request_over_the_limit_is_not_recorded(shop: Shop) -> None:
     token = (await shop.service.issue(per_minute=1)).token
     await shop.ask("GET", "/pets", token)
     assert_error(await shop.post(POSTS["createPet"], token=token), 429, "rate_limit_exceeded")
@@ -472,10 +472,10 @@ async def test_a_conflict_of_what_has_a_token_is_kept_too(shop: Shop) -> None:
     assert_same(await shop.post(POSTS["rotateKey"]), refused)
 
 
-async def test_what_the_database_did_not_take_is_not_kept(
-    impatient_shop: Shop, database: Path
+async def test_a_change_that_the_database_refused_is_not_recorded(
+    short_timeout_shop: Shop, database: Path
 ) -> None:
-    shop, post = impatient_shop, POSTS["createPet"]
+    shop, post = short_timeout_shop, POSTS["createPet"]
     with locked(database):
         assert_error(await shop.post(post), 503, "service_unavailable")
     assert await shop.kept() == 0
@@ -493,12 +493,12 @@ async def test_while_the_first_is_under_way_it_is_in_use(
         (refused,), (first,) = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         message = assert_error(refused.result(), 409, "idempotency_key_in_use")
         assert message.startswith("Idempotency-Key: ")
-    answer = await first
-    assert_same(await shop.post(post), answer)
+    response = await first
+    assert_same(await shop.post(post), response)
     assert await shop.rows(post.done) == 1
 
 
-# Answers with a token
+# Responses with a token
 
 
 @every_post_with_a_secret
@@ -509,7 +509,7 @@ async def test_a_token_is_nowhere_in_the_files_of_the_database(
     assert_same(await shop.post(POSTS[name]), first)
     await shop.post(POSTS["createPet"], "plain", json={**BELLA, "name": "Bellerophon"})
     content = b"".join(path.read_bytes() for path in database.parent.glob(f"{database.name}*"))
-    # What is not sealed can be found so, in the animal and in the answer that was kept.
+    # Unsealed values can be found this way, in the animal and in the idempotency record.
     assert content.count(b"Bellerophon") >= 2
     for token in (first.json()["token"], shop.token):
         assert token.encode() not in content
@@ -524,7 +524,7 @@ async def test_the_token_that_is_given_again_is_valid(shop: Shop, name: str) -> 
 
 
 @every_post_with_a_secret
-async def test_only_the_token_that_asked_is_told_again(shop: Shop, name: str) -> None:
+async def test_only_the_same_token_gets_the_sealed_record(shop: Shop, name: str) -> None:
     post = POSTS[name]
     first = await shop.post(post)
     rotated = await shop.ask("POST", "/keys/1/rotate", json={"graceSeconds": 60})
@@ -545,15 +545,15 @@ async def test_a_record_that_cannot_be_decrypted_is_refused_and_acts_no_second_t
     assert await shop.rows(post.done) == 1
 
 
-async def test_of_another_request_nothing_is_told_either(shop: Shop) -> None:
+async def test_another_request_learns_nothing_of_the_sealed_record(shop: Shop) -> None:
     post = POSTS["createKey"]
     await shop.post(post)
     new = (await shop.ask("POST", "/keys/1/rotate", json={"graceSeconds": 60})).json()["token"]
-    answer = await shop.post(post, token=new, json=post.other)
-    assert_error(answer, 422, "idempotency_key_reused")
+    response = await shop.post(post, token=new, json=post.other)
+    assert_error(response, 422, "idempotency_key_reused")
 
 
-async def test_who_rotates_the_own_key_with_grace_can_ask_again(shop: Shop) -> None:
+async def test_after_rotating_its_own_key_with_grace_a_client_can_retry(shop: Shop) -> None:
     post = POSTS["rotateKey"]._replace(path="/keys/1/rotate")
     first = await shop.post(post)
     assert_same(await shop.post(post), first)
@@ -565,7 +565,7 @@ async def test_who_rotates_the_own_key_with_grace_can_ask_again(shop: Shop) -> N
 
 
 @pytest.mark.parametrize("name", ["createPet", "placeOrder"])
-async def test_of_fifty_connections_at_once_one_acts(
+async def test_one_of_fifty_concurrent_connections_acts(
     server: ServerProcess, token: str, name: str
 ) -> None:
     headers = {"Authorization": f"Bearer {token}"}
@@ -579,14 +579,16 @@ async def test_of_fifty_connections_at_once_one_acts(
             "placeOrder": ("/store/orders", "/store/orders?petId={petId}", {"petId": pet["id"]}),
         }[name]
         key = {"Idempotency-Key": f"fifty {name}".replace(" ", "-")}
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(client.post(path, json=body, headers=key) for _ in range(50))
         )
-        (first,) = (answer for answer in answers if answer.is_success and not is_replay(answer))
-        for answer in answers:
-            if is_replay(answer):
-                assert_same(answer, first)
-            elif answer is not first:
-                assert_error(answer, 409, "idempotency_key_in_use")
+        (first,) = (
+            response for response in responses if response.is_success and not is_replay(response)
+        )
+        for response in responses:
+            if is_replay(response):
+                assert_same(response, first)
+            elif response is not first:
+                assert_error(response, 409, "idempotency_key_in_use")
         assert_same(await client.post(path, json=body, headers=key), first)
         assert (await client.get(list_of_it.format(**body))).json() == [first.json()]

@@ -1,4 +1,4 @@
-"""Whatever is asked of a store, in whatever order: it answers as a model of plain dicts does."""
+"""Any requests in any order: the service responds like a model of plain dicts."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ RUNS = explored(
     stateful_step_count=25,
     derandomize=True,
     database=None,
-    phases=[Phase.generate],  # a failure is told as found: to shrink it takes minutes
+    phases=[Phase.generate],  # report a failure as found: shrinking takes minutes
     suppress_health_check=[HealthCheck.too_slow],
 )
 PATHS = ("/pets", "/categories", "/store/orders")
@@ -151,7 +151,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(asks=st.lists(changes | orders, min_size=2, max_size=3))
     def change_at_once(self, asks: list[Ask]) -> None:
-        """Send several together: they are answered as if they had come one by one, in any order."""
+        """Send several at once: the responses are as if they ran one by one, in some order."""
         asks = [ask._replace(idempotency_key=None) for ask in asks]
 
         async def send_all() -> list[Reply]:
@@ -160,10 +160,10 @@ class StoreMachine(RuleBasedStateMachine):
         replies = self.runner.run(send_all())
         for turns in permutations(zip(asks, replies, strict=True)):
             model = deepcopy(self.model)
-            if all(model.answer(ask) == reply for ask, reply in turns):
+            if all(model.respond(ask) == reply for ask, reply in turns):
                 self.model = model
                 return
-        pytest.fail(f"in no order are these the answers: {replies}")
+        pytest.fail(f"no order explains these responses: {replies}")
 
     @rule(pause=pauses)
     def wait(self, pause: int) -> None:
@@ -187,7 +187,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(minutes=reservation_minutes, pause=pauses)
     def crash(self, minutes: int, pause: int) -> None:
-        """Go on, a while later, from what is on the disk while the service runs."""
+        """Continue later, from a copy of the files of the running service."""
         survives = next(self.folders) / "petstore.db"
         for suffix in ("", "-wal"):
             shutil.copy(f"{self.database}{suffix}", f"{survives}{suffix}")
@@ -219,7 +219,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def ask(self, *asks: Ask) -> None:
         for ask in asks:
-            expected = self.model.answer(ask)
+            expected = self.model.respond(ask)
             assert self.runner.run(self.send(ask)) == expected, ask
 
     async def send(self, ask: Ask) -> Reply:
@@ -227,9 +227,9 @@ class StoreMachine(RuleBasedStateMachine):
         headers = [*self.headers, (b"content-length", str(len(body)).encode())]
         if ask.idempotency_key is not None:
             headers.append((b"idempotency-key", ask.idempotency_key.encode()))
-        answer = await self.app.call(ask.method, f"/v1{ask.target}".encode(), headers, body)
-        content: Any = json.loads(answer.body) if answer.body else None
-        return Reply(answer.status, content["code"] if answer.status >= 400 else content)
+        response = await self.app.call(ask.method, f"/v1{ask.target}".encode(), headers, body)
+        content: Any = json.loads(response.body) if response.body else None
+        return Reply(response.status, content["code"] if response.status >= 400 else content)
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def template(tmp_path: Path) -> tuple[Path, str]:
 
 
 @pytest.mark.explores
-def test_a_store_answers_as_its_model(tmp_path: Path, template: tuple[Path, str]) -> None:
+def test_the_service_responds_as_the_model(tmp_path: Path, template: tuple[Path, str]) -> None:
     def folders() -> Iterator[Path]:
         for number in count():
             path = tmp_path / str(number)

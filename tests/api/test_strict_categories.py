@@ -1,4 +1,4 @@
-"""A store whose animals all belong to registered categories, and one that does not mind."""
+"""A store that accepts only registered categories, and one that accepts any."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -37,7 +37,7 @@ async def test_an_animal_of_an_unknown_category_is_not_added(strict: Service, to
     assert (await strict.request("GET", "/v1/pets", token)).json() == []
 
 
-async def test_what_is_no_category_at_all_is_an_invalid_body(strict: Service, token: str) -> None:
+async def test_an_invalid_category_is_an_invalid_body(strict: Service, token: str) -> None:
     body = {"name": "Bella", "categoryId": "7"}
     assert_error(await strict.request("POST", "/v1/pets", token, json=body), 400, "invalid_body")
 

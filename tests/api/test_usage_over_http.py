@@ -1,4 +1,4 @@
-"""What a key has used."""
+"""The usage of a key."""
 
 import pytest
 
@@ -47,7 +47,7 @@ async def test_usage_costs_nothing(service: Service) -> None:
     assert response.json()["days"][-1]["requests"] == 3
 
 
-async def test_usage_answers_while_the_limit_is_reached(service: Service) -> None:
+async def test_usage_works_while_the_limit_is_reached(service: Service) -> None:
     key = await service.issue(per_minute=2)
     await spend(service, key.token, 5)
     response = await service.request("GET", "/v1/usage", key.token)
@@ -57,7 +57,7 @@ async def test_usage_answers_while_the_limit_is_reached(service: Service) -> Non
     assert response.json()["days"][-1]["requests"] == 2
 
 
-async def test_usage_answers_while_the_key_is_banned_and_says_until_when(
+async def test_usage_works_while_the_key_is_banned_and_shows_until_when(
     service: Service,
 ) -> None:
     key = await service.issue(per_minute=1)
@@ -109,7 +109,7 @@ async def test_usage_of_one_key_is_not_shown_to_another(service: Service) -> Non
 # Its own limit
 
 
-async def test_a_key_is_told_its_usage_60_times_a_minute(service: Service) -> None:
+async def test_a_key_can_get_its_usage_60_times_a_minute(service: Service) -> None:
     key = await service.issue("free")
     for number in range(60):
         method = "HEAD" if number % 2 else "GET"

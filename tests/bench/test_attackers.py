@@ -20,7 +20,7 @@ UNLIMITED, LIMITED = "unlimited", "limited"
 
 
 def seen_by(kind: Kind, app: Echo, callers: int = 1, seconds: float = 0.3) -> Counter[str]:
-    """Return what callers see of a service that answers with what it was sent."""
+    """Return what clients see of a service that echoes what it receives."""
     with served(app) as server:
         target = Target(server.port, 0, UNLIMITED, LIMITED)
         return asyncio.run(attack(kind, target, callers, callers, seconds))
@@ -28,7 +28,7 @@ def seen_by(kind: Kind, app: Echo, callers: int = 1, seconds: float = 0.3) -> Co
 
 @contextmanager
 def listening() -> Iterator[tuple[socket.socket, Target]]:
-    """Listen, without an answer to anything."""
+    """Listen, and never respond."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener, Target(listener.getsockname()[1], 0, UNLIMITED, LIMITED)
 

@@ -1,4 +1,4 @@
-"""Attacks are told in a table and as JSON; a server gets the options that it knows."""
+"""Attacks are reported as a table and JSON; a server gets the options that it knows."""
 
 import json
 import subprocess
@@ -35,7 +35,7 @@ def test_no_two_attacks_are_the_same() -> None:
     assert len({(attack.name, attack.callers) for attack in ATTACKS}) == len(ATTACKS)
 
 
-def test_the_good_client_alone_fails_nothing_and_is_told_in_a_table_and_as_json(
+def test_the_good_client_alone_has_no_failures_and_is_reported_as_a_table_and_json(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "attacks.json"

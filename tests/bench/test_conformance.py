@@ -1,4 +1,4 @@
-"""The check finds nothing in this service, and plenty in one that answers everybody the same."""
+"""The check accepts this service, and rejects one that always gives the same response."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ def test_this_service_does_as_the_interface_says(tmp_path: Path) -> None:
     assert check(SqliteStage(tmp_path), [ours]) == {"petstore": []}
 
 
-def test_a_service_that_answers_everybody_the_same_differs_in_each_check(tmp_path: Path) -> None:
+def test_a_service_with_one_response_for_everything_fails_each_check(tmp_path: Path) -> None:
     port = free_port()
     command = (sys.executable, str(BENCH / "bare.py"), str(port))
     with running(command, port, tmp_path / "log") as server:

@@ -7,20 +7,20 @@ from threading import Timer
 
 import pytest
 
-from good_client import Requests, Wire, ask_steadily
-from support.patience import eventually
+from good_client import Requests, Wire, request_steadily
 from support.served import Echo, served
+from support.waiting import eventually
 from works import get
 
 SECONDS = 0.2
 
 
 def asked(port: int, *, keeps_alive: bool = True) -> Requests:
-    return asyncio.run(ask_steadily(port, "token", SECONDS, keeps_alive=keeps_alive, timeout=1))
+    return asyncio.run(request_steadily(port, "token", SECONDS, keeps_alive=keeps_alive, timeout=1))
 
 
 @pytest.mark.parametrize("keeps_alive", [True, False])
-def test_a_service_that_answers_fails_no_request(*, keeps_alive: bool) -> None:
+def test_a_service_that_responds_fails_no_request(*, keeps_alive: bool) -> None:
     app = Echo()
     with served(app) as server:
         requests = asked(server.port, keeps_alive=keeps_alive)

@@ -22,7 +22,7 @@ def text(*cells: Cell) -> str:
     )
 
 
-def test_a_time_is_that_of_requests_one_behind_the_other() -> None:
+def test_a_time_is_measured_over_sequential_requests() -> None:
     written = text(cell(1, 10_000, 8_000, 12_500), cell(1000, 8_000))
     assert "| get: time, µs | 100 (80-125) | 125 (125-125) | 1.25 ×, within |" in written
     assert "| get: CPU, µs | 50 (50-50) | 50 (50-50) | 1.00 ×, within |" in written

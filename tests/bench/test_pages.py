@@ -41,5 +41,5 @@ def test_a_table_without_a_place_and_a_place_without_a_table_are_refused(
 @pytest.mark.parametrize(
     ("page", "text"), pages(RESULTS).items(), ids=lambda it: it.name if isinstance(it, Path) else ""
 )
-def test_every_quoted_figure_is_that_of_the_saved_comparison(page: Path, text: str) -> None:
+def test_every_quoted_number_matches_the_saved_comparison(page: Path, text: str) -> None:
     assert page.read_text() == text

@@ -21,7 +21,7 @@ def test_every_folder_is_a_peer() -> None:
     assert sorted(folders) == sorted(one.name for one in PEERS)
 
 
-def test_a_peer_that_is_not_there_is_refused_with_those_that_are() -> None:
+def test_an_unknown_peer_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="no peer 'rails', only petstore, fastapi,"):
         peer("rails")
 

@@ -14,8 +14,8 @@ def drawn(*bars: Bar) -> ET.Element:
     return ET.fromstring(bar_plot("Requests a second", {"list": list(bars)}))  # noqa: S314 - ours
 
 
-def bar(label: str, *figures: float) -> Bar:
-    return Bar(label, Span(*figures), "#000")
+def bar(label: str, *values: float) -> Bar:
+    return Bar(label, Span(*values), "#000")
 
 
 def texts(plot: ET.Element) -> list[str | None]:

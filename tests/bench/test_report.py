@@ -1,4 +1,4 @@
-"""The report says what was measured, which figures count, and which targets are reached."""
+"""The report shows the measurements, which of them count, and which targets are met."""
 
 import pytest
 
@@ -50,27 +50,31 @@ def results(*alone: PeerResults, shared: tuple[PeerResults, ...] = ()) -> Result
     )
 
 
-def target(what: str, of: Results, connections: int = 32) -> Target:
-    (found,) = [one for one in targets(of) if (one.what, one.connections) == (what, connections)]
+def target(what: str, measured: Results, connections: int = 32) -> Target:
+    (found,) = [
+        one for one in targets(measured) if (one.what, one.connections) == (what, connections)
+    ]
     return found
 
 
 @pytest.mark.parametrize(
-    ("theirs", "came"), [(100, ("≥ 45 ×", "45 ×", True)), (101, ("≥ 45 ×", "44.6 ×", False))]
+    ("theirs", "expected"), [(100, ("≥ 45 ×", "45 ×", True)), (101, ("≥ 45 ×", "44.6 ×", False))]
 )
 def test_a_ratio_is_reached_from_the_wanted_one_on(
-    theirs: int, came: tuple[str, str, bool]
+    theirs: int, expected: tuple[str, str, bool]
 ) -> None:
-    of = results(peer("petstore", series("list", 4500)), peer("fastapi", series("list", theirs)))
-    assert target("list, vs the FastAPI stack", of)[2:] == came
+    measured = results(
+        peer("petstore", series("list", 4500)), peer("fastapi", series("list", theirs))
+    )
+    assert target("list, vs the FastAPI stack", measured)[2:] == expected
 
 
-def test_a_ratio_is_that_of_the_medians_of_the_rounds() -> None:
-    of = results(
+def test_a_ratio_compares_the_medians_of_the_rounds() -> None:
+    measured = results(
         peer("petstore", series("create", 9000, 1, 400)),
         peer("go", series("create", 100, 5000, 200)),
     )
-    assert target("durable create, vs Go", of).seen == "2 ×"
+    assert target("durable create, vs Go", measured).seen == "2 ×"
 
 
 @pytest.mark.parametrize("connections", [32, 256])
@@ -78,22 +82,22 @@ def test_a_ratio_is_that_of_the_medians_of_the_rounds() -> None:
 def test_gets_and_deep_pages_are_compared_with_go_at_two_numbers_of_connections(
     work: str, connections: int
 ) -> None:
-    of = results(
+    measured = results(
         peer("petstore", series(work, 30, connections=connections)),
         peer("go", series(work, 20, connections=connections)),
     )
-    assert target(f"{work}, vs Go", of, connections)[2:] == ("≥ 1 ×", "1.5 ×", True)
+    assert target(f"{work}, vs Go", measured, connections)[2:] == ("≥ 1 ×", "1.5 ×", True)
 
 
 def test_creates_on_one_connection_have_a_target_of_their_own() -> None:
-    of = results(
+    measured = results(
         peer("petstore", series("create", 7, connections=1)),
         peer("go", series("create", 10, connections=1)),
     )
-    assert target("durable create, vs Go", of, 1)[2:] == ("≥ 0.8 ×", "0.7 ×", False)
+    assert target("durable create, vs Go", measured, 1)[2:] == ("≥ 0.8 ×", "0.7 ×", False)
 
 
-def test_the_cpu_of_a_list_has_to_be_below_that_of_go() -> None:
+def test_the_cpu_of_a_list_must_be_below_the_go_peer() -> None:
     ours = peer("petstore", series("list", 9, cpu=20))
     what = "list, CPU of a request, vs Go"
     for theirs, is_met in ((21, True), (20, False)):
@@ -112,23 +116,23 @@ def test_the_p99_of_the_mix_has_to_be_below_the_best_of_the_peers() -> None:
 def test_peers_on_postgresql_and_redis_are_compared_there() -> None:
     rates = {"petstore": 60, "fastapi": 10, "go": 80}
     there = (peer(name, series("list", rate)) for name, rate in rates.items())
-    of = results(peer("fastapi", series("list", 1)), shared=tuple(there))
-    assert target("PostgreSQL + Redis, list, vs the FastAPI stack", of).seen == "6 ×"
-    assert target("PostgreSQL + Redis, list, vs Go", of)[3:] == ("0.75 ×", True)
+    measured = results(peer("fastapi", series("list", 1)), shared=tuple(there))
+    assert target("PostgreSQL + Redis, list, vs the FastAPI stack", measured).seen == "6 ×"
+    assert target("PostgreSQL + Redis, list, vs Go", measured)[3:] == ("0.75 ×", True)
 
 
 def test_a_target_is_open_while_one_of_the_two_was_not_measured() -> None:
-    of = results(peer("petstore", series("list", 60)))
-    assert {(one.seen, one.is_met) for one in targets(of)} == {("not measured", None)}
+    measured = results(peer("petstore", series("list", 60)))
+    assert {(one.seen, one.is_met) for one in targets(measured)} == {("not measured", None)}
 
 
-def test_figures_with_failed_responses_do_not_count() -> None:
-    of = results(
+def test_rounds_with_failed_responses_do_not_count() -> None:
+    measured = results(
         peer("petstore", series("list", 60)),
         peer("go", series("list", 10, 20, errors=3)),
     )
-    assert target("list, vs Go", of).seen == "not measured"
-    assert "| 32 | Go | 3 responses failed: no figures |  |  |  |  |  |" in report(of)
+    assert target("list, vs Go", measured).seen == "not measured"
+    assert "| 32 | Go | 3 responses failed: no figures |  |  |  |  |  |" in report(measured)
 
 
 def test_a_row_has_median_min_max_and_the_ratio_to_ours() -> None:
@@ -151,7 +155,7 @@ def test_a_peer_with_differences_has_them_listed_and_no_row() -> None:
     assert "| Go |" not in text
 
 
-def test_the_machine_and_the_sharing_of_its_cores_are_told() -> None:
+def test_the_report_has_the_machine_and_the_sharing_of_its_cores() -> None:
     text = report(results())
     assert "2 cores, Example; Linux 6.1; load average before 0.2" in text
     assert "has a core to itself" in text

@@ -1,4 +1,4 @@
-"""A server is waited for, tells why if it does not get ready, and is never left behind."""
+"""A server starts, or its log says why not, and it is always stopped."""
 
 import socket
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from servers import free_port, running
-from support.patience import within
+from support.waiting import within
 
 BENCH = Path(__file__).parent.parent.parent / "bench"
 BEGIN_AND_WAIT = """

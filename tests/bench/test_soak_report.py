@@ -1,4 +1,4 @@
-"""The report on a long load tells whether memory or latency grow."""
+"""The report on a long load shows whether memory or latency grow."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_a_run_in_which_something_grew_or_failed_is_not_steady(run: Soak) -> Non
     assert ": not steady." in report(run)
 
 
-def test_a_long_run_is_told_in_a_few_rows_of_medians() -> None:
+def test_a_long_run_is_reported_in_a_few_rows_of_medians() -> None:
     rows = report(soak(*[(80, 5)] * 359, (99, 5))).splitlines()
     assert len([row for row in rows if row.startswith("| ")]) == 2 + 12
     assert rows[-1] == "| 3600 | 9,000 | 1.0 | 5.0 | 3.0 | 50.0 | 80.0 |"

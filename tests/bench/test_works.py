@@ -28,8 +28,8 @@ def asked(name: str) -> Work:
     return work(name, GIVEN, seconds=1)
 
 
-def start_lines(of: Work) -> list[str]:
-    return [request.partition(b" HTTP")[0].decode() for request in of.requests]
+def start_lines(work: Work) -> list[str]:
+    return [request.partition(b" HTTP")[0].decode() for request in work.requests]
 
 
 @pytest.fixture(scope="module")
@@ -115,14 +115,14 @@ def test_keys_are_issued_with_tokens_of_their_own(walked: Sources) -> None:
 def test_a_store_is_put_back_after_writes(tmp_path: Path) -> None:
     stage = SqliteStage(tmp_path)
     fill(tmp_path, stage.url, 3)
-    with stage.copy("peer") as place:
-        place.run_sql(
+    with stage.copy("peer") as environment:
+        environment.run_sql(
             "INSERT INTO pets (id, name, category_id, status)"  # noqa: S608 - numbers of ours
             f" VALUES ({MIXED + 1}, 'ordered', 1, 'pending'), ({ANIMALS + 1}, 'new', 1, 'sold');"
             f" INSERT INTO orders (pet_id, status, placed_at) VALUES ({MIXED + 1}, 'placed', 0)"
         )
-        place.run_sql(RESTORE)
-        animals = dict(place.run_sql("SELECT id, status FROM pets"))
-        orders = list(place.run_sql("SELECT id FROM orders"))
+        environment.run_sql(RESTORE)
+        animals = dict(environment.run_sql("SELECT id, status FROM pets"))
+        orders = list(environment.run_sql("SELECT id FROM orders"))
     assert animals == {1: "available", 2: "pending", 3: "sold", MIXED + 1: "available"}
     assert orders == []

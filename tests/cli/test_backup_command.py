@@ -15,12 +15,12 @@ from support.command import Command
 from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query
 from support.interrupts import interrupted_at_once
-from support.patience import within
 from support.permissions import umask
 from support.process import petstore
 from support.servers import StartServer
 from support.steady_buyers import Buyers
 from support.terminal import Terminal
+from support.waiting import within
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def stocked(command: Command, file: Path) -> Command:
     return command
 
 
-def of(path: Path) -> str:
+def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
@@ -66,17 +66,17 @@ def test_a_backup_that_is_there_is_replaced_only_with_force(stocked: Command, fi
     assert words == f"{file} is there already; --force replaces it"
     assert file.read_text() == "of yesterday"
     stocked.succeed("backup", str(file), "--force")
-    assert contents(of(file)) == contents(of(stocked.database))
+    assert contents(url_of(file)) == contents(url_of(stocked.database))
 
 
 @pytest.mark.parametrize("name", ["backup", "restore"])
 def test_the_database_itself_is_refused(stocked: Command, tmp_path: Path, name: str) -> None:
     link = tmp_path / "link.db"
     link.symlink_to(stocked.database)
-    before = contents(of(stocked.database))
+    before = contents(url_of(stocked.database))
     words = stocked.fail(name, str(link), "--force", status=1)
     assert words.endswith(" is the database itself; expected another file")
-    assert contents(of(stocked.database)) == before
+    assert contents(url_of(stocked.database)) == before
 
 
 def test_a_full_disk_leaves_the_file_before(stocked: Command, file: Path) -> None:
@@ -94,14 +94,14 @@ def test_a_folder_that_is_not_there_is_named(stocked: Command, tmp_path: Path) -
     assert words == f"{tmp_path / 'none' / 'backup.db.part'}: No such file or directory"
 
 
-def test_what_is_backed_up_comes_back(stocked: Command, file: Path, tmp_path: Path) -> None:
+def test_a_restore_brings_back_the_backup(stocked: Command, file: Path, tmp_path: Path) -> None:
     said = stocked.succeed("backup", str(file))
     assert said == f"{stocked.database} is backed up in {file}.\n"
-    before = contents(of(stocked.database))
+    before = contents(url_of(stocked.database))
     elsewhere = tmp_path / "elsewhere.db"
-    said = stocked.succeed("restore", str(file), "--database", of(elsewhere))
+    said = stocked.succeed("restore", str(file), "--database", url_of(elsewhere))
     assert said == f"{elsewhere} is restored from {file}.\n"
-    assert contents(of(elsewhere)) == before
+    assert contents(url_of(elsewhere)) == before
 
 
 def test_a_backup_is_one_file_for_its_owner_alone(stocked: Command, file: Path) -> None:
@@ -110,10 +110,10 @@ def test_a_backup_is_one_file_for_its_owner_alone(stocked: Command, file: Path) 
         stocked.succeed("backup", str(file))
     assert [path.name for path in file.parent.iterdir()] == ["backup.db"]
     assert file.stat().st_mode & 0o777 == 0o600
-    assert query(of(file), "PRAGMA journal_mode") == [("delete",)]
+    assert query(url_of(file), "PRAGMA journal_mode") == [("delete",)]
 
 
-def test_what_is_restored_is_for_its_owner_alone(stocked: Command, file: Path) -> None:
+def test_a_restored_file_is_readable_by_its_owner_only(stocked: Command, file: Path) -> None:
     stocked.succeed("backup", str(file))
     file.chmod(0o644)
     with umask(0):
@@ -133,7 +133,7 @@ def test_a_link_in_the_place_of_a_backup_is_refused_and_with_force_replaced(
     assert words == f"{file} is there already; --force replaces it"
     stocked.succeed("backup", str(file), "--force")
     assert not file.is_symlink()
-    assert contents(of(file)) == contents(of(stocked.database))
+    assert contents(url_of(file)) == contents(url_of(stocked.database))
     assert not is_there or elsewhere.read_text() == "of somebody else"
     assert elsewhere.exists() == is_there
 
@@ -144,17 +144,17 @@ def test_a_link_where_a_copy_is_to_be_made_is_refused(
 ) -> None:
     stocked.succeed("backup", str(file))
     target = file if name == "backup" else stocked.database
-    before, elsewhere = contents(of(target)), tmp_path / "elsewhere"
+    before, elsewhere = contents(url_of(target)), tmp_path / "elsewhere"
     elsewhere.write_text("of somebody else")
     part = target.with_name(f"{target.name}.part")
     part.symlink_to(elsewhere)
     words = stocked.fail(name, str(file), "--force", status=1)
     assert words == f"{part}: it is a link, or no file of yours; remove it"
     assert elsewhere.read_text() == "of somebody else"
-    assert contents(of(target)) == before
+    assert contents(url_of(target)) == before
 
 
-def test_what_an_interrupted_run_left_is_not_replaced_while_it_is_read(
+def test_the_file_of_an_interrupted_run_is_not_replaced_while_it_is_read(
     stocked: Command, file: Path
 ) -> None:
     part = stocked.database.with_name(f"{stocked.database.name}.part")
@@ -169,12 +169,12 @@ def test_a_backup_has_what_is_only_in_the_log_yet(stocked: Command, file: Path) 
     other.execute("INSERT INTO usage VALUES (1, 7, 7)")
     stocked.succeed("backup", str(file))
     other.close()
-    assert (1, 7, 7) in query(of(file), "SELECT key_id, day, requests FROM usage")
+    assert (1, 7, 7) in query(url_of(file), "SELECT key_id, day, requests FROM usage")
 
 
 def test_a_damaged_database_is_not_backed_up(stocked: Command, file: Path) -> None:
     page = query(
-        of(stocked.database), "SELECT rootpage FROM sqlite_schema WHERE name = 'pets_by_status'"
+        url_of(stocked.database), "SELECT rootpage FROM sqlite_schema WHERE name = 'pets_by_status'"
     )[0][0]
     with stocked.database.open("r+b") as damaged:
         damaged.seek((page - 1) * 4096 + 4000)
@@ -204,16 +204,16 @@ def test_a_file_that_is_no_backup_is_refused(
     stocked: Command, file: Path, content: bytes, words: str
 ) -> None:
     file.write_bytes(content)
-    before = contents(of(stocked.database))
+    before = contents(url_of(stocked.database))
     said = stocked.fail("restore", str(file), "--force", status=1)
     assert said.startswith(f"{file}: ")
     assert words in said
-    assert contents(of(stocked.database)) == before
+    assert contents(url_of(stocked.database)) == before
 
 
 def test_a_backup_of_a_newer_version_is_refused(stocked: Command, file: Path) -> None:
     stocked.succeed("backup", str(file))
-    query(of(file), "PRAGMA user_version = 1000")
+    query(url_of(file), "PRAGMA user_version = 1000")
     words = stocked.fail("restore", str(file), "--force", status=1)
     assert words.startswith(f"{file}: the database has schema version 1000, made by a newer")
 
@@ -241,17 +241,17 @@ def test_a_backup_of_a_newer_version_is_refused(stocked: Command, file: Path) ->
     ],
     ids=["foreign trigger", "missing table", "no revision", "broken reference"],
 )
-def test_a_store_that_somebody_else_changed_is_neither_backed_up_nor_restored(
+def test_a_store_with_a_changed_schema_is_not_backed_up_or_restored(
     stocked: Command, file: Path, name: str, sql: str, words: str
 ) -> None:
     stocked.succeed("backup", str(file))
     source, target = (stocked.database, file) if name == "backup" else (file, stocked.database)
-    query(of(source), sql)
-    before = contents(of(target))
+    query(url_of(source), sql)
+    before = contents(url_of(target))
     said = stocked.fail(name, str(file), "--force", status=1)
     assert said.startswith(f"{source}: ")
     assert said.endswith(words)
-    assert contents(of(target)) == before
+    assert contents(url_of(target)) == before
 
 
 def test_an_older_backup_that_somebody_else_changed_is_refused(
@@ -279,18 +279,18 @@ def test_a_backup_of_an_older_version_is_brought_up_to_date(command: Command, fi
     older.close()
     command.succeed("restore", str(file))
     command.make_store()
-    assert contents(of(command.database))["inventory"] == [("sold", 1)]
-    assert query(of(file), "PRAGMA user_version") == [(1,)]
+    assert contents(url_of(command.database))["inventory"] == [("sold", 1)]
+    assert query(url_of(file), "PRAGMA user_version") == [(1,)]
 
 
 def test_a_store_that_is_there_is_replaced_only_with_force(stocked: Command, file: Path) -> None:
     stocked.succeed("backup", str(file))
-    kept = contents(of(stocked.database))
-    query(of(stocked.database), "DELETE FROM orders")
+    kept = contents(url_of(stocked.database))
+    query(url_of(stocked.database), "DELETE FROM orders")
     words = stocked.fail("restore", str(file), status=1)
     assert words == f"{stocked.database} is there already; --force replaces it"
     stocked.succeed("restore", str(file), "--force")
-    assert contents(of(stocked.database)) == kept
+    assert contents(url_of(stocked.database)) == kept
 
 
 def test_the_log_of_the_store_before_does_not_come_into_the_new_one(
@@ -298,7 +298,7 @@ def test_the_log_of_the_store_before_does_not_come_into_the_new_one(
 ) -> None:
     """As after a power cut: there are changes in the log that are not in the database yet."""
     stocked.succeed("backup", str(file))
-    kept = contents(of(stocked.database))
+    kept = contents(url_of(stocked.database))
     living = apsw.Connection(str(stocked.database))
     living.execute("DELETE FROM orders")
     crashed = tmp_path / "crashed.db"
@@ -306,29 +306,29 @@ def test_the_log_of_the_store_before_does_not_come_into_the_new_one(
         copied = stocked.database.with_name(stocked.database.name + ending).read_bytes()
         crashed.with_name(crashed.name + ending).write_bytes(copied)
     living.close()
-    stocked.succeed("restore", str(file), "--force", "--database", of(crashed))
-    assert contents(of(crashed)) == kept
+    stocked.succeed("restore", str(file), "--force", "--database", url_of(crashed))
+    assert contents(url_of(crashed)) == kept
 
 
 def test_a_database_beyond_repair_can_be_replaced(stocked: Command, file: Path) -> None:
     stocked.succeed("backup", str(file))
-    kept = contents(of(stocked.database))
+    kept = contents(url_of(stocked.database))
     stocked.database.write_bytes(b"nothing of use" * 1000)
     stocked.succeed("restore", str(file), "--force")
-    assert contents(of(stocked.database)) == kept
+    assert contents(url_of(stocked.database)) == kept
 
 
 def test_a_link_stays_a_link(stocked: Command, file: Path, tmp_path: Path) -> None:
     stocked.succeed("backup", str(file))
     link = tmp_path / "link.db"
     link.symlink_to(stocked.database)
-    stocked.succeed("restore", str(file), "--force", "--database", of(link))
+    stocked.succeed("restore", str(file), "--force", "--database", url_of(link))
     assert link.is_symlink()
 
 
 def test_a_backup_and_its_restoring_are_shown_on_a_terminal(stocked: Command, file: Path) -> None:
     for arguments, words in ((("backup",), "Backing up"), (("restore", "--force"), "Restoring")):
-        command = (*arguments, str(file), "--database", of(stocked.database))
+        command = (*arguments, str(file), "--database", url_of(stocked.database))
         with Terminal(*command, cwd=file.parent) as terminal:
             assert terminal.wait() == 0
         assert words in terminal.text
@@ -364,7 +364,7 @@ def test_a_backup_under_load_has_all_that_was_acknowledged_before(
         assert made.returncode == 0, made.stderr
         assert len(buyers.orders) > len(orders_before)
     assert 503 not in buyers.statuses
-    restored = of(elsewhere / "petstore.db")
+    restored = url_of(elsewhere / "petstore.db")
     made = petstore("restore", str(file), "--database", restored, cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert query(restored, "PRAGMA integrity_check") == [("ok",)]
@@ -375,43 +375,43 @@ def test_a_backup_under_load_has_all_that_was_acknowledged_before(
     ("name", "end"),
     [("backup", signal.SIGKILL), ("backup", signal.SIGINT), ("restore", signal.SIGKILL)],
 )
-def test_what_is_interrupted_leaves_the_file_before_or_a_whole_one(
+def test_an_interrupted_run_leaves_the_old_file_or_a_complete_one(
     stocked: Command, file: Path, name: str, end: signal.Signals
 ) -> None:
     stocked.succeed("backup", str(file))
     source, target = (stocked.database, file) if name == "backup" else (file, stocked.database)
     query(
-        of(source),
+        url_of(source),
         "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
         " INSERT INTO pets (name, category_id) SELECT 'animal ' || i, i FROM n",
     )
     kept = target.read_bytes()
     beside = {path.name for path in target.parent.iterdir()}
-    arguments = (name, "--force", str(file), "--database", of(stocked.database))
+    arguments = (name, "--force", str(file), "--database", url_of(stocked.database))
     with Terminal(*arguments, cwd=file.parent) as terminal:
         part = target.with_name(f"{target.name}.part")
         assert within(20, lambda: part.exists() and part.stat().st_size)
         terminal.process.send_signal(end)
         terminal.wait()
     assert "Traceback" not in terminal.text
-    assert target.read_bytes() == kept or len(contents(of(target))["pets"]) == 100_007
+    assert target.read_bytes() == kept or len(contents(url_of(target))["pets"]) == 100_007
     assert part.exists() <= (end == signal.SIGKILL)
     assert petstore(*arguments, cwd=file.parent).returncode == 0
-    assert len(contents(of(target))["pets"]) == 100_007
+    assert len(contents(url_of(target))["pets"]) == 100_007
     assert {path.name for path in target.parent.iterdir()} == beside
 
 
 @pytest.mark.parametrize("name", ["backup", "restore"])
-def test_what_is_interrupted_says_that_nothing_was_changed(
+def test_an_interrupted_run_says_that_nothing_was_changed(
     stocked: Command, file: Path, name: str
 ) -> None:
     stocked.succeed("backup", str(file))
     target = file if name == "backup" else stocked.database
-    before = contents(of(target))
+    before = contents(url_of(target))
     with interrupted_at_once():
         words = stocked.fail(name, "--force", str(file), status=1)
     assert words == f"interrupted: {target} is as it was before; run the same command again"
-    assert contents(of(target)) == before
+    assert contents(url_of(target)) == before
     assert not target.with_name(f"{target.name}.part").exists()
 
 
@@ -426,7 +426,7 @@ def test_the_time_of_a_good_backup_is_noted_beside_the_database(
     assert last_backup(stocked.database) == 1
 
 
-def test_the_time_that_is_noted_is_that_of_the_beginning(
+def test_the_noted_time_is_the_beginning_of_the_backup(
     stocked: Command, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = iter(range(1_000, 10_000, 1_000))
@@ -441,7 +441,7 @@ def test_a_backup_that_cannot_be_noted_is_good_all_the_same(stocked: Command, fi
     done = stocked("backup", str(file))
     assert done.exit_code == 0
     assert "Warning: metrics will not show this backup" in done.stderr
-    assert contents(of(file)) == contents(of(stocked.database))
+    assert contents(url_of(file)) == contents(url_of(stocked.database))
 
 
 @pytest.mark.parametrize("ending", [".last-backup", ".last-backup.part"])

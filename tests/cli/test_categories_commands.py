@@ -39,7 +39,7 @@ def test_a_description_and_none_contradict_each_other(shop: Shop) -> None:
     assert words == "--description and --no-description cannot be used together"
 
 
-def test_a_name_that_is_none_is_refused(shop: Shop) -> None:
+def test_an_invalid_name_is_refused(shop: Shop) -> None:
     assert shop.fail("categories", "add", " ", status=2).startswith("name: expected")
 
 
@@ -62,13 +62,13 @@ def test_a_category_is_printed_in_one_line(shop: Shop, name: str) -> None:
     assert shop.succeed("categories", "show", category_id) == printed
 
 
-def test_json_is_what_the_service_answered(shop: Shop, name: str) -> None:
+def test_json_is_the_response_of_the_service(shop: Shop, name: str) -> None:
     category = shop.ask("categories", "add", name, "--description", "")
     assert category == {"id": category["id"], "name": name, "description": ""}
     assert category in shop.ask("categories", "list", "--all")
 
 
-def test_what_is_not_named_stays(shop: Shop, name: str) -> None:
+def test_fields_that_are_not_named_stay(shop: Shop, name: str) -> None:
     category = shop.ask("categories", "add", name, "--description", "Woolly")
     category_id = category["id"]
     changed = shop.ask("categories", "change", category_id, "--name", f"{name}!")

@@ -1,4 +1,4 @@
-"""The client: what it sends, what it waits for, and what it makes of odd answers."""
+"""The client: what it sends, what it waits for, and how it handles odd responses."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import pytest
 from petstore.cli.client import Client
 from petstore.cli.client_failures import ExitStatus, Failure
 from support.manual_clock import ManualClock
-from support.odd_service import HANG_UP, SILENCE, OddService, answer, error, odd_service
+from support.odd_service import HANG_UP, SILENCE, OddService, error, odd_service, response
 from support.process import free_port
 
 UNKNOWN = "; it is not known whether the request was carried out"
@@ -25,7 +25,7 @@ class Pet(TypedDict):
 
 
 REX: Pet = {"id": 1, "name": "Rex"}
-CREATED = answer(201, REX)
+CREATED = response(201, REX)
 Ask = Callable[[Client], Any]
 
 GET: Ask = lambda client: client.get("/pets/1", Pet)  # noqa: E731
@@ -52,9 +52,9 @@ class Setup:
 
 @pytest.fixture
 def set_up(clock: ManualClock) -> Iterator[Callable[..., Setup]]:
-    """Takes answers; returns a client of a service that gives them."""
+    """Takes responses; returns a client of a service that sends them."""
     with ExitStack() as stack:
-        yield lambda *answers: Setup(stack.enter_context(odd_service(*answers)), clock)
+        yield lambda *responses: Setup(stack.enter_context(odd_service(*responses)), clock)
 
 
 SetUp = Callable[..., Setup]
@@ -100,7 +100,7 @@ def test_the_page_of_the_commands_lists_what_a_refusal_ends_with(set_up: SetUp) 
 
 
 def test_an_address_past_the_interface_is_no_missing_resource(set_up: SetUp) -> None:
-    past = answer(404, {"code": "not_found", "message": "there is nothing here", "status": 404})
+    past = response(404, {"code": "not_found", "message": "there is nothing here", "status": 404})
     setup = set_up(past)
     exit_status, words = setup.fail(GET)
     assert exit_status == ExitStatus.SERVICE
@@ -126,17 +126,17 @@ def test_a_refusal_cannot_steer_the_terminal(set_up: SetUp) -> None:
 @pytest.mark.parametrize(
     "odd",
     [
-        answer(200, b"<html>Welcome</html>"),
-        answer(200, b""),
-        answer(200, b"\xff"),
-        answer(200, b"[" * 100_000),
-        answer(200, [REX]),
-        answer(200, None),
-        answer(200, {"id": "1", "name": "Rex"}),
-        answer(200, {"id": 1}),
+        response(200, b"<html>Welcome</html>"),
+        response(200, b""),
+        response(200, b"\xff"),
+        response(200, b"[" * 100_000),
+        response(200, [REX]),
+        response(200, None),
+        response(200, {"id": "1", "name": "Rex"}),
+        response(200, {"id": 1}),
     ],
 )
-def test_an_answer_that_is_no_resource_is_said_to_be_none(set_up: SetUp, odd: bytes) -> None:
+def test_a_response_that_is_no_resource_is_reported(set_up: SetUp, odd: bytes) -> None:
     assert set_up(odd).fail(GET) == (
         ExitStatus.SERVICE,
         "URL responds with 200, not as a Petstore service does: check --url",
@@ -148,22 +148,22 @@ def test_an_error_that_is_not_of_the_service_is_not_taken_for_one(
     set_up: SetUp, status: int
 ) -> None:
     """An nginx that knows no such path does not mean that there is no such animal."""
-    assert set_up(answer(status, b"<html>nginx</html>")).fail(GET) == (
+    assert set_up(response(status, b"<html>nginx</html>")).fail(GET) == (
         ExitStatus.SERVICE,
         f"URL responds with {status}, not as a Petstore service does: check --url",
     )
 
 
-def test_a_deletion_answered_with_a_page_was_not_done(set_up: SetUp) -> None:
-    assert set_up(answer(200, b"<html>")).fail(DELETE) == (
+def test_a_deletion_whose_response_is_a_page_was_not_done(set_up: SetUp) -> None:
+    assert set_up(response(200, b"<html>")).fail(DELETE) == (
         ExitStatus.SERVICE,
         "URL responds with 200, not as a Petstore service does: check --url",
     )
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_told_and_not_followed(set_up: SetUp, status: int) -> None:
-    setup = set_up(answer(status, b"", Location="https://elsewhere.example/"), CREATED)
+def test_a_redirect_is_reported_and_not_followed(set_up: SetUp, status: int) -> None:
+    setup = set_up(response(status, b"", Location="https://elsewhere.example/"), CREATED)
     assert setup.fail(GET) == (
         ExitStatus.SERVICE,
         "URL redirects to https://elsewhere.example/, not as a Petstore service does: check --url",
@@ -201,23 +201,23 @@ def test_a_request_carries_the_key_and_its_body_as_json(set_up: SetUp) -> None:
 
 
 def test_a_change_may_take_a_value_away(set_up: SetUp) -> None:
-    setup = set_up(answer(200, REX))
+    setup = set_up(response(200, REX))
     assert PATCH(setup.client) == REX
     assert (setup.asked[0].method, json.loads(setup.asked[0].body)) == ("PATCH", {"status": None})
 
 
-def test_a_deletion_has_no_answer_to_read(set_up: SetUp) -> None:
-    setup = set_up(answer(204, b""))
+def test_a_deletion_has_no_response_body(set_up: SetUp) -> None:
+    setup = set_up(response(204, b""))
     DELETE(setup.client)
     assert (setup.asked[0].method, setup.asked[0].body) == ("DELETE", b"")
 
 
 def test_members_that_are_news_to_it_are_passed_on(set_up: SetUp) -> None:
-    assert GET(set_up(answer(200, REX | {"colour": "red"})).client) == REX | {"colour": "red"}
+    assert GET(set_up(response(200, REX | {"colour": "red"})).client) == REX | {"colour": "red"}
 
 
 def test_every_creation_has_a_key_of_its_own_and_nothing_else_has_one(set_up: SetUp) -> None:
-    setup = set_up(CREATED, CREATED, CREATED, CREATED, answer(204, b""))
+    setup = set_up(CREATED, CREATED, CREATED, CREATED, response(204, b""))
     for ask in (POST, POST, GET, PATCH, DELETE):
         ask(setup.client)
     first, second, *others = [asked.fields.get("idempotency-key") for asked in setup.asked]
@@ -233,7 +233,7 @@ def test_every_creation_has_a_key_of_its_own_and_nothing_else_has_one(set_up: Se
 
 def page(*ids: int, following: str = "") -> bytes:
     pets = [{"id": pet_id, "name": "x"} for pet_id in ids]
-    return answer(200, pets, **({"Link": following} if following else {}))
+    return response(200, pets, **({"Link": following} if following else {}))
 
 
 def find(client: Client, limit: int | None) -> tuple[list[int], bool]:
@@ -289,7 +289,7 @@ LIMIT = "the limit is reached"
 def test_a_limit_is_waited_out_as_long_as_the_service_says(
     set_up: SetUp, capsys: pytest.CaptureFixture[str], ask: Ask
 ) -> None:
-    last = answer(204, b"") if ask is DELETE else CREATED
+    last = response(204, b"") if ask is DELETE else CREATED
     setup = set_up(error(429, Retry_After=41), error(429, Retry_After=2), last)
     ask(setup.client)
     assert setup.slept == [41, 2]
@@ -304,7 +304,7 @@ def test_a_limit_is_waited_out_as_long_as_the_service_says(
 def test_a_limit_without_a_time_is_waited_out_for_a_minute(
     set_up: SetUp, said: dict[str, str]
 ) -> None:
-    setup = set_up(answer(429, b"slow down", **said), CREATED)
+    setup = set_up(response(429, b"slow down", **said), CREATED)
     assert GET(setup.client) == REX
     assert setup.slept == [60]
 
@@ -333,8 +333,8 @@ def test_a_ban_is_called_one(set_up: SetUp, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize("ask", [GET, POST])
-@pytest.mark.parametrize("fault", [HANG_UP, answer(502, b"<html>"), error(503), error(504)])
-def test_what_may_be_sent_twice_is_sent_again_after_a_fault(
+@pytest.mark.parametrize("fault", [HANG_UP, response(502, b"<html>"), error(503), error(504)])
+def test_a_request_that_may_be_repeated_is_retried_after_a_fault(
     set_up: SetUp, ask: Ask, fault: bytes
 ) -> None:
     setup = set_up(fault, fault, fault, CREATED)
@@ -356,7 +356,7 @@ def test_a_service_that_says_when_it_is_back_is_waited_for(
 def test_a_proxy_that_says_the_service_is_away_is_no_wrong_address(
     set_up: SetUp, status: int
 ) -> None:
-    setup = set_up(*[answer(status, b"<html>nginx</html>")] * 4)
+    setup = set_up(*[response(status, b"<html>nginx</html>")] * 4)
     words = f"URL is not available now: it responds with {status}"
     assert setup.fail(GET) == (ExitStatus.SERVICE, words)
     assert setup.slept == [1, 2, 4]
@@ -397,14 +397,14 @@ def test_a_connection_that_is_lost_again_and_again_is_given_up(
     assert len(setup.asked) == 4
 
 
-def test_half_an_answer_is_none(set_up: SetUp) -> None:
+def test_an_incomplete_response_is_no_response(set_up: SetUp) -> None:
     setup = set_up(CREATED[:-3], CREATED)
     assert GET(setup.client) == REX
     assert setup.slept == [1]
 
 
 @pytest.mark.parametrize("ask", [PATCH, DELETE])
-def test_a_service_that_does_not_answer_is_given_up(ask: Ask) -> None:
+def test_a_service_that_does_not_respond_is_given_up(ask: Ask) -> None:
     with odd_service(SILENCE) as service:
         client = Client(f"{service.url}/v1", "the-key", read_seconds=0.05)
         with pytest.raises(Failure) as failure:
@@ -432,14 +432,14 @@ def test_an_interrupted_wait_ends_as_an_interrupted_program_does(clock: ManualCl
     assert ended.value.exit_code == 130
 
 
-def test_an_answer_without_end_is_not_taken_in(set_up: SetUp) -> None:
-    exit_status, words = set_up(answer(200, b" " * (17 * 1024 * 1024))).fail(GET)
+def test_an_endless_response_is_not_read(set_up: SetUp) -> None:
+    exit_status, words = set_up(response(200, b" " * (17 * 1024 * 1024))).fail(GET)
     assert exit_status == ExitStatus.SERVICE
     assert "not as a Petstore service does" in words
 
 
 def test_a_page_that_leads_to_itself_ends_the_walk(set_up: SetUp) -> None:
-    page = answer(200, [], Link='</v1/pets?limit=100&cursor=x>; rel="next"')
+    page = response(200, [], Link='</v1/pets?limit=100&cursor=x>; rel="next"')
     setup = set_up(page, page, page)
     exit_status, _ = setup.fail(lambda client: client.find("/pets", dict, [], None))
     assert exit_status == ExitStatus.SERVICE
@@ -449,5 +449,5 @@ def test_a_page_that_leads_to_itself_ends_the_walk(set_up: SetUp) -> None:
 def test_a_link_that_takes_long_to_look_through_by_a_careless_search_does_not(
     set_up: SetUp,
 ) -> None:
-    page = answer(200, [], Link="<" * 60_000)
+    page = response(200, [], Link="<" * 60_000)
     assert set_up(page).client.find("/pets", dict, [], None) == ([], False)

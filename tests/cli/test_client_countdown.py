@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.odd_service import OddService, answer, error, odd_service
+from support.odd_service import OddService, error, odd_service, response
 from support.process import petstore
 from support.terminal import Terminal
 
@@ -18,7 +18,7 @@ def at(service: OddService, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_terminal_counts_down_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with odd_service(error(429, Retry_After=2), answer(200, [])) as service:
+    with odd_service(error(429, Retry_After=2), response(200, [])) as service:
         at(service, monkeypatch)
         with Terminal("pets", "list", cwd=tmp_path) as terminal:
             assert terminal.wait() == 0
@@ -29,8 +29,8 @@ def test_a_terminal_counts_down_in_one_line(
     )
 
 
-def test_elsewhere_the_wait_is_told_once(tmp_path: Path) -> None:
-    with odd_service(error(429, Retry_After=1), answer(200, [])) as service:
+def test_elsewhere_the_wait_is_reported_once(tmp_path: Path) -> None:
+    with odd_service(error(429, Retry_After=1), response(200, [])) as service:
         environment = {"PETSTORE_URL": service.url, "PETSTORE_KEY": "a-key"}
         result = petstore("pets", "list", cwd=tmp_path, env=environment)
     assert (result.returncode, result.stdout) == (0, "")

@@ -35,12 +35,12 @@ from support.full_stores import (
     make_full_store,
     query,
 )
-from support.patience import within
 from support.postgres import PostgresServer, database_name
 from support.process import petstore
 from support.servers import StartServer
 from support.steady_buyers import Buyers
 from support.terminal import Terminal
+from support.waiting import within
 
 LAST_ANIMAL = len(ANIMALS) + 2  # one was deleted, one imported
 EVERY_DIRECTION = pytest.mark.parametrize(
@@ -74,17 +74,17 @@ def full(tmp_path: Path) -> str:
 def address(request: pytest.FixtureRequest, database: Path) -> Callable[[str], str]:
     """Give the address of an empty database of a kind."""
 
-    def of(kind: str) -> str:
+    def url_of(kind: str) -> str:
         if kind == "sqlite":
             return f"sqlite:///{database}"
         url: str = request.getfixturevalue("postgres_url")
         return url if kind == "postgresql" else f"{url}?pgbouncer=true"
 
-    return of
+    return url_of
 
 
 @pytest.mark.parametrize("option", ["--from", "--to"])
-def test_what_names_no_database_is_refused(full: str, option: str) -> None:
+def test_an_invalid_database_is_refused(full: str, option: str) -> None:
     addresses = {"--from": full, "--to": full, option: "mysql://root:secret@host/x"}
     words = refused(addresses["--from"], addresses["--to"], status=2)
     assert words.startswith(f"Invalid value for '{option}'")
@@ -324,7 +324,7 @@ def test_a_copy_that_differs_is_undone(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_what_changes_in_the_source_meanwhile_is_not_copied(
+def test_changes_of_the_source_during_the_copy_are_not_copied(
     full: str, tmp_path: Path, postgres: PostgresServer, kind: str
 ) -> None:
     source = full
@@ -413,7 +413,7 @@ def test_a_new_store_can_be_copied_too(tmp_path: Path, database: Path) -> None:
 
 
 def only_the_revision(there: dict[str, list[Row]]) -> bool:
-    """Tell whether a store is as it was made."""
+    """Return whether a store is as it was made."""
     return [name for name, rows in there.items() if rows] == ["api_key_revision"]
 
 

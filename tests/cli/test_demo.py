@@ -47,9 +47,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 
 def test_the_second_start_keeps_the_store_and_its_key(demo: Demo) -> None:
-    answer = demo.list_pets()
-    assert answer.status_code == 200
-    assert len(answer.json()) == 100
+    response = demo.list_pets()
+    assert response.status_code == 200
+    assert len(response.json()) == 100
 
 
 def test_the_sample_animals_belong_to_registered_categories(demo: Demo) -> None:
@@ -77,9 +77,9 @@ def test_the_line_it_prints_works_when_it_is_pasted(demo: Demo) -> None:
     line = demo.said[3].strip()
     if shutil.which("curl"):
         pasted = ["/bin/sh", "-c", f"{line} --silent"]
-        answer = subprocess.run(pasted, capture_output=True, text=True, check=True).stdout
-        assert re.match(r"HTTP/1\.1 200", answer)
-        assert answer.count('"id"') == 3
+        response = subprocess.run(pasted, capture_output=True, text=True, check=True).stdout
+        assert re.match(r"HTTP/1\.1 200", response)
+        assert response.count('"id"') == 3
     curl, *options, header, url = shlex.split(line)
     assert (curl, options) == ("curl", ["-i", "-H"])
     name, _, value = header.partition(": ")

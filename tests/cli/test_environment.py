@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from support.patience import within
 from support.postgres import PostgresServer
 from support.servers import StartServer
 from support.shop import Shop
+from support.waiting import within
 
 PASSWORD = "geheim"
 WITH_PASSWORD = f"postgresql://me:{PASSWORD}@127.0.0.1:1/shop"

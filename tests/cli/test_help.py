@@ -70,7 +70,7 @@ def test_a_command_without_a_section_is_listed_last() -> None:
     assert text.endswith("First:\n  one  The first.\n\nOther commands:\n  other  Another one.\n")
 
 
-def test_the_version_is_that_of_the_package(command: Command) -> None:
+def test_version_prints_the_version_of_the_package(command: Command) -> None:
     assert command.succeed("--version") == f"petstore, version {__version__}\n"
 
 

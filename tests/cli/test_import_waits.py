@@ -18,7 +18,7 @@ class Now:
         return self.seconds
 
 
-def test_a_wait_ends_when_its_time_is_over_and_is_told_of_once(
+def test_a_wait_ends_when_its_time_is_over_and_is_reported_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     now = Now()

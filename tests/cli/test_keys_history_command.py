@@ -64,7 +64,7 @@ def test_a_command_that_fails_leaves_no_trace(command: Command, arguments: tuple
     assert command.fail("keys", "history", "2", status=1) == "there is no key 2"
 
 
-def test_every_command_is_written_down_with_who_gave_it(command: Command) -> None:
+def test_every_command_is_recorded_with_its_user(command: Command) -> None:
     new = ("--name", "app", "--plan", "enterprise", "--per-minute", "5", "--scope", "pets:read")
     for arguments in (
         ("create", *new),
@@ -119,7 +119,7 @@ def test_a_history_is_a_table_with_a_line_for_each_change(command: Command) -> N
     ]
 
 
-def test_who_has_no_name_is_the_command_line(
+def test_a_user_without_a_name_is_recorded_as_the_command_line(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
@@ -141,7 +141,7 @@ def test_no_token_is_in_a_history(command: Command) -> None:
         assert not any(token.removeprefix("ps_live_") in told for token in tokens)
 
 
-def test_the_command_itself_tells_who_is_logged_in(command: Command) -> None:
+def test_the_command_records_the_user_who_is_logged_in(command: Command) -> None:
     database = f"sqlite:///{command.database}"
     new = ("keys", "create", "--name", "app", "--plan", "free", "--database", database)
     folder = command.database.parent
@@ -151,7 +151,7 @@ def test_the_command_itself_tells_who_is_logged_in(command: Command) -> None:
     assert " command line (grace)  created " in told.stdout
 
 
-def test_of_a_key_from_before_changes_were_written_down_nothing_is_known(command: Command) -> None:
+def test_a_key_older_than_the_history_has_none(command: Command) -> None:
     command.create_key()
     store = apsw.Connection(str(command.database))
     store.execute("DELETE FROM api_key_events")

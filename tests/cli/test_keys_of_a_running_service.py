@@ -10,9 +10,9 @@ import pytest
 from petstore.clock import SECOND, system_clock
 from support.command import Command
 from support.manual_clock import ManualClock
-from support.patience import eventually, within
 from support.process import ServerProcess
 from support.service import Service, running_service
+from support.waiting import eventually, within
 
 HOUR = 3600
 
@@ -65,14 +65,14 @@ def test_a_change_of_plan_is_followed_and_keeps_the_usage(
     number, token = issue(keys, "--per-minute", "5000", "--per-day", "100000")
     assert ask(server, token).headers["X-RateLimit-Remaining"] == "4999"
     keys.succeed("keys", "change", number, "--plan", "business")
-    answers: list[httpx.Response] = []
+    responses: list[httpx.Response] = []
 
     def is_business() -> bool:
-        answers.append(ask(server, token))
-        return answers[-1].headers["X-RateLimit-Limit"] == "1000"
+        responses.append(ask(server, token))
+        return responses[-1].headers["X-RateLimit-Limit"] == "1000"
 
     assert within(20, is_business)
-    assert answers[-1].headers["X-RateLimit-Remaining"] == str(1000 - 1 - len(answers))
+    assert responses[-1].headers["X-RateLimit-Remaining"] == str(1000 - 1 - len(responses))
 
 
 def test_the_old_token_ends_with_the_rotation_and_the_usage_goes_on(
@@ -98,7 +98,7 @@ def test_a_key_that_was_used_says_when(server: ServerProcess, keys: Command) -> 
 
 
 class TestByTheClock:
-    """What takes hours: on a service in this process, whose clock is moved."""
+    """Changes that take hours, on a service in this process with a manual clock."""
 
     pytestmark = pytest.mark.anyio
 
@@ -135,8 +135,8 @@ class TestByTheClock:
         token = await asyncio.to_thread(command.create_key, "--per-minute", "1")
 
         async def code() -> str | None:
-            answer = (await service.request("GET", "/v1/pets", token)).json()
-            return answer["code"] if isinstance(answer, dict) else None
+            response = (await service.request("GET", "/v1/pets", token)).json()
+            return response["code"] if isinstance(response, dict) else None
 
         assert [await code() for _ in range(2)] == [None, "rate_limit_exceeded"]
         service.clock.advance(2)

@@ -34,7 +34,7 @@ OTHERS: dict[str, Any] = {
     "trusted_proxy": ("10.0.0.0/8",),
     "allowed_origin": ("https://shop.example",),
     "strict_categories": True,
-    **{name: least for name, least, _ in RANGES if least != getattr(Settings, name)},
+    **{name: low for name, low, _ in RANGES if low != getattr(Settings, name)},
     "workers": 2,
     "ban_grace_seconds": 0.5,
     "connections_per_address": 50,
@@ -71,13 +71,13 @@ def settings_of(*arguments: str, **environment: str) -> Settings:
     return found[0]
 
 
-def outside(least: float, most: float) -> list[str]:
-    return ["nan", "inf", "many", "", f"{least - 1:g}", f"{most + 1:.0f}"]
+def outside(low: float, high: float) -> list[str]:
+    return ["nan", "inf", "many", "", f"{low - 1:g}", f"{high + 1:.0f}"]
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [(name, value) for name, least, most in RANGES for value in outside(least, most)],
+    [(name, value) for name, low, high in RANGES for value in outside(low, high)],
 )
 def test_a_number_outside_its_range_is_refused_by_the_name_of_its_option(
     command: Command, name: str, value: str
@@ -87,16 +87,16 @@ def test_a_number_outside_its_range_is_refused_by_the_name_of_its_option(
     assert "\n" not in words
 
 
-@pytest.mark.parametrize(("name", "most"), [(name, most) for name, _, most in RANGES])
+@pytest.mark.parametrize(("name", "high"), [(name, high) for name, _, high in RANGES])
 def test_a_variable_outside_its_range_is_refused_by_its_name(
-    command: Command, name: str, most: float
+    command: Command, name: str, high: float
 ) -> None:
-    words = command.fail("serve", status=2, **{variable(name): f"{most + 1:.0f}"})
+    words = command.fail("serve", status=2, **{variable(name): f"{high + 1:.0f}"})
     assert f"'{variable(name)}'" in words
 
 
 @pytest.mark.parametrize("name", ["environment", "log_level"])
-def test_a_choice_that_is_none_is_refused(command: Command, name: str) -> None:
+def test_an_invalid_choice_is_refused(command: Command, name: str) -> None:
     words = command.fail("serve", option(name), "other", status=2)
     assert words.startswith(f"Invalid value for '{option(name)}'")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.odd_service import answer, odd_service
+from support.odd_service import odd_service, response
 from support.shop import Shop
 from support.terminal import Terminal
 
@@ -50,7 +50,7 @@ def test_an_animal_can_be_ordered_once(shop: Shop, pet_id: int) -> None:
     assert words.startswith(f"pet {pet_id} is pending")
 
 
-def test_a_date_that_is_none_is_refused_by_the_service(shop: Shop, pet_id: int) -> None:
+def test_an_invalid_date_is_refused_by_the_service(shop: Shop, pet_id: int) -> None:
     words = shop.fail("orders", "place", pet_id, "--ship-date", "tomorrow", status=2)
     assert words.startswith("shipDate: expected")
     assert status_of(shop, pet_id) == "available"
@@ -128,8 +128,8 @@ def test_even_a_terminal_too_narrow_for_anything_gets_a_table(
 
 
 @pytest.mark.parametrize("moment", ["soon", "0001-01-01T00:00:00+14:00"])
-def test_a_moment_that_cannot_be_told_in_utc_is_shown_as_it_came(moment: str) -> None:
+def test_a_time_without_a_utc_form_is_shown_unchanged(moment: str) -> None:
     order = {"id": 1, "petId": 2, "status": "approved", "placedAt": "x", "shipDate": moment}
-    with odd_service(answer(200, order)) as service:
+    with odd_service(response(200, order)) as service:
         printed = Shop(service.url, "a-key").succeed("orders", "show", 1)
     assert printed == f"Order 1: pet 2, approved, ships {moment} UTC\n"

@@ -1,4 +1,4 @@
-"""What people see of names that strangers chose."""
+"""How names chosen by clients are displayed."""
 
 import io
 import sys
@@ -25,7 +25,7 @@ def test_text_cannot_steer_a_terminal(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-def test_what_an_output_cannot_write_is_written_as_an_escape(
+def test_characters_the_output_cannot_encode_are_escaped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))

@@ -62,7 +62,7 @@ def test_a_bad_value_is_refused_before_it_is_sent(
         (("list", *(["--id", 1] * 101)), "id"),
     ],
 )
-def test_what_the_service_refuses_is_told_in_its_words(
+def test_a_refusal_is_shown_in_the_words_of_the_service(
     shop: Shop, arguments: tuple[object, ...], word: str
 ) -> None:
     assert word in shop.fail("pets", *arguments, status=2).partition(":")[0]
@@ -87,7 +87,7 @@ def test_an_unknown_key_is_refused(server: ServerProcess) -> None:
     assert words == "Authorization: the API key is not valid here, or not any more"
 
 
-def test_a_key_without_the_scope_is_told_which_one_it_lacks(server: ServerProcess) -> None:
+def test_the_error_names_the_missing_scope(server: ServerProcess) -> None:
     shop = Shop(server.url, server.issue("free", "--scope", "pets:read"))
     assert "pets:write" in shop.fail("pets", "add", "Rex", "--category", 1, status=5)
 
@@ -104,7 +104,7 @@ def test_an_animal_without_a_status_is_said_to_have_none(shop: Shop, category: i
     assert printed.endswith(f": Rex, category {category}, no status\n")
 
 
-def test_json_is_what_the_service_answered(shop: Shop, category: int) -> None:
+def test_json_is_the_response_of_the_service(shop: Shop, category: int) -> None:
     pet = shop.ask("pets", "add", "Knödel 日本", "--category", category, "--status", "sold")
     assert pet == {
         "id": pet["id"],

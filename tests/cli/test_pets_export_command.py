@@ -81,9 +81,7 @@ def test_animals_can_be_printed_as_json_lines(stocked: Command) -> None:
 
 
 @pytest.mark.parametrize("name", ["animals.csv", "animals.jsonl", "animals.NDJSON"])
-def test_what_was_exported_can_be_imported_elsewhere(
-    stocked: Command, tmp_path: Path, name: str
-) -> None:
+def test_an_export_can_be_imported_elsewhere(stocked: Command, tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     assert stocked.succeed("pets", "export", str(file)) == ""
     other = Command(tmp_path / "other.db")
@@ -119,7 +117,7 @@ def test_a_pipe_gets_animals_in_utf_8_and_no_bar(stocked: Command, tmp_path: Pat
     assert (result.returncode, result.stdout, result.stderr) == (0, CSV, "3 animals exported.\n")
 
 
-def test_a_reader_who_has_had_enough_ends_the_export_quietly(
+def test_a_reader_that_closes_the_pipe_ends_the_export_quietly(
     command: Command, tmp_path: Path
 ) -> None:
     file = tmp_path / "many.csv"

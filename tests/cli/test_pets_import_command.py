@@ -1,4 +1,4 @@
-"""``petstore pets import``: good rows go in, bad ones are told, and nothing goes in twice."""
+"""``petstore pets import``: good rows are added once, and bad ones are reported."""
 
 import json
 import os
@@ -14,11 +14,11 @@ import pytest
 
 from support.command import Command
 from support.full_disk import full_disk
-from support.patience import within
 from support.permissions import umask
 from support.process import petstore
 from support.servers import StartServer
 from support.terminal import Terminal
+from support.waiting import within
 
 HEADER = "name,categoryId,status\n"
 NAME = "name: expected a string of 1 to 255 characters, not only white space and without U+0000"
@@ -108,7 +108,7 @@ def test_refused_rows_that_cannot_be_written_are_said_to(command: Command, file:
     assert result.stderr.splitlines()[-1] == f"Error: {target}.part: No such file or directory"
 
 
-def test_a_bad_row_is_told_by_its_line_and_the_good_ones_go_in(
+def test_a_bad_row_is_reported_by_its_line_and_the_good_ones_are_added(
     command: Command, file: Path
 ) -> None:
     command.make_store()
@@ -161,7 +161,7 @@ def test_the_format_can_be_named(command: Command, tmp_path: Path) -> None:
     assert imported(command) == [("Rex", 1, None)]
 
 
-def test_a_file_goes_in_once_unless_told_otherwise(command: Command, tmp_path: Path) -> None:
+def test_a_file_is_imported_once_unless_again_is_given(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "animals.csv"
     file.write_text(HEADER + "Rex,1,sold\n")
     added = "1 animals added, 0 rows refused.\n"
@@ -243,7 +243,7 @@ def test_an_interrupted_import_goes_on_and_adds_each_animal_once(
     command: Command, tmp_path: Path, how: signal.Signals
 ) -> None:
     file, refused = many_animals(tmp_path), tmp_path / "refused.csv"
-    # More complaints than a pipe holds: while nobody reads them, the import cannot go on.
+    # More messages than fit into a pipe: until they are read, the import cannot go on.
     nameless = range(2_000, 3_000)
     text = file.read_text()
     for n in nameless:
@@ -314,9 +314,9 @@ def test_an_import_and_a_running_service_take_turns(start: StartServer, tmp_path
     ):
         created = []
         while process.poll() is None:
-            answer = client.post("/v1/pets", json={"name": "new", "categoryId": -1})
-            assert answer.status_code == 201
-            created.append(answer.json()["id"])
+            response = client.post("/v1/pets", json={"name": "new", "categoryId": -1})
+            assert response.status_code == 201
+            created.append(response.json()["id"])
         assert process.returncode == 0
         assert process.stdout is not None
         assert process.stdout.read() == f"{MANY:,} animals added, 0 rows refused.\n"

@@ -1,8 +1,8 @@
-"""Where the service is and whose key is shown: told by options and the environment."""
+"""The address of the service and the key come from options and the environment."""
 
 import pytest
 
-from support.odd_service import OddService, answer, odd_service
+from support.odd_service import OddService, odd_service, response
 from support.process import ServerProcess, free_port
 from support.shop import Shop
 
@@ -31,7 +31,7 @@ def test_without_a_key_nothing_is_asked(nowhere: Shop, command: tuple[str, ...],
 
 
 @pytest.mark.parametrize("key", ["a key", "a\r\nX-Evil: 1", "schlüssel", "\x1b[2J"])
-def test_what_cannot_be_a_key_is_refused_and_not_shown(nowhere: Shop, key: str) -> None:
+def test_an_invalid_key_is_refused_and_not_shown(nowhere: Shop, key: str) -> None:
     assert nowhere.fail("pets", "list", PETSTORE_KEY=key, status=5) == BAD_KEY
 
 
@@ -59,7 +59,7 @@ def test_a_key_cannot_be_given_where_others_see_it(nowhere: Shop) -> None:
         "http://[::1",
     ],
 )
-def test_what_is_no_address_is_refused(nowhere: Shop, url: str) -> None:
+def test_an_invalid_address_is_refused(nowhere: Shop, url: str) -> None:
     words = nowhere.fail("pets", "list", "--url", url, status=2)
     assert words.startswith("Invalid value for '--url'")
     assert words.endswith("expected an address such as https://shop.example.")
@@ -73,22 +73,22 @@ def test_a_service_without_tls_has_no_secure_address(server: ServerProcess, toke
 
 @pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
 def test_the_address_of_a_service_may_have_the_version_in_it(ending: str) -> None:
-    with odd_service(answer(200, [])) as service:
+    with odd_service(response(200, [])) as service:
         assert asked_through(service, f"{service.url}{ending}") == ("/v1/pets", "Bearer a-key")
 
 
 def test_a_service_may_be_below_a_path() -> None:
-    with odd_service(answer(200, [])) as service:
+    with odd_service(response(200, [])) as service:
         assert asked_through(service, f"{service.url}/shop/api")[0] == "/shop/api/v1/pets"
 
 
 def test_the_end_of_a_line_is_no_part_of_a_key() -> None:
-    with odd_service(answer(200, [])) as service:
+    with odd_service(response(200, [])) as service:
         assert asked_through(service, service.url, "a-key\n")[1] == "Bearer a-key"
 
 
 def test_an_option_counts_more_than_the_environment(nowhere: Shop) -> None:
-    with odd_service(answer(200, [])) as service:
+    with odd_service(response(200, [])) as service:
         assert nowhere.succeed("pets", "list", "--url", service.url) == ""
         assert len(service.asked) == 1
 
@@ -103,6 +103,6 @@ def test_a_limit_and_no_limit_contradict_each_other(
 
 @pytest.mark.parametrize("command", LISTS)
 @pytest.mark.parametrize("limit", ["0", "101", "-1", "many", ""])
-def test_a_limit_is_that_of_a_page(nowhere: Shop, command: tuple[str, ...], limit: str) -> None:
+def test_a_limit_is_the_size_of_a_page(nowhere: Shop, command: tuple[str, ...], limit: str) -> None:
     words = nowhere.fail(*command, "--limit", limit, status=2)
     assert words.startswith("Invalid value for '--limit'")

@@ -1,4 +1,4 @@
-"""``petstore serve --check``: the settings, and whether what they name is there."""
+"""``petstore serve --check``: the settings, and whether they work."""
 
 import os
 import socket
@@ -123,7 +123,7 @@ def test_a_store_of_an_older_version_is_left_at_it(command: Command, port: str) 
     assert results(printed)[-1] == ("ok      database: schema version 1; the start brings it to 2")
 
 
-def test_what_is_no_store_is_told(command: Command, port: str) -> None:
+def test_a_database_that_is_no_store_is_reported(command: Command, port: str) -> None:
     command.database.write_text("no database at all, but long enough to be one\n" * 100)
     result = command("serve", "--check", "--port", port)
     assert result.exit_code == 1
@@ -139,7 +139,7 @@ def test_a_pipe_in_the_place_of_a_store_is_not_waited_for(command: Command, port
     assert results(result.stdout)[-1] == f"failed  database: {command.database}: expected a file"
 
 
-def test_a_folder_that_is_not_there_is_told(command: Command, tmp_path: Path, port: str) -> None:
+def test_a_missing_folder_is_reported(command: Command, tmp_path: Path, port: str) -> None:
     command.database = tmp_path / "none" / "petstore.db"
     result = command("serve", "--check", "--port", port)
     assert result.exit_code == 1
@@ -158,7 +158,7 @@ def test_a_pid_file_that_can_be_written_is_left_as_it_is(
         path.write_text("7\n0\n0\n\n")
 
 
-def test_a_pid_file_that_another_service_has_is_told(
+def test_a_pid_file_of_another_service_is_reported(
     command: Command, tmp_path: Path, port: str
 ) -> None:
     path = tmp_path / "petstore.pid"
@@ -208,7 +208,7 @@ def test_an_empty_database_of_postgresql_is_left_empty(
     assert postgres.sql(tables, url.rpartition("/")[2]) == "0"
 
 
-def test_too_few_open_files_are_told(tmp_path: Path, port: str) -> None:
+def test_too_few_open_files_are_reported(tmp_path: Path, port: str) -> None:
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (150, 150));"
         "from petstore.cli.main import main; main()"

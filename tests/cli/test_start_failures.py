@@ -1,4 +1,4 @@
-"""A start that fails is told in the form of the log."""
+"""A start that fails is logged in the format of the log."""
 
 import json
 import socket

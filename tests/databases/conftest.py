@@ -1,4 +1,4 @@
-"""What the tests of the stores share."""
+"""Fixtures of the tests of stores."""
 
 from collections.abc import Iterator
 

@@ -13,7 +13,7 @@ from petstore.databases.sqlite import SqliteStore
 
 @pytest.fixture
 def statements() -> Iterator[list[Any]]:
-    """What is called with each statement of the connections opened from here on."""
+    """A function that is called with each statement of connections opened from now on."""
     watchers: list[Any] = []
 
     def watch(connection: apsw.Connection) -> None:

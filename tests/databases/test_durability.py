@@ -1,4 +1,4 @@
-"""A process is killed while it writes: what it acknowledged is there."""
+"""A process is killed while it writes: acknowledged changes are there."""
 
 from pathlib import Path
 

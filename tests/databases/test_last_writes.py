@@ -83,7 +83,7 @@ async def one(empty_redis: RedisServer, clock: ManualClock) -> AsyncIterator[Red
 
 @pytest.fixture
 async def other(empty_redis: RedisServer, clock: ManualClock) -> AsyncIterator[RedisLastWrites]:
-    """What another process has on the server of ``one``."""
+    """The last writes of another process on the server of ``one``."""
     async with redis_last_writes(empty_redis.url, clock) as writes:
         yield writes
 
@@ -179,7 +179,7 @@ async def test_reads_beside_one_that_times_out_wait_no_longer(
 ) -> None:
     async with fake_server() as silent, redis_last_writes(silent.url, clock, BRIEF) as writes:
         assert set(await asyncio.gather(*map(writes.lsn, range(400)))) == {END}
-        # As many as there are connections have asked, and nobody after them.
+        # As many requests as connections were sent, and none after them.
         assert len(silent.heard) <= 51
     assert logged(caplog) == [SILENT]
 

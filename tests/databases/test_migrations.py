@@ -35,7 +35,7 @@ MIGRATE = (
 
 
 TOKEN = b"ps_live_" + b"a" * 32 + b"49OUfK"
-# A shop as version 1 left it: animals that came and went, a key in use, a file half imported.
+# A shop as version 1 left it: animals added and deleted, a key in use, a file half imported.
 SHOP_OF_VERSION_1 = """
     INSERT INTO pets (name, category_id, status) VALUES
         ('Bella', 1, 'available'), ('Rex', 1, 'available'), ('Oskar', 2, 'available'),

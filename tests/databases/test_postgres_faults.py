@@ -12,12 +12,12 @@ from petstore.databases.postgres import PostgresStore
 from petstore.domain.pets import NewPet
 from petstore.errors import Conflict, InternalError, Unavailable
 from petstore.store.pets import create_pet
-from support.patience import eventually
 from support.pet_rows import select_pet, select_pets
 from support.pooler import pooler
 from support.postgres import PostgresServer, database_name, stopped
 from support.postgres_stores import open_postgres_store
 from support.stores import do
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -46,9 +46,9 @@ def own_url(own_server: PostgresServer) -> str:
 
 
 @pytest.fixture
-async def impatient(postgres_url: str) -> AsyncIterator[PostgresStore]:
+async def short_timeout_store(postgres_url: str) -> AsyncIterator[PostgresStore]:
     """A store that gives up soon, and has two connections."""
-    async with open_postgres_store(postgres_url, patience=300, connections=2) as store:
+    async with open_postgres_store(postgres_url, timeout_ms=300, connections=2) as store:
         yield store
 
 
@@ -58,7 +58,7 @@ def slowly(seconds: float) -> Unit[None]:
 
 
 def noting(begun: asyncio.Event, unit: Unit[None]) -> Unit[None]:
-    """Return ``unit``, which tells when it has begun."""
+    """Return ``unit``, which sets an event when it begins."""
     begun.set()
     yield from unit
 
@@ -97,7 +97,7 @@ async def test_without_a_server_all_is_refused_and_with_it_goes_on(
 async def test_while_the_server_hangs_all_is_refused_and_then_goes_on(
     own_server: PostgresServer, own_url: str
 ) -> None:
-    async with open_postgres_store(own_url, patience=300, connections=3) as store:
+    async with open_postgres_store(own_url, timeout_ms=300, connections=3) as store:
         await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
         with own_server.stopped():
             outcomes = await asyncio.gather(
@@ -149,7 +149,7 @@ async def test_after_one_connection_fell_silent_none_of_the_others_is_used(
     attempt: Callable[[PostgresStore], Awaitable[object]],
 ) -> None:
     """As when a machine is gone and another has taken its address."""
-    async with open_postgres_store(postgres_url, patience=1_000) as store:
+    async with open_postgres_store(postgres_url, timeout_ms=1_000) as store:
         await asyncio.gather(*(store.write(slowly(0.05)) for _ in range(3)))
         with stopped(postgres.backends()):
             with pytest.raises(Unavailable, match="in time"):
@@ -158,9 +158,9 @@ async def test_after_one_connection_fell_silent_none_of_the_others_is_used(
 
 
 async def test_an_abandoned_read_ends_on_the_server_too(
-    postgres: PostgresServer, impatient: PostgresStore, store: PostgresStore
+    postgres: PostgresServer, short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
-    """Or those behind a lock would take every connection that the server has."""
+    """Otherwise queries behind a lock would use up the connections of the server."""
     locked, refused = asyncio.Event(), asyncio.Event()
 
     def lock() -> Unit[None]:
@@ -173,7 +173,7 @@ async def test_an_abandoned_read_ends_on_the_server_too(
     await locked.wait()
     for _ in range(3):
         outcomes = await asyncio.gather(
-            count_pets(impatient), count_pets(impatient), return_exceptions=True
+            count_pets(short_timeout_store), count_pets(short_timeout_store), return_exceptions=True
         )
         assert {type(outcome) for outcome in outcomes} == {Unavailable}
     await eventually(lambda: len(postgres.backends()) == 1)
@@ -222,7 +222,10 @@ async def test_a_change_that_is_cut_off_at_its_commit_is_refused_and_not_tried_a
 
 
 async def test_a_change_that_is_confirmed_too_late_is_refused_though_it_may_be_there(
-    postgres: PostgresServer, postgres_url: str, impatient: PostgresStore, store: PostgresStore
+    postgres: PostgresServer,
+    postgres_url: str,
+    short_timeout_store: PostgresStore,
+    store: PostgresStore,
 ) -> None:
     postgres.sql(at_commit("pg_sleep(0.6)"), database_name(postgres_url))
 
@@ -231,22 +234,22 @@ async def test_a_change_that_is_confirmed_too_late_is_refused_though_it_may_be_t
         yield from create_pet(BELLA)
 
     with pytest.raises(Unavailable, match="in time"):
-        await impatient.write(unit())
+        await short_timeout_store.write(unit())
     await eventually(lambda: count_pets(store))
     assert await count_pets(store) == 1
 
 
 async def test_a_change_that_takes_too_long_is_refused_and_not_made(
-    impatient: PostgresStore, store: PostgresStore
+    short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
     with pytest.raises(Unavailable, match="in time"):
-        await impatient.write(slowly(20))
-    await impatient.write(create_pet(BELLA))
+        await short_timeout_store.write(slowly(20))
+    await short_timeout_store.write(create_pet(BELLA))
     assert await count_pets(store) == 1
 
 
 async def test_a_change_behind_a_lock_is_refused_and_not_made_later(
-    impatient: PostgresStore, store: PostgresStore
+    short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
     pet = await store.write(create_pet(BELLA))
     locked, refused = asyncio.Event(), asyncio.Event()
@@ -260,7 +263,7 @@ async def test_a_change_behind_a_lock_is_refused_and_not_made_later(
     holding = asyncio.create_task(store.write(hold()))
     await locked.wait()
     with pytest.raises(Unavailable, match="in time"):
-        await impatient.write(do("UPDATE pets SET name = 'late'"))
+        await short_timeout_store.write(do("UPDATE pets SET name = 'late'"))
     refused.set()
     await holding
     await store.write(do("UPDATE pets SET category_id = 2"))
@@ -268,30 +271,30 @@ async def test_a_change_behind_a_lock_is_refused_and_not_made_later(
 
 
 async def test_when_all_connections_are_taken_others_are_refused_in_time(
-    impatient: PostgresStore, store: PostgresStore
+    short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
     outcomes = await asyncio.gather(
-        *(impatient.write(slowly(20)) for _ in range(2)),
-        *(impatient.write(create_pet(BELLA)) for _ in range(20)),
-        *(count_pets(impatient) for _ in range(20)),
+        *(short_timeout_store.write(slowly(20)) for _ in range(2)),
+        *(short_timeout_store.write(create_pet(BELLA)) for _ in range(20)),
+        *(count_pets(short_timeout_store) for _ in range(20)),
         return_exceptions=True,
     )
     assert {type(outcome) for outcome in outcomes} == {Unavailable}
-    await impatient.write(create_pet(BELLA))
+    await short_timeout_store.write(create_pet(BELLA))
     assert await count_pets(store) == 1
 
 
-async def test_what_a_caller_left_behind_is_not_made_and_hinders_nobody(
-    impatient: PostgresStore,
+async def test_an_abandoned_change_is_not_made_and_blocks_nobody(
+    short_timeout_store: PostgresStore,
 ) -> None:
     for _ in range(5):
         begun = asyncio.Event()
-        leaving = asyncio.create_task(impatient.write(noting(begun, slowly(0.2))))
+        leaving = asyncio.create_task(short_timeout_store.write(noting(begun, slowly(0.2))))
         await begun.wait()
         leaving.cancel()
         await asyncio.gather(leaving, return_exceptions=True)
-    await impatient.write(create_pet(BELLA))
-    assert await count_pets(impatient) == 1
+    await short_timeout_store.write(create_pet(BELLA))
+    assert await count_pets(short_timeout_store) == 1
 
 
 async def test_a_server_without_room_refuses(postgres: PostgresServer, postgres_url: str) -> None:
@@ -333,7 +336,7 @@ async def test_a_server_that_takes_no_changes_refuses_them_until_it_does(
         ("DROP TABLE pets, api_key_revision", "relation .* does not exist"),
     ],
 )
-async def test_what_was_taken_away_from_the_service_is_the_servers_fault(
+async def test_revoked_privileges_are_an_error_of_the_server(
     postgres: PostgresServer, postgres_url: str, change: str, reason: str
 ) -> None:
     name = database_name(postgres_url)

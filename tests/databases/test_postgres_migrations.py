@@ -8,8 +8,8 @@ from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Unavailable, UnusableDatabase
 from support.migrators import migrate_ten_times_at_once
-from support.patience import within
 from support.postgres import PASSWORD, PostgresServer, database_name
+from support.waiting import within
 
 MIGRATE = (
     "import sys; from petstore.databases.postgres import PostgresStore;"
@@ -49,7 +49,7 @@ def test_migrating_once_more_writes_nothing(postgres: PostgresServer, postgres_u
 
 @pytest.fixture
 def visitor(postgres: PostgresServer) -> str:
-    """A user who may do nothing yet."""
+    """A user without any privileges yet."""
     if not postgres.sql("SELECT 1 FROM pg_roles WHERE rolname = 'visitor'"):
         postgres.sql("CREATE ROLE visitor LOGIN")
     return "visitor"

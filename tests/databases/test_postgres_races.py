@@ -95,7 +95,7 @@ async def inventory(store: PostgresStore) -> Counter[Any]:
     return Counter(available=found.available, pending=found.pending, sold=found.sold)
 
 
-async def test_of_many_buyers_one_gets_the_animal(
+async def test_one_of_many_buyers_gets_the_animal(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     pet = await stores[0].write(create_pet(BELLA))
@@ -228,7 +228,7 @@ async def test_a_name_of_a_category_is_given_once(stores: list[PostgresStore]) -
 
 
 async def test_a_condition_holds_until_the_change_is_made(stores: list[PostgresStore]) -> None:
-    """Of those who saw the same version, one changes it and the others are refused."""
+    """If several clients saw the same version, one changes it and the others are refused."""
     pet = await stores[0].write(create_pet(BELLA))
 
     def unchanged(found: Pet) -> None:
@@ -285,12 +285,12 @@ async def test_a_request_sent_to_several_processes_at_once_acts_once(
 ) -> None:
     for number in range(ROUNDS):
         attempt = Attempt(key, f"retry {number}", b"request")
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(SafeRetries(store, clock).once(attempt, adding()) for store in stores)
         )
         assert len(await all_pets(stores[0])) == number + 1
-        assert {answer.response for answer in answers} == {f"pet {number + 1}".encode()}
-        assert [answer.is_replay for answer in answers].count(False) == 1
+        assert {response.response for response in responses} == {f"pet {number + 1}".encode()}
+        assert [response.is_replay for response in responses].count(False) == 1
 
 
 async def test_when_the_first_fails_the_next_in_line_acts(

@@ -97,8 +97,8 @@ class Caller:
         ]
         return self._chance.choice(ways)()
 
-    def _number(self, most: int) -> int:
-        return self._chance.randint(1, most)
+    def _number(self, high: int) -> int:
+        return self._chance.randint(1, high)
 
     def _create_pet(self) -> Unit[Any]:
         return pets.create_pet(NewPet("Rex", self._number(8), "available"), strict_categories=True)

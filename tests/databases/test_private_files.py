@@ -52,7 +52,7 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
+def test_the_file_of_a_killed_run_is_replaced(tmp_path: Path) -> None:
     path, part = tmp_path / "file", tmp_path / "file.part"
     part.write_text("of a run that was killed")
     part.chmod(0o644)
@@ -62,7 +62,7 @@ def test_what_a_killed_run_left_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("planted", ["link", "link that leads nowhere", "folder", "pipe"])
-def test_what_no_run_left_is_in_the_way(tmp_path: Path, planted: str) -> None:
+def test_a_foreign_file_is_not_replaced(tmp_path: Path, planted: str) -> None:
     path, part, elsewhere = (tmp_path / name for name in ("file", "file.part", "elsewhere"))
     if planted == "folder":
         part.mkdir()
@@ -90,7 +90,7 @@ def test_a_file_of_another_user_is_in_the_way(tmp_path: Path) -> None:
         pytest.fail("it was replaced")
 
 
-def test_of_two_at_the_same_time_the_later_has_its_way(tmp_path: Path) -> None:
+def test_the_later_of_two_concurrent_runs_wins(tmp_path: Path) -> None:
     path = tmp_path / "file"
     with pytest.raises(Conflict, match="at the same time"), replacing(path):
         write(path, b"second")

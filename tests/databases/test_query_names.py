@@ -1,4 +1,4 @@
-"""Names of statements, by which metrics and traces tell them apart."""
+"""Names of statements, which metrics and traces use."""
 
 import ast
 import re
@@ -22,11 +22,11 @@ def statements() -> Iterator[tuple[str, ast.Call]]:
 def test_every_statement_has_a_name_that_holds_nothing_of_a_caller() -> None:
     found = dict(statements())
     assert len(found) > 40
-    for place, call in found.items():
+    for location, call in found.items():
         given = {keyword.arg: keyword.value for keyword in call.keywords}
-        assert "name" in given, f"{place}: expected name="
+        assert "name" in given, f"{location}: expected name="
         name = given["name"]
         text = ast.unparse(name)
-        is_parameter = text == "name" and place.partition(":")[0].endswith("/pages.py")
+        is_parameter = text == "name" and location.partition(":")[0].endswith("/pages.py")
         is_table = text == "f'upsert_{table}'"
-        assert is_parameter or is_table or IS_FIXED(ast.literal_eval(name)), place
+        assert is_parameter or is_table or IS_FIXED(ast.literal_eval(name)), location

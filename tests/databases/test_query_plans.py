@@ -292,7 +292,7 @@ def test_a_hundred_ids_cost_a_hundred_searches(connection: apsw.Connection) -> N
 
 
 @pytest.mark.parametrize("name", BY_INDEX)
-def test_what_is_looked_up_or_changed_is_searched(connection: apsw.Connection, name: str) -> None:
+def test_look_ups_and_changes_use_an_index(connection: apsw.Connection, name: str) -> None:
     for statement in RECORDED[name]:
         details = plan(connection, statement)
         assert any(detail.startswith("SEARCH ") for detail in details), details
@@ -300,7 +300,7 @@ def test_what_is_looked_up_or_changed_is_searched(connection: apsw.Connection, n
 
 
 @pytest.mark.parametrize("name", [*BY_INDEX, *INSERTS])
-def test_what_is_looked_up_or_changed_costs_little(connection: apsw.Connection, name: str) -> None:
+def test_look_ups_and_changes_cost_little(connection: apsw.Connection, name: str) -> None:
     assert all(steps(connection, statement) < 600 for statement in RECORDED[name])
 
 

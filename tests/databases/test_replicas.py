@@ -13,11 +13,11 @@ from petstore.databases.replicas import Readers, ReplicaReaders
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from support.manual_clock import ManualClock
-from support.patience import eventually
 from support.postgres_replica import PostgresReplica, replicated
 from support.postgres_stores import open_postgres_store
 from support.process import free_port
 from support.stores import do
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -169,7 +169,7 @@ async def test_a_replica_may_never_be_reachable(primary: PostgresStore, clock: M
     await readers.close()
 
 
-async def test_what_fails_on_the_primary_too_is_an_error(
+async def test_a_failure_of_the_primary_too_is_an_error(
     readers: ReplicaReaders, replica: PostgresReplica
 ) -> None:
     reader = await readers.for_key(KEY)

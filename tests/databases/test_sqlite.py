@@ -1,4 +1,4 @@
-"""How the SQLite store commits: in groups, synced, and never before the answer."""
+"""How the SQLite store commits: in groups, synced, and always before the response."""
 
 import asyncio
 from pathlib import Path
@@ -54,7 +54,7 @@ async def test_every_commit_is_synced(store: SqliteStore) -> None:
     assert await store.write(do("PRAGMA journal_mode")) == [("wal",)]
 
 
-async def test_what_savepoints_keep_is_not_written_to_a_file(store: SqliteStore) -> None:
+async def test_savepoints_write_no_file(store: SqliteStore) -> None:
     assert await store.write(do("PRAGMA temp_store")) == [(2,)]
 
 

@@ -13,9 +13,9 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
 from petstore.store.pets import create_pet, create_pets
-from support.patience import eventually
 from support.pet_rows import select_pet, select_pets
-from support.stores import do, impatient, locked, open_store
+from support.stores import do, locked, open_store, short_timeout
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,7 @@ async def add_until_refused(store: SqliteStore) -> int:
     pytest.fail("none was refused")
 
 
-@impatient
+@short_timeout
 async def test_behind_a_lock_every_change_is_refused_in_time(
     store: SqliteStore, database: Path
 ) -> None:
@@ -69,7 +69,7 @@ async def test_a_lock_that_is_released_in_time_only_delays(
     assert (await writing).id == 1
 
 
-@impatient
+@short_timeout
 async def test_a_change_that_was_refused_is_not_made_later(
     store: SqliteStore, database: Path
 ) -> None:
@@ -116,15 +116,15 @@ async def test_when_the_disk_is_full_every_write_of_the_group_fails(
     assert await count_pets(store) == 0
 
 
-@impatient
+@short_timeout
 async def test_on_a_slow_disk_everybody_is_refused_in_time_and_reads_go_on(
     connections: list[apsw.Connection], store: SqliteStore
 ) -> None:
-    disk_is_asked, disk_answers = threading.Event(), threading.Event()
+    disk_is_asked, disk_responds = threading.Event(), threading.Event()
 
     def commit() -> bool:
         disk_is_asked.set()
-        return not disk_answers.wait(20)
+        return not disk_responds.wait(20)
 
     connections[-2].set_commit_hook(commit)
     first = asyncio.create_task(store.write(create_pet(BELLA)))
@@ -137,7 +137,7 @@ async def test_on_a_slow_disk_everybody_is_refused_in_time_and_reads_go_on(
     assert await count_pets(store) == 0
     with pytest.raises(Unavailable, match="in time"):
         await first
-    disk_answers.set()
+    disk_responds.set()
     await store.write(create_pet(NewPet("after", 1)))
     names = [row[1] for row in await store.read(select_pets(10))]
     assert "late" not in names

@@ -16,9 +16,9 @@ from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
 from petstore.store.pets import create_pet, create_pets
 from support.endless_writer import EndlessWriter
-from support.patience import eventually
 from support.pet_rows import select_pets
 from support.stores import open_store
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -116,7 +116,7 @@ async def test_the_log_says_which_file_was_deleted(
 
 
 @deleting
-async def test_what_is_committed_to_a_log_without_a_name_is_saved_before_it_is_acknowledged(
+async def test_a_commit_to_a_deleted_log_is_saved_before_it_is_acknowledged(
     connections: list[apsw.Connection],
     store: SqliteStore,
     database: Path,
@@ -214,9 +214,7 @@ async def test_without_files_to_open_changes_are_refused_until_there_are_some(
     await store.check()
 
 
-async def test_the_files_of_a_link_are_those_beside_what_it_leads_to(
-    tmp_path: Path, database: Path
-) -> None:
+async def test_the_files_of_a_link_are_beside_its_target(tmp_path: Path, database: Path) -> None:
     link = tmp_path / "folder" / "link.db"
     link.parent.mkdir()
     SqliteStore(database).migrate()

@@ -1,4 +1,4 @@
-"""What every store does. A further back end is one more line in ``OPENERS``."""
+"""The contract of every store. A new back end is one more line in ``OPENERS``."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -115,15 +115,13 @@ async def test_a_read_cannot_write(store: Store) -> None:
         await store.read(Statement("DELETE FROM pets"))
 
 
-async def test_what_is_not_there_is_not_found(store: Store) -> None:
+async def test_an_unknown_id_is_not_found(store: Store) -> None:
     assert await store.read(select_pet(1)) == []
 
 
 @pytest.mark.parametrize("text", ["'; DROP TABLE pets; --", "\N{DOG FACE}\u0301", "a\nb\\", "?1"])
 @pytest.mark.parametrize("number", [INT64_MIN, -1, 0, 2**53 + 1, INT64_MAX])
-async def test_text_and_numbers_come_back_as_they_went(
-    store: Store, text: str, number: int
-) -> None:
+async def test_text_and_numbers_are_read_as_written(store: Store, text: str, number: int) -> None:
     added = await store.write(create_pet(NewPet(text, number)))
     assert [pet_of(row) for row in await store.read(select_pet(added.id))] == [
         Pet(added.id, text, number)
@@ -144,19 +142,19 @@ async def test_a_unit_gets_the_rows_of_each_statement(store: Store) -> None:
     assert {pet.name for pet in await all_pets(store)} == {"Oskar"}
 
 
-async def test_many_animals_are_added_in_their_order_in_few_trips(store: Store) -> None:
-    trips: list[Statement] = []
+async def test_many_animals_are_added_in_order_in_few_round_trips(store: Store) -> None:
+    round_trips: list[Statement] = []
 
     def unit() -> Unit[None]:
         adding = create_pets(NewPet(f"animal {number}", number) for number in range(1, 251))
         for statement in adding:
-            trips.append(statement)
+            round_trips.append(statement)
             yield statement
 
     await store.write(unit())
     added = [(pet.id, pet.categoryId, pet.name) for pet in await all_pets(store)]
     assert added == [(number, number, f"animal {number}") for number in range(1, 251)]
-    assert len(trips) == 3
+    assert len(round_trips) == 3
 
 
 async def test_a_unit_without_statements_is_done(store: Store) -> None:
@@ -191,7 +189,7 @@ async def test_ids_ascend_from_1_and_are_never_reused(open_one: Open) -> None:
         assert (await store.write(create_pet(BELLA))).id == 5
 
 
-async def test_what_was_acknowledged_is_there_when_opened_again(open_one: Open) -> None:
+async def test_an_acknowledged_change_is_there_after_reopening(open_one: Open) -> None:
     async with open_one() as store:
         pet = await store.write(create_pet(BELLA))
     async with open_one() as store:

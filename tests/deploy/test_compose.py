@@ -127,7 +127,7 @@ def test_the_connections_of_all_processes_fit_the_server() -> None:
     assert needed <= POSTGRES_CONNECTIONS
 
 
-def test_whoever_is_waited_for_tells_whether_it_is_healthy() -> None:
+def test_every_dependency_has_a_health_check() -> None:
     image_tells = bool(words_of(image_stages()[-1], "HEALTHCHECK"))
     for service in SERVICES.values():
         for other, wait in service.get("depends_on", {}).items():
@@ -136,7 +136,7 @@ def test_whoever_is_waited_for_tells_whether_it_is_healthy() -> None:
 
 
 def test_the_database_is_waited_for_until_others_reach_it() -> None:
-    # While it is being made, a server answers on the socket of its own container alone.
+    # While the database is created, the server listens only on the socket of its own container.
     assert "--host=127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]
 
 

@@ -1,4 +1,4 @@
-"""``deploy/haproxy``: behind it the contract holds, whoever answers, with TLS and without."""
+"""``deploy/haproxy``: the contract holds behind it, for every response, with TLS and without."""
 
 import json
 import re
@@ -16,11 +16,11 @@ from petstore.cli.client import Client
 from petstore.cli.client_failures import ExitStatus, Failure
 from support.haproxy import PROGRAM, SHIPPED, HaProxy, haproxy, haproxy_version
 from support.odd_service import SILENCE, odd_service
-from support.patience import within
 from support.postgres import PostgresServer
 from support.raw_socket import RawSocket
 from support.shared_service import SharedService, shared_service
 from support.tls import self_signed_certificate
+from support.waiting import within
 
 ERRORS = {int(path.stem): path for path in SHIPPED.glob("errors/*.http")}
 CONFIG = (SHIPPED / "haproxy.cfg").read_text()
@@ -28,7 +28,7 @@ CONFIG = (SHIPPED / "haproxy.cfg").read_text()
 runs_haproxy = pytest.mark.skipif(PROGRAM is None, reason="it takes haproxy")
 
 
-# What HAProxy answers by itself
+# Responses of HAProxy itself
 
 
 def test_every_status_that_haproxy_makes_has_a_response_of_ours() -> None:
@@ -185,7 +185,8 @@ def test_a_connection_without_a_whole_head_is_closed_as_the_service_closes_it(
 
 
 @pytest.mark.skipif(
-    haproxy_version() < (3, 2, 4), reason="older ones answer what is no HTTP with a page of theirs"
+    haproxy_version() < (3, 2, 4),
+    reason="older versions respond to invalid HTTP with their own page",
 )
 @pytest.mark.parametrize(
     ("message", "status"),
@@ -194,12 +195,12 @@ def test_a_connection_without_a_whole_head_is_closed_as_the_service_closes_it(
         (b"GET /v1/pets HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 422),
     ],
 )
-def test_what_is_no_http_is_an_error_as_any(plain: HaProxy, message: bytes, status: int) -> None:
+def test_invalid_http_gets_the_error_body(plain: HaProxy, message: bytes, status: int) -> None:
     with RawSocket(plain.port) as caller:
         caller.send(message)
-        answer = caller.answer()
-    assert answer.status == status
-    assert_is_error(status, httpx.Headers(answer.fields), answer.body.decode())
+        response = caller.read_response()
+    assert response.status == status
+    assert_is_error(status, httpx.Headers(response.fields), response.body.decode())
 
 
 # TLS

@@ -70,7 +70,7 @@ def test_it_can_trace() -> None:
     assert "\nopentelemetry-sdk==" in (ROOT / lock).read_text()
 
 
-def test_what_is_copied_is_there_and_not_ignored() -> None:
+def test_copied_files_exist_and_are_not_ignored() -> None:
     ignore = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     kept = [line[1:] for line in ignore if line.startswith("!")]
     copied = [
@@ -96,16 +96,18 @@ def test_it_starts_the_service_with_settings_that_are_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "is_healthy"),
+    ("responses", "is_healthy"),
     [((b"HTTP/1.1 200 OK",), True), ((b"HTTP/1.1 503 Service Unavailable",), False), ((), False)],
     ids=["ready", "not ready", "gone"],
 )
 def test_it_is_healthy_while_the_service_is_ready(
-    answers: tuple[bytes, ...], *, is_healthy: bool
+    responses: tuple[bytes, ...], *, is_healthy: bool
 ) -> None:
     program, *arguments = exec_form("HEALTHCHECK")
     assert program == "python"
-    with odd_service(*(answer + b"\r\nContent-Length: 0\r\n\r\n" for answer in answers)) as service:
+    with odd_service(
+        *(response + b"\r\nContent-Length: 0\r\n\r\n" for response in responses)
+    ) as service:
         port = service.url.rpartition(":")[2]
         # A proxy of the machine is not for the container itself.
         settings = {"PETSTORE_PORT": port, "http_proxy": f"http://127.0.0.1:{free_port()}"}
@@ -115,5 +117,5 @@ def test_it_is_healthy_while_the_service_is_ready(
             capture_output=True,
             check=False,
         )
-    assert [asked.target for asked in service.asked] == ["/readyz"] * len(answers)
+    assert [asked.target for asked in service.asked] == ["/readyz"] * len(responses)
     assert (ran.returncode == 0) == is_healthy

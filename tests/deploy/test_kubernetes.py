@@ -127,7 +127,7 @@ def test_the_ports_that_others_name_are_there() -> None:
     assert set(named) == set(PORTS)
 
 
-def test_the_probes_ask_what_the_service_answers(server: ServerProcess) -> None:
+def test_the_probes_request_paths_of_the_service(server: ServerProcess) -> None:
     paths = [CONTAINER[probe]["httpGet"]["path"] for probe in PROBES]
     assert paths == ["/readyz", "/healthz", "/readyz"]
     for path in paths:
@@ -143,8 +143,8 @@ def test_a_stop_is_over_before_it_is_cut_short() -> None:
 
 
 def test_there_are_always_some_left_that_serve() -> None:
-    least = resource("autoscaler")["spec"]["minReplicas"]
-    assert least > resource("disruption-budget")["spec"]["maxUnavailable"]
+    replicas = resource("autoscaler")["spec"]["minReplicas"]
+    assert replicas > resource("disruption-budget")["spec"]["maxUnavailable"]
     assert DEPLOYMENT["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
     assert "replicas" not in DEPLOYMENT
 

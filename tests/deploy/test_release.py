@@ -46,7 +46,7 @@ class Repository:
         self.commit()
 
     def commit(self) -> None:
-        """Commit what is there."""
+        """Commit all files."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "Work")
 
@@ -94,7 +94,7 @@ def repository(tmp_path: Path) -> Repository:
 # Refusals
 
 
-def test_what_is_no_version_is_refused(repository: Repository) -> None:
+def test_an_invalid_version_is_refused(repository: Repository) -> None:
     for version in ("", "1", "v99.1.0", "99.1", "99.1.0-rc1", "99.01.0"):
         expected = f"VERSION: expected three numbers such as 1.2.0, not {version!r}"
         assert repository.refusal(version) == expected

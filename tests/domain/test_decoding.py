@@ -44,7 +44,7 @@ PET = b'{"name": "Bella", "categoryId": 1}'
         b"name=Bella&categoryId=1",
     ],
 )
-def test_what_is_not_json_is_refused(text: bytes) -> None:
+def test_invalid_json_is_refused(text: bytes) -> None:
     with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
         decode_json(text, NewPet)
 
@@ -52,7 +52,7 @@ def test_what_is_not_json_is_refused(text: bytes) -> None:
 @pytest.mark.parametrize(
     "text", [b"null", b"true", b"7", b"7.5", b'"Bella"', b"[]", b"[" + PET + b"]"]
 )
-def test_what_is_no_object_is_refused(text: bytes) -> None:
+def test_only_an_object_is_accepted(text: bytes) -> None:
     with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
         decode_json(text, NewPet)
 
@@ -119,12 +119,12 @@ def test_an_unknown_member_of_any_value_is_ignored(ignored: bytes) -> None:
     assert decode_json(text, NewPet) == NewPet("Bella", 1)
 
 
-def test_of_duplicate_members_the_last_is_refused() -> None:
+def test_an_invalid_last_of_duplicate_members_is_refused() -> None:
     with pytest.raises(InvalidBody, match=r"^name: "):
         decode_json(b'{"name": "Bella", "categoryId": 1, "name": 5}', NewPet)
 
 
-def test_of_duplicate_members_the_last_counts() -> None:
+def test_the_last_of_duplicate_members_counts() -> None:
     text = b'{"name": 5, "name": "Bella", "categoryId": "x", "categoryId": 1}'
     assert decode_json(text, NewPet) == NewPet("Bella", 1)
 
@@ -171,7 +171,7 @@ def test_a_number_that_is_no_integer_of_64_bits_is_refused(number: bytes) -> Non
         decode_json(text, NewPet)
 
 
-def test_what_is_neither_an_object_nor_json_is_told_as_no_json() -> None:
+def test_invalid_json_that_is_no_object_is_reported_as_invalid_json() -> None:
     with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object; "):
         decode_json(b"[1,", NewPet)
 

@@ -33,9 +33,7 @@ def test_other_text_is_not_blank(text: str) -> None:
     "character",
     ["\0", "\t", "\n", "\x1b", "\x7f", "\x85", "\x9f", "\u200e", "\u2028", "\u202e", "\u2066"],
 )
-def test_what_steers_a_terminal_or_the_direction_of_text_is_not_printable(
-    where: str, character: str
-) -> None:
+def test_control_and_direction_characters_are_not_printable(where: str, character: str) -> None:
     assert not re.search(PRINTABLE, where.format(character))
 
 
@@ -50,7 +48,7 @@ def test_other_text_is_printable(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [INT64_MIN - 1, INT64_MAX + 1, 2**64, True, "1", 1.5, None])
-def test_what_is_no_integer_of_64_bits_is_refused(value: Any) -> None:
+def test_only_an_integer_of_64_bits_is_accepted(value: Any) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(value, Int64)
 
@@ -68,7 +66,7 @@ def test_an_integer_of_64_bits_is_taken(value: int) -> None:
         *("2026-12-24T10:00:00Z ", "0000-01-01T00:00:00Z"),
     ],
 )
-def test_what_is_no_moment_is_refused(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(text, Moment)
 

@@ -40,7 +40,7 @@ def body(**members: Any) -> bytes:
         {"first": "Bella"},
     ],
 )
-def test_what_is_no_name_is_refused(name: Any) -> None:
+def test_an_invalid_name_is_refused(name: Any) -> None:
     with pytest.raises(InvalidBody, match=r"^name: expected a string of 1 to 255 characters"):
         decode_json(body(name=name), NewPet)
 
@@ -74,7 +74,7 @@ def test_a_name_is_kept_as_it_is(name: str) -> None:
         b"{}",
     ],
 )
-def test_what_is_no_int64_is_no_category(category: bytes) -> None:
+def test_only_an_int64_is_a_category(category: bytes) -> None:
     with pytest.raises(InvalidBody, match=r"^categoryId: expected an integer from -2\^63 to"):
         decode_json(b'{"name": "Bella", "categoryId": %b}' % category, NewPet)
 

@@ -97,7 +97,7 @@ def test_an_order_needs_an_animal() -> None:
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"placed"', b"7", b"", b" "])
 @pytest.mark.parametrize("struct", [NewOrder, OrderPatch])
-def test_what_is_no_object_is_refused(body: bytes, struct: type) -> None:
+def test_only_an_object_is_accepted(body: bytes, struct: type) -> None:
     with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
         decode_json(body, struct)
 
@@ -141,7 +141,7 @@ def test_a_ship_date_is_a_moment_with_an_offset(text: str, moment: datetime) -> 
         (b'{"status": "shipped", "status": "approved"}', OrderPatch(status="approved")),
     ],
 )
-def test_absent_and_null_are_told_apart(body: bytes, patch: OrderPatch) -> None:
+def test_absent_and_null_differ(body: bytes, patch: OrderPatch) -> None:
     assert decode_json(body, OrderPatch) == patch
 
 
@@ -180,14 +180,14 @@ def test_a_status_makes_no_other_move(present: OrderStatus, wanted: OrderStatus)
         ("delivered", "cancelled", "status: delivered can become nothing else, not cancelled"),
     ],
 )
-def test_a_refused_move_tells_those_there_are(
+def test_a_refused_move_names_the_possible_ones(
     present: OrderStatus, wanted: OrderStatus, message: str
 ) -> None:
     with pytest.raises(IllegalTransition, match=f"^{re.escape(message)}$"):
         moved(order(present), wanted)
 
 
-def test_what_becomes_of_the_animal_is_said_for_every_end_and_no_other_status() -> None:
+def test_every_final_status_and_no_other_changes_the_animal() -> None:
     ends = {status for status in STATUSES if status not in {present for present, _ in MOVES}}
     assert PET_AFTER.keys() == ends
     assert PET_AFTER == {"delivered": "sold", "cancelled": "available"}

@@ -31,7 +31,7 @@ FIRST = encode_cursor(20)
         FIRST.replace("A", "\0", 1),
     ],
 )
-def test_what_is_no_cursor_is_refused(cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(ValueError, match=r"^not a cursor$"):
         decode_cursor(cursor)
 

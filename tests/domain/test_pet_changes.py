@@ -57,7 +57,7 @@ def test_a_status_makes_no_other_move(present: StatusOrNone, wanted: StatusOrNon
         ("sold", "pending", "status: sold can become available, not pending"),
     ],
 )
-def test_a_refused_move_tells_those_there_are(
+def test_a_refused_move_names_the_possible_ones(
     present: PetStatus, wanted: StatusOrNone, message: str
 ) -> None:
     with pytest.raises(IllegalTransition, match=f"^{re.escape(message)}$"):
@@ -101,7 +101,7 @@ def test_an_invalid_value_is_refused_naming_the_field(field: str, value: Any) ->
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"sold"', b"7", b"", b" "])
-def test_what_is_no_object_is_no_change(body: bytes) -> None:
+def test_only_an_object_is_a_change(body: bytes) -> None:
     with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
         decode_json(body, PetPatch)
 
@@ -116,7 +116,7 @@ def test_what_is_no_object_is_no_change(body: bytes) -> None:
         (b'{"status": "lost", "status": "sold"}', PetPatch(status="sold")),
     ],
 )
-def test_absent_and_null_are_told_apart(body: bytes, patch: PetPatch) -> None:
+def test_absent_and_null_differ(body: bytes, patch: PetPatch) -> None:
     assert decode_json(body, PetPatch) == patch
 
 

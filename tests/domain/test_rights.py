@@ -1,4 +1,4 @@
-"""What a key may give to another: nothing that it has not itself."""
+"""A key may give another key only rights that it has itself."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def end(key: ApiKey) -> float:
 
 
 def has_no_more(key: ApiKey, other: ApiKey) -> bool:
-    """Tell whether ``key`` can do nothing that ``other`` cannot."""
+    """Return whether ``key`` can do nothing that ``other`` cannot."""
     return (
         key.scopes <= other.scopes
         and key.limits.per_minute <= other.limits.per_minute
@@ -91,9 +91,7 @@ def has_no_more(key: ApiKey, other: ApiKey) -> bool:
         ({"expires_at": 1_001}, "expiresAt: your key cannot give a longer life than its own"),
     ],
 )
-def test_what_a_key_has_not_itself_is_refused_by_its_name(
-    wanted: dict[str, Any], refusal: str
-) -> None:
+def test_a_right_the_key_lacks_is_refused_by_its_name(wanted: dict[str, Any], refusal: str) -> None:
     with pytest.raises(BeyondOwnRights) as refused:
         check_rights(PRO, replace(PRO, **wanted))
     assert refused.value.message == refusal
@@ -132,7 +130,7 @@ def test_a_change_may_take_away_whatever_a_key_had(
 
 
 @given(giver=keys(), key=keys(), before=keys())
-def test_a_changed_key_has_nothing_that_neither_it_nor_its_giver_had(
+def test_a_changed_key_gets_only_rights_that_it_or_the_caller_had(
     giver: ApiKey, key: ApiKey, before: ApiKey
 ) -> None:
     allowed = (

@@ -32,10 +32,10 @@ def test_no_other_secret_opens_it(text: bytes, secret: bytes, other: bytes) -> N
 
 def test_a_changed_text_is_not_opened() -> None:
     sealed = seal(b"token", SECRET)
-    for place in range(len(sealed)):
+    for index in range(len(sealed)):
         changed = bytearray(sealed)
-        changed[place] ^= 1
-        assert unseal(bytes(changed), SECRET) is None, place
+        changed[index] ^= 1
+        assert unseal(bytes(changed), SECRET) is None, index
 
 
 @pytest.mark.parametrize("length", [0, 1, 8, 11, 12, OVERHEAD - 1, OVERHEAD, OVERHEAD + 4])
@@ -59,5 +59,5 @@ def test_the_same_text_is_sealed_otherwise_each_time() -> None:
     assert first[12:] != second[12:]
 
 
-def test_what_the_former_cipher_sealed_is_not_opened() -> None:
+def test_a_record_of_the_former_cipher_is_not_opened() -> None:
     assert unseal(BY_THE_OLD_CIPHER, SECRET) is None

@@ -1,4 +1,4 @@
-"""What a token looks like, and when a key can be used."""
+"""The format of tokens, and when a key can be used."""
 
 import re
 import string
@@ -48,7 +48,7 @@ def key(expires_at: int | None = None, revoked_at: int | None = None) -> ApiKey:
         TOKEN[:20] + b"\xef\xbc\x91" + TOKEN[23:],
     ],
 )
-def test_what_has_not_the_form_is_no_token(token: bytes) -> None:
+def test_a_malformed_token_is_no_token(token: bytes) -> None:
     assert not is_token(token, "production")
 
 
@@ -73,7 +73,7 @@ def test_arbitrary_bytes_are_no_token(token: bytes) -> None:
     assert not is_token(token, "production")
 
 
-def test_a_token_of_one_environment_is_none_in_the_other() -> None:
+def test_a_token_of_one_environment_is_invalid_in_the_other() -> None:
     assert not is_token(new_token("production").encode(), "staging")
     assert not is_token(new_token("staging").encode(), "production")
 
@@ -121,6 +121,6 @@ def test_a_key_is_active_until_it_expires_or_is_revoked(
     assert key(expires_at, revoked_at).state(NOW) == state
 
 
-def test_the_limits_of_a_key_are_those_of_its_plan() -> None:
+def test_a_key_has_the_limits_of_its_plan() -> None:
     assert key().limits == Limits(60, 1_000)
     assert key().limits.per_minute < UNLIMITED

@@ -1,4 +1,4 @@
-"""A service that loses patience quickly, and must come out of everything unharmed."""
+"""A service with short timeouts that must survive every test unharmed."""
 
 import re
 from collections.abc import Iterator
@@ -12,23 +12,25 @@ from support.process import ServerProcess
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests marked ``under_asgi`` with another server too."""
-    if "hasty" in metafunc.fixturenames:
+    if "short_timeout_server" in metafunc.fixturenames:
         is_marked = metafunc.definition.get_closest_marker("under_asgi")
         servers = [ServerProcess, GranianProcess] if is_marked else [ServerProcess]
         ids = ["ours", "granian"][: len(servers)]
-        metafunc.parametrize("hasty", servers, ids=ids, indirect=True, scope="session")
+        metafunc.parametrize(
+            "short_timeout_server", servers, ids=ids, indirect=True, scope="session"
+        )
 
 
 @pytest.fixture(scope="session")
-def hasty(
+def short_timeout_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
     """A service that waits half a second for a head or a body, without a limit by address.
 
-    After all the tests it must still answer, and have logged neither a fault nor a traceback.
+    After all tests it must still respond, and must have logged no error or traceback.
     """
     timeouts = ("--header-timeout", "0.5", "--body-timeout", "0.5")
-    folder = tmp_path_factory.mktemp("hasty")
+    folder = tmp_path_factory.mktemp("short_timeout_server")
     start: type[ServerProcess] = request.param
     server = start(folder, *timeouts, "--anonymous-per-minute", "1000000")
     server.wait_until_ready()
@@ -41,6 +43,6 @@ def hasty(
 
 
 @pytest.fixture(scope="session")
-def hasty_token(hasty: ServerProcess) -> str:
+def short_timeout_token(short_timeout_server: ServerProcess) -> str:
     """The token of a key without limits."""
-    return hasty.issue()
+    return short_timeout_server.issue()

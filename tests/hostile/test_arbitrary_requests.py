@@ -73,11 +73,11 @@ def statuses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
 
         def ask(method: str, target: bytes, headers: Fields, body: bytes) -> int:
             headers = [(b"host", b"petstore"), authorization, *headers]
-            answer = portal.call(bare.call, method, target, headers, body)
-            for name, value in fields(answer):
+            response = portal.call(bare.call, method, target, headers, body)
+            for name, value in fields(response):
                 assert not set(b"\r\n\0") & set(name + value)
-            assert b"Traceback" not in answer.body
-            return answer.status
+            assert b"Traceback" not in response.body
+            return response.status
 
         yield ask
 
@@ -104,6 +104,6 @@ def test_no_body_makes_the_service_fail(statuses: Ask, body: bytes) -> None:
 
 @given(PETS.filter(lambda pet: {"name", "categoryId"} <= pet.keys()))
 @explored(75)
-def test_what_is_added_can_be_listed(statuses: Ask, pet: dict[str, Any]) -> None:
+def test_an_added_animal_can_be_listed(statuses: Ask, pet: dict[str, Any]) -> None:
     statuses("POST", b"/v1/pets", [], json.dumps(pet).encode())
     assert statuses("GET", b"/v1/pets?limit=100", [], b"") == 200

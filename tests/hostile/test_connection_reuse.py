@@ -1,4 +1,4 @@
-"""A refused body, and the connection it came on: reused where possible, else closed in words."""
+"""After a refused body the connection is reused if possible, else the response closes it."""
 
 import pytest
 
@@ -21,28 +21,26 @@ def head(method: str, token: str | None, *fields: str) -> bytes:
         (True, ["Content-Type: text/plain"], 415),
     ],
 )
-def test_a_connection_goes_on_after_a_body_that_came_later_than_its_refusal(
+def test_a_connection_goes_on_after_a_body_that_arrived_after_its_refusal(
     server: ServerProcess, token: str, *, with_key: bool, fields: list[str], status: int
 ) -> None:
     with RawSocket(server.port) as caller:
         caller.send(head("POST", token if with_key else None, *fields, "Content-Length: 30000"))
         caller.send(b"x" * 30_000)
-        refused = caller.answer()
+        refused = caller.read_response()
         assert refused.status == status
         assert "connection" not in refused.fields
         caller.send(head("GET", token))
-        assert caller.answer().status == 200
+        assert caller.read_response().status == 200
 
 
-def test_a_connection_goes_on_after_a_read_that_came_with_a_body(
-    server: ServerProcess, token: str
-) -> None:
+def test_a_connection_goes_on_after_a_read_with_a_body(server: ServerProcess, token: str) -> None:
     with RawSocket(server.port) as caller:
         caller.send(head("GET", token, "Transfer-Encoding: chunked"))
         caller.send(b"5\r\nhello\r\n0\r\n\r\n")
-        assert "connection" not in caller.answer().fields
+        assert "connection" not in caller.read_response().fields
         caller.send(head("GET", token))
-        assert caller.answer().status == 200
+        assert caller.read_response().status == 200
 
 
 @pytest.mark.parametrize(
@@ -57,5 +55,5 @@ def test_a_body_that_is_not_taken_in_closes_the_connection_and_says_so(
 ) -> None:
     with RawSocket(server.port) as caller:
         caller.send(head("POST", token, *fields))
-        assert caller.answer().fields["connection"] == "close"
+        assert caller.read_response().fields["connection"] == "close"
         assert caller.rest() == b""

@@ -11,18 +11,18 @@ from support.raw_socket import RawSocket
 
 BELLA = b'{"name":"Bella","categoryId":1}'
 LAST = b"GET /healthz HTTP/1.1\r\nHost: petstore\r\nX-Request-Id: last\r\nConnection: close\r\n\r\n"
-ANSWER = re.compile(rb"HTTP/1\.[01] ([0-9]{3}) ")
+RESPONSE = re.compile(rb"HTTP/1\.[01] ([0-9]{3}) ")
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
 Head = Callable[..., bytes]
 
 
 @pytest.fixture
-def head(hasty_token: str) -> Head:
+def head(short_timeout_token: str) -> Head:
     """Makes the head of a request with a valid key."""
 
     def make(line: bytes = b"GET /v1/pets?limit=1 HTTP/1.1", *fields: bytes) -> bytes:
-        always = b"Host: petstore\r\nAuthorization: Bearer " + hasty_token.encode()
+        always = b"Host: petstore\r\nAuthorization: Bearer " + short_timeout_token.encode()
         return line + b"\r\n" + always + b"\r\n" + b"".join(fields) + b"\r\n"
 
     return make
@@ -44,19 +44,19 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-def exchange(hasty: ServerProcess, data: bytes) -> bytes:
-    """Send ``data`` and return all that comes back, but for the answer to a last request."""
-    with RawSocket(hasty.port) as connection:
+def exchange(short_timeout_server: ServerProcess, data: bytes) -> bytes:
+    """Send ``data`` and return everything received, except the response to a last request."""
+    with RawSocket(short_timeout_server.port) as connection:
         connection.send(data + LAST)
-        answers = connection.rest()
-    assert b"Traceback" not in answers
-    before, start, last = answers.rpartition(b"HTTP/1.1 ")
+        responses = connection.rest()
+    assert b"Traceback" not in responses
+    before, start, last = responses.rpartition(b"HTTP/1.1 ")
     return before if b"x-request-id: last" in last else before + start + last
 
 
-def statuses(hasty: ServerProcess, data: bytes) -> list[int]:
-    """Send ``data`` and return the status of every answer to it."""
-    return [int(status) for status in ANSWER.findall(exchange(hasty, data))]
+def statuses(short_timeout_server: ServerProcess, data: bytes) -> list[int]:
+    """Send ``data`` and return the status of every response to it."""
+    return [int(status) for status in RESPONSE.findall(exchange(short_timeout_server, data))]
 
 
 # Heads
@@ -90,8 +90,10 @@ def statuses(hasty: ServerProcess, data: bytes) -> list[int]:
     ],
     ids=lambda line: repr(line)[:30],
 )
-def test_a_malformed_request_line_is_refused(hasty: ServerProcess, head: Head, line: bytes) -> None:
-    assert statuses(hasty, head(line)) == [400]
+def test_a_malformed_request_line_is_refused(
+    short_timeout_server: ServerProcess, head: Head, line: bytes
+) -> None:
+    assert statuses(short_timeout_server, head(line)) == [400]
 
 
 @pytest.mark.parametrize(
@@ -104,17 +106,17 @@ def test_a_malformed_request_line_is_refused(hasty: ServerProcess, head: Head, l
     ids=lambda line: repr(line)[:30],
 )
 def test_a_method_that_no_standard_names_is_not_implemented(
-    hasty: ServerProcess, head: Head, line: bytes
+    short_timeout_server: ServerProcess, head: Head, line: bytes
 ) -> None:
-    assert statuses(hasty, head(line)) == [501]
+    assert statuses(short_timeout_server, head(line)) == [501]
 
 
 @pytest.mark.parametrize("version", [b"1.2", b"1.9"])
 def test_a_later_minor_version_is_treated_as_1_1(
-    hasty: ServerProcess, head: Head, version: bytes
+    short_timeout_server: ServerProcess, head: Head, version: bytes
 ) -> None:
     data = head(b"GET /v1/pets?limit=1 HTTP/" + version)
-    assert statuses(hasty, data * 2) == [200, 200]
+    assert statuses(short_timeout_server, data * 2) == [200, 200]
 
 
 @pytest.mark.parametrize(
@@ -134,8 +136,10 @@ def test_a_later_minor_version_is_treated_as_1_1(
     ],
     ids=repr,
 )
-def test_a_malformed_field_is_refused(hasty: ServerProcess, head: Head, field: bytes) -> None:
-    assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", field)) == [400]
+def test_a_malformed_field_is_refused(
+    short_timeout_server: ServerProcess, head: Head, field: bytes
+) -> None:
+    assert statuses(short_timeout_server, head(b"GET /v1/pets HTTP/1.1", field)) == [400]
 
 
 @pytest.mark.parametrize(
@@ -143,43 +147,51 @@ def test_a_malformed_field_is_refused(hasty: ServerProcess, head: Head, field: b
     [b"X: " + b"a" * 600_000 + b"\r\n", b"X: a\r\n" * 1_000, b"X" * 100_000 + b": a\r\n"],
     ids=["long field", "many fields", "long name"],
 )
-def test_a_huge_head_is_refused(hasty: ServerProcess, head: Head, fields: bytes) -> None:
-    assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", fields)) in ([431], [])
+def test_a_huge_head_is_refused(
+    short_timeout_server: ServerProcess, head: Head, fields: bytes
+) -> None:
+    assert statuses(short_timeout_server, head(b"GET /v1/pets HTTP/1.1", fields)) in ([431], [])
 
 
-def test_a_huge_target_is_refused(hasty: ServerProcess, head: Head) -> None:
+def test_a_huge_target_is_refused(short_timeout_server: ServerProcess, head: Head) -> None:
     line = b"GET /v1/pets?x=" + b"a" * 600_000 + b" HTTP/1.1"
-    assert statuses(hasty, head(line)) in ([414], [])
+    assert statuses(short_timeout_server, head(line)) in ([414], [])
 
 
 @pytest.mark.parametrize(("size", "status"), [(8_000, 200), (8_200, 414)])
 def test_the_size_of_a_target_is_limited(
-    hasty: ServerProcess, head: Head, size: int, status: int
+    short_timeout_server: ServerProcess, head: Head, size: int, status: int
 ) -> None:
     target = b"/v1/pets?limit=1&x="
     line = b"GET %b%b HTTP/1.1" % (target, b"a" * (size - len(target)))
-    assert statuses(hasty, head(line)) == [status]
+    assert statuses(short_timeout_server, head(line)) == [status]
 
 
 @pytest.mark.parametrize(("version", "status"), [(b"1.1", 400), (b"1.0", 200)])
 def test_only_http_1_0_may_go_without_a_host(
-    hasty: ServerProcess, hasty_token: str, version: bytes, status: int
+    short_timeout_server: ServerProcess, short_timeout_token: str, version: bytes, status: int
 ) -> None:
     data = b"GET /v1/pets HTTP/%s\r\nAuthorization: Bearer %s\r\n\r\n"
-    assert statuses(hasty, data % (version, hasty_token.encode())) == [status]
+    assert statuses(short_timeout_server, data % (version, short_timeout_token.encode())) == [
+        status
+    ]
 
 
 @pytest.mark.under_asgi
 @pytest.mark.parametrize("field", [b"Host: petstore\r\n", b"Host: other\r\n"])
 def test_a_request_with_two_hosts_is_refused(
-    hasty: ServerProcess, head: Head, field: bytes
+    short_timeout_server: ServerProcess, head: Head, field: bytes
 ) -> None:
-    assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", field)) == [400]
+    assert statuses(short_timeout_server, head(b"GET /v1/pets HTTP/1.1", field)) == [400]
 
 
-def test_an_absolute_target_means_its_path(hasty: ServerProcess, head: Head) -> None:
-    assert statuses(hasty, head(b"GET http://other.example/v1/pets?limit=1 HTTP/1.1")) == [200]
-    assert statuses(hasty, head(b"GET http://other.example/v1/%2e/pets HTTP/1.1")) == [404]
+def test_an_absolute_target_means_its_path(short_timeout_server: ServerProcess, head: Head) -> None:
+    assert statuses(
+        short_timeout_server, head(b"GET http://other.example/v1/pets?limit=1 HTTP/1.1")
+    ) == [200]
+    assert statuses(
+        short_timeout_server, head(b"GET http://other.example/v1/%2e/pets HTTP/1.1")
+    ) == [404]
 
 
 @pytest.mark.under_asgi
@@ -195,21 +207,25 @@ def test_an_absolute_target_means_its_path(hasty: ServerProcess, head: Head) -> 
     ids=lambda value: repr(value)[:30],
 )
 def test_a_method_that_nothing_takes_is_refused(
-    hasty: ServerProcess, head: Head, line: bytes, status: int
+    short_timeout_server: ServerProcess, head: Head, line: bytes, status: int
 ) -> None:
-    assert statuses(hasty, head(line)) == [status]
+    assert statuses(short_timeout_server, head(line)) == [status]
 
 
 @pytest.mark.under_asgi
-def test_bytes_that_are_no_text_in_a_field_do_no_harm(hasty: ServerProcess, head: Head) -> None:
+def test_bytes_that_are_no_text_in_a_field_do_no_harm(
+    short_timeout_server: ServerProcess, head: Head
+) -> None:
     fields = [b"X-Request-Id: \xff\xfe\r\n", b"Origin: \xff\r\n", b"X-Forwarded-For: \xff\r\n"]
-    assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", *fields)) == [200]
+    assert statuses(short_timeout_server, head(b"GET /v1/pets HTTP/1.1", *fields)) == [200]
 
 
 @pytest.mark.under_asgi
-def test_two_keys_are_refused(hasty: ServerProcess, head: Head, hasty_token: str) -> None:
-    field = b"Authorization: Bearer " + hasty_token.encode() + b"\r\n"
-    assert statuses(hasty, head(b"GET /v1/pets HTTP/1.1", field)) == [401]
+def test_two_keys_are_refused(
+    short_timeout_server: ServerProcess, head: Head, short_timeout_token: str
+) -> None:
+    field = b"Authorization: Bearer " + short_timeout_token.encode() + b"\r\n"
+    assert statuses(short_timeout_server, head(b"GET /v1/pets HTTP/1.1", field)) == [401]
 
 
 # Bodies whose end could be read in two ways
@@ -240,30 +256,32 @@ def test_two_keys_are_refused(hasty: ServerProcess, head: Head, hasty_token: str
     ids=repr,
 )
 def test_a_body_without_one_clear_end_is_refused(
-    hasty: ServerProcess, post: Head, head: Head, fields: bytes
+    short_timeout_server: ServerProcess, post: Head, head: Head, fields: bytes
 ) -> None:
-    assert statuses(hasty, post(fields) + head()) == [400]
+    assert statuses(short_timeout_server, post(fields) + head()) == [400]
 
 
 def test_another_transfer_coding_beside_chunked_is_not_implemented(
-    hasty: ServerProcess, post: Head, head: Head
+    short_timeout_server: ServerProcess, post: Head, head: Head
 ) -> None:
-    assert statuses(hasty, post(b"Transfer-Encoding: gzip, chunked\r\n") + head()) == [501]
+    assert statuses(
+        short_timeout_server, post(b"Transfer-Encoding: gzip, chunked\r\n") + head()
+    ) == [501]
 
 
-def test_chunks_in_http_1_0_are_refused(hasty: ServerProcess, head: Head) -> None:
+def test_chunks_in_http_1_0_are_refused(short_timeout_server: ServerProcess, head: Head) -> None:
     data = head(b"POST /v1/pets HTTP/1.0", CHUNKED) + chunk(BELLA) + b"0\r\n\r\n"
-    assert statuses(hasty, data) == [400]
+    assert statuses(short_timeout_server, data) == [400]
 
 
 @pytest.mark.parametrize(
     "size", [b"-1", b"+1f", b"0x1f", b"g", b"", b" 1f", b"1f 1", b"fffffffffffffffff", b"1f\n"]
 )
 def test_a_malformed_chunk_size_is_refused(
-    hasty: ServerProcess, post: Head, head: Head, size: bytes
+    short_timeout_server: ServerProcess, post: Head, head: Head, size: bytes
 ) -> None:
     body = size + b"\r\n" + BELLA + b"\r\n0\r\n\r\n"
-    assert statuses(hasty, post(CHUNKED, body=body) + head()) == [400]
+    assert statuses(short_timeout_server, post(CHUNKED, body=body) + head()) == [400]
 
 
 @pytest.mark.parametrize(
@@ -278,24 +296,26 @@ def test_a_malformed_chunk_size_is_refused(
     ids=["no end", "bare LF end", "bare LF", "too long", "long extension"],
 )
 def test_a_chunk_that_does_not_end_where_it_should_is_refused(
-    hasty: ServerProcess, post: Head, head: Head, body: bytes
+    short_timeout_server: ServerProcess, post: Head, head: Head, body: bytes
 ) -> None:
-    assert statuses(hasty, post(CHUNKED, body=body) + head()) in ([400], [])
+    assert statuses(short_timeout_server, post(CHUNKED, body=body) + head()) in ([400], [])
 
 
-def test_the_error_says_that_chunks_are_too_small(hasty: ServerProcess, post: Head) -> None:
+def test_the_error_says_that_chunks_are_too_small(
+    short_timeout_server: ServerProcess, post: Head
+) -> None:
     body = b"".join(chunk(b" ") for _ in range(1_000)) + chunk(BELLA) + b"0\r\n\r\n"
-    with RawSocket(hasty.port) as connection:
+    with RawSocket(short_timeout_server.port) as connection:
         connection.send(post(CHUNKED, body=body))
-        refused = connection.answer().json()
+        refused = connection.read_response().json()
     assert (refused["code"], refused["status"]) == ("incomplete_body", 400)
     assert "its chunks are too small" in refused["message"]
 
 
 @pytest.mark.under_asgi
-def test_a_chunk_extension_is_ignored(hasty: ServerProcess, post: Head) -> None:
+def test_a_chunk_extension_is_ignored(short_timeout_server: ServerProcess, post: Head) -> None:
     body = b'1f;a=b;c="d"\r\n' + BELLA + b"\r\n0\r\n\r\n"
-    assert statuses(hasty, post(CHUNKED, body=body)) == [201]
+    assert statuses(short_timeout_server, post(CHUNKED, body=body)) == [201]
 
 
 @pytest.mark.under_asgi
@@ -303,7 +323,7 @@ def test_a_chunk_extension_is_ignored(hasty: ServerProcess, post: Head) -> None:
     "trailer", [b"Authorization: Bearer %s\r\n", b"X: y\r\nAuthorization: Bearer %s\r\n"]
 )
 def test_a_key_in_a_trailer_does_not_count(
-    hasty: ServerProcess, hasty_token: str, trailer: bytes
+    short_timeout_server: ServerProcess, short_timeout_token: str, trailer: bytes
 ) -> None:
     data = (
         b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nTrailer: Authorization\r\n"
@@ -311,10 +331,10 @@ def test_a_key_in_a_trailer_does_not_count(
         + b"\r\n"
         + chunk(BELLA)
         + b"0\r\n"
-        + trailer % hasty_token.encode()
+        + trailer % short_timeout_token.encode()
         + b"\r\n"
     )
-    assert statuses(hasty, data) == [401]
+    assert statuses(short_timeout_server, data) == [401]
 
 
 # Requests within requests
@@ -333,19 +353,22 @@ def test_a_key_in_a_trailer_does_not_count(
 )
 @pytest.mark.parametrize("method", [b"GET", b"POST", b"DELETE", b"HEAD"])
 def test_a_body_that_is_itself_a_request_stays_a_body(
-    hasty: ServerProcess, head: Head, method: bytes, fields: bytes
+    short_timeout_server: ServerProcess, head: Head, method: bytes, fields: bytes
 ) -> None:
     inner = head(b"GET /v1/usage HTTP/1.1", b"X-Request-Id: inner\r\n")
     length = b"Content-Length: %d\r\n" % len(inner)
     data = head(method + b" /v1/pets?limit=1 HTTP/1.1", length, fields) + inner
-    answers = exchange(hasty, data)
-    assert b"inner" not in answers
-    (status,) = [int(status) for status in ANSWER.findall(answers) if status != b"100"]
+    responses = exchange(short_timeout_server, data)
+    assert b"inner" not in responses
+    (status,) = [int(status) for status in RESPONSE.findall(responses) if status != b"100"]
     assert status in {200, 400, 405}
 
 
-def test_http_2_on_plain_text_is_refused(hasty: ServerProcess) -> None:
-    assert statuses(hasty, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 9) in ([400], [])
+def test_http_2_on_plain_text_is_refused(short_timeout_server: ServerProcess) -> None:
+    assert statuses(short_timeout_server, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 9) in (
+        [400],
+        [],
+    )
 
 
 @pytest.mark.under_asgi
@@ -357,80 +380,94 @@ def test_http_2_on_plain_text_is_refused(hasty: ServerProcess) -> None:
     ],
     ids=["length", "chunks"],
 )
-def test_what_follows_a_body_too_large_is_not_a_request_within_it(
-    hasty: ServerProcess, post: Head, head: Head, fields: tuple[bytes, ...], body: bytes
+def test_the_rest_of_a_body_too_large_is_no_request(
+    short_timeout_server: ServerProcess,
+    post: Head,
+    head: Head,
+    fields: tuple[bytes, ...],
+    body: bytes,
 ) -> None:
     inner = head(b"GET /v1/usage HTTP/1.1", b"X-Request-Id: inner\r\n")
     body = body.replace(b"a" * len(inner), inner, 1)
-    answers = exchange(hasty, post(*fields, body=body))
-    assert b"inner" not in answers
-    assert ANSWER.findall(answers) in ([b"413"], [])
+    responses = exchange(short_timeout_server, post(*fields, body=body))
+    assert b"inner" not in responses
+    assert RESPONSE.findall(responses) in ([b"413"], [])
 
 
 @pytest.mark.under_asgi
 def test_a_body_announced_too_large_is_refused_before_it_is_sent(
-    hasty: ServerProcess, post: Head
+    short_timeout_server: ServerProcess, post: Head
 ) -> None:
-    with RawSocket(hasty.port) as connection:
+    with RawSocket(short_timeout_server.port) as connection:
         connection.send(post(b"Content-Length: 1000000000\r\n", body=b""))
-        answer = connection.answer()
-        assert answer.status == 413
-        assert answer.json()["code"] == "content_too_large"
+        response = connection.read_response()
+        assert response.status == 413
+        assert response.json()["code"] == "content_too_large"
         assert connection.rest() == b""
 
 
 @pytest.mark.under_asgi
-def test_a_body_that_nobody_waits_for_is_not_asked_for(hasty: ServerProcess) -> None:
-    with RawSocket(hasty.port) as connection:
+def test_a_body_that_nobody_waits_for_is_not_asked_for(short_timeout_server: ServerProcess) -> None:
+    with RawSocket(short_timeout_server.port) as connection:
         connection.send(
             b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
             b"Content-Length: 31\r\n\r\n"
         )
-        assert connection.answer().status == 401
+        assert connection.read_response().status == 401
 
 
 @pytest.mark.under_asgi
-def test_a_client_that_asks_first_is_told_to_go_on(hasty: ServerProcess, post: Head) -> None:
-    with RawSocket(hasty.port) as connection:
+def test_a_client_that_expects_100_continue_gets_it(
+    short_timeout_server: ServerProcess, post: Head
+) -> None:
+    with RawSocket(short_timeout_server.port) as connection:
         data = post(b"Expect: 100-continue\r\n")
         connection.send(data[: -len(BELLA)])
-        assert connection.answer().status == 100
+        assert connection.read_response().status == 100
         connection.send(BELLA)
-        assert connection.answer().status == 201
+        assert connection.read_response().status == 201
 
 
 # Pipelines
 
 
-def test_rubbish_behind_a_request_is_refused_on_its_own(hasty: ServerProcess, post: Head) -> None:
-    assert statuses(hasty, post() + b"rubbish\r\n\r\n") == [201, 400]
+def test_rubbish_behind_a_request_is_refused_on_its_own(
+    short_timeout_server: ServerProcess, post: Head
+) -> None:
+    assert statuses(short_timeout_server, post() + b"rubbish\r\n\r\n") == [201, 400]
 
 
 @pytest.mark.under_asgi
-def test_pipelined_requests_are_answered_in_order(hasty: ServerProcess, head: Head) -> None:
+def test_pipelined_requests_get_their_responses_in_order(
+    short_timeout_server: ServerProcess, head: Head
+) -> None:
     count = 300
-    with RawSocket(hasty.port) as connection:
+    with RawSocket(short_timeout_server.port) as connection:
         for n in range(count):
             method = b"HEAD" if n % 3 == 0 else b"GET"
             line = method + b" /v1/pets?limit=1 HTTP/1.1"
             connection.send(head(line, b"X-Request-Id: %d\r\n" % n))
         for n in range(count):
-            answer = connection.answer(to_head=n % 3 == 0)
-            assert answer.status == 200
-            assert answer.fields["x-request-id"] == str(n)
+            response = connection.read_response(to_head=n % 3 == 0)
+            assert response.status == 200
+            assert response.fields["x-request-id"] == str(n)
 
 
 @pytest.mark.under_asgi
-def test_pipelined_additions_are_made_in_order(hasty: ServerProcess, post: Head) -> None:
-    with RawSocket(hasty.port) as connection:
+def test_pipelined_additions_are_made_in_order(
+    short_timeout_server: ServerProcess, post: Head
+) -> None:
+    with RawSocket(short_timeout_server.port) as connection:
         connection.send(post() * 50)
-        ids = [json.loads(connection.answer().body)["id"] for _ in range(50)]
+        ids = [json.loads(connection.read_response().body)["id"] for _ in range(50)]
     assert ids == sorted(ids)
 
 
 @pytest.mark.under_asgi
-def test_a_connection_lives_on_after_a_refusal(hasty: ServerProcess, head: Head) -> None:
-    with RawSocket(hasty.port) as connection:
+def test_a_connection_lives_on_after_a_refusal(
+    short_timeout_server: ServerProcess, head: Head
+) -> None:
+    with RawSocket(short_timeout_server.port) as connection:
         for line, status in [
             (b"GET /v1/pets?limit=0 HTTP/1.1", 400),
             (b"GET /v1/x HTTP/1.1", 404),
@@ -438,21 +475,23 @@ def test_a_connection_lives_on_after_a_refusal(hasty: ServerProcess, head: Head)
             (b"GET /v1/pets HTTP/1.1", 200),
         ]:
             connection.send(head(line))
-            assert connection.answer().status == status
+            assert connection.read_response().status == status
 
 
-def test_after_http_1_0_the_connection_ends(hasty: ServerProcess, head: Head) -> None:
-    with RawSocket(hasty.port) as connection:
+def test_after_http_1_0_the_connection_ends(
+    short_timeout_server: ServerProcess, head: Head
+) -> None:
+    with RawSocket(short_timeout_server.port) as connection:
         connection.send(head(b"GET /v1/pets?limit=1 HTTP/1.0") + LAST)
-        assert len(ANSWER.findall(connection.rest())) == 1
+        assert len(RESPONSE.findall(connection.rest())) == 1
 
 
 @pytest.mark.under_asgi
 @pytest.mark.parametrize("end", [10, 40, -1])
 def test_a_request_that_is_cut_short_is_refused_or_dropped(
-    hasty: ServerProcess, post: Head, end: int
+    short_timeout_server: ServerProcess, post: Head, end: int
 ) -> None:
-    with RawSocket(hasty.port) as connection:
+    with RawSocket(short_timeout_server.port) as connection:
         connection.send(post()[:end])
         connection.finish_sending()
-        assert ANSWER.findall(connection.rest()) in ([b"400"], [])
+        assert RESPONSE.findall(connection.rest()) in ([b"400"], [])

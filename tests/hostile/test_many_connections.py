@@ -5,35 +5,35 @@ from contextlib import ExitStack
 
 import pytest
 
-from support.patience import within
 from support.process import ServerProcess
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.servers import StartServer
+from support.waiting import within
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n"
 FEW = ("--connections", "100", "--connections-per-address", "5")
 
 
-def is_answered(connection: RawSocket) -> bool:
+def has_response(connection: RawSocket) -> bool:
     connection.send(GET)
     try:
-        return connection.answer().status == 200
+        return connection.read_response().status == 200
     except (ConnectionEnded, ConnectionError):
         return False
 
 
-def answered(server: ServerProcess, stack: ExitStack, count: int) -> int:
-    """Open so many connections and return how many of them are answered."""
+def responding(server: ServerProcess, stack: ExitStack, count: int) -> int:
+    """Open so many connections and return how many of them get a response."""
     connections = [stack.enter_context(RawSocket(server.port)) for _ in range(count)]
-    return sum(is_answered(connection) for connection in connections)
+    return sum(has_response(connection) for connection in connections)
 
 
-def test_the_connections_of_an_address_are_limited_and_those_of_another_are_separate(
+def test_the_connections_of_each_address_have_their_own_limit(
     start: StartServer,
 ) -> None:
     server = start(*FEW)
     with ExitStack() as stack:
-        assert answered(server, stack, 8) in (4, 5)  # whoever saw it ready may not be gone yet
+        assert responding(server, stack, 8) in (4, 5)  # the readiness check may still be connected
         source = ("127.0.0.2", 0)
         other = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 5, source))
         other.sendall(GET)
@@ -46,4 +46,4 @@ def test_the_connections_of_an_address_are_limited_and_those_of_another_are_sepa
 def test_a_trusted_proxy_has_any_number(start: StartServer, network: str) -> None:
     server = start(*FEW, "--trusted-proxy", network)
     with ExitStack() as stack:
-        assert answered(server, stack, 8) == 8
+        assert responding(server, stack, 8) == 8

@@ -1,4 +1,4 @@
-"""What is no proper HTTP message is refused like any request: in words and in the log."""
+"""Invalid HTTP messages are refused like any request: with the Error body and a log line."""
 
 import json
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from support.observed import read_metrics
-from support.patience import within
 from support.process import ServerProcess, free_port
-from support.raw_socket import RawAnswer, RawSocket
+from support.raw_socket import RawResponse, RawSocket
+from support.waiting import within
 
 HOST = b"Host: petstore\r\n"
 LIMIT_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
@@ -49,7 +49,7 @@ MESSAGES = [
 
 @pytest.fixture(scope="module")
 def metrics_port() -> int:
-    """Where the service of these tests tells its metrics."""
+    """The metrics URL of the service of these tests."""
     return free_port()
 
 
@@ -63,13 +63,13 @@ def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Itera
     assert server.stop() == 0
 
 
-def refusal(server: ServerProcess, data: bytes) -> RawAnswer:
-    """Send ``data`` and return the only answer, after which the connection ends."""
+def refusal(server: ServerProcess, data: bytes) -> RawResponse:
+    """Send ``data`` and return the only response, after which the connection closes."""
     with RawSocket(server.port) as connection:
         connection.send(data)
-        answer = connection.answer()
+        response = connection.read_response()
         assert connection.rest() == b""
-    return answer
+    return response
 
 
 @pytest.mark.parametrize(
@@ -78,16 +78,16 @@ def refusal(server: ServerProcess, data: bytes) -> RawAnswer:
 def test_the_refusal_has_the_error_body_and_its_headers(
     server: ServerProcess, data: bytes, status: int, code: str, words: str
 ) -> None:
-    answer = refusal(server, data)
-    body = answer.json()
-    assert answer.status == status
+    response = refusal(server, data)
+    body = response.json()
+    assert response.status == status
     assert list(body) == ["code", "message", "status"]
     assert (body["code"], body["status"]) == (code, status)
     assert words in body["message"]
-    assert answer.fields["content-type"] == "application/json"
-    assert answer.fields["connection"] == "close"
-    assert len(answer.fields["x-request-id"]) > 10
-    assert all(answer.fields[name].isdigit() for name in LIMIT_HEADERS)
+    assert response.fields["content-type"] == "application/json"
+    assert response.fields["connection"] == "close"
+    assert len(response.fields["x-request-id"]) > 10
+    assert all(response.fields[name].isdigit() for name in LIMIT_HEADERS)
 
 
 def test_the_refusal_costs_the_address_nothing(server: ServerProcess) -> None:
@@ -123,7 +123,7 @@ def test_the_refusal_is_counted(server: ServerProcess, metrics_port: int) -> Non
     ],
     ids=["413", "414"],
 )
-def test_phrases_are_those_of_today(
+def test_reason_phrases_are_current(
     server: ServerProcess, token: str, data: bytes, line: bytes
 ) -> None:
     key = b"Authorization: Bearer " + token.encode() + b"\r\n"

@@ -20,17 +20,21 @@ POST = (
     [b"", b"G", b"GET /v1/pets HTTP/1.1\r\n", b"GET /v1/pets HTTP/1.1\r\nHost: petstore\r\nX: "],
     ids=["nothing", "a letter", "a line", "half a head"],
 )
-def test_a_connection_whose_head_does_not_come_is_closed(hasty: ServerProcess, data: bytes) -> None:
+def test_a_connection_whose_head_does_not_come_is_closed(
+    short_timeout_server: ServerProcess, data: bytes
+) -> None:
     started = time.monotonic()
-    with RawSocket(hasty.port) as connection:
+    with RawSocket(short_timeout_server.port) as connection:
         connection.send(data)
         assert connection.rest() == b""
     assert 0.3 < time.monotonic() - started < 5
 
 
-def test_a_head_that_drips_does_not_outlast_its_timeout(hasty: ServerProcess) -> None:
+def test_a_head_that_drips_does_not_outlast_its_timeout(
+    short_timeout_server: ServerProcess,
+) -> None:
     started = time.monotonic()
-    with RawSocket(hasty.port, seconds=0.05) as connection:
+    with RawSocket(short_timeout_server.port, seconds=0.05) as connection:
         connection.send(b"GET /v1/pets HTTP/1.1\r\n")
         while time.monotonic() - started < 5:
             connection.send(b"X: y\r\n")
@@ -42,30 +46,30 @@ def test_a_head_that_drips_does_not_outlast_its_timeout(hasty: ServerProcess) ->
     assert time.monotonic() - started < 5
 
 
-def test_a_connection_that_is_not_used_again_is_closed(hasty: ServerProcess) -> None:
-    with RawSocket(hasty.port) as connection:
+def test_a_connection_that_is_not_used_again_is_closed(short_timeout_server: ServerProcess) -> None:
+    with RawSocket(short_timeout_server.port) as connection:
         connection.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
-        assert connection.answer().status == 200
+        assert connection.read_response().status == 200
         assert connection.rest() == b""
 
 
 @pytest.mark.under_asgi
 @pytest.mark.parametrize("piece", [b"", b" "], ids=["stalls", "drips"])
 def test_a_body_that_does_not_come_in_time_gets_408(
-    hasty: ServerProcess, hasty_token: str, piece: bytes
+    short_timeout_server: ServerProcess, short_timeout_token: str, piece: bytes
 ) -> None:
     started = time.monotonic()
-    with RawSocket(hasty.port, seconds=0.1) as connection:
-        connection.send(POST % hasty_token.encode())
+    with RawSocket(short_timeout_server.port, seconds=0.1) as connection:
+        connection.send(POST % short_timeout_token.encode())
         while time.monotonic() - started < 5:
             connection.send(piece)
             try:
-                answer = connection.answer()
+                response = connection.read_response()
                 break
             except TimeoutError:
                 continue
-        assert answer.status == 408
-        assert answer.json()["code"] == "request_timeout"
+        assert response.status == 408
+        assert response.json()["code"] == "request_timeout"
         assert connection.rest() == b""
     assert 0.3 < time.monotonic() - started < 5
 
@@ -81,5 +85,5 @@ def test_more_silent_clients_than_there_is_room_for_keep_others_out_only_for_a_w
             stack.enter_context(RawSocket(server.port))
         connection = stack.enter_context(RawSocket(server.port))
         connection.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
-        assert connection.answer().status == 200
+        assert connection.read_response().status == 200
     assert time.monotonic() - started > 0.3

@@ -11,9 +11,9 @@ import pytest
 
 from petstore.http.connection import Connection
 from petstore.http.messages import Request
-from support.patience import within
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.served import Echo, Served, served
+from support.waiting import within
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 HIDDEN = GET.replace(b"/", b"/hidden", 1)
@@ -23,7 +23,7 @@ UPGRADE = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
 
 @pytest.fixture
 def app() -> Echo:
-    """An application that tells what it was asked."""
+    """An application that echoes its requests."""
     return Echo()
 
 
@@ -40,12 +40,12 @@ def post(body: bytes, *fields: bytes) -> bytes:
 
 
 def ask(server: Served, *data: bytes) -> bytes:
-    """Send ``data`` piece by piece, and return the body of the answer."""
+    """Send ``data`` piece by piece, and return the body of the response."""
     with RawSocket(server.port) as connection:
         for piece in data:
             connection.send(piece)
             time.sleep(0.01)
-        return connection.answer().body
+        return connection.read_response().body
 
 
 @contextmanager
@@ -78,7 +78,7 @@ def test_a_cr_or_lf_alone_before_a_request_is_refused(
         with RawSocket(server.port) as connection:
             for piece in pieces:
                 connection.send(piece)
-            assert connection.answer().status == 400
+            assert connection.read_response().status == 400
     assert app.seen == []
 
 
@@ -98,7 +98,7 @@ def test_a_body_that_is_received_before_it_is_complete_comes_in_pieces(
         connection.send(post(b"hello")[:-3])
         assert within(5, lambda: bool(app.seen))
         connection.send(b"llo")
-        assert connection.answer().body == b"POST /x? hello"
+        assert connection.read_response().body == b"POST /x? hello"
     assert app.seen[0].content is None
 
 
@@ -110,8 +110,8 @@ def test_a_client_that_has_begun_to_send_its_body_gets_no_100_continue(
         connection.send(data[:-3])
         assert within(5, lambda: bool(app.seen))
         connection.send(data[-3:])
-        answer = connection.answer()
-    assert (answer.status, answer.body) == (200, b"POST /x? hello")
+        response = connection.read_response()
+    assert (response.status, response.body) == (200, b"POST /x? hello")
 
 
 def test_the_same_bytes_within_another_request_are_not_that_request(server: Served) -> None:
@@ -133,7 +133,7 @@ def test_a_read_before_a_body_does_not_make_it_a_request(
     for _ in range(4):
         with RawSocket(server.port) as connection:
             connection.send(GET + head)
-            assert connection.answer().body == b"GET /? "
+            assert connection.read_response().body == b"GET /? "
             connection.send(HIDDEN)
             connection.finish_sending()
             connection.rest()
@@ -168,7 +168,7 @@ def test_a_target_is_a_path_and_a_query(server: Served, target: bytes, seen: byt
 def test_a_target_that_is_not_a_url_is_refused(server: Served, target: bytes) -> None:
     with RawSocket(server.port) as connection:
         connection.send(GET.replace(b"/", target, 1))
-        assert connection.answer().status == 400
+        assert connection.read_response().status == 400
 
 
 def test_a_client_that_sends_only_blank_lines_is_disconnected(app: Echo) -> None:
@@ -201,10 +201,12 @@ def test_blank_lines_before_a_request_are_skipped(server: Served) -> None:
     "beginning",
     [b"\x16\x03\x01", b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\nHost: a\n"],
 )
-def test_what_cannot_become_a_head_is_refused_at_once(server: Served, beginning: bytes) -> None:
+def test_a_head_that_cannot_become_valid_is_refused_at_once(
+    server: Served, beginning: bytes
+) -> None:
     with RawSocket(server.port) as connection:
         connection.send(beginning)
-        assert connection.answer().status == 400
+        assert connection.read_response().status == 400
 
 
 def test_lines_may_be_cut_anywhere_without_being_taken_for_others(server: Served) -> None:
@@ -215,7 +217,7 @@ def test_the_size_of_a_target_is_limited(server: Served) -> None:
     for size, status in [(8_000, 200), (9_000, 414), (20_000, 414)]:
         with RawSocket(server.port) as connection:
             connection.send(GET.replace(b"/", b"/" + b"x" * size, 1))
-            assert connection.answer().status == status
+            assert connection.read_response().status == status
 
 
 def test_an_offer_of_another_protocol_is_declined_and_the_body_read(server: Served) -> None:
@@ -226,28 +228,28 @@ def test_an_offer_of_another_protocol_is_declined_and_the_body_read(server: Serv
         connection.send(b"POST /y HTTP/1.1\r\nHost: a\r\n" + UPGRADE + chunked + b"\r\n")
         connection.send(b"3\r\nabc\r\n0\r\n\r\n")
         connection.send(GET)
-        bodies = [connection.answer().body for _ in range(4)]
+        bodies = [connection.read_response().body for _ in range(4)]
     assert bodies == [b"POST /x? hello", b"POST /x? ", b"POST /y? abc", b"GET /? "]
 
 
 def test_many_offers_at_once_are_declined_one_after_another(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(post(b"hello", UPGRADE) * 700)
-        assert [connection.answer().body for _ in range(700)] == [b"POST /x? hello"] * 700
+        assert [connection.read_response().body for _ in range(700)] == [b"POST /x? hello"] * 700
 
 
 def test_a_client_that_stops_sending_still_gets_its_response(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(GET)
         connection.finish_sending()
-        assert connection.answer().status == 200
+        assert connection.read_response().status == 200
         assert connection.rest() == b""
 
 
 def test_a_connection_ends_after_a_request_with_connection_close(server: Served, app: Echo) -> None:
     with RawSocket(server.port) as connection:
         connection.send(GET.replace(b"Host", b"Connection: close\r\nHost") + GET)
-        assert connection.answer().fields["connection"] == "close"
+        assert connection.read_response().fields["connection"] == "close"
         assert connection.rest() == b""
     assert len(app.seen) == 1
 
@@ -258,7 +260,7 @@ def test_a_client_that_goes_on_sending_still_gets_the_last_response(
     rubbish = b"x" * 4_000_000
     with RawSocket(server.port) as connection:
         connection.send(GET + b"\0" + rubbish)
-        assert [connection.answer().status for _ in range(2)] == [200, 400]
+        assert [connection.read_response().status for _ in range(2)] == [200, 400]
         connection.finish_sending()
         assert connection.rest() == b""
     assert len(app.seen) == 1
@@ -268,9 +270,9 @@ def test_the_framing_of_a_body_is_limited(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
         connection.send(b"1;" + b"x" * 1_000_000)
-        answer = connection.answer()
-    assert answer.status == 400
-    assert answer.fields["connection"] == "close"
+        response = connection.read_response()
+    assert response.status == 400
+    assert response.fields["connection"] == "close"
 
 
 @pytest.mark.parametrize("size", [15_000, 17_000])
@@ -282,14 +284,14 @@ def test_the_size_of_a_head_is_limited(server: Served, size: int, pieces: int) -
         for start in range(0, len(data), len(data) // pieces + 1):
             connection.send(data[start : start + len(data) // pieces + 1])
             time.sleep(0.02)
-        assert connection.answer().status == (200 if size == 15_000 else 431)
+        assert connection.read_response().status == (200 if size == 15_000 else 431)
 
 
 @pytest.mark.parametrize(("count", "status"), [(99, 200), (100, 431)])
 def test_the_number_of_fields_is_limited(server: Served, count: int, status: int) -> None:
     with RawSocket(server.port) as connection:
         connection.send(GET.replace(b"Host", b"X: y\r\n" * count + b"Host"))
-        assert connection.answer().status == status
+        assert connection.read_response().status == status
 
 
 def test_a_pipelined_request_does_not_begin_before_the_response_to_the_one_before(
@@ -303,7 +305,7 @@ def test_a_pipelined_request_does_not_begin_before_the_response_to_the_one_befor
         time.sleep(0.05)
         assert len(app.seen) == 1
         free.append(True)
-        assert [connection.answer().status for _ in range(3)] == [200] * 3
+        assert [connection.read_response().status for _ in range(3)] == [200] * 3
 
 
 def in_memory(kind: type) -> int:
@@ -322,7 +324,7 @@ def test_requests_behind_one_without_a_response_are_not_parsed(server: Served, a
         parsed = in_memory(Request) - before
         free.append(True)
         assert parsed < 10
-        assert {connection.answer().status for _ in range(9_000)} == {200}
+        assert {connection.read_response().status for _ in range(9_000)} == {200}
 
 
 def test_a_pipeline_waits_its_turn(app: Echo) -> None:
@@ -334,7 +336,7 @@ def test_a_pipeline_waits_its_turn(app: Echo) -> None:
         patient = stack.enter_context(RawSocket(server.port))
         before = len(app.seen)
         patient.send(GET)
-        assert patient.answer().status == 200
+        assert patient.read_response().status == 200
         paths = [request.path for request in app.seen]
         assert paths.index("/") - before < 5_000
 
@@ -380,7 +382,7 @@ def test_a_body_that_breaks_off_ends_its_request(server: Served, app: Echo) -> N
         connection.send(post(b"hello")[:-1])
         assert within(5, lambda: len(app.seen) == 1)
         connection.finish_sending()
-        assert connection.answer().status == 400
+        assert connection.read_response().status == 400
 
 
 def test_a_client_that_does_not_read_its_responses_is_disconnected(app: Echo) -> None:
@@ -407,13 +409,15 @@ def test_a_client_that_reads_slowly_gets_every_response(server: Served, app: Ech
     with RawSocket(server.port) as connection:
         connection.send(GET * 100)
         time.sleep(0.1)
-        assert {len(connection.answer().body) for _ in range(100)} == {len(b"GET /? ") + 100_000}
+        assert {len(connection.read_response().body) for _ in range(100)} == {
+            len(b"GET /? ") + 100_000
+        }
 
 
 def test_every_response_has_a_date(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(GET)
-        told = connection.answer().fields["date"]
+        told = connection.read_response().fields["date"]
     moment = time.mktime(time.strptime(told, "%a, %d %b %Y %H:%M:%S GMT")) - time.timezone
     assert abs(moment - time.time()) < 5
 
@@ -421,7 +425,7 @@ def test_every_response_has_a_date(server: Served) -> None:
 def test_connect_opens_no_tunnel(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(b"CONNECT example.org:80 HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert connection.answer().body == b"CONNECT example.org:80? "
+        assert connection.read_response().body == b"CONNECT example.org:80? "
 
 
 def test_at_a_stop_what_is_under_way_is_finished_and_nothing_else(app: Echo) -> None:
@@ -434,11 +438,11 @@ def test_at_a_stop_what_is_under_way_is_finished_and_nothing_else(app: Echo) -> 
         server.stop()
         assert idle.rest() == b""
         free.append(True)
-        assert busy.answer().status == 200
+        assert busy.read_response().status == 200
         server.thread.join(5)
         assert not server.thread.is_alive()
         with pytest.raises((ConnectionEnded, ConnectionError)):
-            RawSocket(server.port).answer()
+            RawSocket(server.port).read_response()
 
 
 def test_a_refusal_is_sent_once_however_slowly_it_is_read(app: Echo) -> None:
@@ -481,7 +485,7 @@ def test_a_client_that_stops_sending_within_a_body_makes_room_for_others(app: Ec
             with RawSocket(server.port, seconds=2) as connection:
                 connection.send(post(b"hello")[:-1])
                 connection.finish_sending()
-                assert connection.answer().status == 400
+                assert connection.read_response().status == 400
 
 
 def test_a_head_may_be_large_behind_others(server: Served) -> None:
@@ -491,16 +495,16 @@ def test_a_head_may_be_large_behind_others(server: Served) -> None:
             connection.send(b"y" * 5_000)
             time.sleep(0.02)
         connection.send(b"\r\n\r\n")
-        assert {connection.answer().status for _ in range(1_001)} == {200}
+        assert {connection.read_response().status for _ in range(1_001)} == {200}
 
 
 @pytest.mark.parametrize(("count", "status"), [(800, 200), (900, 400), (65_000, 400)])
 def test_the_number_of_small_chunks_is_limited(server: Served, count: int, status: int) -> None:
     with RawSocket(server.port) as connection:
         connection.send(CHUNKED + b"1\r\nx\r\n" * count + b"0\r\n\r\n")
-        answer = connection.answer()
-    assert answer.status == status
-    assert (answer.body.count(b"x") == count + 1) is (status == 200)
+        response = connection.read_response()
+    assert response.status == status
+    assert (response.body.count(b"x") == count + 1) is (status == 200)
 
 
 def test_a_chunked_body_ends_in_the_same_place_however_it_is_cut(server: Served) -> None:
@@ -511,8 +515,8 @@ def test_a_chunked_body_ends_in_the_same_place_however_it_is_cut(server: Served)
             connection.send(data[:at])
             time.sleep(0.002)
             connection.send(data[at:])
-            assert connection.answer().body == b"POST /x? a\r\n\r\nbcd"
-            assert connection.answer().body == b"GET /? "
+            assert connection.read_response().body == b"POST /x? a\r\n\r\nbcd"
+            assert connection.read_response().body == b"GET /? "
 
 
 def test_a_large_body_in_chunks_is_read_piece_by_piece(server: Served) -> None:
@@ -532,10 +536,10 @@ def test_a_chunked_body_that_nobody_takes_is_not_read_ahead(server: Served, app:
         connection.send(CHUNKED + chunks * 150 + b"0\r\n\r\n")
         assert within(30, lambda: app.seen and is_paused())
         free.append(True)
-        assert connection.answer().body.count(b"x") == 150 * 1024 + 1
+        assert connection.read_response().body.count(b"x") == 150 * 1024 + 1
 
 
-def test_what_a_chunk_holds_costs_no_framing(server: Served) -> None:
+def test_the_data_of_a_chunk_is_no_framing(server: Served) -> None:
     body = b"\r\n\r\n" * 5_000
     data = CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     assert ask(server, data) == b"POST /x? " + body
@@ -547,8 +551,8 @@ def test_how_a_chunk_is_cut_costs_no_framing(server: Served) -> None:
         for _ in range(3_000):
             connection.send(b"x")
         connection.send(b"\r\n0\r\n\r\n" + GET)
-        assert connection.answer().body == b"POST /x? " + b"x" * 3_000
-        assert connection.answer().status == 200
+        assert connection.read_response().body == b"POST /x? " + b"x" * 3_000
+        assert connection.read_response().status == 200
 
 
 @pytest.mark.parametrize(
@@ -567,15 +571,15 @@ def test_how_a_chunk_is_cut_costs_no_framing(server: Served) -> None:
 def test_malformed_chunks_end_the_request(server: Served, body: bytes) -> None:
     with RawSocket(server.port) as connection:
         connection.send(CHUNKED + body)
-        answer = connection.answer()
-        assert (answer.status, answer.fields["connection"]) == (400, "close")
+        response = connection.read_response()
+        assert (response.status, response.fields["connection"]) == (400, "close")
 
 
 def test_a_trailer_may_end_the_connection(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
         connection.send(b"0\r\nConnection: close\r\n\r\n")
-        assert connection.answer().fields["connection"] == "close"
+        assert connection.read_response().fields["connection"] == "close"
         assert connection.rest() == b""
 
 
@@ -601,7 +605,7 @@ def test_the_last_response_before_a_stop_is_not_cut_off(app: Echo) -> None:
         assert within(5, lambda: len(app.seen) == 1)
         server.stop()
         free.append(True)
-        assert len(connection.answer().body) > 300_000
+        assert len(connection.read_response().body) > 300_000
 
 
 def test_at_a_stop_a_slow_reader_gets_the_responses_that_it_has_begun_to_read(app: Echo) -> None:

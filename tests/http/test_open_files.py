@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from support.patience import within
 from support.process import free_port, is_ready
+from support.waiting import within
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def limited(hard: int, *arguments: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("hard", "connections", "least"),
+    ("hard", "connections", "minimum"),
     [(64, 20_000, 200), (100, 20_000, 200), (199, 100, 200), (109, 10, 110)],
 )
 def test_too_few_open_files_are_refused_before_an_address_is_printed(
-    tmp_path: Path, hard: int, connections: int, least: int
+    tmp_path: Path, hard: int, connections: int, minimum: int
 ) -> None:
     refused = subprocess.run(
         limited(hard, "serve", "--connections", str(connections), "--log-format", "text"),
@@ -50,13 +50,13 @@ def test_too_few_open_files_are_refused_before_an_address_is_printed(
     )
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr == (
-        f"Error: the limit of open files is {hard}; expected at least {least} (ulimit -Hn)\n"
+        f"Error: the limit of open files is {hard}; expected at least {minimum} (ulimit -Hn)\n"
     )
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("hard", "connections"), [(200, 20_000), (110, 10)])
-def test_with_the_fewest_open_files_that_will_do_the_service_answers(
+def test_the_service_works_with_the_fewest_open_files_it_accepts(
     tmp_path: Path, hard: int, connections: int
 ) -> None:
     port = free_port()

@@ -122,7 +122,7 @@ def test_an_offer_to_upgrade_changes_nothing() -> None:
     assert (request.method, request.fields) == ("GET", {b"host": b"a"})
 
 
-def test_a_head_that_begins_is_told_once() -> None:
+def test_the_beginning_of_a_head_is_reported_once() -> None:
     parser = parser_with(b"\r\n")
     seen = []
     for piece in (b"", b"\r", b"\n", b"GE", b"T / HTTP/1.1\r\n"):

@@ -13,9 +13,9 @@ import pytest
 
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.server.service import listen
-from support.patience import within
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.served import Echo, served
+from support.waiting import within
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -44,13 +44,13 @@ def test_a_client_waits_until_there_is_room() -> None:
         )
         for connection in (first, second, third, fourth):
             connection.send(GET)
-        assert first.answer().status == second.answer().status == 200
+        assert first.read_response().status == second.read_response().status == 200
         with pytest.raises(TimeoutError):
-            third.answer()
+            third.read_response()
         first.close()
-        assert third.answer().status == 200
+        assert third.read_response().status == 200
         third.close()
-        assert fourth.answer().status == 200
+        assert fourth.read_response().status == 200
 
 
 def test_there_is_room_for_clients_that_connect_together_again_and_again() -> None:
@@ -60,7 +60,7 @@ def test_there_is_room_for_clients_that_connect_together_again_and_again() -> No
                 callers = [stack.enter_context(RawSocket(server.port, 2)) for _ in range(5)]
                 for caller in callers:
                     caller.send(GET)
-                assert [caller.answer().status for caller in callers] == [200] * 5
+                assert [caller.read_response().status for caller in callers] == [200] * 5
 
 
 def test_many_waiting_clients_are_accepted_together() -> None:
@@ -75,11 +75,11 @@ def test_many_waiting_clients_are_accepted_together() -> None:
         app.is_free = hold_everything_up
         busy.send(GET)
         callers = [stack.enter_context(RawSocket(server.port)) for _ in range(50)]
-        assert busy.answer().status == 200
+        assert busy.read_response().status == 200
         app.is_free = lambda: True
         for caller in callers:
             caller.send(GET)
-        assert [caller.answer().status for caller in callers] == [200] * 50
+        assert [caller.read_response().status for caller in callers] == [200] * 50
 
 
 def test_a_client_that_sends_no_request_is_disconnected() -> None:
@@ -88,7 +88,7 @@ def test_a_client_that_sends_no_request_is_disconnected() -> None:
         silent, begun, idle = (stack.enter_context(RawSocket(server.port)) for _ in range(3))
         begun.send(GET[:-2])
         idle.send(GET)
-        assert idle.answer().status == 200
+        assert idle.read_response().status == 200
         assert silent.rest() == begun.rest() == idle.rest() == b""
     assert 0.3 <= time.monotonic() - started < 5
 
@@ -100,7 +100,7 @@ def test_a_request_under_way_may_take_longer_than_the_header_timeout() -> None:
         connection.send(GET)
         time.sleep(0.4)
         free.append(True)
-        assert connection.answer().status == 200
+        assert connection.read_response().status == 200
 
 
 def test_clients_wait_while_there_are_no_free_files() -> None:
@@ -142,7 +142,7 @@ def test_the_connections_of_an_address_are_limited(caplog: pytest.LogCaptureFixt
         for _ in range(2):
             caller = stack.enter_context(RawSocket(server.port))
             caller.send(GET)
-            assert caller.answer().status == 200
+            assert caller.read_response().status == 200
         for _ in range(2):
             assert stack.enter_context(RawSocket(server.port)).rest() == b""
         source = ("127.0.0.2", 0)
@@ -150,15 +150,15 @@ def test_the_connections_of_an_address_are_limited(caplog: pytest.LogCaptureFixt
         other.sendall(GET)
         assert other.recv(15) == b"HTTP/1.1 200 OK"
         caller.close()
-        assert within(5, lambda: answers(server.port))
+        assert within(5, lambda: responds(server.port))
     assert caplog.text.count("127.0.0.1 has 2 connections, as many as it may") == 1
 
 
-def answers(port: int) -> bool:
+def responds(port: int) -> bool:
     with RawSocket(port) as caller:
         caller.send(GET)
         try:
-            return caller.answer().status == 200
+            return caller.read_response().status == 200
         except (ConnectionEnded, ConnectionError):
             return False
 
@@ -168,7 +168,7 @@ def test_one_address_has_a_quarter_of_the_connections() -> None:
         for _ in range(2):
             caller = stack.enter_context(RawSocket(server.port))
             caller.send(GET)
-            assert caller.answer().status == 200
+            assert caller.read_response().status == 200
         assert stack.enter_context(RawSocket(server.port)).rest() == b""
 
 
@@ -182,10 +182,10 @@ def test_beyond_the_budget_of_unfinished_heads_the_longest_silent_is_closed() ->
         time.sleep(0.05)
         third.send(GET[:-2] + b"X: " + b"y" * 12_000)
         with pytest.raises((ConnectionError, ConnectionEnded)):
-            second.answer()
+            second.read_response()
         for caller in (first, third):
             caller.send(b"\r\n\r\n")
-            assert caller.answer().status == 200
+            assert caller.read_response().status == 200
 
 
 def test_a_client_that_does_not_close_after_its_last_response_does_not_delay_a_stop() -> None:
@@ -193,7 +193,7 @@ def test_a_client_that_does_not_close_after_its_last_response_does_not_delay_a_s
         first, second = (stack.enter_context(RawSocket(server.port)) for _ in range(2))
         for caller in (first, second):
             caller.send(GET.replace(b"Host", b"Connection: close\r\nHost"))
-            assert caller.answer().status == 200
+            assert caller.read_response().status == 200
         server.stop()
         time.sleep(0.15)
         first.close()
@@ -207,7 +207,7 @@ def test_a_request_that_was_sent_before_a_stop_gets_its_response() -> None:
         server.stop()
         for caller in callers:
             caller.send(GET)
-        assert [caller.answer().status for caller in callers] == [200] * 60
+        assert [caller.read_response().status for caller in callers] == [200] * 60
 
 
 def test_half_a_request_that_waits_its_turn_at_a_stop_is_dropped() -> None:
@@ -219,7 +219,7 @@ def test_half_a_request_that_waits_its_turn_at_a_stop_is_dropped() -> None:
         server.stop()
         time.sleep(0.2)
         free.append(True)
-        assert caller.answer().fields["connection"] == "close"
+        assert caller.read_response().fields["connection"] == "close"
         assert caller.rest() == b""
 
 
@@ -230,4 +230,4 @@ def test_a_request_that_waits_its_turn_at_a_stop_gets_its_response() -> None:
         assert within(5, lambda: len(app.seen) > 0)
         server.stop()
         caller.finish_sending()
-        assert caller.answer().status == 200
+        assert caller.read_response().status == 200

@@ -1,4 +1,4 @@
-"""Whose turn it is, and which connections close when all of them buffer too much."""
+"""The order of turns, and which connections close when all together buffer too much."""
 
 import asyncio
 from collections.abc import Callable

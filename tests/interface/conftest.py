@@ -1,4 +1,4 @@
-"""Callers of the running service who know it from interface.md alone."""
+"""Clients of the running service that know only interface.md."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -80,7 +80,7 @@ def reader(caller: IssueKey) -> Client:
 
 @pytest.fixture(scope="session")
 def spent(caller: IssueKey) -> Client:
-    """A client who has used up its day."""
+    """A client that has used up its day."""
     client = caller("enterprise", "--per-day", "1")
     client.list_pets()
     return client
@@ -140,20 +140,20 @@ ERRORS = [
 ]
 
 
-def _answer(request: pytest.FixtureRequest) -> httpx.Response:
+def _response(request: pytest.FixtureRequest) -> httpx.Response:
     who, ask, status = request.param
-    answer: httpx.Response = ask(request.getfixturevalue(who))
-    assert answer.status_code == status, answer.text
-    return answer
+    response: httpx.Response = ask(request.getfixturevalue(who))
+    assert response.status_code == status, response.text
+    return response
 
 
 @pytest.fixture(params=ERRORS)
 def error(request: pytest.FixtureRequest) -> httpx.Response:
     """One response of every kind of error."""
-    return _answer(request)
+    return _response(request)
 
 
 @pytest.fixture(params=[*SUCCESSES, *ERRORS])
 def response(request: pytest.FixtureRequest) -> httpx.Response:
     """One response of every kind."""
-    return _answer(request)
+    return _response(request)

@@ -22,7 +22,7 @@ def test_an_animal_that_was_refused_is_not_added(client: Client) -> None:
     assert client.get_pet(before + 1).status_code == 404
 
 
-def test_an_added_animal_is_answered_with_201_and_the_id_it_was_given(client: Client) -> None:
+def test_adding_an_animal_returns_201_and_its_id(client: Client) -> None:
     created = client.create_pet(name="Oskar", categoryId=2, status="pending")
     assert created.status_code == 201
     pet = created.json()

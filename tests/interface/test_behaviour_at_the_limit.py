@@ -10,7 +10,7 @@ from support.process import ServerProcess
 from support.service import Service
 
 
-def test_a_request_that_exceeds_the_limit_is_answered_429_too_many_requests(
+def test_a_request_that_exceeds_the_limit_gets_429_too_many_requests(
     caller: IssueKey,
 ) -> None:
     client = caller("enterprise", "--per-minute", "1")
@@ -36,7 +36,7 @@ def test_only_a_429_tells_how_long_to_wait(client: Client) -> None:
 
 
 @pytest.mark.anyio
-async def test_whoever_waits_for_the_time_indicated_is_admitted(service: Service) -> None:
+async def test_a_client_that_waits_for_the_indicated_time_is_admitted(service: Service) -> None:
     token = (await service.issue("enterprise", per_minute=1)).token
     await service.request("GET", "/v1/pets", token)
     service.clock.advance(20)
@@ -47,18 +47,18 @@ async def test_whoever_waits_for_the_time_indicated_is_admitted(service: Service
 
 
 def test_repeated_requests_after_a_429_lead_to_a_temporary_ban_of_the_key(tmp_path: Path) -> None:
-    # The first second after a 429 is forgiven by default: here not, so that nobody has to wait.
+    # By default the first second after a 429 is forgiven; not here, so the test need not wait.
     server = ServerProcess(tmp_path, "--ban-grace-seconds", "0")
     try:
         server.wait_until_ready()
         with Client(server.url, server.issue("free")) as client:
-            answers = [client.list_pets(limit=1) for _ in range(120)]
-        codes = [answer.json()["code"] for answer in answers[60:]]
+            responses = [client.list_pets(limit=1) for _ in range(120)]
+        codes = [response.json()["code"] for response in responses[60:]]
         assert codes[0] == "rate_limit_exceeded"
         assert codes[-1] == "api_key_banned"
-        assert {answer.status_code for answer in answers[60:]} == {429}
+        assert {response.status_code for response in responses[60:]} == {429}
         # The ban ends after five minutes; both ends of that time are rounded up to a second.
-        assert 299 <= int(answers[-1].headers["Retry-After"]) <= 301
+        assert 299 <= int(responses[-1].headers["Retry-After"]) <= 301
         with Client(server.url, server.issue("free")) as other:
             assert other.list_pets().status_code == 200
     finally:

@@ -10,7 +10,7 @@ from support.client import Client
 
 @pytest.fixture(scope="module", params=["found", "not found"])
 def got(request: pytest.FixtureRequest, client: Client) -> httpx.Response:
-    """What the deprecated operation answers."""
+    """The responses of the deprecated operation."""
     return client.get_pet(client.add()["id"] if request.param == "found" else 2**63 - 1)
 
 
@@ -23,9 +23,9 @@ def test_an_animal_that_does_not_exist_could_not_be_found(client: Client, pet_id
 def test_an_animal_is_returned_by_its_identifier(client: Client) -> None:
     pet, other = client.add(name="Bella"), client.add(name="Oskar", status="sold")
     for added in (pet, other):
-        answer = client.get_pet(added["id"])
-        assert answer.status_code == 200
-        assert answer.json() == added
+        response = client.get_pet(added["id"])
+        assert response.status_code == 200
+        assert response.json() == added
 
 
 def test_the_operation_is_deprecated(got: httpx.Response) -> None:
@@ -37,11 +37,11 @@ def test_the_operation_is_to_be_removed_on_5_december_2030(got: httpx.Response) 
     assert (removed.year, removed.month, removed.day) == (2030, 12, 5)
 
 
-def test_clients_are_told_to_list_animals_instead(got: httpx.Response) -> None:
+def test_the_response_points_to_the_list_of_animals(got: httpx.Response) -> None:
     assert '</v1/pets>; rel="successor-version"' in got.headers["Link"]
 
 
 def test_no_other_operation_is_deprecated(client: Client) -> None:
-    for answer in (client.list_pets(), client.create_pet(name="Bella", categoryId=1)):
-        assert "Deprecation" not in answer.headers
-        assert "Sunset" not in answer.headers
+    for response in (client.list_pets(), client.create_pet(name="Bella", categoryId=1)):
+        assert "Deprecation" not in response.headers
+        assert "Sunset" not in response.headers

@@ -38,7 +38,7 @@ async def test_the_free_plan_admits_its_requests_of_a_day_and_not_one_more(
 
 
 @pytest.mark.parametrize(("plan", "per_minute"), PER_MINUTE.items())
-def test_the_limit_of_a_plan_is_told_in_the_headers(
+def test_the_headers_have_the_limit_of_the_plan(
     caller: IssueKey, plan: str, per_minute: int
 ) -> None:
     headers = caller(plan).list_pets(limit=1).headers

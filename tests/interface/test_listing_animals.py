@@ -13,7 +13,7 @@ STATUSES = ["available", "pending", "sold"]
 
 @pytest.fixture(scope="module")
 def animals() -> list[dict[str, Any]]:
-    """What the store of this module is filled with: over a page of the largest size."""
+    """The animals of the store in this module: more than the largest page."""
     kinds: list[dict[str, Any]] = [{}, *({"status": status} for status in STATUSES)]
     return [
         {"name": f"Animal {number}", "categoryId": number % 3, **kinds[number % 4]}

@@ -26,7 +26,7 @@ from support.keys import OPERATOR, new_api_key
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sysconfig.get_path("scripts")) / "schemathesis"
 MANY = 60
-PATIENCE = 30_000
+TIMEOUT_MS = 30_000
 # All is decoded and encoded alike in every form: there the databases are what may differ.
 EXAMPLES = {"sqlite": 6, "postgresql": 3}
 PHASES = {"sqlite": "examples,coverage,fuzzing,stateful", "postgresql": "fuzzing,stateful"}
@@ -78,7 +78,7 @@ def test_the_service_does_what_its_document_says(tmp_path: Path, serve: Serve, f
     uncovered = {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
     # Requests without a key are many here, and all from one address.
     with serve(tmp_path, "--anonymous-per-minute", "1000000000") as server:
-        token = asyncio.run(furnish(store_at(server.database, PATIENCE)))
+        token = asyncio.run(furnish(store_at(server.database, TIMEOUT_MS)))
         run = subprocess.run(
             [
                 *(SCHEMATHESIS, "--config-file", HERE / "schemathesis.toml", "run"),

@@ -22,9 +22,9 @@ async def test_a_slow_turn_of_the_event_loop_is_measured() -> None:
 async def test_the_process_is_reported_by_the_names_that_prometheus_has_for_it() -> None:
     with registry_of_test(worker_id=3) as registry:
         async with read_from(registry) as samples:
-            of = '{worker="3"}'
-            assert time.time() - 20 < samples[f"process_start_time_seconds{of}"] < time.time()
-            assert 0 < samples[f"process_cpu_seconds_total{of}"] <= time.process_time()
-            assert 10**6 < samples[f"process_resident_memory_bytes{of}"] < 10**10
-            assert 3 < samples[f"process_open_fds{of}"] < samples[f"process_max_fds{of}"]
+            labels = '{worker="3"}'
+            assert time.time() - 20 < samples[f"process_start_time_seconds{labels}"] < time.time()
+            assert 0 < samples[f"process_cpu_seconds_total{labels}"] <= time.process_time()
+            assert 10**6 < samples[f"process_resident_memory_bytes{labels}"] < 10**10
+            assert 3 < samples[f"process_open_fds{labels}"] < samples[f"process_max_fds{labels}"]
             assert samples['petstore_event_loop_lag_seconds_bucket{le="+Inf"}'] >= 0

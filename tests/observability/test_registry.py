@@ -51,7 +51,7 @@ async def test_a_worker_adds_to_what_was_counted_under_its_id(tmp_path: Path) ->
     assert [file.name for file in tmp_path.iterdir()] == ["0"]
 
 
-async def test_what_a_killed_worker_counted_outlives_it_and_its_gauges_do_not(
+async def test_counters_of_a_killed_worker_stay_and_its_gauges_do_not(
     tmp_path: Path,
 ) -> None:
     with worker(tmp_path, 1, 10) as killed:

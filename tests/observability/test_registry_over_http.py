@@ -9,7 +9,7 @@ import pytest
 
 from support.manual_clock import ManualClock
 from support.observed import observed_service, port_of, registry_of_test
-from support.patience import eventually
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,7 @@ async def test_anything_but_metrics_is_not_found(database: Path, clock: ManualCl
         ("\0\r\n\r\n", b"HTTP/1.1 400"),
     ],
 )
-async def test_what_is_no_request_is_closed_and_harms_nobody(
+async def test_an_invalid_request_is_closed_without_harm(
     database: Path, clock: ManualClock, sent: str, response: bytes
 ) -> None:
     async with observed_service(database, clock) as service:

@@ -16,11 +16,11 @@ from petstore.settings import SettingError, Settings
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import Collector, attributes, collecting, observed_service
-from support.patience import eventually
 from support.postgres import PostgresServer
 from support.process import ServerProcess, free_port
 from support.redis_server import redis_server
 from support.stores import open_store
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -110,7 +110,7 @@ async def test_the_trace_of_the_client_goes_on(
     "parents",
     [["nonsense"], [f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-01"], ["\xff"]],
 )
-async def test_a_traceparent_that_is_none_begins_a_trace(
+async def test_an_invalid_traceparent_begins_a_trace(
     database: Path, clock: ManualClock, collector: Collector, parents: list[str]
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -149,7 +149,7 @@ async def test_reads_and_writes_are_parts_of_their_request(
             "insert_pet",
         )
     ]
-    # What the service does in the background belongs to nobody's trace.
+    # Background tasks belong to no trace.
     assert len(collector.spans) == 2 + len(queries)
 
 

@@ -1,4 +1,4 @@
-"""Many buyers on real connections: each animal has one, whatever becomes of the service."""
+"""Many buyers on real connections: each animal has one, whatever happens to the service."""
 
 import asyncio
 import json
@@ -13,9 +13,9 @@ import pytest
 
 from support.buyers import Buyers, assert_agreement, assert_kept
 from support.exploration import DEPTH
-from support.patience import eventually
 from support.process import ServerProcess
 from support.servers import StartServer
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,9 @@ async def order_at_once(port: int, request: bytes, ready: asyncio.Barrier) -> tu
     return int(head.split(b" ")[1]), json.loads(body).get("code", "")
 
 
-async def test_of_100_buyers_at_once_one_gets_the_animal(server: ServerProcess, token: str) -> None:
+async def test_one_of_100_concurrent_buyers_gets_the_animal(
+    server: ServerProcess, token: str
+) -> None:
     async with customers_of(server, token) as client:
         bella = {"name": "Bella", "categoryId": 1, "status": "available"}
         pet = (await client.post("/v1/pets", json=bella)).json()
@@ -54,10 +56,10 @@ async def test_of_100_buyers_at_once_one_gets_the_animal(server: ServerProcess, 
             f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
         ).encode()
         ready = asyncio.Barrier(100)
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(order_at_once(server.port, request, ready) for _ in range(100))
         )
-        assert Counter(answers) == {(201, ""): 1, (409, "pet_not_available"): 99}
+        assert Counter(responses) == {(201, ""): 1, (409, "pet_not_available"): 99}
         (order,) = (await client.get(f"/v1/store/orders?petId={pet['id']}")).json()
         assert order["status"] == "placed"
         (held,) = (await client.get(f"/v1/pets?id={pet['id']}")).json()
@@ -65,7 +67,7 @@ async def test_of_100_buyers_at_once_one_gets_the_animal(server: ServerProcess, 
 
 
 def let_some_lapse(folder: Path) -> set[int]:
-    """End every third reservation while nobody serves; return the ids of the orders."""
+    """End every third reservation while the service is down; return the ids of the orders."""
     with closing(apsw.Connection(str(folder / "petstore.db"))) as connection:
         ended = connection.execute(
             "UPDATE orders SET reserved_until = placed_at"

@@ -9,9 +9,9 @@ import apsw
 import httpx
 
 from support.command import Command
-from support.patience import within
 from support.process import is_ready
 from support.servers import StartServer
+from support.waiting import within
 from support.writers import Writers
 
 MANY = 100_000
@@ -30,7 +30,7 @@ def saved_count(folder: Path) -> int:
     return count or 0
 
 
-def test_a_power_cut_loses_neither_an_acknowledged_write_nor_a_saved_count(
+def test_a_power_cut_loses_no_acknowledged_write_and_no_saved_count(
     start: StartServer, tmp_path: Path
 ) -> None:
     server = start()
@@ -42,8 +42,8 @@ def test_a_power_cut_loses_neither_an_acknowledged_write_nor_a_saved_count(
     assert set(writers.acknowledged) <= stored_ids(tmp_path)
 
     headers = {"Authorization": f"Bearer {token}"}
-    answer = httpx.get(f"{start().url}/v1/pets", headers=headers)
-    used = MANY - int(answer.headers["X-RateLimit-Remaining"]) - 1
+    response = httpx.get(f"{start().url}/v1/pets", headers=headers)
+    used = MANY - int(response.headers["X-RateLimit-Remaining"]) - 1
     assert used >= saved
 
 

@@ -15,13 +15,13 @@ async def status_of(port: int, request: bytes, ready: asyncio.Barrier) -> int:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     await ready.wait()
     writer.write(request)
-    answer = await reader.read()
+    response = await reader.read()
     writer.close()
     await writer.wait_closed()
-    return int(answer.split(b" ")[1])
+    return int(response.split(b" ")[1])
 
 
-async def test_of_200_requests_at_once_a_limit_of_50_admits_50(server: ServerProcess) -> None:
+async def test_a_limit_of_50_admits_50_of_200_concurrent_requests(server: ServerProcess) -> None:
     token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "50")
     request = (
         "GET /v1/pets HTTP/1.1\r\nHost: petstore\r\nConnection: close\r\n"

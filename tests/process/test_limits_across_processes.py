@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Iterator
 import httpx
 import pytest
 
-from support.patience import eventually
 from support.process import ServerProcess, petstore
 from support.redis_server import RedisServer, redis_server
 from support.servers import StartServer
-from support.swarm import Response, ask, ask_at_once
+from support.swarm import Response, ask, request_at_once
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -28,11 +28,11 @@ def redis() -> Iterator[RedisServer]:
         yield server
 
 
-def statuses(answers: list[Response]) -> Counter[int]:
-    return Counter(answer.status for answer in answers)
+def statuses(responses: list[Response]) -> Counter[int]:
+    return Counter(response.status for response in responses)
 
 
-async def test_of_2000_requests_at_once_to_4_processes_a_limit_of_300_admits_300(
+async def test_a_limit_of_300_admits_300_of_2000_concurrent_requests_to_4_processes(
     start: StartServer, redis: RedisServer
 ) -> None:
     server = start("--workers", "4", "--redis", redis.url, *IN_PEACE)
@@ -40,13 +40,15 @@ async def test_of_2000_requests_at_once_to_4_processes_a_limit_of_300_admits_300
     for worker in server.workers():
         os.setpriority(os.PRIO_PROCESS, worker, 10)
     token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "300")
-    answers = await ask_at_once(server.port, token, 2_000, "/v1/pets")
-    assert statuses(answers) == {200: 300, 429: 1_700}
+    responses = await request_at_once(server.port, token, 2_000, "/v1/pets")
+    assert statuses(responses) == {200: 300, 429: 1_700}
     remaining = [
-        int(answer.fields["x-ratelimit-remaining"]) for answer in answers if answer.status == 200
+        int(response.fields["x-ratelimit-remaining"])
+        for response in responses
+        if response.status == 200
     ]
     assert sorted(remaining) == list(range(300))
-    assert len({answer.fields["x-ratelimit-reset"] for answer in answers}) == 1
+    assert len({response.fields["x-ratelimit-reset"] for response in responses}) == 1
     assert len(redis.call("ZRANGE", "petstore:processes", 0, -1)) == 4
     assert "Redis" not in server.log_path.read_text()
 
@@ -56,8 +58,10 @@ async def test_two_services_on_one_redis_share_the_limits(
 ) -> None:
     servers = [start("--redis", redis.url) for _ in range(2)]
     token = await asyncio.to_thread(servers[0].issue, "free")
-    answers = await asyncio.gather(*(ask_at_once(server.port, token, 50) for server in servers))
-    assert statuses([*answers[0], *answers[1]]) == {404: 60, 429: 40}
+    responses = await asyncio.gather(
+        *(request_at_once(server.port, token, 50) for server in servers)
+    )
+    assert statuses([*responses[0], *responses[1]]) == {404: 60, 429: 40}
 
 
 def unban_over_http(server: ServerProcess, admin: str) -> None:
@@ -81,10 +85,10 @@ async def test_a_ban_and_its_end_reach_every_process_at_once(
     admin = await asyncio.to_thread(server.issue, "enterprise", "--scope", "keys:admin")
     while code_of(await ask(server.port, token)) != "api_key_banned":
         pass
-    assert set(map(code_of, await ask_at_once(server.port, token, 40))) == {"api_key_banned"}
+    assert set(map(code_of, await request_at_once(server.port, token, 40))) == {"api_key_banned"}
     await asyncio.to_thread(unban, server, admin)
-    answers = await ask_at_once(server.port, token, 40, "/v1/usage")
-    assert {answer.body["bannedUntil"] for answer in answers} == {None}
+    responses = await request_at_once(server.port, token, 40, "/v1/usage")
+    assert {response.body["bannedUntil"] for response in responses} == {None}
     assert code_of(await ask(server.port, token)) == "rate_limit_exceeded"
 
 
@@ -93,11 +97,11 @@ async def test_a_revocation_reaches_every_process_within_a_second(
 ) -> None:
     server = start("--workers", "4", "--redis", redis.url)
     token = await asyncio.to_thread(server.issue)
-    assert set(map(code_of, await ask_at_once(server.port, token, 40))) == {"not_found"}
+    assert set(map(code_of, await request_at_once(server.port, token, 40))) == {"not_found"}
     await asyncio.to_thread(
         petstore, "keys", "revoke", "1", "--database", server.database, cwd=server.folder
     )
-    await within_a_second(lambda: no_answer_is(server, token, "not_found"))
+    await within_a_second(lambda: no_response_is(server, token, "not_found"))
 
 
 async def test_a_change_of_limits_reaches_every_process_within_a_second(
@@ -106,7 +110,7 @@ async def test_a_change_of_limits_reaches_every_process_within_a_second(
     server = start("--workers", "4", "--redis", redis.url)
     token = await asyncio.to_thread(server.issue, "free")
     admin = await asyncio.to_thread(server.issue, "enterprise", "--scope", "keys:admin")
-    assert statuses(await ask_at_once(server.port, token, 61)) == {404: 60, 429: 1}
+    assert statuses(await request_at_once(server.port, token, 61)) == {404: 60, 429: 1}
     changed = await asyncio.to_thread(
         httpx.patch,
         f"{server.url}/v1/keys/1",
@@ -115,7 +119,7 @@ async def test_a_change_of_limits_reaches_every_process_within_a_second(
     )
     assert changed.status_code == 200
     await asyncio.sleep(1)
-    assert statuses(await ask_at_once(server.port, token, 400)) == {404: 240, 429: 160}
+    assert statuses(await request_at_once(server.port, token, 400)) == {404: 240, 429: 160}
 
 
 async def test_a_process_that_took_the_place_of_another_counts_with_the_others(
@@ -123,23 +127,23 @@ async def test_a_process_that_took_the_place_of_another_counts_with_the_others(
 ) -> None:
     server = start("--workers", "2", "--redis", redis.url)
     token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "300")
-    assert statuses(await ask_at_once(server.port, token, 100)) == {404: 100}
+    assert statuses(await request_at_once(server.port, token, 100)) == {404: 100}
     workers = server.workers()
     os.kill(workers[0], signal.SIGKILL)
     await eventually(lambda: len(set(server.workers()) - {workers[0]}) == 2)
     await eventually(lambda: redis.call("ZCARD", "petstore:processes") == 3)
-    assert statuses(await ask_at_once(server.port, token, 400)) == {404: 200, 429: 200}
+    assert statuses(await request_at_once(server.port, token, 400)) == {404: 200, 429: 200}
     assert "Redis" not in server.log_path.read_text()
 
 
-def code_of(answer: Response) -> str:
-    code: str = answer.body["code"]
+def code_of(response: Response) -> str:
+    code: str = response.body["code"]
     return code
 
 
-async def no_answer_is(server: ServerProcess, token: str, code: str) -> bool:
-    """Tell whether no process answers with ``code`` any more."""
-    return code not in map(code_of, await ask_at_once(server.port, token, 40))
+async def no_response_is(server: ServerProcess, token: str, code: str) -> bool:
+    """Return whether no process responds with ``code`` any more."""
+    return code not in map(code_of, await request_at_once(server.port, token, 40))
 
 
 async def within_a_second(happened: Callable[[], Awaitable[bool]]) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import httpx
 
-from support.patience import within
 from support.servers import StartServer
+from support.waiting import within
 
 
 def test_a_log_that_is_appended_to_can_be_truncated_while_the_service_runs(

@@ -12,11 +12,11 @@ import pytest
 
 from petstore.observability.metrics import METRICS
 from support.observed import Samples, read_metrics
-from support.patience import within
 from support.postgres import PostgresServer
 from support.process import ServerProcess, free_port, petstore
 from support.redis_server import redis_server
 from support.servers import StartServer
+from support.waiting import within
 
 DASHBOARD = Path(__file__).parents[2] / "deploy" / "grafana-dashboard.json"
 ADDED = 'petstore_requests_total{method="POST",operation="createPet",status="201"}'
@@ -167,5 +167,5 @@ def test_the_dashboard_queries_only_metrics_that_exist(start: StartServer) -> No
     "panel", json.loads(DASHBOARD.read_text())["panels"], ids=lambda panel: panel["title"]
 )
 def test_every_panel_has_its_place_on_the_dashboard(panel: dict[str, dict[str, int]]) -> None:
-    place = panel["gridPos"]
-    assert 0 <= place["x"] < place["x"] + place["w"] <= 24
+    position = panel["gridPos"]
+    assert 0 <= position["x"] < position["x"] + position["w"] <= 24

@@ -10,15 +10,15 @@ import httpx
 import pytest
 
 from petstore.domain.api_keys import new_token
-from support.patience import within
 from support.postgres import PASSWORD, PostgresServer, database_name
 from support.process import is_ready, petstore
 from support.redis_server import redis_server
 from support.shared_service import SharedService, shared_service
 from support.steady_buyers import Buyers
+from support.waiting import within
 
 NEW = {"name": "Bella", "categoryId": 1, "status": "available"}
-# Of a key that nobody knows: it has to be looked up.
+# The token of an unknown key, which needs a look-up.
 STRANGER = {"Authorization": f"Bearer {new_token('production')}"}
 
 
@@ -37,7 +37,7 @@ def url(server: PostgresServer) -> str:
 
 @pytest.fixture
 def service(tmp_path: Path, url: str) -> Iterator[SharedService]:
-    """A service that is told at most half a second after a request that nobody answers it."""
+    """A service with a database timeout of half a second."""
     with shared_service(tmp_path, url, "--database-timeout", "0.5") as service:
         yield service
     assert PASSWORD not in service.log_path.read_text()
@@ -57,10 +57,10 @@ def stored_ids(server: PostgresServer, url: str, table: str) -> set[int]:
     return set(map(int, rows.split()))
 
 
-def assert_unavailable(answer: httpx.Response) -> None:
-    assert answer.status_code == 503
-    assert answer.json()["code"] == "service_unavailable"
-    assert int(answer.headers["Retry-After"]) >= 1
+def assert_unavailable(response: httpx.Response) -> None:
+    assert response.status_code == 503
+    assert response.json()["code"] == "service_unavailable"
+    assert int(response.headers["Retry-After"]) >= 1
 
 
 def assert_all_is_refused(client: httpx.Client) -> None:
@@ -71,8 +71,8 @@ def assert_all_is_refused(client: httpx.Client) -> None:
         lambda: client.get("/pets", headers=STRANGER),
     ]
     with ThreadPoolExecutor() as threads:
-        for answer in threads.map(lambda ask: ask(), asks):
-            assert_unavailable(answer)
+        for response in threads.map(lambda ask: ask(), asks):
+            assert_unavailable(response)
 
 
 def works(client: httpx.Client) -> bool:
@@ -98,7 +98,7 @@ def test_without_postgresql_all_is_refused_in_time_and_with_it_goes_on(
 def test_while_postgresql_hangs_all_is_refused_in_time_and_then_goes_on(
     server: PostgresServer, tmp_path: Path, url: str
 ) -> None:
-    """Whoever has to wait for several things is answered in time too."""
+    """A request that waits for several things gets its response in time too."""
     with shared_service(tmp_path, url, "--database-timeout", "1.2") as service:
         headers = {"Authorization": f"Bearer {service.issue()}"}
         with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
@@ -123,7 +123,7 @@ def test_while_postgresql_hangs_a_key_that_redis_has_forgotten_is_refused_in_tim
                 assert_unavailable(client.get("/pets"))
 
 
-def test_what_was_acknowledged_is_there_after_postgresql_was_killed_under_load(
+def test_acknowledged_changes_are_there_after_postgresql_was_killed_under_load(
     server: PostgresServer, service: SharedService, url: str
 ) -> None:
     with Buyers(service, service.issue()) as buyers:
@@ -200,8 +200,8 @@ def test_while_a_worker_is_replaced_the_other_serves(url: str, tmp_path: Path) -
         os.kill(killed, signal.SIGKILL)
 
         def is_replaced() -> bool:
-            answer = httpx.post(f"{service.url}/v1/pets", headers=headers, json=NEW)
-            assert answer.status_code == 201
+            response = httpx.post(f"{service.url}/v1/pets", headers=headers, json=NEW)
+            assert response.status_code == 201
             return len(set(service.workers()) - {killed}) == 2
 
         assert within(2, is_replaced)

@@ -1,4 +1,4 @@
-"""The service while its Redis is gone, hangs, answers errors or cuts connections."""
+"""The service while its Redis is gone, hangs, returns errors or closes connections."""
 
 import asyncio
 from collections import Counter
@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from support.patience import eventually
 from support.process import ServerProcess, free_port, petstore
 from support.redis_server import RedisServer, redis_server
 from support.servers import StartServer
-from support.swarm import Response, ask, ask_at_once
+from support.swarm import Response, ask, request_at_once
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
 LOST, FOUND = "Redis is unavailable", "Redis is back"
 STALL = 2.5
-"""Seconds no answer may take. On a busy machine that says more of a hang than of its length."""
+"""Max seconds for a response. On a busy machine this detects a hang, not its exact length."""
 
 
 @pytest.fixture
@@ -41,15 +41,15 @@ def logged(server: ServerProcess) -> Counter[str]:
 @asynccontextmanager
 async def traffic(server: ServerProcess, token: str) -> AsyncIterator[list[Response]]:
     """Make requests all the time, a few at once, and collect what comes back."""
-    answers: list[Response] = []
+    responses: list[Response] = []
 
-    async def keep_asking() -> None:
+    async def keep_requesting() -> None:
         while True:
-            answers.append(await ask(server.port, token))
+            responses.append(await ask(server.port, token))
 
-    callers = [asyncio.create_task(keep_asking()) for _ in range(4)]
+    callers = [asyncio.create_task(keep_requesting()) for _ in range(4)]
     try:
-        yield answers
+        yield responses
         assert all(not caller.done() for caller in callers)
     finally:
         for caller in callers:
@@ -83,7 +83,7 @@ def empty(redis: RedisServer) -> None:
     ],
     ids=["gone", "hanging", "read only", "full"],
 )
-async def test_whatever_becomes_of_redis_requests_are_answered_and_it_recovers(
+async def test_whatever_happens_to_redis_requests_get_responses_and_it_recovers(
     fail: Callable[[RedisServer], None],
     recover: Callable[[RedisServer], None],
     server: ServerProcess,
@@ -91,42 +91,42 @@ async def test_whatever_becomes_of_redis_requests_are_answered_and_it_recovers(
 ) -> None:
     token = await asyncio.to_thread(server.issue)
     limited = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
-    async with traffic(server, token) as answers:
-        await eventually(lambda: len(answers) > 50)
+    async with traffic(server, token) as responses:
+        await eventually(lambda: len(responses) > 50)
         fail(redis)
         await eventually(lambda: logged(server)[LOST] == 2)
-        before = len(answers)
+        before = len(responses)
         # Each process admits its share, half of the limit, whatever it has counted before.
-        statuses = Counter(a.status for a in await ask_at_once(server.port, limited, 300))
+        statuses = Counter(a.status for a in await request_at_once(server.port, limited, 300))
         assert set(statuses) == {404, 429}
         assert 50 <= statuses[404] <= 100
-        await eventually(lambda: len(answers) > before + 50)
+        await eventually(lambda: len(responses) > before + 50)
         recover(redis)
         await eventually(lambda: logged(server)[FOUND] == 2, 4)
-        before = len(answers)
-        await eventually(lambda: len(answers) > before + 50)
-    assert {answer.status for answer in answers} == {404}
-    assert max(answer.seconds for answer in answers) < STALL
+        before = len(responses)
+        await eventually(lambda: len(responses) > before + 50)
+    assert {response.status for response in responses} == {404}
+    assert max(response.seconds for response in responses) < STALL
     assert logged(server) == {LOST: 2, FOUND: 2}
     fresh = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
-    exact = await ask_at_once(server.port, fresh, 300)
-    assert Counter(answer.status for answer in exact) == {404: 100, 429: 200}
+    exact = await request_at_once(server.port, fresh, 300)
+    assert Counter(response.status for response in exact) == {404: 100, 429: 200}
 
 
-async def test_connections_that_are_cut_again_and_again_cost_no_answer(
+async def test_connections_that_are_cut_repeatedly_lose_no_response(
     server: ServerProcess, redis: RedisServer
 ) -> None:
     token = await asyncio.to_thread(server.issue)
-    async with traffic(server, token) as answers:
+    async with traffic(server, token) as responses:
         for cut in range(20):
-            await eventually(lambda cut=cut: len(answers) > 10 * cut)  # type: ignore[misc]
+            await eventually(lambda cut=cut: len(responses) > 10 * cut)  # type: ignore[misc]
             redis.call("CLIENT", "KILL", "TYPE", "normal")
         await eventually(lambda: logged(server)[FOUND] == logged(server)[LOST])
-    assert {answer.status for answer in answers} == {404}
-    assert max(answer.seconds for answer in answers) < STALL
+    assert {response.status for response in responses} == {404}
+    assert max(response.seconds for response in responses) < STALL
     fresh = await asyncio.to_thread(server.issue, "free")
-    exact = await ask_at_once(server.port, fresh, 100)
-    assert Counter(answer.status for answer in exact) == {404: 60, 429: 40}
+    exact = await request_at_once(server.port, fresh, 100)
+    assert Counter(response.status for response in exact) == {404: 60, 429: 40}
 
 
 async def test_a_known_ban_holds_in_every_process_while_redis_is_gone(
@@ -137,11 +137,11 @@ async def test_a_known_ban_holds_in_every_process_while_redis_is_gone(
     token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "1")
     while (await ask(server.port, token)).body["code"] != "api_key_banned":
         pass
-    await ask_at_once(server.port, token, 40)  # so that both have heard of it
+    await request_at_once(server.port, token, 40)  # so that both have heard of it
     await asyncio.sleep(1)  # until it is saved
     redis.kill()
-    answers = await ask_at_once(server.port, token, 40)
-    assert {answer.body["code"] for answer in answers} == {"api_key_banned"}
+    responses = await request_at_once(server.port, token, 40)
+    assert {response.body["code"] for response in responses} == {"api_key_banned"}
 
 
 async def test_a_start_without_redis_is_a_start_with_shares(
@@ -151,7 +151,7 @@ async def test_a_start_without_redis_is_a_start_with_shares(
     server = start("--workers", "2", "--redis", redis.url)
     await eventually(lambda: logged(server) == {LOST: 2, FOUND: 0})
     token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
-    statuses = Counter(a.status for a in await ask_at_once(server.port, token, 300))
+    statuses = Counter(a.status for a in await request_at_once(server.port, token, 300))
     assert statuses[404] + statuses[429] == 300
     assert 50 <= statuses[404] <= 100
     redis.start()

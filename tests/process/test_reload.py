@@ -1,4 +1,4 @@
-"""A reload: the log, systemd and ``petstore reload`` are told of each step and of its outcome."""
+"""A reload reports each step and its outcome to the log, systemd and ``petstore reload``."""
 
 import signal
 import socket
@@ -10,13 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.patience import within
 from support.process import ServerProcess, petstore
 from support.raw_socket import RawSocket
 from support.servers import StartServer
 from support.stores import locked
+from support.waiting import within
 
-PATIENCE = 30  # seconds, for what should happen at once
+TIMEOUT = 30  # seconds, for what should happen at once
 
 
 def events(server: ServerProcess) -> list[str]:
@@ -25,8 +25,8 @@ def events(server: ServerProcess) -> list[str]:
 
 
 def has_told(server: ServerProcess, event: str, times: int = 1) -> bool:
-    """Wait until the log has told of an event so many times."""
-    return within(PATIENCE, lambda: events(server).count(event) == times)
+    """Wait until the log has an event so many times."""
+    return within(TIMEOUT, lambda: events(server).count(event) == times)
 
 
 def reload(server: ServerProcess, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -36,10 +36,10 @@ def reload(server: ServerProcess, *arguments: str) -> subprocess.CompletedProces
 
 @pytest.fixture
 def manager(tmp_path: Path) -> Iterator[socket.socket]:
-    """A service manager that is told of the service."""
+    """A service manager that receives the notifications."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(str(tmp_path / "notify"))
-        receiver.settimeout(PATIENCE)
+        receiver.settimeout(TIMEOUT)
         yield receiver
 
 
@@ -51,7 +51,7 @@ def next_state(manager: socket.socket) -> str:
 
 
 def listens(port: int) -> bool:
-    """Tell whether connections to a port are taken."""
+    """Return whether a port accepts connections."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -59,13 +59,13 @@ def listens(port: int) -> bool:
 def test_a_sighup_while_the_service_begins_to_start_does_no_harm(tmp_path: Path) -> None:
     with locked(tmp_path / "petstore.db"):  # so the start waits to make the tables
         server = ServerProcess(tmp_path)
-        assert within(PATIENCE, lambda: listens(server.port))
+        assert within(TIMEOUT, lambda: listens(server.port))
         server.process.send_signal(signal.SIGHUP)
     server.wait_until_ready()
     assert server.stop() == 0
 
 
-def test_a_reload_is_told_from_its_beginning_to_its_end(
+def test_a_reload_is_reported_from_its_beginning_to_its_end(
     start: StartServer, tmp_path: Path, manager: socket.socket
 ) -> None:
     server = start("--pid-file", "petstore.pid", env={"NOTIFY_SOCKET": str(tmp_path / "notify")})
@@ -125,7 +125,7 @@ def test_the_wait_for_a_reload_has_an_end_and_one_more_during_another_begins_it_
     with RawSocket(server.port) as caller:
         caller.begin_post(token)
         server.process.send_signal(signal.SIGHUP)
-        assert within(PATIENCE, lambda: len(server.workers()) == 2)
+        assert within(TIMEOUT, lambda: len(server.workers()) == 2)
         late = reload(server, "--timeout", "0.2")
     assert late.returncode == 1
     assert late.stderr == "Error: the reload has not ended after 0.2 seconds; it goes on\n"
@@ -149,7 +149,7 @@ def test_a_stop_ends_the_wait_for_a_reload(start: StartServer) -> None:
     )
     assert has_told(server, "reload_started")
     assert server.stop() == 0
-    _, said = waiting.communicate(timeout=PATIENCE)
+    _, said = waiting.communicate(timeout=TIMEOUT)
     assert waiting.returncode == 1
     assert said == "Error: the service stopped before the reload ended\n"
 
@@ -165,5 +165,5 @@ def test_a_reload_of_several_processes_keeps_the_service_ready_throughout(
     )
     statuses = set()
     while waiting.poll() is None:
-        statuses.add(httpx.get(f"{server.url}/readyz", timeout=PATIENCE).status_code)
+        statuses.add(httpx.get(f"{server.url}/readyz", timeout=TIMEOUT).status_code)
     assert (waiting.returncode, statuses) == (0, {200})

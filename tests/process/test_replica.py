@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from support.command import Command
-from support.patience import within
 from support.postgres_replica import PostgresReplica, replicated
 from support.process import free_port
 from support.redis_server import RedisServer, redis_server
 from support.shared_service import SharedService, shared_service
+from support.waiting import within
 
 _LONGEST = 2.0
 """Seconds that no list may take, whatever hangs."""
@@ -69,14 +69,14 @@ def add(client: httpx.Client) -> int:
 
 
 def lists(client: httpx.Client, pet_id: int) -> bool:
-    """Tell whether an animal is in the list that a caller gets."""
-    answer = client.get("/pets", params={"id": pet_id})
-    assert answer.status_code == 200, answer.text
-    return bool(answer.json())
+    """Return whether an animal is in the list that a caller gets."""
+    response = client.get("/pets", params={"id": pet_id})
+    assert response.status_code == 200, response.text
+    return bool(response.json())
 
 
 def reads_from_replica(replica: PostgresReplica, writer: httpx.Client, other: httpx.Client) -> bool:
-    """Tell whether the list that ``other`` gets is as old as what the replica has."""
+    """Return whether ``other`` gets the old list of the replica."""
     with replica.behind():
         return not lists(other, add(writer))
 
@@ -169,7 +169,7 @@ def test_without_the_replica_lists_go_on_and_with_it_they_come_from_it_again(
 def test_while_both_databases_hang_all_is_refused_in_time(
     tmp_path: Path, replica: PostgresReplica, redis: RedisServer, url: str
 ) -> None:
-    """Also those who wait for a connection: they are more than there are."""
+    """Also requests that wait for a connection: there are more requests than connections."""
     arguments = (url, "--read-database", replica.url_of(url), "--redis", redis.url)
     few = ("--database-connections", "2", "--database-timeout", "1.2")
     with shared_service(tmp_path, *arguments, *few) as service, caller(service) as client:
@@ -180,8 +180,8 @@ def test_while_both_databases_hang_all_is_refused_in_time(
             lambda: client.delete(f"/pets/{pet_id}"),
         ]
         with replica.stopped(), replica.primary.stopped(), ThreadPoolExecutor(12) as threads:
-            answers = list(threads.map(lambda ask: ask(), asks * 4))
-        assert {answer.status_code for answer in answers} == {503}
+            responses = list(threads.map(lambda ask: ask(), asks * 4))
+        assert {response.status_code for response in responses} == {503}
 
 
 def test_a_service_starts_without_its_replica_and_uses_it_once_it_is_there(

@@ -7,14 +7,14 @@ import httpx
 import pytest
 
 from support.command import Command
-from support.patience import within
 from support.process import ServerProcess, free_port, is_ready
 from support.servers import StartServer
 from support.terminal import Terminal
+from support.waiting import within
 
 
 def lines_of(server: ServerProcess, request: str) -> list[dict[str, object]]:
-    """Return what was logged of a request, once it is there."""
+    """Wait for the log line of a request and return it."""
 
     def found() -> list[dict[str, object]]:
         return [line for line in server.log_lines() if line.get("request") == request]
@@ -47,9 +47,9 @@ def test_a_request_is_one_line(
     request_id = re.sub(r"\W", "-", request.node.name)[:64]
     headers = {"Authorization": f"Bearer {token}", "X-Request-Id": request_id}
     body = {"name": "Rex", "categoryId": 1} if method == "POST" else None
-    answer = httpx.request(method, f"{server.url}{path}", headers=headers, json=body)
-    assert answer.status_code == status
-    assert answer.headers["X-Request-Id"] == request_id
+    response = httpx.request(method, f"{server.url}{path}", headers=headers, json=body)
+    assert response.status_code == status
+    assert response.headers["X-Request-Id"] == request_id
     (line,) = lines_of(server, request_id)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", str(line.pop("time")))
     milliseconds = line.pop("milliseconds")
@@ -63,9 +63,9 @@ def test_a_request_is_one_line(
         "route": route,
         "operation": operation,
         "status": status,
-        "code": answer.json()["code"] if status >= 400 else None,
+        "code": response.json()["code"] if status >= 400 else None,
         "limit": None,
-        "bytes": len(answer.content),
+        "bytes": len(response.content),
         "level": "info",
         "event": "request",
     }
@@ -78,7 +78,7 @@ def test_a_request_without_a_valid_key_is_logged_without_one(server: ServerProce
     assert (line["key"], line["status"]) == (None, 401)
 
 
-def test_neither_tokens_nor_bodies_nor_queries_are_logged(start: StartServer) -> None:
+def test_tokens_bodies_and_queries_are_not_logged(start: StartServer) -> None:
     server = start()
     token = server.issue()
     headers = {"Authorization": f"Bearer {token}"}

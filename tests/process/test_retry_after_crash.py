@@ -1,4 +1,4 @@
-"""Processes killed between a commit and its answer: who asks again gets the answer, and no more."""
+"""Processes killed between a commit and its response: a retry gets the response, and acts once."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -13,10 +13,10 @@ import pytest
 
 from petstore.databases.contract import Row
 from support.exploration import DEPTH
-from support.patience import within
 from support.process import ServerProcess
 from support.raw_socket import RawSocket
 from support.servers import StartServer
+from support.waiting import within
 
 ALL_SCOPES = ("pets:read", "pets:write", "orders:read", "orders:write", "keys:admin")
 POSTS: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -72,7 +72,7 @@ def message(headers: dict[str, str], sent: Sent) -> bytes:
 
 
 @pytest.mark.parametrize("name", POSTS)
-def test_whose_answer_was_lost_in_a_crash_gets_it_from_the_next_process(
+def test_a_response_lost_in_a_crash_comes_from_the_next_process(
     start: StartServer, tmp_path: Path, name: str
 ) -> None:
     path, body, done = POSTS[name]
@@ -100,43 +100,43 @@ def test_whose_answer_was_lost_in_a_crash_gets_it_from_the_next_process(
         assert pets.status_code == 200
 
 
-def test_whose_connection_was_lost_gets_the_answer_on_another(
+def test_a_response_lost_with_its_connection_comes_on_another(
     server: ServerProcess, token: str
 ) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     sent = Sent("/v1/pets", {"name": "Rex", "categoryId": -77}, "lost-connection")
     with RawSocket(server.port) as connection:
         connection.send(message(headers, sent))
-    answers = []
+    responses = []
 
-    def is_answered() -> bool:
-        answers.append(send(server, headers, sent))
-        return answers[-1].status_code == 201
+    def has_response() -> bool:
+        responses.append(send(server, headers, sent))
+        return responses[-1].status_code == 201
 
-    assert within(20, is_answered)
-    assert {answer.json()["code"] for answer in answers[:-1]} <= {"idempotency_key_in_use"}
+    assert within(20, has_response)
+    assert {response.json()["code"] for response in responses[:-1]} <= {"idempotency_key_in_use"}
     again = send(server, headers, sent)
     assert again.headers["Idempotent-Replayed"] == "true"
     found = httpx.get(f"{server.url}/v1/pets?categoryId=-77", headers=headers, trust_env=False)
-    assert found.json() == [again.json()] == [answers[-1].json()]
+    assert found.json() == [again.json()] == [responses[-1].json()]
 
 
 def shop_until_gone(
-    server: ServerProcess, headers: dict[str, str], buyer: str, answers: dict[str, bytes]
+    server: ServerProcess, headers: dict[str, str], buyer: str, responses: dict[str, bytes]
 ) -> list[Sent]:
     """Add animals and order each of them, until the service is gone; return what was sent.
 
-    What was answered goes into ``answers``.
+    The bodies of responses go into ``responses``.
     """
     sent: list[Sent] = []
     with httpx.Client(base_url=server.url, headers=headers, trust_env=False) as client:
 
         def ask(path: str, body: dict[str, Any], key: str) -> Any:
             sent.append(Sent(path, body, key))
-            answer = client.post(path, json=body, headers={"Idempotency-Key": key})
-            assert answer.status_code == 201, answer.text
-            answers[key] = answer.content
-            return answer.json()["id"]
+            response = client.post(path, json=body, headers={"Idempotency-Key": key})
+            assert response.status_code == 201, response.text
+            responses[key] = response.content
+            return response.json()["id"]
 
         try:
             for turn in count():
@@ -149,12 +149,12 @@ def shop_until_gone(
     raise AssertionError
 
 
-def wait_for_answers(folder: Path, enough: int) -> None:
+def wait_for_responses(folder: Path, enough: int) -> None:
     assert within(20, lambda: number(folder, KEPT) > enough)
 
 
 def assert_whole(folder: Path) -> None:
-    """Check that each record is there with what it answers, and neither without the other."""
+    """Check that each idempotency record exists together with its resource."""
     pets = {f"pet-{name}" for (name,) in query(folder, "SELECT name FROM pets")}
     ordered = "SELECT name FROM orders JOIN pets ON pets.id = pet_id WHERE pets.status = 'pending'"
     orders = {f"order-{name}" for (name,) in query(folder, ordered)}
@@ -168,21 +168,21 @@ def assert_whole(folder: Path) -> None:
 
 
 @pytest.mark.explores
-def test_however_often_it_is_killed_nothing_is_there_without_its_answer(
+def test_however_often_it_is_killed_every_change_has_its_idempotency_record(
     start: StartServer, tmp_path: Path
 ) -> None:
     server = start()
     headers = issue(server)
-    answers: dict[str, bytes] = {}
+    responses: dict[str, bytes] = {}
     sent: list[Sent] = []
     for kill in range(KILLS):
         kept = number(tmp_path, KEPT)
         with ThreadPoolExecutor(4) as buyers:
             buying = [
-                buyers.submit(shop_until_gone, server, headers, f"{kill}-{buyer}", answers)
+                buyers.submit(shop_until_gone, server, headers, f"{kill}-{buyer}", responses)
                 for buyer in range(4)
             ]
-            wait_for_answers(tmp_path, kept + 20 + 7 * (kill % 4))
+            wait_for_responses(tmp_path, kept + 20 + 7 * (kill % 4))
             server.kill()
         for buyer in buying:
             sent += buyer.result()
@@ -192,6 +192,6 @@ def test_however_often_it_is_killed_nothing_is_there_without_its_answer(
         replies = list(retriers.map(lambda each: send(server, headers, each), sent))
     assert {reply.status_code for reply in replies} == {201}
     for each, reply in zip(sent, replies, strict=True):
-        assert answers.get(each.key, reply.content) == reply.content
+        assert responses.get(each.key, reply.content) == reply.content
     assert_whole(tmp_path)
     assert number(tmp_path, KEPT) == len(sent)

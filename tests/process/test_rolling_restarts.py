@@ -16,13 +16,13 @@ import pytest
 from support.balancer import Balancer
 from support.callers import Callers
 from support.exploration import DEPTH
-from support.patience import within
 from support.postgres import PostgresServer
 from support.process import ServerProcess, petstore
 from support.raw_socket import RawSocket
 from support.redis_server import redis_server
 from support.servers import StartServer
 from support.shared_service import SharedService
+from support.waiting import within
 
 _THREADS = 3
 _PAUSE = 0.01  # leaves the machine some time for what is starting
@@ -32,7 +32,7 @@ class Load(Callers):
     """Threads that add animals, each of its own name, and look for them, until the block ends.
 
     Every other thread makes a connection for each request. ``failures`` are requests that had
-    another answer than they should, or none.
+    another response than they should, or none.
     """
 
     def __init__(self, url: str, token: str) -> None:
@@ -104,7 +104,7 @@ class Pair:
         self._take_in(self.newest)
 
     def end(self) -> None:
-        """End those that are there."""
+        """End the running instances."""
         for service in self._running:
             if service.process.poll() is None:
                 service.kill()
@@ -122,8 +122,8 @@ def test_restarts_in_turn_behind_a_balancer_cost_no_request(
 ) -> None:
     with redis_server() as redis, Balancer() as balancer, ExitStack() as last:
         url = postgres.new_store()
-        lame = ("--drain-timeout", "0.3")
-        pair = Pair(balancer, tmp_path, url, "--redis", redis.url, *lame)
+        drain = ("--drain-timeout", "0.3")
+        pair = Pair(balancer, tmp_path, url, "--redis", redis.url, *drain)
         last.callback(pair.end)
         with Load(balancer.url, pair.newest.issue()) as load:
             for _ in range(3 * DEPTH):
@@ -164,19 +164,19 @@ def test_limits_are_exact_across_sighup(
         headers = {"Authorization": f"Bearer {server.issue('business')}"}
         charged = 0
 
-        def ask_until(happened: Callable[[], bool]) -> None:
+        def request_until(happened: Callable[[], bool]) -> None:
             nonlocal charged
             while not happened():
                 assert httpx.get(f"{server.url}/v1/x", headers=headers).status_code == 404
                 charged += 1
                 time.sleep(_PAUSE)
 
-        reload(server, meanwhile=ask_until)
+        reload(server, meanwhile=request_until)
         day = httpx.get(f"{server.url}/v1/usage", headers=headers).json()["day"]
         assert day["remaining"] == day["limit"] - charged
 
 
-def test_who_connects_and_says_nothing_yet_is_left_to_the_next_process(start: StartServer) -> None:
+def test_a_connection_without_a_request_is_left_to_the_next_process(start: StartServer) -> None:
     server = start("--drain-timeout", "0.3")
     old = server.worker
     server.process.send_signal(signal.SIGHUP)
@@ -184,7 +184,7 @@ def test_who_connects_and_says_nothing_yet_is_left_to_the_next_process(start: St
     with RawSocket(server.port) as caller:
         assert within(20, lambda: server.workers() not in ([], [old]))
         caller.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
-        assert caller.answer().status == 200
+        assert caller.read_response().status == 200
 
 
 def test_a_stop_in_the_middle_of_a_replacement_ends_all_in_time(start: StartServer) -> None:
@@ -240,12 +240,12 @@ def reload(
 
 
 def is_handing_over(server: ServerProcess) -> bool:
-    """Tell whether the process that answers is about to be replaced."""
+    """Return whether the process that responds is about to be replaced."""
     return "Connection" in httpx.get(f"{server.url}/healthz").headers
 
 
 def is_refusing(server: ServerProcess) -> bool:
-    """Tell whether new connections are refused."""
+    """Return whether new connections are refused."""
     try:
         socket.create_connection(("127.0.0.1", server.port)).close()
     except ConnectionRefusedError:
@@ -282,7 +282,7 @@ def test_after_a_stop_signal_it_serves_on_for_a_while_and_sends_callers_away(
     assert server.stop() == 0
 
 
-def test_a_request_that_comes_late_in_the_lame_time_gets_its_answer(start: StartServer) -> None:
+def test_a_request_late_in_the_drain_timeout_gets_its_response(start: StartServer) -> None:
     server = start("--drain-timeout", "0.5")
     token = server.issue()
     body = b'{"name": "Rex", "categoryId": 1}'
@@ -293,10 +293,10 @@ def test_a_request_that_comes_late_in_the_lame_time_gets_its_answer(start: Start
             b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
             + f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         )
-        assert caller.answer().status == 100
+        assert caller.read_response().status == 100
         assert within(5, lambda: is_refusing(server))
         caller.send(body)
-        assert caller.answer().status == 201
+        assert caller.read_response().status == 201
     assert server.stop() == 0
     assert stored_names(server) == ["Rex"]
 

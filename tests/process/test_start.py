@@ -39,10 +39,10 @@ def test_two_services_can_start_at_once_on_a_database_that_is_not_there_yet(
 def test_a_setting_from_the_environment_is_in_force(start: StartServer) -> None:
     server = start(env={"PETSTORE_BODY_BYTES": "1024", "PETSTORE_ENVIRONMENT": "staging"})
     token = server.issue("free", "--environment", "staging")
-    answer = httpx.post(
+    response = httpx.post(
         f"{server.url}/v1/pets", headers={"Authorization": f"Bearer {token}"}, content=b" " * 1025
     )
-    assert answer.status_code == 413
+    assert response.status_code == 413
 
 
 def test_nothing_but_the_addresses_is_printed(start: StartServer) -> None:

@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 from support.command import Command
-from support.patience import within
 from support.process import ServerProcess
 from support.raw_socket import RawSocket
 from support.redis_server import redis_server
 from support.servers import StartServer
 from support.stores import locked
+from support.waiting import within
 from support.writers import Writers
 
 BODY = b'{"name": "Rex", "categoryId": 1}'
@@ -29,11 +29,11 @@ def begin_adding(caller: RawSocket, token: str) -> None:
         b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
         + f"Authorization: Bearer {token}\r\nContent-Length: {len(BODY)}\r\n\r\n".encode()
     )
-    assert caller.answer().status == 100
+    assert caller.read_response().status == 100
 
 
 def is_refusing(server: ServerProcess) -> bool:
-    """Tell whether new connections are refused."""
+    """Return whether new connections are refused."""
     try:
         socket.create_connection(("127.0.0.1", server.port)).close()
     except ConnectionRefusedError:
@@ -48,7 +48,7 @@ def pets(folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_a_request_under_way_gets_its_answer_and_new_ones_are_refused(
+def test_a_request_under_way_gets_its_response_and_new_ones_are_refused(
     start: StartServer, tmp_path: Path, number: signal.Signals
 ) -> None:
     server = start()
@@ -60,11 +60,11 @@ def test_a_request_under_way_gets_its_answer_and_new_ones_are_refused(
         server.process.send_signal(number)
         assert within(5, lambda: is_refusing(server))
         caller.send(BODY[5:])
-        answer = caller.answer()
-        assert answer.status == 201
+        response = caller.read_response()
+        assert response.status == 201
     assert server.process.wait(10) == 0
     assert time.monotonic() - started < 10
-    assert pets(tmp_path) == [answer.json()]
+    assert pets(tmp_path) == [response.json()]
     requests = [line for line in server.log_lines() if line["event"] == "request"]
     assert requests[-1]["status"] == 201
 
@@ -84,7 +84,7 @@ def test_a_body_that_never_comes_is_given_up(start: StartServer) -> None:
     with RawSocket(server.port) as caller:
         begin_adding(caller, token)
         assert server.stop() == 0
-        assert caller.answer().status == 408
+        assert caller.read_response().status == 408
 
 
 def test_a_request_that_takes_longer_than_the_stop_may_is_cut_off(
@@ -129,7 +129,7 @@ def test_counts_survive_exactly(start: StartServer) -> None:
     assert again["X-RateLimit-Reset"] == last["X-RateLimit-Reset"]
 
 
-def test_counts_that_cannot_be_saved_are_told_and_the_stop_goes_on(
+def test_counts_that_cannot_be_saved_are_logged_and_the_stop_goes_on(
     start: StartServer, tmp_path: Path
 ) -> None:
     server = start("--database-timeout", "0.2", "--limits-save-seconds", "60")

@@ -1,4 +1,4 @@
-"""A log that nobody reads must not hold up the service."""
+"""An unread log must not block the service."""
 
 import fcntl
 import os
@@ -38,5 +38,5 @@ def test_a_service_whose_log_nobody_reads_goes_on_though_it_has_to_warn(
         assert client.post("/v1/pets", json=new).status_code == 201
 
 
-def test_a_service_whose_log_nobody_reads_stops_when_it_is_told(unread: ServerProcess) -> None:
+def test_a_service_with_an_unread_log_stops_at_a_signal(unread: ServerProcess) -> None:
     assert unread.stop() == 0

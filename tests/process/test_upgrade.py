@@ -8,10 +8,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.patience import within
 from support.postgres import PostgresServer
 from support.process import free_port, petstore
 from support.shared_service import SharedService, shared_service
+from support.waiting import within
 
 PAGE = (Path(__file__).parents[2] / "docs/upgrading.md").read_text()
 # As a newer minor version has it: only additions.
@@ -35,7 +35,7 @@ def old(postgres: PostgresServer, tmp_path: Path) -> Iterator[SharedService]:
 
 
 def use(client: httpx.Client, number: int) -> list[int]:
-    """Add, list, order and change; return what that answers."""
+    """Add, list, order and change; return the responses."""
     added = client.post(
         "/pets",
         json={"name": "Bella", "categoryId": 1, "status": "available"},

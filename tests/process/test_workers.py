@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.patience import within
 from support.process import ServerProcess
 from support.redis_server import redis_server
 from support.servers import StartServer
+from support.waiting import within
 
 
 @pytest.fixture
@@ -26,20 +26,20 @@ def pair(start: StartServer) -> Iterator[ServerProcess]:
 
 
 def errors(server: ServerProcess) -> list[str]:
-    """Return the errors in the log, in words."""
+    """Return the messages of the errors in the log."""
     lines = (line for line in server.log_lines() if line["level"] == "error")
     return [line.get("message", line["event"]) for line in lines]
 
 
-def answers(server: ServerProcess) -> bool:
-    """Tell that a new connection gets an answer."""
+def responds(server: ServerProcess) -> bool:
+    """Return whether a new connection gets a response."""
     return httpx.get(f"{server.url}/healthz").status_code == 200
 
 
 def test_while_a_killed_process_is_replaced_the_other_serves(pair: ServerProcess) -> None:
     killed, left = pair.workers()
     os.kill(killed, signal.SIGKILL)
-    assert within(20, lambda: answers(pair) and len({*pair.workers()} - {killed}) == 2)
+    assert within(20, lambda: responds(pair) and len({*pair.workers()} - {killed}) == 2)
     assert left in pair.workers()
     said = f"process {killed} exited unexpectedly: killed by signal 9"
     assert within(5, lambda: errors(pair) == [said])
@@ -79,7 +79,7 @@ def test_one_that_cannot_be_replaced_yet_is_replaced_later(
     with few_files(pair, files):
         os.kill(killed, signal.SIGKILL)
         assert within(20, lambda: any(error.startswith(said) for error in errors(pair)))
-        assert answers(pair)
+        assert responds(pair)
     assert within(20, lambda: len({*pair.workers()} - {killed}) == 2)
     assert left in pair.workers()
     assert pair.stop() == 0
@@ -92,7 +92,7 @@ def test_if_no_further_process_can_be_started_a_reload_fails_and_all_go_on(
     with few_files(pair, 1):
         pair.process.send_signal(signal.SIGHUP)
         assert within(30, lambda: any("the reload failed" in error for error in errors(pair)))
-    assert answers(pair)
+    assert responds(pair)
     assert pair.workers() == before
 
 

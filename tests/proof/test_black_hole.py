@@ -38,7 +38,7 @@ def connect(hole: BlackHole) -> socket.socket:
 
 
 def is_silent(connection: socket.socket) -> bool:
-    """Tell whether nothing comes back."""
+    """Return whether nothing comes back."""
     connection.settimeout(0.1)
     try:
         connection.sendall(b"lost")

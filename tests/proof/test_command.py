@@ -12,7 +12,7 @@ from proof.experiments import EXPERIMENTS
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_an_experiment_that_is_none_is_refused_with_their_names(
+def test_an_unknown_experiment_is_refused_with_the_known_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["prove", "--only", "nothing of the kind"])

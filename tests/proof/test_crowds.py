@@ -1,4 +1,4 @@
-"""What stands beside a good client: requests by the clock, and what is made of them."""
+"""Load beside a good client: requests at a fixed rate, and their results."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Experiments: each has one shape, and what fails in one is told."""
+"""Experiments have one shape, and report what fails."""
 
 from pathlib import Path
 from random import Random
@@ -57,7 +57,7 @@ def test_an_experiment_that_this_machine_does_not_allow_is_skipped(trial: Trial)
     assert (trial.broken, trial.skipped) == ([], ["needs a second moon"])
 
 
-def test_after_a_kill_the_store_is_what_callers_were_told(trial: Trial) -> None:
+def test_after_a_kill_the_store_matches_the_responses(trial: Trial) -> None:
     """The whole of the shortest experiment: one kill of one service on SQLite."""
     conduct(experiment("kill -9, SQLite"), trial)
     assert trial.broken == []

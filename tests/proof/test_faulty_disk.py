@@ -49,11 +49,11 @@ class Caller:
             bufsize=1,
         )
 
-    def call(self, name: str, of: str = "concerned") -> tuple[int, float]:
+    def call(self, name: str, file: str = "concerned") -> tuple[int, float]:
         """Return the error of a call, 0 for none, and its seconds."""
         assert self.process.stdin
         assert self.process.stdout
-        self.process.stdin.write(f"{name} {of}\n")
+        self.process.stdin.write(f"{name} {file}\n")
         error, seconds = self.process.stdout.readline().split()
         return int(error), float(seconds)
 
@@ -86,7 +86,7 @@ def test_calls_fail_on_the_files_concerned_until_the_fault_is_over(
         before = caller.disk.hits
         with caller.disk.failing(fault):
             assert caller.call(name)[0] == error
-            assert caller.call(name, of="other")[0] == 0
+            assert caller.call(name, file="other")[0] == 0
         assert caller.call(name)[0] == 0
         assert caller.disk.hits == before + 1
 

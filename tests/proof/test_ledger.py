@@ -1,4 +1,4 @@
-"""The model of the store notices whatever a database holds that callers were not told."""
+"""The model of the store notices every difference between the database and the responses."""
 
 import pytest
 
@@ -19,7 +19,7 @@ ORDER = StoredOrder(5, "order", 1, "placed")
 
 
 def ledger() -> Ledger:
-    """Return what callers were told: an animal, an order for it, and outcomes nobody knows."""
+    """Return the recorded responses: an animal, an order for it, and unknown outcomes."""
     return Ledger(
         pet_tags={"rex": 1, "refused": REFUSED, "lost": None},
         order_tags={"order": 5, "refused": REFUSED, "lost": None},
@@ -43,7 +43,7 @@ def contradictions(pets: list[StoredPet], orders: list[StoredOrder]) -> str:
     ],
     ids=["as told", "a change of unknown outcome", "an unknown animal", "sold to it", "cancelled"],
 )
-def test_a_store_that_holds_what_callers_were_told_contradicts_nothing(
+def test_a_store_that_matches_the_responses_has_no_contradiction(
     pets: list[StoredPet], orders: list[StoredOrder]
 ) -> None:
     assert contradictions(pets, orders) == ""
@@ -70,7 +70,7 @@ def test_a_store_that_holds_what_callers_were_told_contradicts_nothing(
         ),
     ],
 )
-def test_whatever_callers_were_not_told_is_a_contradiction(
+def test_a_store_that_differs_from_the_responses_is_a_contradiction(
     pets: list[StoredPet], orders: list[StoredOrder], said: str
 ) -> None:
     assert said in contradictions(pets, orders)

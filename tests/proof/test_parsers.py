@@ -25,16 +25,16 @@ HEAD = b"POST /v1/pets HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n"
 EXAMPLES = {
     "a fragment in the target": b"GET /#x HTTP/1.1\r\nHost: a\r\n\r\n",
-    "a method that no standard names": b"GETS / HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a method that no standard defines": b"GETS / HTTP/1.1\r\nHost: a\r\n\r\n",
     "a line that ends without CR LF": b"GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
-    "what cannot become a request line": b"GET / HTTP/1.1\nHost: a\r\n\r\n",
+    "bytes that cannot become a request line": b"GET / HTTP/1.1\nHost: a\r\n\r\n",
     "control characters": HEAD + b"X: \x01\r\n\r\n",
-    "a field that is folded": HEAD + b"X: a\r\n b\r\n\r\n",
-    "characters in a target": b"GET ?x HTTP/1.1\r\nHost: a\r\n\r\n",
+    "a field folded": HEAD + b"X: a\r\n b\r\n\r\n",
+    "invalid characters in a target": b"GET ?x HTTP/1.1\r\nHost: a\r\n\r\n",
     "a URL as target": b"GET http://a:/ HTTP/1.1\r\nHost: a\r\n\r\n",
     "`Content-Length` more than once": HEAD + b"Content-Length: 1, 1\r\n\r\nx",
     "`Transfer-Encoding` beside": CHUNKED + b"Content-Length: 1\r\n\r\n0\r\n\r\n",
-    "a chunk extension": CHUNKED + b"\r\n1;\ra\r\nx\r\n0\r\n\r\n",
+    "an invalid chunk extension": CHUNKED + b"\r\n1;\ra\r\nx\r\n0\r\n\r\n",
     "chunks in HTTP/1.0": CHUNKED.replace(b"1.1", b"1.0") + b"\r\n0\r\n\r\n",
 }
 REQUEST = Parsed("GET", "/", b"", {b"host": b"a"}, b"")
@@ -84,7 +84,7 @@ async def test_a_request_is_read_with_method_target_fields_and_body(parser: OurP
         b"GET z HTTP/1.1\r\nHost: a\r\n\r\n",
     ],
 )
-async def test_what_differs_without_harm_is_no_disagreement(
+async def test_a_harmless_difference_is_no_disagreement(
     parser: OurParser, tmp_path: Path, data: bytes
 ) -> None:
     trial = Trial(0, Random(5), tmp_path)  # noqa: S311 - what is drawn is no secret
@@ -121,7 +121,7 @@ async def test_every_documented_strictness_has_an_example() -> None:
         (ONE, Verdict([REQUEST], "refused", "no"), "we are whole, and h11 is refused: no"),
     ],
 )
-async def test_what_no_strictness_explains_is_a_disagreement(
+async def test_a_difference_that_strictness_does_not_explain_is_a_disagreement(
     ours: Verdict, theirs: Verdict, said: str
 ) -> None:
     assert said in disagreement(ours, theirs)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.patience import within
+from support.waiting import within
 
 ROOT = Path(__file__).parent.parent.parent
 # It starts a process whose parent ends at once, in a session of its own, as a server does.
@@ -36,7 +36,7 @@ sys.exit(guarded(run))
         ("time.sleep(600)", signal.SIGTERM, 130),
     ],
 )
-def test_what_is_left_is_killed_and_the_status_is_that_of_the_run(
+def test_remaining_processes_are_killed_and_the_status_is_the_runs(
     ending: str, sent: signal.Signals | None, status: int
 ) -> None:
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The properties of the suite as an experiment: they run, and one that fails is told."""
+"""The properties of the suite as an experiment: they run, and a failure is reported."""
 
 from pathlib import Path
 from random import Random

@@ -1,4 +1,4 @@
-"""Traders note what they are told, and the store agrees with them; where it does not, they know."""
+"""Traders record their responses, and notice if the store differs from them."""
 
 import asyncio
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def deployment() -> Iterator[Deployment]:
 
 @pytest.fixture(scope="module")
 def traders(deployment: Deployment) -> Traders:
-    """Traders who have gone home."""
+    """Traders that have finished."""
     random = Random(3)  # noqa: S311 - what is drawn is no secret
     traders = Traders(deployment.port, deployment.token, Ledger(), random, callers=12)
 
@@ -54,7 +54,7 @@ def test_traders_do_all_that_can_be_done(traders: Traders) -> None:
     }
 
 
-def test_the_store_is_what_traders_were_told(
+def test_the_store_matches_the_responses_to_traders(
     trial: Trial, deployment: Deployment, traders: Traders
 ) -> None:
     judge_store(trial, deployment, traders, "at the end")

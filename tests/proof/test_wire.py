@@ -1,4 +1,4 @@
-"""One request at a time on a raw connection: a whole response, or nobody knows."""
+"""One request at a time on a raw connection: a complete response, or an unknown outcome."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,12 +12,12 @@ pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def connected(answer: bytes, *, closes: bool = False) -> AsyncIterator[Wire]:
-    """Connect to a server that answers whatever it gets with some bytes."""
+async def connected(response: bytes, *, closes: bool = False) -> AsyncIterator[Wire]:
+    """Connect to a server that always sends the same bytes."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
-        writer.write(answer)
+        writer.write(response)
         if not closes:
             await reader.read()
         writer.close()
@@ -47,10 +47,10 @@ async def test_after_a_last_response_the_connection_is_closed() -> None:
         assert not wire.is_connected
 
 
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhal"])
+@pytest.mark.parametrize("response", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhal"])
 @pytest.mark.parametrize("closes", [True, False])
-async def test_without_a_whole_response_nobody_knows(answer: bytes, *, closes: bool) -> None:
-    async with connected(answer, closes=closes) as wire:
+async def test_without_a_whole_response_nobody_knows(response: bytes, *, closes: bool) -> None:
+    async with connected(response, closes=closes) as wire:
         with pytest.raises(Lost):
             await wire.ask(b"x", seconds=10 if closes else 0.05)
         assert not wire.is_connected

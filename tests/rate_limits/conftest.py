@@ -55,7 +55,7 @@ async def start_limiter(
 
 @pytest.fixture
 def states(store: SqliteStore) -> StoredRateLimits:
-    """What limiters keep in the database."""
+    """The states of limiters in the database."""
     return StoredRateLimits(store)
 
 

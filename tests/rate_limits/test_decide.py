@@ -115,12 +115,12 @@ def test_the_minute_goes_on_over_midnight() -> None:
     assert caller.ask().verdict == "limited"
 
 
-def test_of_two_windows_the_one_with_fewer_requests_left_is_described() -> None:
+def test_the_window_with_fewer_requests_left_is_described() -> None:
     assert Caller(Limits(5, 10)).ask().described == Window(5, 4, NOON + 60)
     assert Caller(Limits(10, 5)).ask().described == Window(5, 4, MIDNIGHT)
 
 
-def test_of_two_windows_with_as_many_left_the_later_to_reset_is_described() -> None:
+def test_on_a_tie_the_window_that_resets_later_is_described() -> None:
     caller = Caller(Limits(5, 5))
     assert caller.ask().described.reset == MIDNIGHT
     late = Caller(Limits(5, 5))

@@ -17,7 +17,7 @@ THREE_STRIKES = BanRules(min_strikes=3)
 
 
 class Seen(NamedTuple):
-    """What a caller sees of a decision."""
+    """The parts of a decision that a client sees."""
 
     verdict: Verdict
     described: Window
@@ -53,9 +53,9 @@ class Reference:
         shown = windows
         if verdict == "limited":
             shown = [window for window in windows if window.remaining == 0]
-        least = min(window.remaining for window in shown)
+        remaining = min(window.remaining for window in shown)
         described = max(
-            (window for window in shown if window.remaining == least),
+            (window for window in shown if window.remaining == remaining),
             key=lambda window: window.reset,
         )
         return Seen(verdict, described, windows[0], windows[1], len(self._day(now)))
@@ -175,7 +175,7 @@ def test_a_clock_that_steps_back_never_admits_more(
 
 @explored(50)
 @given(st.lists(pauses, max_size=60), small_limits)
-def test_a_caller_who_waits_as_told_is_never_banned(
+def test_a_client_that_waits_for_retry_after_is_never_banned(
     waits: list[Milliseconds], limits: Limits
 ) -> None:
     caller = Caller(limits, BanRules(min_strikes=1, strikes_divisor=1000))

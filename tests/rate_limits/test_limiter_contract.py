@@ -1,4 +1,4 @@
-"""What every limiter does, over a real database; that of many processes on a real server."""
+"""What every limiter does, on a real database, and on a real Redis for many processes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ from petstore.rate_limits.contract import RateLimiter, State, UnbanStore
 from petstore.store.rate_limits import StoredRateLimits
 from support.keys import issue_stored, usage_of
 from support.manual_clock import ManualClock
-from support.stores import impatient, locked
+from support.stores import locked, short_timeout
 
 StartLimiter = Callable[[UnbanStore], Awaitable[RateLimiter]]
 
@@ -26,7 +26,7 @@ HOUR = 60 * MINUTE
 
 
 class SlowStates(StoredRateLimits):
-    """States that take a while to come, as from a database across a network."""
+    """States that load slowly, as from a database across a network."""
 
     async def load(self, key_id: int) -> State | None:
         state = await super().load(key_id)
@@ -38,7 +38,7 @@ async def used_today(limiter: RateLimiter, key: ApiKey) -> int:
     return (await limiter.look(key)).day_used
 
 
-async def test_of_200_requests_at_once_the_limit_is_admitted_exactly(
+async def test_200_concurrent_requests_are_admitted_exactly_up_to_the_limit(
     limiter: RateLimiter, key: ApiKey
 ) -> None:
     decisions = await asyncio.gather(*(limiter.take(key) for _ in range(200)))
@@ -83,7 +83,7 @@ async def test_looking_costs_nothing(limiter: RateLimiter, key: ApiKey) -> None:
         assert (await limiter.look(key)).minute.remaining == 59
 
 
-async def test_addresses_have_a_limit_beside_that_of_keys(limiter: RateLimiter) -> None:
+async def test_addresses_have_a_limit_of_their_own(limiter: RateLimiter) -> None:
     assert (await limiter.look_address("192.0.2.1")).described.remaining == 2
     await limiter.take_address("192.0.2.1")
     await limiter.take_address("192.0.2.1")
@@ -99,7 +99,7 @@ async def test_a_64_of_ipv6_has_one_limit(limiter: RateLimiter) -> None:
     assert (await limiter.take_address("2001:db8:0:1::3")).verdict == "admitted"
 
 
-async def test_what_was_saved_survives_a_restart(
+async def test_saved_states_survive_a_restart(
     start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey
 ) -> None:
     limiter = await start_limiter(states)
@@ -137,7 +137,7 @@ async def test_an_unban_lifts_the_ban_in_the_running_service(
 async def test_an_unban_applies_once_whatever_its_time(
     limiter: RateLimiter, key: ApiKey, clock: ManualClock
 ) -> None:
-    """It may be given by a clock that is behind that of the limiter, or ahead of it."""
+    """The clock of the unban may be behind the limiter's clock, or ahead of it."""
     for number, hours in enumerate((-1, 1, 2)):
         await get_banned(limiter, key, clock)
         key = replace(key, unbanned_at=clock() + hours * HOUR)
@@ -174,7 +174,7 @@ async def test_the_last_use_of_a_key_is_remembered_though_it_only_looked(
     assert await states.load(key.id) == State(used_at=clock())
 
 
-@impatient
+@short_timeout
 async def test_counts_that_could_not_be_saved_are_saved_later(
     start_limiter: StartLimiter,
     states: StoredRateLimits,
@@ -199,7 +199,7 @@ async def test_counts_that_could_not_be_saved_are_saved_later(
     assert await used_today(restarted, other) == 1
 
 
-@impatient
+@short_timeout
 async def test_a_request_during_a_save_that_fails_is_saved_later(
     start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, database: Path
 ) -> None:
@@ -215,7 +215,7 @@ async def test_a_request_during_a_save_that_fails_is_saved_later(
     assert await used_today(await start_limiter(states), key) == 2
 
 
-@impatient
+@short_timeout
 async def test_a_day_that_ends_during_a_save_that_fails_goes_into_the_usage(
     limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
@@ -231,7 +231,7 @@ async def test_a_day_that_ends_during_a_save_that_fails_goes_into_the_usage(
     assert await usage_of(store, key.id) == [(TODAY, 1), (TODAY + 1, 1)]
 
 
-@impatient
+@short_timeout
 async def test_counts_of_a_save_that_was_cancelled_are_saved_later(
     start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, database: Path
 ) -> None:
@@ -267,7 +267,7 @@ async def test_a_day_that_ended_goes_into_the_usage(
     assert await usage_of(store, key.id) == [(TODAY, 3), (TODAY + 1, 1)]
 
 
-@impatient
+@short_timeout
 async def test_days_that_ended_while_nothing_could_be_saved_go_into_the_usage(
     limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:

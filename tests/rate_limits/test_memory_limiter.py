@@ -14,7 +14,7 @@ from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.store.rate_limits import StoredRateLimits
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
-from support.stores import do, impatient, locked
+from support.stores import do, locked, short_timeout
 
 pytestmark = pytest.mark.anyio
 
@@ -92,7 +92,7 @@ async def test_keys_are_forgotten_though_others_are_never_idle(
     assert await used_today(limiter, key) == 9
 
 
-@impatient
+@short_timeout
 async def test_nothing_is_forgotten_while_it_cannot_be_saved(
     limiter: MemoryLimiter, key: ApiKey, clock: ManualClock, database: Path
 ) -> None:

@@ -129,7 +129,7 @@ def test_each_holder_has_so_many_a_minute(limiter: MinuteLimiter[int], clock: Ma
     assert limiter.take(1).verdict == "admitted"
 
 
-def test_what_is_given_back_may_be_taken_again(limiter: MinuteLimiter[int]) -> None:
+def test_a_returned_request_may_be_used_again(limiter: MinuteLimiter[int]) -> None:
     limiter.take(1)
     limiter.take(1)
     limiter.give_back(1)

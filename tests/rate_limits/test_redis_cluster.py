@@ -9,9 +9,9 @@ from petstore.rate_limits.contract import RateLimiter
 from petstore.rate_limits.redis import RedisLimiter
 from petstore.store.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
-from support.patience import eventually
 from support.redis_cluster import RedisCluster, redis_cluster, watched
 from support.redis_limiters import api_key, redis_limiter, said
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ def cluster() -> Iterator[RedisCluster]:
 
 
 async def admitted_of_each(limiters: list[RedisLimiter], ids: range, requests: int) -> list[int]:
-    """Ask so often with each key, at once, by turns; return how often each was admitted."""
+    """Send concurrent requests with alternating keys; return how many of each were admitted."""
 
     async def ask(key_id: int, number: int) -> bool:
         limiter: RateLimiter = limiters[(key_id + number) % len(limiters)]
@@ -93,7 +93,7 @@ async def test_a_cluster_that_lost_a_master_is_done_without_until_it_is_back(
             assert said(caplog) == [LOST]
             lost.start() if fault == "killed" else lost.resume()
             await eventually(lambda: has_come_back(limiter, caplog))
-            # What was asked of the cluster may have been counted though it was not answered.
+            # The cluster may have counted a request although its response was lost.
             assert max(await admitted_of_each([limiter], range(1, 20), 25)) <= 6
             assert await admitted_of_each([limiter], range(201, 220), 25) == [10] * 19
             assert said(caplog) == [LOST, FOUND]

@@ -18,10 +18,10 @@ from petstore.rate_limits.shared import SharedLimiter
 from petstore.redis_client.client import RedisClient
 from petstore.store.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
-from support.patience import eventually
 from support.redis_limiters import TimedClient, api_key, redis_limiter, said
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +65,7 @@ async def test_processes_count_together(
     assert sorted(remaining) == list(range(60))
 
 
-async def test_the_time_is_that_of_the_server(
+async def test_the_clock_of_the_server_decides(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
 ) -> None:
     clock.now = 0
@@ -196,23 +196,23 @@ async def test_if_one_round_trip_fails_every_waiting_call_goes_on_at_once(
         assert await admitted(limiter, key, 400) == 300
         assert await admitted(limiter, key, 10) == 0
     connections = len(silent.heard)
-    # One for the first trip, at most one for the farewell: nobody else has waited.
+    # One for the first round trip, at most one for closing: no other request has waited.
     assert connections <= 2
     assert said(caplog) == [LOST]
 
 
 @pytest.mark.parametrize(
-    "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n", b":7\r\n", b"*1\r\n$-1\r\n", b"$"]
+    "response", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n", b":7\r\n", b"*1\r\n$-1\r\n", b"$"]
 )
 async def test_a_server_that_is_no_redis_is_unavailable(
-    answer: bytes,
+    response: bytes,
     states: StoredRateLimits,
     clock: ManualClock,
     key: ApiKey,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with (
-        fake_server(answer) as fake,
+        fake_server(response) as fake,
         redis_limiter(fake.url, states, clock, seconds=SECONDS) as limiter,
     ):
         assert await admitted(limiter, key, 100) == 60
@@ -291,7 +291,7 @@ async def test_a_key_without_limits_has_none_without_redis(
 
 
 @pytest.mark.parametrize(("used", "left"), [(40, 10), (39, 10), (41, 9)])
-async def test_what_was_used_before_counts_in_the_share(
+async def test_earlier_requests_count_in_the_share(
     server: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
@@ -313,7 +313,7 @@ async def test_known_bans_hold_without_redis(
     clock: ManualClock,
     key: ApiKey,
 ) -> None:
-    """Those in the store in every process, those on the way there in that which knows of them."""
+    """Saved bans hold in every process, unsaved ones in the process that knows them."""
     async with (
         redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as limiter,
         redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as other,
@@ -398,7 +398,7 @@ async def test_a_hanging_server_is_done_without_until_it_goes_on(
         assert "no response in time" in caplog.text
         server.resume()
         await eventually(lambda: _is_back(limiter, caplog))
-        # What was sent and not answered may have been counted, once.
+        # Redis may have counted a request without a response, once.
         assert 80 <= await admitted(limiter, key, 200) <= 90
 
 
@@ -449,7 +449,7 @@ async def test_a_call_whose_connection_is_cut_is_sent_again(
         (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "read only|READONLY"),
     ],
 )
-async def test_a_server_that_answers_errors_is_done_without(
+async def test_a_server_that_returns_errors_counts_as_unavailable(
     break_it: tuple[str, ...],
     mend_it: tuple[str, ...],
     reason: str,
@@ -523,7 +523,7 @@ async def test_without_redis_its_clock_goes_on(
     clock: ManualClock,
     key: ApiKey,
 ) -> None:
-    """So whoever was told to wait by Redis has waited long enough for the limiter in memory."""
+    """So a client that waited as Redis said has waited long enough for the limiter in memory."""
     there = ManualClock(clock() + ahead * SECOND)
     client = TimedClient(server.url, there)
     async with redis_limiter(server.url, states, clock, client=client) as limiter:

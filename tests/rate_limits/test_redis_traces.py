@@ -33,7 +33,7 @@ Moment = Literal[
 
 
 class Step(NamedTuple):
-    """What happens next: ``off`` a moment of the state, so many ``times``, and a change of plan."""
+    """The next step: ``off`` from a time in the state, so many ``times``, and a change of plan."""
 
     action: Action
     moment: Moment
@@ -120,7 +120,7 @@ async def follow(redis: RedisServer, rules: BanRules, trace: list[Step]) -> None
         for step in trace:
             moment = when(step.moment, caller.state, rules, caller.clock())
             if step.action == "unbans":
-                # By a clock that may be off that of the server; other processes know of it later.
+                # By a clock that may differ from the server's; other processes learn of it later.
                 caller.unbanned_at = moment + step.off
             else:
                 caller.clock.now = max(0, moment + step.off)
@@ -150,7 +150,7 @@ SPANS = (0, SECOND, 7 * SECOND, MINUTE, 5 * MINUTE, DAY, 2 * DAY, 365 * DAY)
 
 
 class Draw(random.Random):
-    """Draws states and rules whose times lie just where something changes."""
+    """Draws states and rules whose times are at the edges."""
 
     def rules(self) -> BanRules:
         return BanRules(

@@ -1,4 +1,4 @@
-"""What the limiter keeps in the database, whichever process saves first or last."""
+"""The limiter's states in the database, in whatever order processes save them."""
 
 from itertools import cycle, islice
 
@@ -117,7 +117,7 @@ async def test_in_whatever_order_processes_save_the_last_of_all_states_stays(
     assert replace(loaded, unbanned_at=NEVER) == replace(caller.state, unbanned_at=NEVER)
 
 
-async def test_the_requests_of_a_day_are_the_most_that_any_process_saw(
+async def test_the_requests_of_a_day_are_the_maximum_over_processes(
     states: StoredRateLimits, store: Store, key_id: int
 ) -> None:
     for day_used in (7, 9, 8):
@@ -133,7 +133,7 @@ async def test_many_states_are_saved_at_once(states: StoredRateLimits, store: St
     assert [state.day_used for state in saved if state] == ids
 
 
-async def test_the_latest_unban_of_each_key_is_told(
+async def test_the_latest_unban_of_each_key_is_returned(
     states: StoredRateLimits, store: Store, clock: ManualClock
 ) -> None:
     ids = [(await issue_stored(store, clock)).id for _ in range(3)]

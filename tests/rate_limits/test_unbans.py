@@ -14,10 +14,10 @@ from petstore.rate_limits.redis import RedisLimiter, Unbans
 from petstore.store.rate_limits import StoredRateLimits
 from support.keys import unban
 from support.manual_clock import ManualClock
-from support.patience import eventually
 from support.process import free_port
 from support.redis_limiters import redis_limiter
 from support.redis_server import RedisServer
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -86,7 +86,7 @@ async def test_a_lifted_ban_holds_in_no_process(
         assert (await limiter.take(banned)).verdict == "admitted"
 
 
-async def test_an_unban_by_a_clock_behind_that_of_the_ban_lifts_it(
+async def test_an_unban_by_a_clock_behind_the_bans_clock_lifts_it(
     store: SqliteStore, clock: ManualClock, limiter: RateLimiter, banned: ApiKey
 ) -> None:
     await unban(store, ManualClock(clock() - HOUR * 1000), banned.id)

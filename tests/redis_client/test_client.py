@@ -36,7 +36,9 @@ async def test_a_silent_server_is_waited_for_until_the_timeout() -> None:
         await client.close()
 
 
-async def test_a_reply_that_came_while_the_process_was_busy_is_in_time(redis: RedisServer) -> None:
+async def test_a_reply_that_arrived_while_the_process_was_busy_is_in_time(
+    redis: RedisServer,
+) -> None:
     client = RedisClient(redis.url)
     await client.execute(ECHO, 10)
     call = asyncio.create_task(client.execute(ECHO, 0.1))
@@ -67,11 +69,11 @@ async def test_a_closed_client_connects_again(redis: RedisServer) -> None:
         await client.close()
 
 
-async def test_a_wrong_password_is_named_and_never_told() -> None:
+async def test_a_wrong_password_is_reported_and_never_shown() -> None:
     with redis_server("requirepass right-secret") as server:
-        place = f"127.0.0.1:{server.port}"
+        address = f"127.0.0.1:{server.port}"
         for credentials in ("", ":wrong-secret@", "nobody:wrong-secret@"):
-            url = f"redis://{credentials}{place}"
+            url = f"redis://{credentials}{address}"
             with pytest.raises(PermissionError, match="redis: ") as refusal:
                 await check_redis(url)
             client = RedisClient(url)
@@ -79,7 +81,7 @@ async def test_a_wrong_password_is_named_and_never_told() -> None:
                 await client.execute(ECHO, 10)
             assert "secret" not in f"{refusal.value}{failure.value}"
             await client.close()
-        await check_redis(f"redis://:right-secret@{place}")
+        await check_redis(f"redis://:right-secret@{address}")
 
 
 async def test_a_server_that_is_not_there_has_not_refused_the_password() -> None:

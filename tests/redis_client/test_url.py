@@ -12,7 +12,7 @@ def options(user: str | None = None, secret: str | None = None, **others: Any) -
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
+    ("url", "address"),
     [
         ("redis://cache", RedisAddress("server", (("cache", 6379),), "", options())),
         ("redis://cache:1234/", RedisAddress("server", (("cache", 1234),), "", options())),
@@ -47,8 +47,8 @@ def options(user: str | None = None, secret: str | None = None, **others: Any) -
         ),
     ],
 )
-def test_a_url_names_a_place(url: str, place: RedisAddress) -> None:
-    assert parse_redis_url(url) == place
+def test_a_url_names_an_address(url: str, address: RedisAddress) -> None:
+    assert parse_redis_url(url) == address
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_url_names_a_place(url: str, place: RedisAddress) -> None:
         "unix:///secret",
     ],
 )
-def test_what_names_none_is_refused_and_not_repeated(url: str) -> None:
+def test_an_invalid_url_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(ValueError, match=r"^redis: expected redis://host") as refusal:
         parse_redis_url(url)
     assert "secret" not in str(refusal.value)

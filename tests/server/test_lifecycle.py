@@ -1,4 +1,4 @@
-"""The events of a service: what its log, its service manager and its pid file are told."""
+"""The events of a service, for its log, its service manager and its pid file."""
 
 import os
 import socket
@@ -41,7 +41,7 @@ def test_a_receiver_at_a_path_gets_all_assignments_in_one_message(
         assert manager.recv(100) == b"READY=1\nSTATUS=Serving"
 
 
-def test_a_receiver_at_an_abstract_address_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_receiver_at_an_abstract_address_is_notified_too(monkeypatch: pytest.MonkeyPatch) -> None:
     with receiver(_ABSTRACT_NAME, monkeypatch) as manager:
         notify("STOPPING=1")
         assert manager.recv(100) == b"STOPPING=1"
@@ -64,6 +64,6 @@ def test_a_receiver_that_does_not_read_is_not_waited_for(
         assert manager.recv(100) == b"STATUS=0"
 
 
-def test_without_a_manager_nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_manager_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     notify("READY=1")

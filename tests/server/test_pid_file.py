@@ -1,4 +1,4 @@
-"""The pid file: it tells of a service as long as one holds it, and of nothing else."""
+"""The pid file names a service as long as that service has it locked."""
 
 import fcntl
 import os
@@ -53,7 +53,7 @@ def test_its_first_line_is_the_process_and_the_rest_is_of_reloads(path: Path) ->
         assert path.read_text() == "7\n13\n12\n\n"
 
 
-def test_what_a_killed_service_left_behind_is_taken_over(path: Path) -> None:
+def test_the_pid_file_of_a_killed_service_is_taken_over(path: Path) -> None:
     path.write_text("123456\n99\n99\nsomething failed\n")
     with locked_pid_file(path) as file:
         file.write(ReloadState(7))
@@ -63,7 +63,7 @@ def test_what_a_killed_service_left_behind_is_taken_over(path: Path) -> None:
 @pytest.mark.parametrize(
     "left", ["", "123\n", "123", "7\n13\n12\n\nof a longer reason\n"], ids=repr
 )
-def test_what_any_service_may_have_left_behind_is_taken_over(path: Path, left: str) -> None:
+def test_a_leftover_of_any_service_is_taken_over(path: Path, left: str) -> None:
     path.write_text(left)
     with locked_pid_file(path) as file:
         file.write(ReloadState(7))
@@ -71,9 +71,7 @@ def test_what_any_service_may_have_left_behind_is_taken_over(path: Path, left: s
 
 
 @pytest.mark.parametrize("content", [b"SQLite format 3\0", b"7\nkeep this\n", b"\xff"])
-def test_a_file_that_is_something_else_is_neither_written_nor_removed(
-    path: Path, content: bytes
-) -> None:
+def test_a_file_that_is_no_pid_file_is_not_written_or_removed(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     refused = pytest.raises(OSError, match="expected a pid file, or none; this is something else")
     with refused, locked_pid_file(path):
@@ -100,7 +98,7 @@ def test_a_pipe_is_not_waited_for(path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", ["0", "-1", "", "many", "7\nmany"])
-def test_what_is_no_process_is_not_told_of(path: Path, first: str) -> None:
+def test_an_invalid_pid_is_ignored(path: Path, first: str) -> None:
     with locked_pid_file(path):
         path.write_text(f"{first}\n0\n0\n\n")
         assert read_pid_file(path) is None

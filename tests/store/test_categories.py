@@ -129,7 +129,7 @@ async def test_the_pages_are_all_categories_by_id_once_each(store: Store, limit:
 # By hand: what others do between two statements, which SQLite does not let happen
 
 
-def test_what_changes_nothing_is_not_written() -> None:
+def test_a_change_that_changes_nothing_is_not_written() -> None:
     for patch in (CategoryPatch(), CategoryPatch("Dogs", None)):
         assert by_hand(update(patch), [DOGS]) == Category(1, "Dogs")
 

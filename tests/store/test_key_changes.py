@@ -132,7 +132,7 @@ async def test_no_token_is_in_the_database(
         assert token[8:40].encode() not in content
 
 
-async def test_what_is_not_named_stays(store: Store, clock: ManualClock) -> None:
+async def test_fields_that_are_not_named_stay(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock, plan="enterprise", per_minute=5, expires_at=clock() + SECOND)
     before = await stored_key(store, issued.key.id)
     changed = await change(store, clock, issued.key.id, name="new")

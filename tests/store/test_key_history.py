@@ -1,4 +1,4 @@
-"""What is written down of every change to a key: who, what, when."""
+"""The record of every change to a key: actor, fields and time."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -153,7 +153,7 @@ ACTIONS: list[tuple[Act, str, dict[str, Change]]] = [
 
 @pytest.mark.parametrize(("act", "action", "changes"), ACTIONS)
 @pytest.mark.parametrize("is_operator", [True, False])
-async def test_a_change_is_written_down_with_who_what_and_when(
+async def test_a_change_is_recorded_with_its_actor_fields_and_time(
     store: Store,
     clock: ManualClock,
     act: Act,

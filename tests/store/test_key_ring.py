@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 class WatchedStore(SqliteStore):
-    """A store that counts its reads, and whose rows are long under way once ``slow`` is set."""
+    """A store that counts its reads, and returns rows late once ``slow`` is set."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -62,7 +62,7 @@ async def opens(ring: KeyRing, token: str) -> bool:
 
 
 @pytest.mark.parametrize("token", [b"", b"ps_live_x", b"\xff" * 46, b"x" * 10_000])
-async def test_what_is_no_token_opens_nothing(ring: KeyRing, token: bytes) -> None:
+async def test_an_invalid_token_opens_nothing(ring: KeyRing, token: bytes) -> None:
     assert await ring.find(token) is None
 
 
@@ -168,7 +168,7 @@ async def test_requests_that_come_at_once_share_one_look_up_that_begins_with_the
     assert store.reads == reads + 1
 
 
-async def test_who_shares_a_look_up_does_not_end_it_for_others(
+async def test_a_caller_that_leaves_a_shared_look_up_does_not_end_it_for_others(
     ring: KeyRing, store: WatchedStore, clock: ManualClock
 ) -> None:
     token = (await issue(store, clock)).token.encode()

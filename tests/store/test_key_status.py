@@ -1,4 +1,4 @@
-"""What those who manage keys see of them."""
+"""The status of keys, as the people who manage them see it."""
 
 import pytest
 from msgspec.structs import replace
@@ -84,7 +84,7 @@ async def test_a_ban_by_another_clock_shows_until_it_is_lifted(
         assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is not None
         await unban(store, clock, issued.key.id)
         assert (await get_key(store, issued.key.id, None, clock)).bannedUntil is None
-        # The limiter heeds it with the next request.
+        # The limiter applies it to the next request.
         ((unbanned_at,),) = await store.read(Statement("SELECT pardoned_at FROM api_keys", ()))
         recalled = await states.load(issued.key.id)
         assert recalled is not None

@@ -172,7 +172,7 @@ async def test_an_order_outlives_its_animal(store: Store) -> None:
 # By hand: what others do between two statements, which SQLite does not let happen
 
 
-def test_what_changes_nothing_is_not_written() -> None:
+def test_a_change_that_changes_nothing_is_not_written() -> None:
     unit = update_order(5, OrderPatch(shipDate=None), NOW, unconditional)
     assert by_hand(unit, [PLACED]).status == "placed"
     assert by_hand(cancel_order(5, NOW, unconditional), [CANCELLED]) is None

@@ -133,7 +133,7 @@ async def test_a_strict_store_lets_an_old_category_be(store: Store) -> None:
 # By hand: what others do between two statements, which SQLite does not let happen
 
 
-def test_what_changes_nothing_is_not_written() -> None:
+def test_a_change_that_changes_nothing_is_not_written() -> None:
     for patch in (PetPatch(), PetPatch("Bella", 7, "available")):
         assert by_hand(update(patch), [], [ROW]) == Pet(*ROW)
     assert by_hand(update(PetPatch(categoryId=7), strict_categories=True), [], [ROW]) == Pet(*ROW)

@@ -24,7 +24,7 @@ from petstore.store.pet_imports import (
 )
 from support.manual_clock import ManualClock
 from support.pet_rows import pet_of, select_pets
-from support.stores import do, impatient, locked, open_store
+from support.stores import do, locked, open_store, short_timeout
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -35,7 +35,7 @@ STATUS = "expected one of 'available', 'pending', 'sold'"
 
 
 class Importer:
-    """Imports what it is given, and remembers what it was told meanwhile."""
+    """Runs an import and records its progress."""
 
     def __init__(self, store: Store, clock: ManualClock, file: Path) -> None:
         self.store, self.clock, self.file = store, clock, file
@@ -355,7 +355,7 @@ async def test_an_import_that_was_cancelled_anywhere_goes_on_without_a_double(
     assert await importer.names() == numbered(3_200)
 
 
-@impatient
+@short_timeout
 async def test_an_import_that_met_a_locked_database_goes_on(
     importer: Importer, database: Path
 ) -> None:
@@ -366,7 +366,7 @@ async def test_an_import_that_met_a_locked_database_goes_on(
     assert await importer.names() == numbered(1_500)
 
 
-@impatient
+@short_timeout
 async def test_an_import_outlives_a_lock(importer: Importer, database: Path) -> None:
     reasons = []
     with ExitStack() as stack:
@@ -392,16 +392,16 @@ async def test_an_import_outlives_a_slow_commit_and_adds_nothing_twice(
 ) -> None:
     connections: list[apsw.Connection] = []
     apsw.connection_hooks.append(connections.append)
-    disk_answers = threading.Event()
+    disk_responds = threading.Event()
     waits = []
 
     def be_slow(*_: int) -> None:
-        disk_answers.clear()
-        connections[-2].set_commit_hook(lambda: not disk_answers.wait(30))
+        disk_responds.clear()
+        connections[-2].set_commit_hook(lambda: not disk_responds.wait(30))
 
     def go_on(reason: Unavailable) -> bool:
         waits.append(str(reason))
-        disk_answers.set()
+        disk_responds.set()
         return True
 
     try:
@@ -416,7 +416,7 @@ async def test_an_import_outlives_a_slow_commit_and_adds_nothing_twice(
         apsw.connection_hooks.remove(connections.append)
 
 
-async def test_of_two_imports_of_a_file_at_once_one_is_refused(
+async def test_one_of_two_concurrent_imports_of_a_file_is_refused(
     importer: Importer, clock: ManualClock, address: str
 ) -> None:
     content = HEADER + rows(2_500)

@@ -15,7 +15,7 @@ from petstore.store.orders import get_order, place_order, update_order
 from petstore.store.pets import create_pets, get_inventory
 from petstore.store.reservations import Reservations
 from support.manual_clock import ManualClock
-from support.stores import impatient, locked, open_store
+from support.stores import locked, open_store, short_timeout
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -103,7 +103,7 @@ async def test_only_what_is_due_lapses(
     assert await get_inventory(store) == Inventory(available=2, pending=2)
 
 
-async def test_those_of_another_service_are_noticed_by_a_look_and_lapse_on_time(
+async def test_reservations_of_another_service_are_noticed_and_lapse_on_time(
     store: Store, clock: ManualClock, reservations: Reservations, other: Store
 ) -> None:
     await reservations.refresh()
@@ -117,7 +117,7 @@ async def test_those_of_another_service_are_noticed_by_a_look_and_lapse_on_time(
     assert await status_of(store) == "cancelled" == await status_of(other)
 
 
-async def test_what_another_service_has_freed_is_not_freed_again(
+async def test_an_animal_that_another_service_released_is_not_released_again(
     store: Store, clock: ManualClock, reservations: Reservations, other: Store
 ) -> None:
     await store.write(place_all(1, clock(), 1))
@@ -132,7 +132,7 @@ async def test_what_another_service_has_freed_is_not_freed_again(
     assert await get_inventory(store) == Inventory(pending=1)
 
 
-@impatient
+@short_timeout
 async def test_when_the_database_takes_no_change_nobody_waits_twice_and_it_is_made_later(
     store: Store,
     database: Path,

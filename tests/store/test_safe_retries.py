@@ -20,13 +20,13 @@ from petstore.store.pets import create_pet
 from petstore.store.safe_retries import Attempt, IdempotencyRecord, SafeRetries
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
-from support.stores import do, impatient, locked, open_store
+from support.stores import do, locked, open_store, short_timeout
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
-ANSWERS = [*((f"old {n}", -n) for n in range(1, 2501)), *((f"new {n}", n) for n in range(1, 11))]
+RESPONSES = [*((f"old {n}", -n) for n in range(1, 2501)), *((f"new {n}", n) for n in range(1, 11))]
 EXPIRED_AND_KEPT = "INSERT INTO kept_answers VALUES " + ", ".join(  # noqa: S608
-    f"(?1, '{key}', ?2, ?2, CAST(?3 AS BIGINT) + ({after}))" for key, after in ANSWERS
+    f"(?1, '{key}', ?2, ?2, CAST(?3 AS BIGINT) + ({after}))" for key, after in RESPONSES
 )
 
 
@@ -41,7 +41,7 @@ async def key(store: Store, clock: ManualClock) -> ApiKey:
 
 
 def add(name: str = "Bella") -> Unit[bytes]:
-    """Add an animal and answer with its id."""
+    """Add an animal and return its id."""
     pet = yield from create_pet(NewPet(name, 1))
     return str(pet.id).encode()
 
@@ -68,7 +68,7 @@ async def test_another_request_with_the_same_key_is_refused(
     assert again == IdempotencyRecord(b"1", is_replay=True)
 
 
-async def test_the_first_answer_is_given_again(
+async def test_the_first_response_is_replayed(
     retries: SafeRetries, key: ApiKey, store: Store
 ) -> None:
     attempt = Attempt(key, "a", b"request")
@@ -78,27 +78,29 @@ async def test_the_first_answer_is_given_again(
     assert await count(store, "pets") == 1
 
 
-async def test_of_fifty_at_once_one_acts(retries: SafeRetries, key: ApiKey, store: Store) -> None:
+async def test_one_of_fifty_concurrent_requests_acts(
+    retries: SafeRetries, key: ApiKey, store: Store
+) -> None:
     attempt = Attempt(key, "a", b"request")
     outcomes = await asyncio.gather(
         *(retries.once(attempt, add()) for _ in range(50)), return_exceptions=True
     )
-    answers = [outcome for outcome in outcomes if isinstance(outcome, IdempotencyRecord)]
-    assert answers == [IdempotencyRecord(b"1", is_replay=False)]
+    responses = [outcome for outcome in outcomes if isinstance(outcome, IdempotencyRecord)]
+    assert responses == [IdempotencyRecord(b"1", is_replay=False)]
     assert {type(outcome) for outcome in outcomes} == {IdempotencyRecord, IdempotencyKeyInUse}
     assert await count(store, "pets") == 1
     assert await retries.once(attempt, add()) == IdempotencyRecord(b"1", is_replay=True)
 
 
-async def test_of_two_programs_at_once_one_acts(
+async def test_one_of_two_concurrent_programs_acts(
     retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock, address: str
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     async with open_store(address) as other:
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             retries.once(attempt, add()), SafeRetries(other, clock).once(attempt, add())
         )
-    assert sorted(answers) == [(b"1", False), (b"1", True)]
+    assert sorted(responses) == [(b"1", False), (b"1", True)]
     assert await count(store, "pets") == 1
 
 
@@ -131,7 +133,7 @@ async def test_keys_of_two_api_keys_do_not_meet(
 
 
 @pytest.mark.parametrize("error", [NotFound("gone"), PetNotAvailable("sold"), ValueError("fault")])
-async def test_what_fails_is_not_kept_and_leaves_nothing(
+async def test_a_failure_is_not_recorded_and_leaves_nothing(
     retries: SafeRetries, key: ApiKey, store: Store, error: Exception
 ) -> None:
     attempt = Attempt(key, "a", b"request")
@@ -141,8 +143,8 @@ async def test_what_fails_is_not_kept_and_leaves_nothing(
     assert not (await retries.once(attempt, add())).is_replay
 
 
-@impatient
-async def test_what_the_database_did_not_take_is_not_kept(
+@short_timeout
+async def test_a_change_that_the_database_refused_is_not_recorded(
     retries: SafeRetries, key: ApiKey, store: Store, database: Path
 ) -> None:
     attempt = Attempt(key, "a", b"request")
@@ -152,7 +154,7 @@ async def test_what_the_database_did_not_take_is_not_kept(
     assert await count(store, "pets") == 1
 
 
-async def test_who_gives_up_may_ask_again(
+async def test_a_client_that_gave_up_may_retry(
     retries: SafeRetries, key: ApiKey, store: Store, database: Path
 ) -> None:
     attempt = Attempt(key, "a", b"request")
@@ -168,7 +170,7 @@ async def test_who_gives_up_may_ask_again(
     assert await count(store, "pets") == 1
 
 
-async def test_an_answer_is_kept_for_24_hours(
+async def test_an_idempotency_record_is_kept_for_24_hours(
     retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
 ) -> None:
     attempt = Attempt(key, "a", b"request")
@@ -183,7 +185,7 @@ async def test_an_answer_is_kept_for_24_hours(
     assert await count(store, "kept_answers") == 1
 
 
-async def test_what_has_expired_is_forgotten_however_much_it_is(
+async def test_all_expired_records_are_deleted_however_many(
     retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
 ) -> None:
     await store.write(do(EXPIRED_AND_KEPT, key.id, b"\0", clock() - DAY + 1))
@@ -192,7 +194,7 @@ async def test_what_has_expired_is_forgotten_however_much_it_is(
     assert rows == [(f"new {n}",) for n in range(1, 11)]
 
 
-async def test_an_answer_is_not_forgotten_before_it_expires(
+async def test_a_record_is_not_deleted_before_it_expires(
     retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
 ) -> None:
     await retries.once(Attempt(key, "a", b"request"), add())

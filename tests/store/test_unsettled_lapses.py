@@ -56,7 +56,7 @@ async def test_the_animal_changes_from_available_and_no_sooner(store: Store) -> 
 
 
 @pytest.mark.parametrize(("now", "status"), [(IN_TIME, "pending"), (LAPSED, "available")])
-async def test_whoever_changes_something_else_sees_the_status_of_now(
+async def test_a_change_of_another_field_sees_the_present_status(
     store: Store, now: int, status: PetStatus
 ) -> None:
     seen: list[Pet] = []

@@ -1,4 +1,4 @@
-"""What a key is told of its use."""
+"""The usage that a key can see."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -57,7 +57,7 @@ async def test_a_fresh_key_has_all_its_requests_left(caller: Caller) -> None:
     assert [day.requests for day in usage.days] == [0] * 30
 
 
-async def test_the_last_30_days_are_told_and_today_is_the_last(caller: Caller) -> None:
+async def test_the_last_30_days_are_returned_and_today_is_the_last(caller: Caller) -> None:
     days = (await caller.usage()).days
     assert [day.date for day in days] == [TODAY - timedelta(ago) for ago in range(29, -1, -1)]
 
@@ -87,7 +87,7 @@ async def test_days_without_requests_are_zero_and_old_days_are_left_out(caller: 
     assert [day.requests for day in (await caller.usage()).days] == [2] + [0] * 27 + [3, 0]
 
 
-async def test_the_usage_of_another_key_is_not_told(
+async def test_the_usage_of_another_key_is_not_returned(
     caller: Caller, store: Store, clock: ManualClock
 ) -> None:
     await caller.ask(3)
@@ -103,7 +103,7 @@ async def test_refused_requests_are_not_usage(caller: Caller) -> None:
     assert usage.days[-1].requests == 60
 
 
-async def test_a_ban_is_told_until_it_ends(caller: Caller) -> None:
+async def test_a_ban_is_reported_until_it_ends(caller: Caller) -> None:
     await caller.ask(60)
     await caller.ask(40, every=0.5)
     usage = await caller.usage()

@@ -48,7 +48,7 @@ class _Instance:
             self.drop()
 
     async def ask(self, request: _Message) -> _Message:
-        """Send a request and return the answer.
+        """Send a request and return the response.
 
         Raises:
             ConnectionRefusedError: nothing was sent.
@@ -60,11 +60,11 @@ class _Instance:
         with ExitStack() as unless_kept:
             unless_kept.enter_context(closing(writer))
             writer.write(_for_next(request))
-            answer = await _message(reader)
-            if not answer.closes:
+            response = await _message(reader)
+            if not response.closes:
                 unless_kept.pop_all()
                 self._idle.append((reader, writer))
-        return answer
+        return response
 
     def drop(self) -> None:
         """Close the connections that are free."""
@@ -151,21 +151,21 @@ class Balancer:
         for turn in range(len(instances)):
             instance = instances[(first + turn) % len(instances)]
             try:
-                answer = await instance.ask(request)
+                response = await instance.ask(request)
             except ConnectionRefusedError:
                 instance.is_ready = False
             except (OSError, EOFError) as error:
                 self.failures.append(f"{instance.port}: {error!r}")
                 break
             else:
-                return _for_next(answer)
+                return _for_next(response)
         else:
             self.failures.append("no instance is ready")
         return b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n"
 
 
 def _for_next(message: _Message) -> bytes:
-    """Return a message without what it says of the connection it came over."""
+    """Return a message without its hop-by-hop fields."""
     return _CLOSE.sub(b"\r\n", message.head) + message.body
 
 

@@ -46,7 +46,7 @@ class BareApp:
     async def call(
         self, method: str, target: bytes, headers: Fields, *body: bytes, is_cut_off: bool = False
     ) -> Response:
-        """Make one request whose body arrives in pieces, the last of them empty or never there."""
+        """Make one request whose body arrives in pieces; the last one is empty or never arrives."""
         arriving = iter(body)
 
         async def receive() -> bytes:
@@ -59,7 +59,7 @@ class BareApp:
 
 
 def http_request(method: str, target: bytes, headers: Fields, client: str = "127.0.0.1") -> Request:
-    """Return what a server tells an application of a request."""
+    """Return a request as a server passes it to an application."""
     path, _, query = target.partition(b"?")
     joined: dict[bytes, bytes] = {}
     for name, value in headers:
@@ -72,9 +72,9 @@ def http_request(method: str, target: bytes, headers: Fields, client: str = "127
     return request
 
 
-def fields(answer: Response) -> list[tuple[bytes, bytes]]:
-    """Return the names and values of an answer's headers."""
-    lines = b"\r\n".join(answer.headers).split(b"\r\n")
+def fields(response: Response) -> list[tuple[bytes, bytes]]:
+    """Return the names and values of a response's headers."""
+    lines = b"\r\n".join(response.headers).split(b"\r\n")
     return [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
 
 
@@ -85,14 +85,14 @@ class InProcess(httpx.AsyncBaseTransport):
         self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Return the answer of the application."""
+        """Return the response of the application."""
         assert isinstance(request.stream, httpx.AsyncByteStream)
         pieces = aiter(request.stream)
         headers = [(name.lower(), value.strip(b" \t")) for name, value in request.headers.raw]
         asked = http_request(request.method, request.url.raw_path, headers)
-        answer = await self._app(asked, lambda: anext(pieces, b""))
-        headers = [*fields(answer), *([(b"connection", b"close")] if answer.is_last else [])]
-        return httpx.Response(answer.status, headers=headers, content=answer.body)
+        response = await self._app(asked, lambda: anext(pieces, b""))
+        headers = [*fields(response), *([(b"connection", b"close")] if response.is_last else [])]
+        return httpx.Response(response.status, headers=headers, content=response.body)
 
 
 def bare_app(

@@ -41,7 +41,7 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Visit:
-    """A page, and since it was opened the addresses it asked for and what went wrong in it."""
+    """A page, with the addresses it requested and the errors it had since it was opened."""
 
     page: Page
     requested: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Buyers who order animals at random, all at once, and remember what they were told."""
+"""Concurrent buyers that order random animals and record their responses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,13 +16,13 @@ class Buyers:
     """Customers of a service, which may end at any moment: then they go home.
 
     ``told`` has each order as it was last acknowledged; ``asked`` the status that somebody asked
-    for without hearing an answer. At most ``AT_ONCE`` are in the shop at a time.
+    for without getting a response. At most ``AT_ONCE`` are in the shop at a time.
     """
 
     def __init__(self, client: httpx.AsyncClient, pet_ids: range, seed: int) -> None:
         self.told: dict[int, dict[str, Any]] = {}
         self.asked: dict[int, str] = {}
-        self.answers = 0
+        self.responses = 0
         self.codes: set[str] = set()
         self._door = asyncio.Semaphore(AT_ONCE)
         self._client = client
@@ -40,45 +40,45 @@ class Buyers:
     async def _buy(self) -> None:
         """Order an animal; approve it, have it delivered, cancel it, or leave it at any point."""
         try:
-            answer = await self._client.post(
+            response = await self._client.post(
                 "/v1/store/orders", json={"petId": self._random.choice(self._pet_ids)}
             )
-            while answer.status_code in (200, 201):
-                order = answer.json()
-                self.answers += 1
+            while response.status_code in (200, 201):
+                order = response.json()
+                self.responses += 1
                 self.told[order["id"]] = order
                 wanted = self._random.choice(_AFTER.get(order["status"], (None,)))
                 if wanted is None:
                     return
-                answer = await self._move(order, wanted)
+                response = await self._move(order, wanted)
         except httpx.TransportError:
             return
-        if answer.status_code != 204:
-            self.codes.add(answer.json()["code"])
+        if response.status_code != 204:
+            self.codes.add(response.json()["code"])
 
     async def _move(self, order: dict[str, Any], status: str) -> httpx.Response:
         path = f"/v1/store/orders/{order['id']}"
         self.asked[order["id"]] = status
         if status == "cancelled" and self._random.random() < 0.5:
-            answer = await self._client.delete(path)
-            assert answer.status_code in (204, 409), answer.text
-            if answer.status_code == 204:
+            response = await self._client.delete(path)
+            assert response.status_code in (204, 409), response.text
+            if response.status_code == 204:
                 self.told[order["id"]] = order | {"status": "cancelled"}
         else:
-            answer = await self._client.patch(path, json={"status": status})
+            response = await self._client.patch(path, json={"status": status})
         del self.asked[order["id"]]
-        return answer
+        return response
 
 
 async def everything(client: httpx.AsyncClient, path: str) -> AsyncIterator[dict[str, Any]]:
     """Follow a list to its last page."""
     following: str | None = f"{path}?limit=100"
     while following is not None:
-        answer = await client.get(following)
-        assert answer.status_code == 200, answer.text
-        for item in answer.json():
+        response = await client.get(following)
+        assert response.status_code == 200, response.text
+        for item in response.json():
             yield item
-        following = answer.links.get("next", {}).get("url")
+        following = response.links.get("next", {}).get("url")
 
 
 async def assert_agreement(client: httpx.AsyncClient) -> dict[int, dict[str, Any]]:
@@ -102,7 +102,7 @@ async def assert_agreement(client: httpx.AsyncClient) -> dict[int, dict[str, Any
 
 
 def assert_kept(buyers: Buyers, orders: dict[int, dict[str, Any]], lapsed: set[int]) -> None:
-    """Check that each order is as it was last acknowledged, or as was asked for without an answer.
+    """Check that each order is as it was last acknowledged, or as requested without a response.
 
     Those of ``lapsed`` may have been cancelled by nobody while they were placed.
     """

@@ -39,7 +39,7 @@ ANIMALS = (
 async def fill(store: SqliteStore) -> str:
     """Put something into every table of an empty store; return the token of a key that is valid.
 
-    The last animal was deleted, so the highest id ever given is that of none.
+    The last animal was deleted, so no animal has the highest id ever assigned.
     """
     for pet in ANIMALS:
         await store.write(create_pet(pet, strict_categories=False))

@@ -1,4 +1,4 @@
-"""The HAProxy of ``deploy/``, as it is shipped but for addresses and times."""
+"""The HAProxy of ``deploy/`` with other addresses and times."""
 
 import os
 import re
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from support.deploy_files import DEPLOY
-from support.patience import within
 from support.process import free_port
+from support.waiting import within
 
 SHIPPED = DEPLOY / "haproxy"
 # Debian puts it where only root looks. HAPROXY names another, to try other versions.
@@ -20,7 +20,7 @@ PROGRAM = os.environ.get("HAPROXY") or shutil.which("haproxy", path=f"{os.defpat
 
 
 def haproxy_version() -> tuple[int, ...]:
-    """Return the version of the program, ``(0,)`` where there is none."""
+    """Return the version of the program, ``(0,)`` if it is not installed."""
     if PROGRAM is None:
         return (0,)
     said = subprocess.run([PROGRAM, "-v"], capture_output=True, text=True, check=True).stdout

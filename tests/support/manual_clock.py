@@ -1,4 +1,4 @@
-"""A clock that tells the time it was set to."""
+"""A clock that returns the time it was set to."""
 
 from petstore.clock import DAY, SECOND, Milliseconds
 

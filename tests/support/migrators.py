@@ -7,11 +7,11 @@ from pathlib import Path
 _COUNT = 10
 
 
-def migrate_ten_times_at_once(program: str, place: str | Path) -> None:
+def migrate_ten_times_at_once(program: str, address: str | Path) -> None:
     """Run ``program``, which waits for the end of its input, in ten processes; all must succeed."""
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", program, place],
+            [sys.executable, "-c", program, address],
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

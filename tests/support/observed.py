@@ -134,7 +134,7 @@ class Collector(ThreadingHTTPServer):
 
     @property
     def spans(self) -> list[Span]:
-        """Every span that came so far."""
+        """Every span received so far."""
         return [
             span
             for request in self.requests

@@ -1,4 +1,4 @@
-"""A service that answers what a test wants, on a real socket, and notes what it was asked."""
+"""A service that sends the responses of a test on a real socket, and records its requests."""
 
 import json
 import socket
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 HANG_UP = b""
-"""In place of an answer: the connection is closed."""
+"""Instead of a response: the connection is closed."""
 
 SILENCE = None
-"""In place of an answer: nothing, until the test is over."""
+"""Instead of a response: nothing, until the test is over."""
 
 
 class Asked(NamedTuple):
@@ -26,37 +26,39 @@ class Asked(NamedTuple):
 
 @dataclass
 class OddService:
-    """Gives each request the next of ``answers``, on a connection of its own."""
+    """Sends the next of ``responses`` to each request, on a new connection."""
 
     listener: socket.socket
-    answers: tuple[bytes | None, ...]
+    responses: tuple[bytes | None, ...]
     url: str
     asked: list[Asked] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
     def serve(self) -> None:
-        """Answer until there is nothing more to answer, and listen no more from the last on."""
-        for left, answer in zip(reversed(range(len(self.answers))), self.answers, strict=True):
+        """Send all responses; stop listening before the last one."""
+        for left, response in zip(
+            reversed(range(len(self.responses))), self.responses, strict=True
+        ):
             try:
                 connection, _ = self.listener.accept()
             except OSError:  # the test is over
                 return
             with connection, suppress(ConnectionError):
                 self.asked.append(_read(connection))
-                if not left:  # before its answer lets the caller come again
+                if not left:  # before its response lets the client retry
                     self.listener.close()
-                if answer is SILENCE:
+                if response is SILENCE:
                     self.over.wait()
                 else:
-                    connection.sendall(answer)
+                    connection.sendall(response)
 
 
 @contextmanager
-def odd_service(*answers: bytes | None) -> Iterator[OddService]:
-    """Run a service that gives these answers, one after the other."""
+def odd_service(*responses: bytes | None) -> Iterator[OddService]:
+    """Run a service that sends these responses, one after the other."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        service = OddService(listener, answers, url)
+        service = OddService(listener, responses, url)
         thread = threading.Thread(target=service.serve)
         thread.start()
         try:
@@ -68,8 +70,8 @@ def odd_service(*answers: bytes | None) -> Iterator[OddService]:
             thread.join()
 
 
-def answer(status: int, body: Any = None, **fields: object) -> bytes:
-    """Return an answer: ``body`` as it is if it is bytes, else as JSON."""
+def response(status: int, body: Any = None, **fields: object) -> bytes:
+    """Return a response: ``body`` as it is if it is bytes, else as JSON."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(content)}", "Connection: close"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
@@ -77,9 +79,9 @@ def answer(status: int, body: Any = None, **fields: object) -> bytes:
 
 
 def error(status: int, code: str = "some_code", message: str = "no", **fields: object) -> bytes:
-    """Return an answer with the Error body, as the interface gives it."""
+    """Return a response with the Error body of the interface."""
     body = {"code": code, "message": message, "status": status}
-    return answer(status, body, **({"X_RateLimit_Limit": 60} | fields))
+    return response(status, body, **({"X_RateLimit_Limit": 60} | fields))
 
 
 def _read(connection: socket.socket) -> Asked:

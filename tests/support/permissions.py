@@ -1,4 +1,4 @@
-"""What new files of this process may be, as far as it says nothing itself."""
+"""The default permissions of new files of this process."""
 
 import os
 from collections.abc import Iterator

@@ -17,8 +17,8 @@ from support.process import free_port
 _CONNECTIONS = 3
 _ENCRYPTION_REQUEST = 80877103
 _PROTOCOL = 196608
-# What the client waits for an answer to, and how that ends. It asks to flush after a description.
-_END_OF_ANSWER = {b"Q": b"Z", b"S": b"Z", b"H": b"TnE"}
+# Messages that the client waits on, and how their responses end. A client flushes after Describe.
+_END_OF_RESPONSE = {b"Q": b"Z", b"S": b"Z", b"H": b"TnE"}
 _TAKEN = {"user", "database", "application_name", "client_encoding"}
 _PARAMETERS = {
     "client_encoding": "UTF8",
@@ -63,7 +63,7 @@ class _Peer(NamedTuple):
 def pooler(url: str, ignored: str = "") -> Iterator[str]:
     """Run a pooler before the database ``url``; give the address of its own.
 
-    It takes no heed of the parameter ``ignored``, in place of refusing it.
+    It ignores the parameter ``ignored`` instead of refusing it.
     """
     server, _, database = url.rpartition("/")
     user, _, server_port = server.removeprefix("postgresql://").partition("@127.0.0.1:")
@@ -130,13 +130,13 @@ async def _serve(client: _Peer, idle: "asyncio.Queue[_Peer]", taken: set[str]) -
 async def _serve_transaction(client: _Peer, server: _Peer, message: _Message) -> None:
     while True:
         await server.send(message)
-        if message.kind in _END_OF_ANSWER:
-            answer = await server.receive()
-            while answer.kind not in _END_OF_ANSWER[message.kind]:
-                await client.send(answer)
-                answer = await server.receive()
-            await client.send(answer)
-            if answer == _IDLE:
+        if message.kind in _END_OF_RESPONSE:
+            response = await server.receive()
+            while response.kind not in _END_OF_RESPONSE[message.kind]:
+                await client.send(response)
+                response = await server.receive()
+            await client.send(response)
+            if response == _IDLE:
                 return
         message = await client.receive()
 

@@ -17,8 +17,8 @@ from typing import Any
 from petstore.databases.copies.contract import PRESET, TABLES
 from petstore.databases.postgres import PostgresStore
 from support.memory_folder import memory
-from support.patience import within
 from support.process import free_port
+from support.waiting import within
 
 GUARDED, PASSWORD = "guarded", "corr3ct-h0rse"
 _NOBODY = "nobody"
@@ -32,7 +32,7 @@ _HELP = (
 
 
 def programs() -> Path:
-    """Return the folder of initdb and pg_ctl: the wheel's, or those of this machine.
+    """Return the folder of initdb and pg_ctl, from the wheel or from this machine.
 
     ``POSTGRES_PROGRAMS`` names another, to try other versions.
     """
@@ -124,12 +124,12 @@ class PostgresServer:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Let it hang, as SIGSTOP does: connections stay open, and nothing is answered."""
+        """Let it hang, as SIGSTOP does: connections stay open, and get no response."""
         with stopped(self._processes()):
             yield
 
     def is_running(self) -> bool:
-        """Tell whether it is there."""
+        """Return whether it is there."""
         return (self.data / "postmaster.pid").exists()
 
     def remove(self) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from support.patience import within
 from support.postgres import PostgresServer, database_name
 from support.process import free_port
+from support.waiting import within
 
 
 class PostgresReplica(PostgresServer):
-    """A server that follows ``primary``, in a folder within that of the primary."""
+    """A replica of ``primary``, in a subfolder of the primary's folder."""
 
     def __init__(self, primary: PostgresServer) -> None:
         self.primary = primary

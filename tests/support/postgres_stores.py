@@ -8,10 +8,10 @@ from petstore.databases.postgres import PostgresStore
 
 @asynccontextmanager
 async def open_postgres_store(
-    url: str, patience: int = 10_000, connections: int = 10
+    url: str, timeout_ms: int = 10_000, connections: int = 10
 ) -> AsyncIterator[PostgresStore]:
     """Open the store at ``url``, which is there; on a busy machine slow is no failure."""
-    store = PostgresStore(url, patience, connections)
+    store = PostgresStore(url, timeout_ms, connections)
     await store.open()
     try:
         yield store

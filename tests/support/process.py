@@ -14,13 +14,13 @@ import httpx
 from click.testing import CliRunner
 
 from petstore.cli.main import main
-from support.patience import within
+from support.waiting import within
 
 _STARTS = 3
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -44,7 +44,7 @@ def petstore(
 
 
 def is_ready(url: str) -> bool:
-    """Tell whether a service answers at ``url`` and is ready."""
+    """Return whether a service at ``url`` is ready."""
     try:
         # To read the certificates that HTTP has no use for takes longer than all the rest.
         return httpx.get(f"{url}/readyz", verify=False).status_code == 200  # noqa: S501
@@ -112,13 +112,13 @@ class ServerProcess:
         return worker
 
     def workers(self) -> list[int]:
-        """Return the ids of the processes that serve, those that begin to and that end included."""
+        """Return the ids of all worker processes, including starting and ending ones."""
         threads = Path(f"/proc/{self.process.pid}/task").iterdir()
         children = (thread / "children" for thread in threads)
         return sorted(int(pid) for file in children for pid in file.read_text().split())
 
     def wait_until_ready(self, seconds: float = 20) -> None:
-        """Wait until ``/readyz`` answers 200."""
+        """Wait until ``/readyz`` returns 200."""
         assert within(seconds, self._is_ready), "the service did not get ready"
 
     def _is_ready(self) -> bool:

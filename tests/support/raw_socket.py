@@ -1,4 +1,4 @@
-"""A client that sends the very bytes a test wants, and reads what comes back as it comes."""
+"""A client that sends exactly the bytes of a test, and reads the raw responses."""
 
 import json
 import socket
@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Self
 
 
 class ConnectionEnded(Exception):
-    """The service closed the connection where an answer was expected."""
+    """The service closed the connection where a response was expected."""
 
 
-class RawAnswer(NamedTuple):
-    """One answer as it came over the wire; field names in lower case."""
+class RawResponse(NamedTuple):
+    """One response from the wire; field names in lower case."""
 
     status: int
     fields: dict[str, str]
@@ -40,24 +40,24 @@ class RawSocket:
         self._socket.close()
 
     def send(self, data: bytes) -> None:
-        """Send bytes; that the service has hung up shows when its answer is read."""
+        """Send bytes. If the service closed the connection, reading the response shows it."""
         with suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(data)
 
     def begin_post(self, token: str) -> None:
-        """Send a POST whose body the service then waits for; it does not come."""
+        """Send a POST without its body; the service waits for it."""
         self.send(
             b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
             + f"Authorization: Bearer {token}\r\nContent-Length: 9\r\n\r\n".encode()
         )
-        assert self.answer().status == 100
+        assert self.read_response().status == 100
 
     def finish_sending(self) -> None:
-        """Tell the service that nothing more comes, and go on reading."""
+        """Shut down the sending side, and go on reading."""
         self._socket.shutdown(socket.SHUT_WR)
 
-    def answer(self, *, to_head: bool = False) -> RawAnswer:
-        """Read one answer; ``to_head`` for one to HEAD, which has no body.
+    def read_response(self, *, to_head: bool = False) -> RawResponse:
+        """Read one response; with ``to_head`` the response to a HEAD, which has no body.
 
         Raises:
             ConnectionEnded: the connection was closed instead.
@@ -74,10 +74,10 @@ class RawSocket:
         while len(self._received) < length:
             self._receive()
         body, self._received = self._received[:length], self._received[length:]
-        return RawAnswer(int(status_line.split(" ")[1]), fields, body)
+        return RawResponse(int(status_line.split(" ")[1]), fields, body)
 
     def rest(self) -> bytes:
-        """Read until the service closes the connection, and return what came."""
+        """Read until the service closes the connection, and return the bytes."""
         try:
             while True:
                 self._receive()

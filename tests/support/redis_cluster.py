@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 from random import randrange
 from typing import Any
 
-from support.patience import within
 from support.redis_server import RedisServer
+from support.waiting import within
 
 SLOTS = 16_384
 _LOWEST = 12_000
@@ -38,11 +38,11 @@ class RedisCluster:
     @property
     def url(self) -> str:
         """The address of the cluster: of any server of it."""
-        places = ",".join(f"127.0.0.1:{server.port}" for server in self.servers)
-        return f"redis://{places}/?cluster=true"
+        addresses = ",".join(f"127.0.0.1:{server.port}" for server in self.servers)
+        return f"redis://{addresses}/?cluster=true"
 
     def is_whole(self) -> bool:
-        """Tell whether all servers know of all others and of every slot."""
+        """Return whether all servers know of all others and of every slot."""
         said = [server.call("CLUSTER", "INFO") for server in self.servers]
         return all("cluster_state:ok" in text and "known_nodes:3" in text for text in said)
 
@@ -56,7 +56,7 @@ class RedisCluster:
         home = self.server_of(name)
         slot = to.call("CLUSTER", "KEYSLOT", name)
         its_id = to.call("CLUSTER", "MYID")
-        # Only so does it become the owner for all, whatever they told one another meanwhile.
+        # Only then does every node see it as the owner, whatever they gossiped meanwhile.
         to.call("CLUSTER", "SETSLOT", slot, "IMPORTING", home.call("CLUSTER", "MYID"))
         home.call("CLUSTER", "SETSLOT", slot, "MIGRATING", its_id)
         for server in (to, *self.servers):
@@ -113,7 +113,7 @@ def _started(stack: ExitStack, *lines: str, **options: Any) -> RedisServer:
 
 
 def _port_with_bus() -> int:
-    """Return a port that is free with its bus, both below those that callers are given."""
+    """Return a port that is free with its bus port, both below the ephemeral range."""
     while True:
         port = randrange(_LOWEST, _LOWEST + _BUS)  # noqa: S311 - a port, not a secret
         if _is_free(port) and _is_free(port + _BUS):

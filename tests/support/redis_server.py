@@ -14,8 +14,8 @@ from typing import Any
 
 from redis import Redis
 
-from support.patience import within
 from support.process import free_port
+from support.waiting import within
 
 
 def program() -> Path:
@@ -48,7 +48,7 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start the server, empty, and wait until it answers."""
+        """Start the server, empty, and wait until it responds."""
         configuration = self.folder / "redis.conf"
         configuration.write_text("\n".join(self._configuration))
         with (self.folder / "log").open("ab") as log:
@@ -58,12 +58,12 @@ class RedisServer:
                 stdout=log,
                 stderr=log,
             )
-        if not within(10, self._answers):
+        if not within(10, self._responds):
             said = (self.folder / "log").read_text()
             self.remove()
             raise AssertionError(said)
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as probe:
                 probe.sendall(b"PING\r\n")
@@ -77,7 +77,7 @@ class RedisServer:
             return client.execute_command(*command)
 
     def pause(self) -> None:
-        """Make the server hang: it takes connections and answers nothing."""
+        """Make the server hang: it accepts connections and never responds."""
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:

@@ -1,4 +1,4 @@
-"""Services that a test starts and ends as it likes; none of them outlives it."""
+"""Services that a test starts and ends; all end with the test."""
 
 import subprocess
 from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ import httpx
 
 from support.bare_app import BareApp, InProcess, bare_app
 from support.manual_clock import ManualClock
-from support.patience import eventually
+from support.waiting import eventually
 
 
 @dataclass

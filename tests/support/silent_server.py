@@ -1,4 +1,4 @@
-"""Servers that are none of Redis: silent, of strange answers, or a way to Redis that is cut."""
+"""Servers that are not Redis: silent, with odd responses, or a proxy to Redis that can be cut."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 
 @dataclass
 class FakeServer:
-    """What was heard so far, and where to say it."""
+    """The bytes received so far, and the server's address."""
 
     url: str
     heard: list[bytes] = field(default_factory=list)
 
 
 @asynccontextmanager
-async def fake_server(answer: bytes = b"") -> AsyncIterator[FakeServer]:
-    """Run a server that answers whatever it hears with ``answer``, or not at all."""
+async def fake_server(response: bytes = b"") -> AsyncIterator[FakeServer]:
+    """Run a server that sends ``response`` to everything, or nothing if it is empty."""
     writers = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)
         while heard := await reader.read(2**20):
             fake.heard.append(heard)
-            writer.write(answer)
+            writer.write(response)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     fake = FakeServer(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
@@ -38,7 +38,7 @@ async def fake_server(answer: bytes = b"") -> AsyncIterator[FakeServer]:
 
 @dataclass
 class Way(FakeServer):
-    """A way to a real server, and who goes it."""
+    """A proxy to a real server, and its connections."""
 
     callers: list[asyncio.StreamWriter] = field(default_factory=list)
 

@@ -1,21 +1,21 @@
-"""Callers who add animals and order them without pause, and remember what was acknowledged."""
+"""Clients that add and order animals without pause, and record acknowledged changes."""
 
 from collections import Counter
 
 import httpx
 
 from support.callers import Callers
-from support.patience import within
 from support.process import ServerProcess
+from support.waiting import within
 
 _THREADS = 4
 _LONGEST_WAIT = 2
 
 
 class Buyers(Callers):
-    """Threads that go on until the block ends, whatever they are answered.
+    """Threads that go on until the block ends, whatever responses they get.
 
-    An answer takes two seconds at most: what takes longer counts as the status 0.
+    A response takes two seconds at most; a slower one counts as status 0.
     """
 
     def __init__(self, server: ServerProcess, token: str) -> None:
@@ -50,14 +50,14 @@ class Buyers(Callers):
 
     def _made(self, client: httpx.Client, path: str, new: dict[str, object]) -> int | None:
         try:
-            answer = client.post(path, json=new)
+            response = client.post(path, json=new)
         except httpx.TimeoutException:
             self.statuses[0] += 1
             return None
-        self.statuses[answer.status_code] += 1
-        if answer.status_code == 503:
-            self.without_retry_after += "Retry-After" not in answer.headers
-        made: int | None = answer.json()["id"] if answer.status_code == 201 else None
+        self.statuses[response.status_code] += 1
+        if response.status_code == 503:
+            self.without_retry_after += "Retry-After" not in response.headers
+        made: int | None = response.json()["id"] if response.status_code == 201 else None
         return made
 
     def _read(self, client: httpx.Client, pet: int) -> None:

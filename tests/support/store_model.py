@@ -1,7 +1,7 @@
-"""The store as plain dicts: what its answers must be, said a second time and as simply as can be.
+"""A model of the store in plain dicts: the simplest code that gives the right responses.
 
 A request is a method, a path under ``/v1`` with its query, a body and perhaps an Idempotency-Key.
-An answer is its status with the JSON of its body, or with the code of an error.
+A response is its status with the JSON of its body, or with the code of an error.
 """
 
 from dataclasses import dataclass, field
@@ -37,14 +37,14 @@ class Ask(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """Its answer."""
+    """Its response."""
 
     status: int
     content: Any
 
 
 class Refused(Exception):
-    """The answer is an error."""
+    """The response is an error."""
 
     def __init__(self, status: int, code: str) -> None:
         self.reply = Reply(status, code)
@@ -64,15 +64,15 @@ class StoreModel:
     ends: dict[int, int] = field(default_factory=dict)  # of reservations, by order
     last_ids: dict[str, int] = field(default_factory=dict)
 
-    def answer(self, ask: Ask) -> Reply:
-        """Answer ``ask``, and change accordingly."""
+    def respond(self, ask: Ask) -> Reply:
+        """Apply ``ask`` and return its response."""
         self._lapse()
         kept = self.kept.get(ask.idempotency_key or "")
         if kept is not None and kept[2] > self.now - _DAY:
             first, reply, _ = kept
             return reply if first == ask else Reply(422, "idempotency_key_reused")
         try:
-            reply = self._answer(ask)
+            reply = self._response(ask)
         except Refused as refused:
             reply = refused.reply
         if ask.idempotency_key is not None and reply.status in (201, 409):
@@ -83,7 +83,7 @@ class StoreModel:
         for order_id in [number for number, end in self.ends.items() if end <= self.now]:
             self._move(self.orders[order_id], "cancelled")
 
-    def _answer(self, ask: Ask) -> Reply:
+    def _response(self, ask: Ask) -> Reply:
         path, _, query = ask.target.partition("?")
         name, _, item = path.removeprefix("/store").removeprefix("/").partition("/")
         if name == "inventory":

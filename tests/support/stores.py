@@ -14,19 +14,19 @@ from petstore.settings import is_postgres
 
 CONNECTIONS = 10
 
-impatient = pytest.mark.parametrize("patience", [400])
+short_timeout = pytest.mark.parametrize("timeout_ms", [400])
 """For a test whose ``store`` is to wait in vain: it gives up soon."""
 
 
-def address_of(place: str | Path) -> str:
+def address_of(address: str | Path) -> str:
     """Return the address of a store: of a SQLite file, if ``place`` is a path."""
-    return place if isinstance(place, str) else f"sqlite:///{place}"
+    return address if isinstance(address, str) else f"sqlite:///{address}"
 
 
 @asynccontextmanager
-async def open_store(address: str | Path, patience: int = 10_000) -> AsyncIterator[Any]:
+async def open_store(address: str | Path, timeout_ms: int = 10_000) -> AsyncIterator[Any]:
     """Open the ``Store`` at an address, or in a SQLite file, made if it is not there."""
-    store = store_at(address_of(address), patience, CONNECTIONS)
+    store = store_at(address_of(address), timeout_ms, CONNECTIONS)
     if not is_postgres(address_of(address)):
         store.migrate()
     await store.open()

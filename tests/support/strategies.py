@@ -1,4 +1,4 @@
-"""What Hypothesis draws: bodies, animals, tokens, and traces of requests."""
+"""Hypothesis strategies: bodies, animals, tokens, and traces of requests."""
 
 from typing import Any, NamedTuple
 

@@ -11,7 +11,7 @@ _CONNECTING_AT_ONCE = 200
 
 
 class Response(NamedTuple):
-    """What came back, and after how many seconds."""
+    """The response, and after how many seconds it arrived."""
 
     status: int
     fields: dict[str, str]
@@ -19,7 +19,9 @@ class Response(NamedTuple):
     seconds: float
 
 
-async def ask_at_once(port: int, token: str, requests: int, path: str = "/v1/x") -> list[Response]:
+async def request_at_once(
+    port: int, token: str, requests: int, path: str = "/v1/x"
+) -> list[Response]:
     """Connect so many times, and when all have, send a request on each connection."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, requests + 500)), hard))
@@ -30,8 +32,8 @@ async def ask_at_once(port: int, token: str, requests: int, path: str = "/v1/x")
 
 async def ask(port: int, token: str, path: str = "/v1/x") -> Response:
     """Make one request on a connection of its own."""
-    (answer,) = await ask_at_once(port, token, 1, path)
-    return answer
+    (response,) = await request_at_once(port, token, 1, path)
+    return response
 
 
 async def _ask(

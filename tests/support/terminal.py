@@ -1,4 +1,4 @@
-"""A command on a terminal: what a person sees who types it."""
+"""A command on a terminal, and its output there."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import Self
 
-from support.patience import within
+from support.waiting import within
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -9,15 +9,15 @@ from petstore.databases.contract import Row, Unit
 T = TypeVar("T")
 
 
-def by_hand(unit: Unit[T], *answers: list[Row]) -> T:
-    """Run ``unit``, answering its statements with these rows in turn; return its result.
+def by_hand(unit: Unit[T], *responses: list[Row]) -> T:
+    """Run ``unit`` with these rows as the results of its statements; return its result.
 
     It must ask for no fewer and no more.
     """
     next(unit)
-    for rows in answers[:-1]:
+    for rows in responses[:-1]:
         unit.send(rows)
     with pytest.raises(StopIteration) as finished:
-        unit.send(answers[-1])
+        unit.send(responses[-1])
     result: T = finished.value.value
     return result

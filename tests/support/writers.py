@@ -1,4 +1,4 @@
-"""Callers who add animals without pause, and remember what was acknowledged."""
+"""Clients that add animals without pause, and record acknowledged changes."""
 
 import httpx
 
@@ -11,7 +11,7 @@ _THREADS = 4
 class Writers(Callers):
     """Four threads that post to the service until it is gone, or the block ends.
 
-    The ids of what was answered with 201 are ``acknowledged``.
+    ``acknowledged`` has the ids of the animals that got 201.
     """
 
     def __init__(self, server: ServerProcess, token: str) -> None:
@@ -25,10 +25,10 @@ class Writers(Callers):
         with httpx.Client(base_url=self._url, headers=self._headers) as client:
             while not self.stop.is_set():
                 try:
-                    answer = client.post("/v1/pets", json={"name": "Rex", "categoryId": 1})
+                    response = client.post("/v1/pets", json={"name": "Rex", "categoryId": 1})
                 except httpx.TransportError:
                     return
-                if answer.status_code == 201:
-                    self.acknowledged.append(answer.json()["id"])
+                if response.status_code == 201:
+                    self.acknowledged.append(response.json()["id"])
                 else:
-                    self.unexpected.append(answer.status_code)
+                    self.unexpected.append(response.status_code)

@@ -130,7 +130,7 @@ Cursor = Annotated[int, BeforeValidator(decode_cursor)]
 
 
 class Problem(Exception):
-    """What is answered with the Error body."""
+    """An error whose response has the Error body."""
 
     def __init__(
         self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
@@ -155,25 +155,25 @@ async def error_response(request: Request, problem: Problem) -> JSONResponse:
 
 
 async def on_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-    """Answer a request that does not validate with its first fault."""
+    """Respond to an invalid request with its first error."""
     fault = error.errors()[0]
-    place, *path = fault["loc"]
-    if place == "path":
+    location, *path = fault["loc"]
+    if location == "path":
         return await error_response(request, Problem(404, "not_found", "there is no such resource"))
-    code = "invalid_body" if place == "body" else "invalid_parameter"
+    code = "invalid_body" if location == "body" else "invalid_parameter"
     field = path[0] if path and isinstance(path[0], str) else "the body"
     return await error_response(request, Problem(400, code, f"{field}: {fault['msg']}"))
 
 
 async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
-    """Answer what Starlette and FastAPI themselves refuse, such as an unknown path."""
+    """Respond to what Starlette and FastAPI themselves refuse, such as an unknown path."""
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "invalid_body")
     problem = Problem(error.status_code, code, error.detail, error.headers)
     return await error_response(request, problem)
 
 
 async def on_fault(request: Request, _error: Exception) -> JSONResponse:
-    """Answer what nobody expected; uvicorn logs it."""
+    """Respond to an unexpected exception; uvicorn logs it."""
     return await error_response(request, Problem(500, "internal_error", "a fault of the service"))
 
 
@@ -181,7 +181,7 @@ async def on_fault(request: Request, _error: Exception) -> JSONResponse:
 
 
 class Caller(NamedTuple):
-    """Whose windows a request counts in, and what they take."""
+    """The owner of the windows that a request counts in, and their limits."""
 
     name: str
     per_minute: int
@@ -216,7 +216,7 @@ async def admit(
     response: Response,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
 ) -> None:
-    """Let in who has a valid key and has not exhausted it; others count by their address."""
+    """Admit a valid key within its limits; other requests count by their address."""
     key = credentials and await find_key(request.app.state.database, credentials.credentials)
     caller.set(key or Caller(f"address {request.client.host}", *PLANS["pro"]))
     try:
@@ -249,7 +249,7 @@ def limit_headers() -> dict[str, str]:
 
 @alru_cache(maxsize=10_000, ttl=0.5)
 async def find_key(database: Database, token: str) -> Caller | None:
-    """Return whose token it is, unless it or its key is unknown, expired or revoked."""
+    """Return the key of a token, unless either is unknown, expired or revoked."""
     now = int(time() * 1000)
     statement = (
         select(ApiKey)

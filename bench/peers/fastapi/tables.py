@@ -88,7 +88,7 @@ class ApiKeyToken(Base):
 class Sessions:
     """Makes sessions on a pool of ``size`` connections, for as many callers at a time.
 
-    The pool itself serves newcomers before those who wait: of 32 callers some wait half a second.
+    The pool itself serves new callers before waiting ones: of 32 callers some wait half a second.
     """
 
     def __init__(self, url: str, size: int, **options: Any) -> None:

@@ -1,7 +1,7 @@
 // The pet store as a Fastify team would write it: JSON schemas check what comes in and serialise
 // what goes out, better-sqlite3 runs prepared statements in the event loop's thread, and
 // @fastify/rate-limit counts, once for the minute and once for the day. One process; every write
-// commits for itself and is on disk before its answer.
+// commits for itself and is on disk before its response.
 import { hash, randomBytes } from 'node:crypto'
 import rateLimit from '@fastify/rate-limit'
 import Fastify from 'fastify'

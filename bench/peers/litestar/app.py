@@ -49,7 +49,7 @@ decode_order = msgspec.json.Decoder(NewOrder).decode
 
 
 class Problem(HTTPException):
-    """What is answered with the Error body and a code of its own."""
+    """An error whose response has the Error body and its own code."""
 
     def __init__(
         self, status: int, code: str, message: str, headers: dict[str, str] | None = None
@@ -58,18 +58,18 @@ class Problem(HTTPException):
         self.code = code
 
 
-def answer_problem(_request: Request, problem: Problem) -> Response[Error]:
+def respond_to_problem(_request: Request, problem: Problem) -> Response[Error]:
     """Return the Error body of what a handler or the guard raised."""
     return error_response(problem, problem.code, problem.detail)
 
 
-def answer_invalid(_request: Request, error: ValidationException) -> Response[Error]:
+def respond_to_invalid(_request: Request, error: ValidationException) -> Response[Error]:
     """Return the Error body of a parameter that does not validate."""
     fault = error.extra[0]
     return error_response(error, "invalid_parameter", f"{fault['key']}: {fault['message']}")
 
 
-def answer_http_error(_request: Request, error: HTTPException) -> Response[Error]:
+def respond_to_http_error(_request: Request, error: HTTPException) -> Response[Error]:
     """Return the Error body of what Litestar itself refuses."""
     return error_response(error, CODES.get(error.status_code, "internal_error"), error.detail)
 
@@ -97,7 +97,7 @@ def decoded(decode: Any, body: bytes) -> Any:
 
 
 class Caller(NamedTuple):
-    """Whose windows a request counts in, and what they take."""
+    """The owner of the windows that a request counts in, and their limits."""
 
     name: str
     per_minute: int
@@ -105,7 +105,7 @@ class Caller(NamedTuple):
 
 
 class Usage:
-    """What a caller has used: a minute from its first request, and a day of UTC."""
+    """The usage of a caller: a minute from its first request, and a day of UTC."""
 
     __slots__ = ("day_ends", "day_used", "minute_ends", "minute_used")
 
@@ -116,7 +116,7 @@ class Usage:
 
 @alru_cache(maxsize=10_000, ttl=0.5)
 async def find_key(store: Store, token: str) -> Caller | None:
-    """Return whose token it is, unless it or its key is unknown, expired or revoked."""
+    """Return the key of a token, unless either is unknown, expired or revoked."""
     row = await store.find_key(sha256(token.encode()).digest(), int(time() * 1000))
     if row is None:
         return None
@@ -126,7 +126,7 @@ async def find_key(store: Store, token: str) -> Caller | None:
 
 
 async def admit(connection: ASGIConnection, _: BaseRouteHandler) -> None:
-    """Let in who has a valid key and has not exhausted it; others count by their address."""
+    """Admit a valid key within its limits; other requests count by their address."""
     scheme, _space, token = connection.headers.get("authorization", "").partition(" ")
     has_token = scheme.lower() == "bearer" and token
     key = await find_key(connection.app.state.store, token) if has_token else None
@@ -139,7 +139,7 @@ async def admit(connection: ASGIConnection, _: BaseRouteHandler) -> None:
 
 
 def count(connection: ASGIConnection, caller: Caller) -> None:
-    """Count one request in both windows, if both have room; the headers tell the one with less."""
+    """Count one request in both windows if both have room; the headers describe the fuller one."""
     now = time()
     usages = connection.app.state.usages
     usage = usages.get(caller.name)
@@ -169,7 +169,7 @@ def count(connection: ASGIConnection, caller: Caller) -> None:
 
 
 async def add_headers(message: Message, scope: Scope) -> None:
-    """Add to every answer the id of its request, and the limits of its caller."""
+    """Add to every response the id of its request, and the limits of its caller."""
     if message["type"] != "http.response.start":
         return
     request_id = dict(scope["headers"]).get(b"x-request-id", b"")
@@ -296,9 +296,9 @@ app = Litestar(
     state=State({"usages": LRUCache(100_000)}),
     before_send=[add_headers],
     exception_handlers={
-        Problem: answer_problem,
-        ValidationException: answer_invalid,
-        HTTPException: answer_http_error,
+        Problem: respond_to_problem,
+        ValidationException: respond_to_invalid,
+        HTTPException: respond_to_http_error,
     },
     logging_config=None,
 )

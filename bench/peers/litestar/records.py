@@ -1,4 +1,4 @@
-"""The bodies of requests and answers, as msgspec structs."""
+"""The bodies of requests and responses, as msgspec structs."""
 
 from datetime import datetime
 from typing import Annotated, Literal

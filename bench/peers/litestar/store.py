@@ -60,7 +60,7 @@ class Store:
         return [_pet(row) for row in await self._read(sql, (*given.values(), count))]
 
     async def get_pet(self, pet_id: int) -> Pet | None:
-        """Return one animal, if it is there."""
+        """Return one animal, if it exists."""
         return next(map(_pet, await self._read(f"{_PETS} WHERE id = ?", (pet_id,))), None)
 
     async def get_inventory(self) -> Inventory:

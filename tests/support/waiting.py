@@ -1,4 +1,4 @@
-"""Waiting for what others do in their own time. A test that passes waits no longer than it must."""
+"""Wait for something that happens elsewhere, for no longer than it takes."""
 
 import asyncio
 import time
@@ -7,7 +7,7 @@ from inspect import isawaitable
 
 
 def within(seconds: float, happened: Callable[[], object]) -> bool:
-    """Tell whether ``happened`` comes true before so many seconds are over."""
+    """Wait until ``happened`` is true; return whether it was within ``seconds``."""
     deadline = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > deadline:
@@ -17,12 +17,12 @@ def within(seconds: float, happened: Callable[[], object]) -> bool:
 
 
 async def eventually(happened: Callable[[], object], seconds: float = 20) -> None:
-    """Wait until ``happened``, a function of either kind, comes true; fail after so long."""
+    """Wait until ``happened``, sync or async, is true; fail after ``seconds``."""
 
     async def has_happened() -> object:
         outcome = happened()
         return await outcome if isawaitable(outcome) else outcome
 
     async with asyncio.timeout(seconds):
-        while not await has_happened():  # noqa: ASYNC110 - what is waited for tells nobody
+        while not await has_happened():  # noqa: ASYNC110 - nothing to subscribe to
             await asyncio.sleep(0.005)
