@@ -43,7 +43,7 @@ class AsgiApp:
                 await send({"type": "lifespan.startup.complete"})
                 phase = "shutdown"
                 await receive()
-        except Exception as error:  # noqa: BLE001 - the server tells why, whatever it is
+        except Exception as error:  # noqa: BLE001 - the server logs the reason, whatever it is
             await send({"type": f"lifespan.{phase}.failed", "message": str(error)})
         else:
             await send({"type": "lifespan.shutdown.complete"})

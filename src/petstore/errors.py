@@ -93,11 +93,11 @@ class IllegalTransition(Conflict, code="illegal_transition"):
 
 
 class PetReserved(Conflict, code="pet_reserved"):
-    """An open order reserves the animal, so nobody can change its status or delete it."""
+    """An open order reserves the animal, so its status cannot change, and it cannot be deleted."""
 
 
 class PetNotAvailable(Conflict, code="pet_not_available"):
-    """The animal is not available, so nobody can order it."""
+    """The animal is not available, so it cannot be ordered."""
 
 
 class OrderClosed(Conflict, code="order_closed"):
@@ -109,7 +109,7 @@ class CategoryNameTaken(Conflict, code="category_name_taken"):
 
 
 class CategoryInUse(Conflict, code="category_in_use"):
-    """Animals belong to the category, so nobody can delete it."""
+    """Animals belong to the category, so it cannot be deleted."""
 
 
 class KeyEnded(Conflict, code="api_key_ended"):
@@ -153,7 +153,7 @@ class IdempotencyKeyReused(PetstoreError, status=422, code="idempotency_key_reus
 
 
 class RateLimitExceeded(PetstoreError, status=429, code="rate_limit_exceeded"):
-    """A rate limit window is exhausted; ``limit`` tells the operator which one."""
+    """A rate limit window is exhausted; ``limit`` names it for the operator."""
 
     def __init__(self, message: str, headers: dict[str, str], limit: str) -> None:
         super().__init__(message, headers)

@@ -186,7 +186,7 @@ def standard_error() -> BinaryIO:
 
 
 def is_for_person(log_format: str) -> bool:
-    """Tell whether a person reads the log: ``text``, or ``auto`` on a terminal."""
+    """Return whether a person reads the log: ``text``, or ``auto`` on a terminal."""
     return sys.stderr.isatty() if log_format == "auto" else log_format == "text"
 
 

@@ -259,7 +259,7 @@ def masked(url: str) -> str:
 
 
 def is_postgres(database: str) -> bool:
-    """Tell whether the address ``database`` is one of PostgreSQL."""
+    """Return whether the address ``database`` is one of PostgreSQL."""
     return database.startswith(_POSTGRES_SCHEMES)
 
 

@@ -380,7 +380,7 @@ def test_a_service_that_is_just_starting_again_is_waited_for(
     setup = set_up(HANG_UP)
     assert setup.fail(GET) == (ExitStatus.SERVICE, "cannot reach URL: Connection refused")
     assert capsys.readouterr().err == (
-        "No response came. Trying again in 1 s.\n"
+        "The service sent no response. Trying again in 1 s.\n"
         "The service cannot be reached. Trying again in 2 s.\n"
         "The service cannot be reached. Trying again in 4 s.\n"
     )

@@ -407,7 +407,7 @@ async def test_a_unit_that_hides_a_failure_is_not_taken_for_done(store: Postgres
             yield from ()
         return "done"
 
-    with pytest.raises(InternalError, match="went on after"):
+    with pytest.raises(InternalError, match="continued after"):
         await store.write(unit())
     assert await store.read(Statement("SELECT * FROM categories")) == []
 

@@ -59,4 +59,4 @@ async def test_metrics_that_cannot_be_read_cost_the_service_nothing(
                 response = await client.get(f"http://127.0.0.1:{port_of(registry)}/metrics")
             assert response.status_code == 500
             await eventually(lambda: "metrics not published" in caplog.text)
-    assert "metrics cannot be told" in caplog.text
+    assert "cannot report the metrics" in caplog.text

@@ -187,7 +187,7 @@ class Application:
             response = error_response(error)
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
             _LOG.exception("request %s failed", exchange.request_id)
-            response = error_response(InternalError("the service failed; its log tells why"))
+            response = error_response(InternalError("the service failed; the reason is in its log"))
         if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
             exchange.decision = await self._services.limiter.look_address(exchange.client)
         headers = self._headers(exchange, response)

@@ -51,7 +51,7 @@ def _address_in(hop: bytes) -> str | None:
 
 @lru_cache(maxsize=4096)
 def is_in(address: str, networks: tuple[Network, ...]) -> bool:
-    """Tell whether an address is in one of the networks; what is no address is in none."""
+    """Return whether an address is in one of the networks. Other text is in none."""
     parsed = _parsed(address)
     # On a socket for both, IPv4 comes mapped into IPv6.
     if isinstance(parsed, IPv6Address):

@@ -22,7 +22,7 @@ _ACCEPT_PATCH = f"accept-patch: {ACCEPT_PATCH}".encode("ascii")
 
 
 def is_preflight(request: Request, allowed: Collection[str]) -> bool:
-    """Tell whether this is the preflight request of a browser for an allowed origin."""
+    """Return whether this is the preflight request of a browser for an allowed origin."""
     return (
         request.method == "OPTIONS"
         and b"access-control-request-method" in request.fields

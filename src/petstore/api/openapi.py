@@ -33,7 +33,7 @@ _DESCRIPTION = """The animals a store offers: list, filter, add, sell.
 Every operation needs an API key, which the store's operator issues with `petstore keys create`. To
 try one here, press *Authorize* and paste the key alone, without `Bearer`.
 
-A key has a plan, which says how many requests a minute and a day it may make. Every response tells
+A key has a plan, which says how many requests a minute and a day it may make. Every response says
 what is left; 429 says in `Retry-After` how long to wait.
 
 A POST with an `Idempotency-Key` acts once, however often it is sent within 24 hours."""

@@ -93,7 +93,7 @@ class Operation:
     the operation has none. ``errors`` are those of the operation itself; the OpenAPI document adds
     those that follow from the other fields. ``tagged``: an ``ETag`` names the version of the
     resource that the operation responds with or deletes. ``shows_orders``: a lapsed reservation
-    shows in the response. ``no_store``: the response tells about keys, so no cache may keep it.
+    shows in the response. ``no_store``: the response is about keys, so no cache may keep it.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The headers that tell a caller its limits (interface.md, section "Rate limit headers")."""
+"""The headers that describe the limits of a client (interface.md, section "Rate limit headers")."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -56,7 +56,7 @@ ADDRESS = Holder("address", "this address without a valid key")
 
 
 def refusal(decision: Decision, holder: Holder) -> PetstoreError:
-    """Return the 429 of a request that was not admitted; ``holder`` is whose limit it was."""
+    """Return the 429 of a request that was not admitted; ``holder`` owns the limit."""
     seconds = seconds_up(decision.described.reset * SECOND - decision.now)
     headers = {"Retry-After": str(seconds)}
     if decision.verdict == "banned":
@@ -70,7 +70,7 @@ def refusal(decision: Decision, holder: Holder) -> PetstoreError:
 
 @lru_cache(maxsize=1024)
 def _policy(limits: Limits) -> bytes:
-    """Return the line of ``RateLimit-Policy``, for limits of which there is at least one."""
+    """Return the line of ``RateLimit-Policy``, for at least one limit."""
     windows = []
     if limits.per_minute != UNLIMITED:
         windows.append(b'"minute";q=%d;w=60' % limits.per_minute)

@@ -69,7 +69,7 @@ def change(
     no_description: bool,
     **options: Any,
 ) -> None:
-    """Change a category; what is not named stays."""
+    """Change a category; fields without an option stay."""
     if no_description and description is not None:
         msg = "--description and --no-description cannot be used together"
         raise click.UsageError(msg)

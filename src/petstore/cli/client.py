@@ -83,7 +83,7 @@ class Client:
     ) -> tuple[list[T], bool]:
         """Return the first ``limit`` resources that ``query`` finds, or all of them without one.
 
-        Also tell whether there are more.
+        Also return whether there are more.
         """
         found: list[T] = []
         target = f"{path}?{urlencode([*query, ('limit', limit or MAX_PAGE)])}"

@@ -93,7 +93,7 @@ def decoded(response: ServiceResponse, kind: type[T]) -> T:
 
 
 def refusal(response: ServiceResponse, now: Milliseconds) -> Failure:
-    """Return the failure that a response other than 2xx stands for."""
+    """Return the failure for a response other than 2xx."""
     is_fault = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     try:
         error = decoded(response, _ErrorBody)
@@ -148,7 +148,7 @@ def lost(url: str, method: str, error: Exception) -> PassingFailure:
         msg = f"{url} broke the connection off, or does not speak HTTP"
     if method != "GET":
         msg += "; it is not known whether the request was carried out"
-    return PassingFailure(msg, ExitStatus.SERVICE, "No response came.")
+    return PassingFailure(msg, ExitStatus.SERVICE, "The service sent no response.")
 
 
 def unreachable(url: str, error: Exception) -> PassingFailure:

@@ -139,7 +139,7 @@ def history(*, key_id: int, as_json: bool, database: str) -> None:
 )
 @database_option
 def change(*, key_id: int, database: str, **options: Any) -> None:
-    """Change a key; what is not named stays."""
+    """Change a key; fields without an option stay."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
     wanted: dict[str, Any] = {
         name: None if value is NONE else value for name, value in given.items()

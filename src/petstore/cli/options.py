@@ -40,7 +40,7 @@ SECTIONS = {
         *("header_timeout", "body_timeout", "body_bytes"),
     ),
 }
-"""The settings by the sections of the help that their options stand in."""
+"""The settings by the sections of the help of their options."""
 
 _MAX_NAME = 100
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

@@ -33,7 +33,7 @@ class Wait:
         self._ends_at: float | None = None
 
     def may_go_on(self, reason: Unavailable) -> bool:
-        """Tell whether to wait longer. The first call of a wait prints the reason."""
+        """Return whether to wait longer. The first call of a wait prints the reason."""
         if self._ends_at is None:
             self._ends_at = self._now() + _MAX_WAIT_SECONDS
             click.echo(f"Waiting up to {_MAX_WAIT_SECONDS} s: {printable(str(reason))}", err=True)

@@ -27,7 +27,7 @@ def in_store(database: str, action: Callable[[Store], Awaitable[T]], *, create: 
 
 @plain_failures()
 def migrate(database: str) -> None:
-    """Bring the store at ``database`` up to date, and create it if there is none."""
+    """Bring the store at ``database`` up to date, and create it if necessary."""
     # Imported where it is used, so that `petstore --help` is instant.
     from petstore.app import store_at
 

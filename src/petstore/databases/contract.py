@@ -97,7 +97,7 @@ class Store(Reader, Protocol):
     """
 
     def migrate(self) -> None:
-        """Create the schema if there is none, and bring it up to date. It blocks.
+        """Create the schema if necessary, and bring it up to date. It blocks.
 
         Raises:
             UnusableDatabase: a newer version or another program made the database, or the address

@@ -53,7 +53,7 @@ class PostgresStore:
         return self._run_alone(inspect, self._timeout)
 
     def is_replica(self) -> bool:
-        """Tell whether the server is a streaming replica. The errors are those of ``migrate``."""
+        """Return whether the server is a streaming replica. The errors are those of ``migrate``."""
         select = "SELECT pg_is_in_recovery()"
         return bool(self._run_alone(lambda connection: connection.fetchval(select), self._timeout))
 
@@ -91,7 +91,7 @@ class PostgresStore:
         await self.read(_PING)
 
     async def version(self) -> None:
-        """Return ``None``: nothing tells cheaply whether another process has committed."""
+        """Return ``None``: there is no cheap way to know whether another process has committed."""
 
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT on committed data; once more if the connection was lost."""
@@ -121,7 +121,7 @@ class PostgresStore:
                     raise
                 # A transaction that has failed ends in a ROLLBACK even here.
                 if await connection.execute("COMMIT") != "COMMIT":
-                    msg = "a unit of work went on after a statement of it had failed"
+                    msg = "a unit of work continued after one of its statements had failed"
                     raise InternalError(msg)
                 return result
 

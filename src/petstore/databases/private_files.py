@@ -1,4 +1,4 @@
-"""Files that only their owner may use. They are always new, so nobody can plant one or a link."""
+"""New files that only their owner may use; another user cannot plant a file or a link."""
 
 import errno
 import os

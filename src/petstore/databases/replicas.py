@@ -40,7 +40,7 @@ class LastWrites(Protocol):
     async def record(self, key_id: int, lsn: int) -> None:
         """Record that ``key_id`` has written up to ``lsn``; the highest counts.
 
-        After ``END``, which stands for a write whose LSN is unknown, the next one counts.
+        ``END`` means that the LSN is unknown; the next one replaces it.
         """
         ...
 
@@ -112,7 +112,7 @@ class ReplicaReaders(Readers):
         return _TimedReader(read, deadline)
 
     async def record_write(self, key_id: int) -> None:
-        """Record the LSN of the primary, or ``END`` if the primary does not tell it soon."""
+        """Record the LSN of the primary, or ``END`` if the primary does not respond soon."""
         lsn = END
         try:
             async with asyncio.timeout(self._timeout * _RECORDING):

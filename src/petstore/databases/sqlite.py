@@ -62,7 +62,7 @@ class SqliteStore:
         """The number of committed groups, by the number of their units of work."""
 
     def migrate(self) -> None:
-        """Create the file if there is none, and bring its schema up to date."""
+        """Create the file if necessary, and bring its schema up to date."""
         with suppress(OSError):  # it exists, or SQLite says what is wrong
             create(self._path).close()  # SQLite itself would let everybody read it
         with unusable(self._path), closing(connect(self._path, _MIGRATION_TIMEOUT)) as connection:

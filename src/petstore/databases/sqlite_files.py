@@ -19,7 +19,7 @@ LOG, INDEX = "-wal", "-shm"
 class OpenFiles:
     """The open files of the database at ``path``, which a connection has just read.
 
-    A deleted or replaced file leaves a name that stands for another file, or for none.
+    A deleted or replaced file leaves a name of another file, or of none.
 
     Raises:
         OSError: one of them does not exist.
@@ -44,7 +44,7 @@ class OpenFiles:
         os.close(self._log)
 
     def are_in_place(self) -> bool:
-        """Tell whether every name stands for the open file."""
+        """Return whether every name is that of the open file."""
         try:
             self._are_suspect = not self.are_open or self._identities() != self._opened
         except OSError:
@@ -61,7 +61,7 @@ class OpenFiles:
             return False
 
     def log_is_in_place(self) -> bool:
-        """Tell whether the name of the log stands for the open log.
+        """Return whether the name of the log is that of the open log.
 
         On Linux we read the current name of the open file. A ``stat`` would read its times too,
         which since Linux 6.13 makes the next write of the file slower.

@@ -121,7 +121,7 @@ def new_token(environment: Environment) -> str:
 
 
 def is_token(token: bytes, environment: Environment) -> bool:
-    """Tell whether ``token`` has the form and checksum of a token of ``environment``."""
+    """Return whether ``token`` has the form and checksum of a token of ``environment``."""
     return (
         token.startswith(PREFIXES[environment].encode("ascii"))
         and _TOKEN.match(token) is not None

@@ -46,7 +46,7 @@ class CategoryPatch(Struct, frozen=True):
 
 
 class Category(Struct, frozen=True):
-    """A category. ``description`` is absent when there is none."""
+    """A category. ``description`` may be absent."""
 
     id: Id
     name: CategoryName

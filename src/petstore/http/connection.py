@@ -56,7 +56,7 @@ class Shared:
         self.turns = Turns()
         self.budget = BufferBudget(max_buffered)
         self.buffer = memoryview(bytearray(_READ_AT_ONCE))  # what one connection has just read
-        self.waste = memoryview(bytearray(_IGNORED_AT_ONCE))  # what nobody looks at
+        self.waste = memoryview(bytearray(_IGNORED_AT_ONCE))  # input that is ignored
         self.date = b""  # the Date field of a response (RFC 9110 section 6.6.1)
         self.is_stopping = False  # each connection closes after the response under way
 

@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 class RedisLimiter:
     """Limits in Redis, and this process's share of them while Redis is unavailable.
 
-    Meanwhile the limiter's time is ``clock``, corrected by what the last heartbeat told of the
+    Meanwhile the limiter's time is ``clock``, corrected by what the last heartbeat said about the
     server's clock, so clients that waited for ``Retry-After`` have waited long enough. There are at
     least ``min_processes``, even if fewer have announced themselves. Bans begin and end in every
     process at once: before the limiter enforces a ban, it asks the store whether it was lifted.

@@ -89,7 +89,7 @@ def _pid_file(settings: Settings) -> str:
 
 
 def _exists(path: Path) -> bool:
-    """Tell whether a regular file exists; refuse one that this user cannot write or create."""
+    """Return whether a regular file exists; refuse one that this user cannot write or create."""
     exists = path.exists()
     if exists and not path.is_file():  # opening a pipe would block
         msg = f"{path}: expected a file"

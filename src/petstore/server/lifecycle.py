@@ -48,7 +48,7 @@ class Lifecycle:
         notify("READY=1", self._serving)
 
     def worker_ended(self, pid: int, outcome: str) -> None:
-        """Report that a worker exited though nobody asked it to."""
+        """Report that a worker exited unexpectedly."""
         message = f"process {pid} exited unexpectedly: {outcome}"
         _LOG.error(Event("worker_ended", message, pid=pid))
 

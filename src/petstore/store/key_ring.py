@@ -38,7 +38,7 @@ class KeyRing:
         return self._usable(self._known.get(token))
 
     def is_new(self, token: bytes) -> bool:
-        """Tell whether ``token`` may be made up: it is well formed, and was never looked up."""
+        """Return whether ``token`` may be made up: it is well formed, and was never looked up."""
         if token in self._seen or token in self._looked_up:
             return False
         return is_token(token, self._environment)
@@ -98,7 +98,7 @@ class KeyRing:
         if token_ends_at is not None and token_ends_at < key.end:
             # Keys created with this token must not outlive it either.
             key = replace(key, expires_at=token_ends_at)
-        # Into the dict from before the read: if a refresh came between, this row may be stale.
+        # Into the dict from before the read: after a refresh in between, this row may be stale.
         known[token] = key
         self._seen.add(token)
         return key

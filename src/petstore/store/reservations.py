@@ -32,7 +32,7 @@ class Reservations:
             self._next = until
 
     def are_due(self) -> bool:
-        """Tell whether a reservation has lapsed and its pet is not yet free."""
+        """Return whether a reservation has lapsed and its pet is not yet free."""
         return self._next is not None and self._clock() >= self._next
 
     async def settle(self) -> None:

@@ -85,7 +85,7 @@ def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyReco
             name="select_idempotency_record",
         )
         if request != attempt.request:
-            msg = "Idempotency-Key: expected a fresh one, it came before with another request"
+            msg = "Idempotency-Key: expected a new one; another request has used it"
             raise IdempotencyKeyReused(msg)
         return IdempotencyRecord(response, is_replay=True)
     response = yield from unit
