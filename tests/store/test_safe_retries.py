@@ -61,7 +61,7 @@ async def test_another_request_with_the_same_key_is_refused(
     retries: SafeRetries, key: ApiKey, store: Store
 ) -> None:
     await retries.once(Attempt(key, "a", b"request"), add())
-    with pytest.raises(IdempotencyKeyReused, match=r"^Idempotency-Key: expected a fresh one"):
+    with pytest.raises(IdempotencyKeyReused, match=r"^Idempotency-Key: expected a new one"):
         await retries.once(Attempt(key, "a", b"another"), add())
     assert await count(store, "pets") == 1
     again = await retries.once(Attempt(key, "a", b"request"), add())
