@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from petstore import __version__
 from petstore.api import reference
-from petstore.api.application import Application, HttpRules, Page, RequestObserver, Servable
+from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
 from petstore.api.health import Health
 from petstore.api.openapi import openapi_page
@@ -186,11 +186,11 @@ def create_limiter(
     rules = BanRules(
         min_strikes=settings.ban_strikes,
         strikes_divisor=settings.ban_strikes_divisor,
-        innocence=int(settings.ban_grace_seconds * SECOND),
+        grace=int(settings.ban_grace_seconds * SECOND),
         window=int(settings.ban_window_seconds * SECOND),
-        first=int(settings.ban_seconds * SECOND),
-        longest=int(settings.ban_max_seconds * SECOND),
-        forgiven_after=int(settings.ban_decay_seconds * SECOND),
+        duration=int(settings.ban_seconds * SECOND),
+        max_duration=int(settings.ban_max_seconds * SECOND),
+        decay=int(settings.ban_decay_seconds * SECOND),
     )
     states = StoredRateLimits(store)
     if not settings.redis:
@@ -300,7 +300,7 @@ def open_log(settings: Settings) -> RequestLog:
     return log
 
 
-def _pages(health: Health) -> dict[str, Page]:
+def _pages(health: Health) -> dict[str, PublicPage]:
     return {
         "/": reference.home,
         "/healthz": health.live,

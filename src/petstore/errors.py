@@ -124,7 +124,7 @@ class IdempotencyKeyInUse(Conflict, code="idempotency_key_in_use"):
     """The first request with this Idempotency-Key is still under way."""
 
 
-class ResponseSealed(Conflict, code="answer_sealed"):
+class ResponseSealed(Conflict, code="response_sealed"):
     """The response has a token in it, and another token than this one requested it."""
 
 

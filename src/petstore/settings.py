@@ -117,13 +117,13 @@ class Settings:
         3, "A ban needs the minute limit / this many strikes, if that is more.", ge=1, le=10**9
     )
     ban_grace_seconds: float = _setting(
-        1, "After the first 429 of a run, further ones are no strikes for so long.", ge=0, le=3600
+        1, "After the first 429 of a run, further ones are no strikes for this long.", ge=0, le=3600
     )
     ban_window_seconds: float = _setting(60, "The time within which strikes count.", ge=1, le=86400)
     ban_seconds: float = _setting(300, "The first ban; each next is twice as long.", ge=1, le=10**8)
     ban_max_seconds: float = _setting(86400, "The longest ban.", ge=1, le=10**8)
     ban_decay_seconds: float = _setting(
-        86400, "So long without another ban takes back one doubling.", ge=1, le=10**8
+        86400, "A period this long without a ban takes back one doubling.", ge=1, le=10**8
     )
     body_bytes: int = _setting(65536, "The maximum size of a body.", ge=1024, le=2**30)
     body_timeout: float = _setting(
@@ -131,7 +131,7 @@ class Settings:
     )
     header_timeout: float = _setting(
         10,
-        "A connection that sends no complete head, or reads no response, for so long is closed.",
+        "A connection that sends no complete head, or reads no response, for this long is closed.",
         ge=0.1,
         le=3600,
     )

@@ -368,7 +368,7 @@ WITH_ONE: dict[str, list[Response]] = {
     "cancelOrder": [(409, "illegal_transition", after(APPROVED, DELIVERED))],
     "createKey": [
         (403, "beyond_own_rights", with_fewer_rights),
-        (409, "answer_sealed", again_with_another_token),
+        (409, "response_sealed", again_with_another_token),
     ],
     "updateKey": [
         (403, "beyond_own_rights", with_fewer_rights),
@@ -378,7 +378,7 @@ WITH_ONE: dict[str, list[Response]] = {
     "rotateKey": [
         (403, "beyond_own_rights", with_fewer_rights),
         (409, "api_key_ended", after(REVOKED)),
-        (409, "answer_sealed", again_with_another_token),
+        (409, "response_sealed", again_with_another_token),
     ],
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from petstore.domain.api_keys import new_token
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -65,6 +66,8 @@ async def test_a_429_says_which_limit_it_is_for(database: Path) -> None:
             await service.request("GET", "/v1/pets", token)
         for _ in range(2):
             await service.request("GET", "/v1/usage", minute)
+        for _ in range(2):
+            await service.request("GET", "/v1/pets", new_token("production"))
 
     settings = {"anonymous_per_minute": 1, "usage_per_minute": 1}
     told = [
@@ -80,6 +83,8 @@ async def test_a_429_says_which_limit_it_is_for(database: Path) -> None:
         (429, "rate_limit_exceeded", "address_minute"),
         (200, None, None),
         (429, "rate_limit_exceeded", "operation_minute"),
+        (429, "rate_limit_exceeded", "address_minute"),
+        (429, "rate_limit_exceeded", "lookup_minute"),
     ]
 
 

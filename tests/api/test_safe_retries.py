@@ -529,7 +529,7 @@ async def test_only_the_same_token_gets_the_sealed_record(shop: Shop, name: str)
     first = await shop.post(post)
     rotated = await shop.ask("POST", "/keys/1/rotate", json={"graceSeconds": 60})
     new = rotated.json()["token"]
-    message = assert_error(await shop.post(post, token=new), 409, "answer_sealed")
+    message = assert_error(await shop.post(post, token=new), 409, "response_sealed")
     assert first.json()["token"] not in message
     assert_same(await shop.post(post), first)
     assert await shop.rows(post.done) == 1 + (name == "rotateKey")
@@ -541,7 +541,7 @@ async def test_a_record_that_cannot_be_decrypted_is_refused_and_acts_no_second_t
     post = POSTS["createKey"]
     await shop.post(post)
     await shop.service.store.write(damage_records())
-    assert_error(await shop.post(post), 409, "answer_sealed")
+    assert_error(await shop.post(post), 409, "response_sealed")
     assert await shop.rows(post.done) == 1
 
 

@@ -426,11 +426,11 @@ def test_every_number_of_a_ban_is_a_setting() -> None:
     rules = BanRules(
         min_strikes=2,
         strikes_divisor=10,
-        innocence=0,
+        grace=0,
         window=10 * SECOND,
-        first=7 * SECOND,
-        longest=9 * SECOND,
-        forgiven_after=DAY,
+        duration=7 * SECOND,
+        max_duration=9 * SECOND,
+        decay=DAY,
     )
     caller = refused_all_day(Limits(10, 1), rules)
     caller.ask()

@@ -14,7 +14,7 @@ from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import Limits
 from petstore.rate_limits.contract import BanRules, Decision, RateLimiter, Window
 from petstore.rate_limits.redis import RedisLimiter
-from petstore.rate_limits.shared import SharedLimiter
+from petstore.rate_limits.redis_judge import RedisJudge
 from petstore.redis_client.client import RedisClient
 from petstore.store.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 LOST, FOUND = "Redis is unavailable,", "Redis is back:"
 SECONDS = 0.3
 """The timeout of a round trip where the server is to fail."""
-BAN_AT_ONCE = BanRules(min_strikes=1, strikes_divisor=10**6, innocence=0)
+BAN_AT_ONCE = BanRules(min_strikes=1, strikes_divisor=10**6, grace=0)
 
 
 @pytest.fixture
@@ -543,7 +543,7 @@ async def test_a_heartbeat_tells_the_number_of_processes_and_the_time_of_the_ser
     redis: RedisServer, states: StoredRateLimits
 ) -> None:
     client = RedisClient(redis.url)
-    limiter = SharedLimiter(client, states, BanRules(), Limits(1, 1), SECONDS)
+    limiter = RedisJudge(client, states, BanRules(), Limits(1, 1), SECONDS)
     processes, now = await limiter.heartbeat()
     await limiter.close()
     assert processes == 1

@@ -17,7 +17,7 @@ from petstore.rate_limits.contract import NEVER, BanRules, State
 from petstore.rate_limits.decide import decide, touched
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.rate_limits.redis import RedisLimiter
-from petstore.rate_limits.shared import SharedLimiter
+from petstore.rate_limits.redis_judge import RedisJudge
 from petstore.redis_client.client import RedisClient
 from support.caller import Caller
 from support.exploration import explored
@@ -52,7 +52,7 @@ def when(moment: Moment, state: State, rules: BanRules, now: Milliseconds) -> Mi
         "run": state.refused_at + rules.window,
         "strikes": state.struck_since + rules.window,
         "ban": state.banned_until,
-        "forgiven": state.banned_until + rules.forgiven_after,
+        "forgiven": state.banned_until + rules.decay,
         "lately": state.used_at + MINUTE,
         "leap": now + 365 * DAY,
         "early": min(state.minute_started - MINUTE, state.day * DAY),
@@ -91,11 +91,11 @@ rules_of_bans = st.builds(
     BanRules,
     min_strikes=st.integers(1, 4),
     strikes_divisor=st.integers(1, 200),
-    innocence=st.sampled_from([0, SECOND]),
+    grace=st.sampled_from([0, SECOND]),
     window=st.sampled_from([SECOND, MINUTE]),
-    first=st.sampled_from([SECOND, 7 * SECOND, 5 * MINUTE]),
-    longest=st.sampled_from([5 * MINUTE, MINUTE * 37, DAY]),
-    forgiven_after=st.sampled_from([MINUTE, DAY]),
+    duration=st.sampled_from([SECOND, 7 * SECOND, 5 * MINUTE]),
+    max_duration=st.sampled_from([5 * MINUTE, MINUTE * 37, DAY]),
+    decay=st.sampled_from([MINUTE, DAY]),
 )
 
 TRIED = explored(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -156,11 +156,11 @@ class Draw(random.Random):
         return BanRules(
             min_strikes=self.randint(1, 4),
             strikes_divisor=self.randint(1, 200),
-            innocence=self.choice(SPANS[:2]),
+            grace=self.choice(SPANS[:2]),
             window=self.choice(SPANS[1:4]),
-            first=self.choice(SPANS[1:5]),
-            longest=self.choice(SPANS[4:6]),
-            forgiven_after=self.choice(SPANS[3:6]),
+            duration=self.choice(SPANS[1:5]),
+            max_duration=self.choice(SPANS[4:6]),
+            decay=self.choice(SPANS[3:6]),
         )
 
     def limits(self) -> Limits:
@@ -196,11 +196,11 @@ async def agree(client: RedisClient, key_id: int, now: Milliseconds) -> None:
     rules, limits, state = draw.rules(), draw.limits(), draw.state(now)
     unbanned_at = draw.choice([NEVER, state.unbanned_at, max(0, state.unbanned_at) + 1, now])
     key = replace(api_key(key_id, *limits), unbanned_at=unbanned_at)
-    shared = SharedLimiter(client, Given(state), rules, limits, PATIENT)
+    shared = RedisJudge(client, Given(state), rules, limits, PATIENT)
     expected, after = decide(state, limits, rules, now, unbanned_at)
     assert await shared.judge("take", key) == expected, (rules, limits, state)
     assert await shared.load(key_id) == after, (rules, limits, state)
-    other = SharedLimiter(client, Given(), rules, limits, PATIENT)
+    other = RedisJudge(client, Given(), rules, limits, PATIENT)
     await other.judge("look", api_key(key_id, *limits))
     assert await other.load(key_id) == touched(after, now), (rules, limits, state)
 

@@ -21,7 +21,7 @@ from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
-BAN_AT_ONCE = BanRules(min_strikes=1, strikes_divisor=10**6, innocence=0)
+BAN_AT_ONCE = BanRules(min_strikes=1, strikes_divisor=10**6, grace=0)
 HOUR = 3600
 
 

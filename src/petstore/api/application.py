@@ -1,4 +1,4 @@
-"""The path of a request, outermost layer first. Only the outermost layer shapes responses."""
+"""The path of a request, outermost layer first. Only the outermost adds the common headers."""
 
 import logging
 import os
@@ -26,6 +26,7 @@ from petstore.api.parameters import Query, decode_path_id, decode_query
 from petstore.api.rate_limit_headers import (
     ADDRESS,
     KEY,
+    LOOKUP,
     Holder,
     rate_limit_headers,
     refusal,
@@ -46,7 +47,7 @@ from petstore.http.messages import Headers, Receive, Request, Response
 from petstore.logs import RequestLine
 from petstore.rate_limits.contract import Decision
 
-Page: TypeAlias = Callable[[Request], Awaitable[Response]]
+PublicPage: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
@@ -88,7 +89,7 @@ class Exchange(Struct):
     request_id: str
     started: float
     client: str
-    page: Page | None
+    page: PublicPage | None
     route: Route
     parameter: str
     operation: Operation | None
@@ -148,7 +149,7 @@ class Application:
         *,
         services: Services,
         routes: Routes,
-        pages: Mapping[str, Page],
+        pages: Mapping[str, PublicPage],
         bodies: BodyReader,
         rules: HttpRules,
         log: RequestObserver,
@@ -294,7 +295,7 @@ class Application:
             return await authenticate(token, keys)
         address = exchange.client
         exchange.decision = look_ups.take(address)
-        self._refuse_unadmitted(exchange.decision, ADDRESS)
+        self._refuse_unadmitted(exchange.decision, LOOKUP)
         try:
             key = await authenticate(token, keys)
         except Unavailable:

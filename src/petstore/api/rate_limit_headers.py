@@ -53,6 +53,7 @@ class Holder(NamedTuple):
 
 KEY = Holder("key", "this key")
 ADDRESS = Holder("address", "this address without a valid key")
+LOOKUP = Holder("lookup", "this address with keys that the service has not seen yet")
 
 
 def refusal(decision: Decision, holder: Holder) -> PetstoreError:
@@ -60,7 +61,7 @@ def refusal(decision: Decision, holder: Holder) -> PetstoreError:
     seconds = seconds_up(decision.described.reset * SECOND - decision.now)
     headers = {"Retry-After": str(seconds)}
     if decision.verdict == "banned":
-        msg = f"this key is banned for asking on after 429: wait {seconds} seconds"
+        msg = f"this key is banned for sending requests after 429: wait {seconds} seconds"
         return KeyBanned(msg, headers)
     length = "minute" if decision.described == decision.minute else "day"
     limit = f"{decision.described.limit} requests a {length}"

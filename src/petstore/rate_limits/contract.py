@@ -19,11 +19,11 @@ class BanRules(Struct, frozen=True):
 
     min_strikes: int = 20
     strikes_divisor: int = 3
-    innocence: Milliseconds = SECOND
+    grace: Milliseconds = SECOND
     window: Milliseconds = MINUTE
-    first: Milliseconds = 5 * MINUTE
-    longest: Milliseconds = DAY
-    forgiven_after: Milliseconds = DAY
+    duration: Milliseconds = 5 * MINUTE
+    max_duration: Milliseconds = DAY
+    decay: Milliseconds = DAY
 
     def threshold(self, per_minute: int) -> int:
         """Return how many strikes within the window ban a key of this minute limit."""
@@ -34,7 +34,7 @@ class BanRules(Struct, frozen=True):
     @property
     def last_level(self) -> int:
         """The first level whose ban has the maximum length."""
-        return max(0, -(-self.longest // self.first) - 1).bit_length()
+        return max(0, -(-self.max_duration // self.duration) - 1).bit_length()
 
 
 NO_BANS = BanRules(min_strikes=UNLIMITED)

@@ -95,11 +95,11 @@ def _windows(state: State, now: Milliseconds) -> tuple[Milliseconds, int, int, i
 
 
 def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -> State:
-    """Count a 429. The first of a run, and those within ``rules.innocence`` of it, are free."""
+    """Count a 429. The first of a run, and those within ``rules.grace`` of it, are free."""
     new_run = now - state.refused_at >= rules.window
     since = now if new_run else state.refused_since
     strikes, struck_since = state.strikes, state.struck_since
-    if now - since > rules.innocence:
+    if now - since > rules.grace:
         if now - struck_since >= rules.window:
             strikes, struck_since = 0, now
         strikes += 1
@@ -114,13 +114,13 @@ def _refused(state: State, limits: Limits, rules: BanRules, now: Milliseconds) -
     if strikes < rules.threshold(limits.per_minute):
         return state
     clean = max(0, now - state.banned_until)
-    level = max(0, state.ban_level - clean // rules.forgiven_after)
+    level = max(0, state.ban_level - clean // rules.decay)
     return replace(
         state,
         strikes=0,
         struck_since=NEVER,
         banned_at=now,
-        banned_until=now + min(rules.first << level, rules.longest),
+        banned_until=now + min(rules.duration << level, rules.max_duration),
         ban_level=min(level + 1, rules.last_level),
     )
 

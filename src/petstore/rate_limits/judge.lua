@@ -39,7 +39,7 @@ local function refuse(state)
   if now - state.refused_at >= rules.window then
     state.refused_since = now
   end
-  if now - state.refused_since > rules.innocence then
+  if now - state.refused_since > rules.grace then
     if now - state.struck_since >= rules.window then
       state.strikes, state.struck_since = 0, now
     end
@@ -50,9 +50,9 @@ local function refuse(state)
     return 'limited'
   end
   local clean = math.max(0, now - state.banned_until)
-  local level = math.max(0, state.ban_level - math.floor(clean / rules.forgiven_after))
+  local level = math.max(0, state.ban_level - math.floor(clean / rules.decay))
   state.banned_at = now
-  state.banned_until = now + math.min(rules.first * 2 ^ level, rules.longest)
+  state.banned_until = now + math.min(rules.duration * 2 ^ level, rules.max_duration)
   state.ban_level = math.min(level + 1, call.last_level)
   state.strikes, state.struck_since = 0, NEVER
   return 'banned', true

@@ -14,7 +14,7 @@ from petstore.errors import Unavailable
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, State, UnbanStore
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
-from petstore.rate_limits.shared import Mode, SharedLimiter
+from petstore.rate_limits.redis_judge import Mode, RedisJudge
 from petstore.redis_client.client import RedisClient, RedisUnavailable
 
 _TIMEOUT = 0.14
@@ -48,7 +48,7 @@ class RedisLimiter:
         self._address_capacity = address_capacity
         self._min_processes = self._processes = min_processes
         self._unbans = Unbans(store)
-        self._shared = SharedLimiter(client, store, rules, address_limits, timeout)
+        self._shared = RedisJudge(client, store, rules, address_limits, timeout)
         self.save = self._shared.save  # copies the states that changed into the store
         self._local: MemoryLimiter | None = None
         self._server_ahead: Milliseconds = 0
@@ -186,7 +186,7 @@ class Unbans:
 class _Shares:
     """The states of keys, with the usage divided by ``processes``."""
 
-    def __init__(self, shared: SharedLimiter, processes: int) -> None:
+    def __init__(self, shared: RedisJudge, processes: int) -> None:
         self._shared = shared
         self._processes = processes
 

@@ -41,7 +41,7 @@ _PROCESSES = "petstore:processes"
 _SILENT_SECONDS = 5
 
 
-class Call(Struct, omit_defaults=True):
+class JudgeCall(Struct, omit_defaults=True):
     """The argument of ``judge.lua``, with the state to begin with if Redis has none."""
 
     mode: Mode
@@ -68,7 +68,7 @@ _encode = Encoder().encode
 _decode = Decoder(Judgement).decode
 
 
-class SharedLimiter:
+class RedisJudge:
     """Keeps the states of keys and addresses in Redis, and a copy of those of keys in the store.
 
     The time is that of the Redis server. If Redis does not know a key, because it is new or Redis
@@ -99,7 +99,9 @@ class SharedLimiter:
         """Judge a request with ``key``, and charge it if it is admitted; or only look."""
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
-        call = Call(mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME)
+        call = JudgeCall(
+            mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME
+        )
         reply = await self._run(name, call)
         if reply is None:
             call.state = await self.load(key.id) or _FRESH
@@ -112,7 +114,7 @@ class SharedLimiter:
     async def judge_address(self, mode: Mode, address: str) -> Decision:
         """Judge a request without a valid key, and charge it if it is admitted; or only look."""
         name, limits = f"petstore:address:{{{network_of(address)}}}", self._address_limits
-        call = Call(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _ADDRESS_LIFETIME, _FRESH)
+        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _ADDRESS_LIFETIME, _FRESH)
         return _decision(call, limits, _decode(await self._run(name, call)))
 
     async def heartbeat(self) -> tuple[int, Milliseconds]:
@@ -139,7 +141,7 @@ class SharedLimiter:
             await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
         await self._client.close()
 
-    async def _run(self, name: str, call: Call) -> Any:
+    async def _run(self, name: str, call: JudgeCall) -> Any:
         try:
             return await self._script.run(name, _encode(call))
         except RedisUnavailable:
@@ -147,7 +149,7 @@ class SharedLimiter:
             raise
 
 
-def _decision(call: Call, limits: Limits, judged: Judgement) -> Decision:
+def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:
     if call.mode == "look":
         return describe(judged.state, limits, judged.now, call.unbanned_at)
     return decision(judged.state, limits, judged.now, judged.verdict)
