@@ -179,6 +179,19 @@ async def test_settings_that_are_not_valid_end_the_start_with_a_message(
     assert said in told["message"]
 
 
-async def test_a_websocket_is_refused(server: Server) -> None:
-    with pytest.raises(ValueError, match="not websocket"):
-        await server.request({"type": "websocket"})
+async def test_a_websocket_is_closed(server: Server) -> None:
+    start, _ = await server.request({"type": "websocket"}, {"type": "websocket.connect"})
+    assert start == {"type": "websocket.close"}
+
+
+async def test_an_unknown_scope_is_refused(server: Server) -> None:
+    with pytest.raises(ValueError, match="not telnet"):
+        await server.request({"type": "telnet"})
+
+
+async def test_a_server_without_lifespan_gets_503_and_the_log_has_the_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    start, _ = await Server(AsgiApp()).request(scope(method="GET"))
+    assert start["status"] == 503
+    assert "must run the lifespan protocol" in caplog.text

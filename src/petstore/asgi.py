@@ -1,36 +1,51 @@
 """The service for any ASGI server: ``granian --interface asgi petstore.asgi:app``."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
 from petstore.api.application import Servable
+from petstore.api.messages import error_response
 from petstore.app import serve_settings
 from petstore.cli.options import settings_from_environment
 from petstore.cli.stores import migrate
+from petstore.errors import Unavailable
 from petstore.http.messages import Request, Response
 
 Message: TypeAlias = MutableMapping[str, Any]
 ReceiveEvent: TypeAlias = Callable[[], Awaitable[Message]]
 SendEvent: TypeAlias = Callable[[Message], Awaitable[None]]
 
+_LOG = logging.getLogger(__name__)
+
 
 class AsgiApp:
     """Runs the service with the settings of the environment, from startup to shutdown."""
 
-    _app: Servable
+    _app: Servable | None = None
 
     async def __call__(self, scope: Message, receive: ReceiveEvent, send: SendEvent) -> None:
         """Handle one request, or the lifespan of the service."""
         if scope["type"] == "lifespan":
             await self._run(receive, send)
         elif scope["type"] == "http":
-            pieces = _pieces(receive)
-            response = await self._app(_request(scope), lambda: anext(pieces, b""))
+            response = await self._respond(scope, receive)
             await _send(response, send, is_http_1=scope["http_version"].startswith("1"))
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close"})  # the server responds with 403
         else:
             msg = f"expected the scope http or lifespan, not {scope['type']}"
             raise ValueError(msg)
+
+    async def _respond(self, scope: Message, receive: ReceiveEvent) -> Response:
+        if self._app is None:
+            msg = "the service has not started: the ASGI server must run the lifespan protocol"
+            _LOG.error(msg)
+            return error_response(Unavailable(msg))
+        pieces = _pieces(receive)
+        return await self._app(_request(scope), lambda: anext(pieces, b""))
 
     async def _run(self, receive: ReceiveEvent, send: SendEvent) -> None:
         await receive()
@@ -38,8 +53,8 @@ class AsgiApp:
         try:
             settings = settings_from_environment()
             await asyncio.to_thread(migrate, settings.database)
-            self._app = serve_settings(settings)
-            async with self._app.lifespan():
+            app = self._app = serve_settings(settings)
+            async with app.lifespan():
                 await send({"type": "lifespan.startup.complete"})
                 phase = "shutdown"
                 await receive()

@@ -73,6 +73,13 @@ def test_a_connection_is_kept_unless_the_client_says_close(
         assert parser.keeps_alive is keeps
 
 
+def test_a_length_may_have_leading_zeros() -> None:
+    body, parser = read_body(
+        b"POST /x HTTP/1.1\r\n" + HOST + b"Content-Length: %05000d\r\n\r\nhi" % 2
+    )
+    assert (body, parser.unparsed) == (b"hi", b"")
+
+
 @pytest.mark.parametrize("trailer", [b"Connection: close\r\n", b"X: y\r\nconnection: a, close\r\n"])
 def test_a_trailer_may_say_close(trailer: bytes) -> None:
     body, parser = read_body(CHUNKED + b"\r\n2\r\nhi\r\n0\r\n" + trailer + b"\r\n")

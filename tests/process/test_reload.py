@@ -105,7 +105,7 @@ def test_if_the_next_process_cannot_start_the_old_one_goes_on_and_the_reload_fai
     failed = reload(server)
     (tmp_path / "away.db").rename(database)
 
-    words = "the reload failed, and the old processes go on: process "
+    words = "the reload failed, and the remaining old processes go on: process "
     assert (failed.returncode, failed.stdout) == (1, "")
     assert failed.stderr.startswith(f"Error: {words}")
     reason = "the database is not available: unable to open database file"

@@ -50,13 +50,14 @@ class Way(FakeServer):
 
 
 @asynccontextmanager
-async def way_to(port: int) -> AsyncIterator[Way]:
-    """Run a server that hands everything on to the one at ``port``, and back."""
+async def way_to(port: int, delay: float = 0) -> AsyncIterator[Way]:
+    """Run a server that hands everything on to the one at ``port``, and back after ``delay``."""
     serving: list[asyncio.Future[tuple[None, None]]] = []
 
     async def hand_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while heard := await reader.read(2**20):
             way.heard.append(heard)
+            await asyncio.sleep(delay)
             writer.write(heard)
         writer.close()
 

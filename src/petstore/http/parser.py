@@ -157,7 +157,7 @@ class RequestParser:
         coding, length = fields.get(b"transfer-encoding"), fields.get(b"content-length")
         self._is_chunked = coding is not None
         if coding is None and length is not None and length.isdigit():
-            self._left = int(length)
+            self._left = int(length.lstrip(b"0") or b"0")  # Python limits the digits of an int
             self.is_whole = self._left == 0
             return
         codings = [one.strip() for one in (coding or b"").lower().split(b",")]

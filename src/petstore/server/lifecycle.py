@@ -76,7 +76,7 @@ class Lifecycle:
 
     def reload_failed(self, reason: str) -> None:
         """Report that a new worker did not start, and the old ones go on."""
-        message = f"the reload failed, and the old processes go on: {reason}"
+        message = f"the reload failed, and the remaining old processes go on: {reason}"
         _LOG.error(Event("reload_failed", message, replaced=self._replaced))
         self._end_reload(reason, f"STATUS=Reload failed: {reason}")
 

@@ -126,7 +126,7 @@ def reload_service(path: Path, timeout: float) -> None:
             raise OSError(msg)
         time.sleep(_READ_INTERVAL)
     if state.failure:
-        msg = f"the reload failed, and the old processes go on: {state.failure}"
+        msg = f"the reload failed, and the remaining old processes go on: {state.failure}"
         raise OSError(msg)
 
 

@@ -1,0 +1,47 @@
+"""Scripts that many callers share: one round trip for several calls, and a timeout for each."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from petstore.redis_client.client import RedisClient, RedisUnavailable
+from petstore.redis_client.script import BatchedScript
+from support.redis_server import RedisServer, redis_server
+from support.silent_server import way_to
+
+pytestmark = pytest.mark.anyio
+
+COUNT = b"return redis.call('INCR', KEYS[1])"
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with redis_server() as server:
+        yield server
+
+
+async def test_calls_at_once_share_round_trips(redis: RedisServer) -> None:
+    async with way_to(redis.port) as way:
+        client = RedisClient(way.url)
+        script = BatchedScript(client, COUNT, 10)
+        await script.run("first", b"")
+        before = len(way.heard)
+        counts = await asyncio.gather(*(script.run("shared", b"") for _ in range(64)))
+        assert counts == [*range(1, 65)]
+        assert len(way.heard) - before < 20
+        await client.close()
+
+
+async def test_a_call_waits_no_longer_for_slow_round_trips_than_for_a_silent_server(
+    redis: RedisServer,
+) -> None:
+    async with way_to(redis.port, delay=0.03) as way:
+        client = RedisClient(way.url)
+        script = BatchedScript(client, COUNT, 0.14)
+        await BatchedScript(client, COUNT, 10).run("first", b"")
+        calls = [script.run("slow", b"") for _ in range(32 * 10)]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(outcomes[0], int)
+        assert isinstance(outcomes[-1], RedisUnavailable)
+        await client.close()
