@@ -1,6 +1,7 @@
-"""Where the time of a list goes: layers measured as servers, and the application's parts alone.
+"""Where the time of a list and a get goes: layers measured as servers, parts of the application alone.
 
-A list is the first page, from memory; each request has ids of its own.
+A list is the first page, from memory. A get is a random animal, from SQLite. Each request has ids of
+its own.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from random import Random
 
 import msgspec
 import uvloop
@@ -24,13 +26,14 @@ from petstore.http.messages import Request
 from petstore.logs import RequestLine, RequestLog
 from petstore.settings import Settings
 from petstore.store.key_ring import KeyRing
+from petstore.store.pets import get_pet
 from report import FOLDER
 from rounds import measure
 from servers import Server, free_port, leave_one_core, running
 from stage import SqliteStage
-from stock import fill, issue_unlimited
+from stock import ANIMALS, fill, issue_unlimited
 from tables import span, table
-from works import first_page, with_ids
+from works import first_page, get, with_ids
 
 _CONNECTIONS = 32
 _CALLS = 20_000
@@ -84,10 +87,14 @@ def _script(name: str, folder: Path, core: str | None) -> Iterator[Server]:
 
 def _layers(servers: dict[str, Server], token: str, rounds: int, seconds: int) -> list[Part]:
     """Return the CPU of a request to each server, in alternation."""
-    requests = [with_ids(one) for one in first_page(token).requests]
-    spent: dict[str, list[float]] = {name: [] for name in servers}
+    page = [with_ids(one) for one in first_page(token).requests]
+    random = Random(5)  # noqa: S311 - requests, not secrets
+    gets = [with_ids(get(f"/v1/pets/{random.randint(1, ANIMALS)}", token)) for _ in range(10_000)]
+    layers = {name: (server, page) for name, server in servers.items()}
+    layers["get"] = (servers["petstore"], gets)
+    spent: dict[str, list[float]] = {name: [] for name in layers}
     for _ in range(rounds):
-        for name, server in servers.items():
+        for name, (server, requests) in layers.items():
             spent[name].append(measure(server, requests, _CONNECTIONS, seconds).cpu)
     return [Part(name, span(values).median) for name, values in spent.items()]
 
@@ -100,6 +107,7 @@ async def _parts(url: str, token: str, log: RequestLog, rounds: int) -> list[Par
     ring = KeyRing(store, system_clock, settings.environment)
     fields = {b"host": b"petstore", b"authorization": b"Bearer " + token.encode()}
     request = Request("GET", "/v1/pets", _QUERY, "127.0.0.1", fields)
+    one_animal = Request("GET", "/v1/pets/7", b"", "127.0.0.1", fields)
 
     async def nothing() -> bytes:
         return b""
@@ -130,7 +138,9 @@ async def _parts(url: str, token: str, log: RequestLog, rounds: int) -> list[Par
         assert key is not None  # noqa: S101 - it was just issued
         decision = await limiter.take(key)
         calls: dict[str, Callable[[], Awaitable[object]]] = {
-            "the whole application": lambda: app(request, nothing),
+            "the whole application, for a list": lambda: app(request, nothing),
+            "the whole application, for a get": lambda: app(one_animal, nothing),
+            "one animal out of SQLite": lambda: get_pet(store, 7),
             "the key of the token": lambda: ring.find(token.encode()),
             "its limits": lambda: limiter.take(key),
             "their headers": headers,
@@ -164,12 +174,13 @@ def report(layers: list[Part], parts: list[Part]) -> str:
     rows = [
         ("the kernel and the event loop: a body as long, to whatever comes", cost["echo"]),
         ("HTTP: parsing the request, a task, the response", cost["bare"] - cost["echo"]),
-        ("the application", cost["petstore"] - cost["bare"]),
+        ("the application, for a list", cost["petstore"] - cost["bare"]),
         ("**a list**", cost["petstore"]),
+        ("**a get**", cost["get"]),
     ]
     written = f"Written by `bench/anatomy.py` on {machine.machine()}; {machine.system()}."
     paragraphs = (
-        "# A list, layer by layer",
+        "# A list and a get, layer by layer",
         f"{written} CPU of the serving process, the median of rounds in alternation:",
         table(("Layer", "µs"), [(name, f"{value:.1f}") for name, value in rows]),
         "The application in process, without a server; each part alone, the minimum of the rounds:",
