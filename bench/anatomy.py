@@ -1,7 +1,7 @@
-"""Where the time of a list and a get goes: layers measured as servers, parts of the application alone.
+"""Where the time of a list and a get goes: layers as servers, parts of the application alone.
 
-A list is the first page, from memory. A get is a random animal, from SQLite. Each request has ids of
-its own.
+A list is the first page, from memory. A get is a random animal, from SQLite. Each request has
+ids of its own.
 """
 
 import argparse
