@@ -7,8 +7,11 @@ import pytest
 from petstore.api.response_cache import ResponseCache
 from petstore.domain.pets import NewPet
 from petstore.http.messages import Response
+from petstore.rate_limits.contract import State
 from petstore.store.pets import create_pet
+from petstore.store.rate_limits import StoredRateLimits
 from support.service import Service
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -78,3 +81,14 @@ async def test_the_cache_has_two_generations_at_most(
         await cache.get("/v1/pets", b"%d" % n, read)
     cached = 2 * queries - read.reads
     assert cached * size <= 2 * GENERATION
+
+
+async def test_saved_limits_leave_the_cache_as_it_is(service: Service) -> None:
+    cache, read = ResponseCache(service.store), Reader()
+    states = StoredRateLimits(service.store)
+    await service.issue()
+    for used in range(1, 4):
+        await states.save([(1, State(day_used=used, used_at=used))])
+        await eventually(service.store.version)
+        await cache.get("/v1/pets", b"", read)
+    assert read.reads == 1

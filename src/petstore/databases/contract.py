@@ -29,13 +29,15 @@ class Statement(Struct, frozen=True, gc=False):
     """One SQL statement and its parameters.
 
     With ``gives_id`` it inserts one row and returns the id: for PostgreSQL ``sql`` says so, SQLite
-    tells it anyway. Metrics and traces show ``name``: no data of a client is in it.
+    tells it anyway. Metrics and traces show ``name``: no data of a client is in it. A change that
+    no page of a list can show does not have to empty the cache of pages (``affects_pages``).
     """
 
     sql: str
     parameters: Sequence[Value] = ()
     gives_id: bool = False
     name: str = "unnamed"
+    affects_pages: bool = True
 
 
 Unit: TypeAlias = Generator[Statement, list[Row], T]

@@ -33,7 +33,6 @@ _MAX_TURNS = 4
 _WATCH_SECONDS = 0.05
 _MIGRATION_TIMEOUT: Milliseconds = 10 * SECOND
 _READER_TIMEOUT: Milliseconds = 50
-_VERSIONS = 2**32  # of one connection
 _LOG = logging.getLogger(__name__)
 
 
@@ -57,7 +56,12 @@ class SqliteStore:
         self._timeout = timeout
         self._waiting: deque[_Waiting] = deque()
         self._group: asyncio.Task[None] | None = None
-        self._versions_before = 0
+        self._opened_times = 0
+        self._is_committing = False
+        self._own_changes = 0
+        self._seen: tuple[int, int] | None = None
+        self._basis: tuple[int, int, int] | None = None
+        self._version = 0
         self.committed: Counter[int] = Counter()
         """The number of committed groups, by the number of their units of work."""
 
@@ -119,7 +123,7 @@ class SqliteStore:
             self._files = OpenFiles(self._path)
             opened.callback(self._files.close)
             self._opened = opened.pop_all()
-        self._versions_before += _VERSIONS
+        self._opened_times += 1
 
     def _open_connection(self, opened: ExitStack, timeout: Milliseconds) -> apsw.Connection:
         connection = connect(self._path, timeout)
@@ -137,13 +141,32 @@ class SqliteStore:
             await self.write(_nothing())
         await self.version()
 
-    async def version(self) -> int:
-        """Return SQLite's data version, which every commit to the file changes."""
+    async def version(self) -> int | None:
+        """Return the version of what pages show; ``None`` if it is about to change.
+
+        Every commit changes it, but for own ones without a statement that ``affects_pages``.
+        """
         try:
-            version: int = self._read(_DATA_VERSION).get
+            seen = (self._opened_times, self._read(_DATA_VERSION).get)
+            if seen != self._seen:
+                if self._is_committing:  # the thread has the connection
+                    return None
+                self._note_version()
         except FAULTS as error:
             raise unavailable(error) from error
-        return self._versions_before + version
+        return self._version
+
+    def _note_version(self) -> None:
+        """Count up the version if there was a commit that can show in a page.
+
+        The data version of a connection counts the commits of all others. So the reader sees every
+        commit, and the writer those of other processes.
+        """
+        self._seen = (self._opened_times, self._read(_DATA_VERSION).get)
+        basis = (self._opened_times, self._write(_DATA_VERSION).get, self._own_changes)
+        if basis != self._basis:
+            self._basis = basis
+            self._version += 1
 
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT on committed data."""
@@ -178,9 +201,12 @@ class SqliteStore:
         outcomes: list[_Outcome] = []
         loop = asyncio.get_running_loop()
         self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
+        self._is_committing = True
         try:
             with faults(FAULTS):
                 await self._begin()
+                # Holding the lock: from here on, every new version is this group's.
+                self._note_version()
                 # A change that got a 503 in the meantime must not be made.
                 outcomes.extend(
                     (waiting.done, self._run(waiting.unit))
@@ -198,6 +224,7 @@ class SqliteStore:
             if not isinstance(error, Exception):
                 raise
         finally:
+            self._is_committing = False
             self._watching.cancel()
 
     async def _commit_durably(self, outcomes: list[_Outcome]) -> None:
@@ -211,6 +238,7 @@ class SqliteStore:
         def settle(error: BaseException | None) -> None:
             is_safe = error is None and self._files.log_is_in_place()
             if is_safe:
+                self._is_committing = False
                 for outcome in outcomes:
                     _settle(*outcome)
             _settle(committed, error or is_safe)
@@ -291,6 +319,7 @@ class SqliteStore:
             statement = next(unit)
             while True:
                 rows = execute(statement.sql, statement.parameters).fetchall()
+                self._own_changes += statement.affects_pages
                 if statement.gives_id:
                     # RETURNING would open a table for the one row each time.
                     rows = [(self._writer.last_insert_rowid(),)]

@@ -107,4 +107,5 @@ def _upsert(
             f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {updates} WHERE {condition}",
             tuple(chain.from_iterable(batch)),
             name=f"upsert_{table}",
+            affects_pages=False,
         )
