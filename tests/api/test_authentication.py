@@ -232,7 +232,7 @@ async def test_a_token_that_is_not_looked_up_is_refused_until_the_end_of_the_min
     limited.clock.advance(20)
     response = await limited.request("GET", "/v1/pets", new_token("production"))
     message = assert_error(response, 429, "rate_limit_exceeded")
-    assert "this address without a valid key, 5 requests a minute" in message
+    assert "keys that the service has not seen yet, 5 requests a minute" in message
     assert response.headers["Retry-After"] == "40"
     assert response.headers["X-RateLimit-Limit"] == "5"
     assert response.headers["X-RateLimit-Remaining"] == "0"

@@ -10,7 +10,7 @@ from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.rate_limits.contract import BanRules, UnbanStore
 from petstore.rate_limits.redis import RedisLimiter
-from petstore.redis_client.client import Command, RedisClient, Wait
+from petstore.redis_client.client import Command, RedisClient
 from support.manual_clock import ManualClock
 
 PATIENT = 10.0
@@ -24,12 +24,9 @@ class TimedClient(RedisClient):
         super().__init__(url)
         self._clock = clock
 
-    async def try_each(
-        self, commands: Sequence[Command], seconds: float, wait: Wait | None = None
-    ) -> list[Any]:
+    async def try_each(self, commands: Sequence[Command], seconds: float) -> list[Any]:
         """Judge at the time of the clock, and tell that time in heartbeats."""
-        timed = [self._timed(command) for command in commands]
-        replies = await super().try_each(timed, seconds, wait)
+        replies = await super().try_each([self._timed(command) for command in commands], seconds)
         return [
             [reply[0], self._clock()] if isinstance(reply, list) else reply for reply in replies
         ]

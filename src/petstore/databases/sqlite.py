@@ -206,7 +206,8 @@ class SqliteStore:
             with faults(FAULTS):
                 await self._begin()
                 # Holding the lock: from here on, every new version is this group's.
-                self._note_version()
+                with suppress(*FAULTS):  # a reader that fails is no reason to refuse a change
+                    self._note_version()
                 # A change that got a 503 in the meantime must not be made.
                 outcomes.extend(
                     (waiting.done, self._run(waiting.unit))

@@ -20,7 +20,7 @@ Command: TypeAlias = tuple[str | bytes | int, ...]
 _CHECK_TIMEOUT = 0.3
 _CLOSE_TIMEOUT = 1
 _NODE_TIMEOUT = 0.3
-_SLICE = 0.01
+_SLICES = 7
 
 
 class RedisUnavailable(Exception):
@@ -33,39 +33,6 @@ class CredentialsRefused(RedisUnavailable):
 
 class UnknownScript(RedisUnavailable):
     """The server has not seen the script of an EVALSHA since it started."""
-
-
-class Wait:
-    """The time that this process has waited for replies, in ``seconds``.
-
-    It grows in slices, and the process reads between them. While it is too busy to read, the next
-    slice does not begin, so a late process does not take its own delay for that of Redis.
-    """
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    @asynccontextmanager
-    async def limited_to(self, seconds: float) -> AsyncIterator[None]:
-        """End the block with ``TimeoutError`` after waiting for ``seconds``, at least a slice."""
-        loop = asyncio.get_running_loop()
-        end = self.seconds + seconds - _SLICE / 2
-        timer: asyncio.TimerHandle
-        async with asyncio.timeout(None) as limit:
-
-            def end_slice() -> None:
-                nonlocal timer
-                self.seconds += _SLICE
-                if self.seconds < end:
-                    timer = loop.call_later(_SLICE, end_slice)
-                else:
-                    limit.reschedule(loop.time())
-
-            timer = loop.call_later(_SLICE, end_slice)
-            try:
-                yield
-            finally:
-                timer.cancel()
 
 
 class RedisClient:
@@ -90,19 +57,16 @@ class RedisClient:
                 raise reply
         return replies
 
-    async def try_each(
-        self, commands: Sequence[Command], seconds: float, wait: Wait | None = None
-    ) -> list[Any]:
+    async def try_each(self, commands: Sequence[Command], seconds: float) -> list[Any]:
         """Return for each command its reply, or a ``RedisUnavailable`` for an error reply.
 
-        If the connection was cut, the commands are sent again once: they may run twice. ``wait``
-        adds up the time of several calls.
+        If the connection was cut, the commands are sent again once: they may run twice.
 
         Raises:
             RedisUnavailable: there are no replies within ``seconds``.
         """
         try:
-            async with (wait or Wait()).limited_to(seconds):
+            async with _timeout(seconds):
                 try:
                     replies = await self._send(commands)
                 except ConnectionLost:  # perhaps long ago
@@ -168,6 +132,33 @@ def _connect(url: str) -> Redis | RedisCluster:
         return master
     ((host, port),) = hosts
     return Redis(host=host, port=port, **options)
+
+
+@asynccontextmanager
+async def _timeout(seconds: float) -> AsyncIterator[None]:
+    """End the block with ``TimeoutError`` after ``seconds``.
+
+    The time runs in slices, and the process reads between them. While it is too busy to read, the
+    next slice does not begin, so a late process does not take its own delay for that of Redis.
+    """
+    loop = asyncio.get_running_loop()
+    left, length = _SLICES, seconds / _SLICES
+    timer: asyncio.TimerHandle
+    async with asyncio.timeout(None) as limit:
+
+        def end_slice() -> None:
+            nonlocal left, timer
+            left -= 1
+            if left:
+                timer = loop.call_later(length, end_slice)
+            else:
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(length, end_slice)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 def _adapted(error: Exception) -> RedisUnavailable:

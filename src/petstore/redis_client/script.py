@@ -4,25 +4,23 @@ import asyncio
 from hashlib import sha1
 from typing import Any, NamedTuple
 
-from petstore.redis_client.client import RedisClient, RedisUnavailable, UnknownScript, Wait
+from petstore.redis_client.client import RedisClient, RedisUnavailable, UnknownScript
 
 # Bounded, so that a round trip is short whatever many processes send at once: a script runs some
 # 20 µs on the server.
-_MAX_BATCH = 32
+_MAX_BATCH = 256
 
 
 class _Call(NamedTuple):
     key: str
     argument: bytes
     reply: asyncio.Future[Any]
-    waited_before: float
 
 
 class BatchedScript:
     """Runs a Lua script on one key. Calls made during a round trip share the next one.
 
-    If a call has waited for ``timeout`` seconds, in one round trip or several, every waiting call
-    fails at once.
+    If a round trip takes longer than ``timeout`` seconds, every waiting call fails at once.
     """
 
     def __init__(self, client: RedisClient, text: bytes, timeout: float) -> None:
@@ -32,7 +30,6 @@ class BatchedScript:
         self._timeout = timeout
         self._waiting: list[_Call] = []
         self._sender: asyncio.Task[None] | None = None
-        self._wait = Wait()
 
     async def run(self, key: str, argument: bytes) -> Any:
         """Return the reply of the script.
@@ -40,8 +37,7 @@ class BatchedScript:
         Raises:
             RedisUnavailable: the script failed, or there was no reply.
         """
-        reply = asyncio.get_running_loop().create_future()
-        call = _Call(key, argument, reply, self._wait.seconds)
+        call = _Call(key, argument, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_waiting())
@@ -61,8 +57,7 @@ class BatchedScript:
         commands = [(command, script, 1, call.key, call.argument) for call in batch]
         unknown = []
         try:
-            seconds = self._timeout + batch[0].waited_before - self._wait.seconds
-            replies = await self._client.try_each(commands, seconds, self._wait)
+            replies = await self._client.try_each(commands, self._timeout)
         except RedisUnavailable as error:
             batch += self._waiting
             self._waiting.clear()
