@@ -1,6 +1,6 @@
 """The operations of the interface. Routes, checks and documentation all come from here."""
 
-from petstore.api import api_keys, categories, orders, pets, usage
+from petstore.api import api_keys, categories, orders, pets, usage, webhooks
 from petstore.api.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -9,4 +9,5 @@ OPERATIONS: tuple[Operation, ...] = (
     *orders.OPERATIONS,
     *api_keys.OPERATIONS,
     *usage.OPERATIONS,
+    *webhooks.OPERATIONS,
 )
