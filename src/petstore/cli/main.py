@@ -15,6 +15,7 @@ from petstore.cli.orders import orders
 from petstore.cli.output import SectionedGroup
 from petstore.cli.pets import pets
 from petstore.cli.serve import reload, report_failed_start, serve
+from petstore.cli.webhooks import webhooks
 
 
 class Petstore(SectionedGroup):
@@ -63,4 +64,6 @@ def main() -> None:
 
 main.add_section("Run the service", serve, reload)
 main.add_section("Work on its store", keys, copy, backup, restore)
-main.add_section(f"Ask a running service, with the key in {KEY}", pets, orders, categories)
+main.add_section(
+    f"Ask a running service, with the key in {KEY}", pets, orders, categories, webhooks
+)
