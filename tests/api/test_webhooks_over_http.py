@@ -23,7 +23,7 @@ from support.stores import do
 from support.waiting import eventually
 from support.webhooks import URL, add_deliveries, add_events, publish
 
-pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+pytestmark = pytest.mark.anyio
 
 BY_ID = [
     ("GET", ""),
@@ -87,6 +87,7 @@ async def rows(service: Service, sql: str) -> list[Any]:
 # Keys
 
 
+@pytest.mark.each_database
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 async def test_every_operation_needs_a_scope_that_a_key_has_only_if_it_is_named(
     service: Service, method: str, path: str
@@ -231,6 +232,7 @@ async def test_a_bad_change_is_refused(send: Send, patch: dict[str, Any], expect
 # Created and read
 
 
+@pytest.mark.each_database
 async def test_a_webhook_is_returned_as_it_was_given_and_its_secret_once(send: Send) -> None:
     types = ["order.placed", "pet.created", "order.placed"]
     response = await send(
@@ -262,6 +264,7 @@ async def test_a_key_has_up_to_16_webhooks(send: Send) -> None:
     await create(send)
 
 
+@pytest.mark.each_database
 async def test_16_is_the_limit_for_requests_at_once_as_well(send: Send) -> None:
     async def status() -> int:
         return (await send("POST", "/webhooks", json={"url": URL})).status_code
@@ -273,6 +276,7 @@ async def test_16_is_the_limit_for_requests_at_once_as_well(send: Send) -> None:
 # Changed
 
 
+@pytest.mark.each_database
 async def test_only_what_is_named_changes(send: Send) -> None:
     await create(send, types=["pet.created"], description="The till")
     expected = WEBHOOK | {"types": ["pet.created"], "description": "The till"}
@@ -288,6 +292,7 @@ async def test_only_what_is_named_changes(send: Send) -> None:
     assert await change(send, enabled=True) == expected | {"enabled": True}
 
 
+@pytest.mark.each_database
 async def test_a_webhook_that_is_enabled_again_goes_on_after_its_last_success(
     service: Service, send: Send
 ) -> None:
@@ -306,6 +311,7 @@ async def test_a_webhook_that_is_enabled_again_goes_on_after_its_last_success(
     assert await rows(service, states) == expected
 
 
+@pytest.mark.each_database
 async def test_or_it_goes_on_from_now(service: Service, send: Send) -> None:
     await create(send)
     await add_events(service.store, [service.clock()] * 3)
@@ -328,6 +334,7 @@ async def test_a_refused_change_does_not_touch_the_deliveries(service: Service, 
     assert await rows(service, "SELECT state FROM webhook_deliveries") == [("pending",)]
 
 
+@pytest.mark.each_database
 async def test_a_deleted_webhook_and_its_deliveries_are_gone(service: Service, send: Send) -> None:
     await create(send)
     await create(send)
@@ -342,6 +349,7 @@ async def test_a_deleted_webhook_and_its_deliveries_are_gone(service: Service, s
 # Secrets
 
 
+@pytest.mark.each_database
 async def test_a_rotated_secret_is_another_and_the_old_one_lives_on_for_a_day(
     service: Service, send: Send
 ) -> None:
@@ -429,6 +437,7 @@ async def test_a_service_does_not_start_with_a_broken_secret(database: Path) -> 
 # Tests, deliveries, replays
 
 
+@pytest.mark.each_database
 async def test_a_test_event_is_accepted_and_recorded_for_the_webhook(
     service: Service, send: Send
 ) -> None:
@@ -450,6 +459,7 @@ async def test_nothing_can_be_sent_to_a_disabled_webhook(send: Send, action: str
     assert message == "webhook 1 is disabled; enable it first"
 
 
+@pytest.mark.each_database
 async def test_deliveries_are_listed_newest_first(service: Service, send: Send) -> None:
     await create(send)
     await add_deliveries(service.store, 1, "succeeded", "failed", "pending")
@@ -484,6 +494,7 @@ async def test_an_invalid_parameter_is_refused(send: Send, query: str) -> None:
     assert query.partition("=")[0] in assert_error(response, 400, "invalid_parameter")
 
 
+@pytest.mark.each_database
 async def test_events_are_sent_again(service: Service, send: Send) -> None:
     await create(send)
     now = service.clock()
