@@ -47,6 +47,7 @@ FEED_CURSOR_PATTERN = "^[A-Za-z0-9_-]{16}$"
 """The form of every cursor of the feed: 96 bits in base64url (RFC 4648)."""
 
 _CURSOR = re.compile(FEED_CURSOR_PATTERN.removesuffix("$") + r"\Z")
+_MAX_SEQUENCE = 2**62
 _MARK = slice(len("evt_"), len("evt_") + 8)
 _SCOPES: dict[str, Scope] = {
     "pet": "pets:read",
@@ -124,7 +125,11 @@ class Position(NamedTuple):
             msg = "not a cursor"
             raise ValueError(msg)
         text = urlsafe_b64decode(cursor)
-        return cls(int.from_bytes(text[:8]), text[8:])
+        sequence = int.from_bytes(text[:8])
+        if sequence > _MAX_SEQUENCE:
+            msg = "no store has had so many events"
+            raise ValueError(msg)
+        return cls(sequence, text[8:])
 
     @property
     def cursor(self) -> str:
@@ -158,10 +163,13 @@ def resource_event(kind: ResourceEventType, item: Struct, before: Struct | None 
 def readable_types(scopes: frozenset[Scope]) -> frozenset[EventType]:
     """Return the types that a key with these ``scopes`` may read, those about itself included."""
     return frozenset(
-        name
-        for name in EVENT_TYPES
-        if (scope := _SCOPES.get(name.partition(".")[0])) is None or scope in scopes
+        kind for kind in EVENT_TYPES if (scope := scope_of(kind)) is None or scope in scopes
     )
+
+
+def scope_of(kind: EventType) -> Scope | None:
+    """Return the scope that reads events of a type; ``None`` for those about a key."""
+    return _SCOPES.get(kind.partition(".")[0])
 
 
 def changed_members(before: Struct, after: Struct) -> dict[str, Any]:
