@@ -42,7 +42,7 @@ async def test_only_a_database_in_files_is_looked_after_each_second(
     is_looked_after: bool,  # noqa: FBT001 - what is expected
 ) -> None:
     bare = bare_app(database)
-    services = bare.app._services  # noqa: SLF001 - nobody else needs to see them
+    services = bare.app.services
     chores = chores_of(replace(bare.settings, database=address), services, BodyReader(1024, 1))
     assert (services.store.check in [chore.action for chore in chores]) == is_looked_after
 

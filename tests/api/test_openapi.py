@@ -23,6 +23,7 @@ from petstore.clock import Milliseconds
 from petstore.databases.contract import Unit
 from petstore.domain.api_keys import SCOPES, Environment, new_token
 from petstore.domain.categories import NewCategory
+from petstore.domain.events import Position
 from petstore.domain.orders import NewOrder
 from petstore.domain.pets import NewPet
 from petstore.domain.plans import UNLIMITED
@@ -82,6 +83,7 @@ REQUESTS = {
     "updateOrder": Ask("PATCH", "/v1/store/orders/1", {"json": {"status": "approved"}}),
     "cancelOrder": Ask("DELETE", "/v1/store/orders/1", {}),
     "getInventory": Ask("GET", "/v1/store/inventory", {}),
+    "listEvents": Ask("GET", "/v1/events", ONE),
     "listKeys": Ask("GET", "/v1/keys", ONE),
     "createKey": Ask("POST", "/v1/keys", {"json": {"name": "Till"}}),
     "getKey": Ask("GET", "/v1/keys/2", {}),
@@ -227,6 +229,11 @@ async def again_with_another_token(service: Service, ask: Ask) -> httpx.Response
     return await ask.send(service, rotated.json()["token"], headers=key)
 
 
+async def without_the_scope_of_a_type(service: Service, ask: Ask) -> httpx.Response:
+    token = (await service.issue(scopes=frozenset())).token
+    return await ask.send(service, token, params={"type": "pet.created"})
+
+
 async def with_fewer_rights(service: Service, ask: Ask) -> httpx.Response:
     await furnish(service)
     token = (await service.issue("pro", scopes=frozenset({"keys:admin"}))).token
@@ -365,6 +372,12 @@ WITH_ONE: dict[str, list[Response]] = {
         (409, "order_closed", after(CANCELLED, json={"shipDate": None})),
     ],
     "cancelOrder": [(409, "illegal_transition", after(APPROVED, DELIVERED))],
+    "listEvents": [
+        (403, "missing_scope", without_the_scope_of_a_type),
+        (410, "cursor_expired", with_options(params={"cursor": Position(99, b"mark").cursor})),
+        (429, "rate_limit_exceeded", over_the_limit_of_the_key),
+        (429, "api_key_banned", while_banned),
+    ],
     "createKey": [
         (403, "beyond_own_rights", with_fewer_rights),
         (409, "response_sealed", again_with_another_token),

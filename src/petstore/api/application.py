@@ -156,7 +156,7 @@ class Application:
         lifespan: Callable[[], AbstractAsyncContextManager[None]],
         on_retire: Callable[[], None],
     ) -> None:
-        self._services = services
+        self.services = services
         self._routes = routes
         self._pages = pages
         self._bodies = bodies
@@ -171,7 +171,7 @@ class Application:
     def hand_over(self) -> None:
         """Close each connection after its next response: the next process serves from now on."""
         self._retiring = True
-        self._services.feed.release()
+        self.services.feed.release()
 
     def retire(self) -> None:
         """Do the same and report not ready: the service stops."""
@@ -191,7 +191,7 @@ class Application:
             _LOG.exception("request %s failed", exchange.request_id)
             response = error_response(InternalError("the service failed; the reason is in its log"))
         if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
-            exchange.decision = await self._services.limiter.look_address(exchange.client)
+            exchange.decision = await self.services.limiter.look_address(exchange.client)
         headers = self._headers(exchange, response)
         if request.body != "none":
             await self._bodies.discard(request, receive)
@@ -235,7 +235,7 @@ class Application:
         if operation is None:
             raise exchange.route.refusal(request.method, request.path)
         if operation.deprecation is not None:
-            check_sunset(operation.deprecation, self._services.clock())
+            check_sunset(operation.deprecation, self.services.clock())
         require_scope(key, operation.scope)
         body = None
         if operation.body is not None:
@@ -244,13 +244,13 @@ class Application:
                 text = _EMPTY_BODY
             body = decode_json(text, operation.body)
         call = self._call(exchange, operation, key, body)
-        if operation.shows_orders and self._services.reservations.are_due():
-            await self._services.reservations.settle()
+        if operation.shows_orders and self.services.reservations.are_due():
+            await self.services.reservations.settle()
         response = await operation.handler(call)
         if operation.waits:
             await self._check_again(exchange)
         if operation.method != "GET":
-            await self._services.readers.record_write(key.id)
+            await self.services.readers.record_write(key.id)
         return conditional(request, response) if operation.tagged else response
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:
@@ -268,7 +268,7 @@ class Application:
     async def _admit(self, exchange: Exchange) -> ApiKey:
         """Check the key, then its ban and limits; without a valid key, the limit of the address."""
         request, operation = exchange.request, exchange.operation
-        keys, limiter = self._services.keys, self._services.limiter
+        keys, limiter = self.services.keys, self.services.limiter
         try:
             _check_host(request)
             token = bearer_token(request)
@@ -278,7 +278,7 @@ class Application:
             self._refuse_unadmitted(exchange.decision, ADDRESS)
             raise
         if operation is not None and not operation.charged:
-            exchange.decision = self._services.uncharged.take(key.id)
+            exchange.decision = self.services.uncharged.take(key.id)
             holder = Holder("operation", f"this key for {operation.id}")
             self._refuse_unadmitted(exchange.decision, holder)
             exchange.decision = await limiter.look(key)
@@ -293,9 +293,9 @@ class Application:
         Raises:
             InvalidKey: it has ended meanwhile.
         """
-        keys, token = self._services.keys, bearer_token(exchange.request)
+        keys, token = self.services.keys, bearer_token(exchange.request)
         exchange.key = keys.recall(token) or await authenticate(token, keys)
-        exchange.decision = await self._services.limiter.look(exchange.key)
+        exchange.decision = await self.services.limiter.look(exchange.key)
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
         """Return the key of a token that is not in memory.
@@ -303,7 +303,7 @@ class Application:
         The look-up of a new token is charged to its address first, so that a flood of invalid
         tokens does not reach the database. The charge is given back if the token is valid.
         """
-        keys, look_ups = self._services.keys, self._services.look_ups
+        keys, look_ups = self.services.keys, self.services.look_ups
         if not keys.is_new(token):
             return await authenticate(token, keys)
         address = exchange.client
@@ -333,7 +333,7 @@ class Application:
         if operation.is_conditional:
             check_conditions(request)
         retry_of = idempotency_key(request) if operation.method == "POST" else None
-        return Call(self._services, request, key, path_id, query, body, retry_of)
+        return Call(self.services, request, key, path_id, query, body, retry_of)
 
     def _headers(self, exchange: Exchange, response: Response) -> Headers:
         operation, decision = exchange.operation, exchange.decision
