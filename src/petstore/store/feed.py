@@ -10,6 +10,8 @@ from petstore.databases.contract import Reader
 from petstore.errors import Unavailable
 from petstore.store.events import recent_events
 
+_WOKEN_AT_ONCE = 8
+
 
 class _Waiter(Struct, eq=False):
     """Waits for an event after ``after`` of one of ``types``, which the key ``key_id`` may read."""
@@ -84,12 +86,19 @@ class Feed:
         if self._seen == seen:  # else somebody has come meanwhile who read less
             self._seen = rows[-1][0]
         newest = {(kind, key_id): sequence for sequence, kind, key_id in rows}
-        for waiter in self._waiters:
-            if any(
-                sequence > waiter.after and kind in waiter.types and key_id in (None, waiter.key_id)
-                for (kind, key_id), sequence in newest.items()
-            ):
+        concerned = [waiter for waiter in self._waiters if _concerns(waiter, newest)]
+        for start in range(0, len(concerned), _WOKEN_AT_ONCE):
+            for waiter in concerned[start : start + _WOKEN_AT_ONCE]:
                 _wake(waiter, is_event=True)
+            await asyncio.sleep(0)  # other requests get their turn
+
+
+def _concerns(waiter: _Waiter, newest: dict[tuple[str, int | None], int]) -> bool:
+    """Return whether a waiter wants one of the ``newest`` events of each type and key."""
+    return any(
+        sequence > waiter.after and kind in waiter.types and key_id in (None, waiter.key_id)
+        for (kind, key_id), sequence in newest.items()
+    )
 
 
 def _wake(waiter: _Waiter, *, is_event: bool) -> None:
