@@ -22,7 +22,6 @@ from support.steady_buyers import Buyers
 from support.terminal import Terminal
 from support.waiting import within
 
-
 VERSION = len(scripts("sqlite"))
 
 
@@ -235,8 +234,10 @@ def test_a_backup_of_a_newer_version_is_refused(stocked: Command, file: Path) ->
         ),
         (
             "DELETE FROM api_key_revision",
-            f"version {VERSION}: the table api_key_revision does not have the rows that every store"
-            " has",
+            (
+                f"version {VERSION}: the table api_key_revision does not have the rows that every"
+                " store has"
+            ),
         ),
         (
             "INSERT INTO usage VALUES (99, 1, 1)",

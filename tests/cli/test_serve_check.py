@@ -15,7 +15,6 @@ from support.command import Command
 from support.postgres import PostgresServer
 from support.process import free_port
 
-
 SQLITE, POSTGRES = len(scripts("sqlite")), len(scripts("postgres"))
 
 
