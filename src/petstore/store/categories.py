@@ -5,7 +5,8 @@ from collections.abc import Callable
 from msgspec import UNSET
 
 from petstore.databases.contract import Duplicate, Reader, Row, Statement, Unit, Value
-from petstore.domain.categories import Category, CategoryPatch, NewCategory, name_key, patched
+from petstore.domain.categories import Category, CategoryPatch, NewCategory, patched
+from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.store.pages import Page, found, read_page
 
