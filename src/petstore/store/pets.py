@@ -8,6 +8,7 @@ from msgspec.structs import astuple
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholders
+from petstore.domain.names import search_key
 from petstore.domain.pets import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
 from petstore.errors import PetReserved
 from petstore.store.categories import require_category
@@ -16,25 +17,37 @@ from petstore.store.pages import Page, found, read_page
 
 _COLUMNS = ("name", "category_id", "status")
 _SELECT = f"SELECT id, {', '.join(_COLUMNS)} FROM pets"  # noqa: S608 - only names
-_INSERT = f"INSERT INTO pets ({', '.join(_COLUMNS)}) VALUES"
+_INSERT = f"INSERT INTO pets ({', '.join(_COLUMNS)}, name_key) VALUES"
 _WIDTH = len(_COLUMNS)
-_INSERT_ONE = f"{_INSERT} {placeholders(_WIDTH)} /*pg RETURNING id */"
+_INSERT_ONE = f"{_INSERT} {placeholders(_WIDTH + 1)} /*pg RETURNING id */"
 _UPDATE = (
     f"UPDATE pets SET ({', '.join(_COLUMNS)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 )
 _ROWS_AT_ONCE = 100
 
 
-async def list_pets(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> Page[Pet]:
-    """Return the first ``limit`` pets with an id above ``after``, by ascending id."""
+async def list_pets(
+    store: Reader,
+    wanted: PetFilter,
+    after: int | None,
+    limit: int,
+    *,
+    newest_first: bool = False,
+) -> Page[Pet]:
+    """Return the first ``limit`` pets with an id above ``after``, by ascending id.
+
+    With ``newest_first`` these are the pets with an id below ``after``, by descending id.
+    """
     filters = {"status": wanted.status, "category_id": wanted.category_id, "id": wanted.ids}
-    return await read_page(store, "select_pets", _SELECT, filters, after, limit, _pet_of)
+    return await read_page(
+        store, "select_pets", _SELECT, filters, after, limit, pet_of, newest_first=newest_first
+    )
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
     """Return one pet, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
-    return found(await store.read(select), _pet_of, "pet", pet_id)
+    return found(await store.read(select), pet_of, "pet", pet_id)
 
 
 async def get_inventory(store: Reader) -> Inventory:
@@ -54,16 +67,18 @@ def create_pet(new: NewPet, *, strict_categories: bool = False) -> Unit[Pet]:
     """
     if strict_categories:
         yield from require_category(new.categoryId)
-    ((pet_id,),) = yield Statement(_INSERT_ONE, _values(new), gives_id=True, name="insert_pet")
+    ((pet_id,),) = yield Statement(_INSERT_ONE, _new_row(new), gives_id=True, name="insert_pet")
     return Pet(pet_id, *astuple(new))
 
 
 def create_pets(news: Iterable[NewPet]) -> Unit[None]:
     """Add many pets in the order given, a hundred in each statement."""
-    rows = map(_values, news)
+    rows = map(_new_row, news)
     while batch := list(islice(rows, _ROWS_AT_ONCE)):
         values = tuple(chain.from_iterable(batch))
-        yield Statement(f"{_INSERT} {placeholders(_WIDTH, len(batch))}", values, name="insert_pets")
+        yield Statement(
+            f"{_INSERT} {placeholders(_WIDTH + 1, len(batch))}", values, name="insert_pets"
+        )
 
 
 def update_pet(
@@ -91,6 +106,13 @@ def update_pet(
         yield from require_category(changed.categoryId)
     if changed != pet:
         yield Statement(_UPDATE, (*_values(changed), pet_id), name="update_pet")
+    if changed.name != pet.name:
+        # The database has cleared the key of the old name: an older version would not know it.
+        yield Statement(
+            "UPDATE pets SET name_key = ?1 WHERE id = ?2",
+            (search_key(changed.name), pet_id),
+            name="update_pet_name_key",
+        )
     return changed
 
 
@@ -111,7 +133,7 @@ def _locked(pet_id: int, now: Milliseconds) -> Unit[Pet]:
     yield from free_if_lapsed(pet_id, now)
     sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
     rows = yield Statement(sql, (pet_id,), name="lock_pet")
-    return found(rows, _pet_of, "pet", pet_id)
+    return found(rows, pet_of, "pet", pet_id)
 
 
 def _require_no_order(pet_id: int) -> Unit[None]:
@@ -125,9 +147,14 @@ def _require_no_order(pet_id: int) -> Unit[None]:
         raise PetReserved(msg)
 
 
-def _pet_of(row: Row) -> Pet:
+def pet_of(row: Row) -> Pet:
+    """Return the pet in a row: its id, name, category and status."""
     pet_id, name, category_id, status = row
     return Pet(pet_id, name, category_id, UNSET if status is None else status)
+
+
+def _new_row(new: NewPet) -> tuple[Value, ...]:
+    return (*_values(new), search_key(new.name))
 
 
 def _values(pet: NewPet | Pet) -> tuple[Value, ...]:
