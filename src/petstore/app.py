@@ -49,6 +49,7 @@ from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.store.events import publish_all
 from petstore.store.feed import Feed
 from petstore.store.key_ring import KeyRing
+from petstore.store.pet_search import fill_name_keys
 from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import SafeRetries
@@ -61,6 +62,7 @@ _LAPSES_SECONDS = 1
 _CHECK_SECONDS = 1
 _HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
+_NAME_KEYS_SECONDS = 1
 _USAGE_TABLE = 20_000
 # How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
 _FEED_SECONDS = (0.02, 0.05)
@@ -176,6 +178,8 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     yield Chore(services.limiter.heartbeat, _HEARTBEAT_SECONDS, failure)
     yield Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
     yield Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
+    name_keys = partial(fill_name_keys, services.store)
+    yield Chore(name_keys, _NAME_KEYS_SECONDS, "animals not prepared for searches by name")
     yield Chore(services.retries.forget, _FORGET_SECONDS, "idempotency records not deleted")
 
 

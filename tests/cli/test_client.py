@@ -249,8 +249,19 @@ def test_a_link_is_no_more_than_its_query(set_up: SetUp, link: str) -> None:
 
 def test_a_limited_list_is_one_page(set_up: SetUp) -> None:
     setup = set_up(page(1, 2, following='</v1/pets?cursor=x>; rel="next"'))
-    assert find(setup.client, 7) == ([1, 2], True)
-    assert setup.asked[0].target == "/v1/pets?status=sold&id=1&id=2&limit=7"
+    assert find(setup.client, 2) == ([1, 2], True)
+    assert setup.asked[0].target == "/v1/pets?status=sold&id=1&id=2&limit=2"
+
+
+@pytest.mark.parametrize("last", [(3,), (3, 4)])
+def test_a_short_page_is_followed_until_the_limit(set_up: SetUp, last: tuple[int, ...]) -> None:
+    setup = set_up(
+        page(1, 2, following='</v1/pets?limit=3&cursor=a>; rel="next"'),
+        page(following='</v1/pets?limit=3&cursor=b>; rel="next"'),
+        page(*last),
+    )
+    assert find(setup.client, 3) == ([1, 2, 3], len(last) > 1)
+    assert len(setup.asked) == 3
 
 
 def test_a_list_without_a_next_page_is_all_there_is(set_up: SetUp) -> None:

@@ -12,10 +12,12 @@ from msgspec import UNSET, UnsetType
 from petstore.app import create_limiter
 from petstore.clock import DAY
 from petstore.databases.contract import Row, Statement, Unit
+from petstore.databases.postgres import postgres_sql
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey, new_token
 from petstore.domain.categories import CategoryPatch, NewCategory
 from petstore.domain.orders import NewOrder, OrderFilter, OrderPatch, OrderStatus
+from petstore.domain.paging import NamePosition
 from petstore.domain.pets import NewPet, PetFilter, PetPatch, PetStatus
 from petstore.settings import Settings
 from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, rotate_key, unconditional
@@ -33,6 +35,7 @@ from petstore.store.orders import (
     update_order,
 )
 from petstore.store.pet_imports import begin_import
+from petstore.store.pet_search import fill_name_keys, search_pets
 from petstore.store.pets import delete_pet, get_inventory, get_pet, list_pets, update_pet
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import Attempt, SafeRetries
@@ -46,6 +49,7 @@ from support.changes import (
 )
 from support.keys import OPERATOR, new_api_key
 from support.manual_clock import ManualClock
+from support.postgres import PostgresServer, database_name
 from support.statements import statements_of
 
 FAR = 3_500
@@ -57,7 +61,9 @@ NUMBERS = (
     "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4000)"
 )
 FILL = {
-    "pets (name, category_id, status)": "'Bella', n % 5, iif(n % 3, 'sold', 'available')",
+    "pets (name, category_id, status, name_key)": (
+        "'Bella', n % 5, iif(n % 3, 'sold', 'available'), iif(n < 3999, 'bella', NULL)"
+    ),
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
     "orders (pet_id, status, placed_at)": "n % 5, 'cancelled', 0",
     "orders (pet_id, status, placed_at, reserved_until)": "n, 'placed', 0, n",
@@ -97,6 +103,19 @@ LISTS: dict[str, Any] = {
         )
         for number, wanted in enumerate(ORDER_FILTERS)
     },
+    **{
+        f"newest-{number}": lambda store, after, wanted=wanted: list_pets(
+            store, wanted, after and 4_001 - after, PAGE, newest_first=True
+        )
+        for number, wanted in enumerate(PET_FILTERS)
+        if wanted.ids is not HUNDRED
+    },
+    **{
+        f"search-{number}": lambda store, after, wanted=wanted: search_pets(
+            store, "Bel", wanted, after and NamePosition("bella", after), PAGE
+        )
+        for number, wanted in enumerate((PetFilter(), PetFilter("sold"), PetFilter("sold", 3)))
+    },
     "categories": lambda store, after: list_categories(store, after, PAGE),
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "keys-production": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
@@ -127,6 +146,7 @@ ROWS: dict[str, list[Row]] = {
     "select_last_event": [(9, "evt_0123456789abcdef01234567")],
     "select_pet_import": [(0, None)],
     "update_pet_import": [(0,)],
+    "select_pets_without_key": [(7, "Bella")],
 }
 """What the recorded operations find."""
 
@@ -172,6 +192,7 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: recent_events(store, 9)),
         *statements_of(lambda store: read_feed(store, ("pet.created",), 7, None, PAGE), ROWS),
         *statements_of(lambda store: Reservations(store, CLOCK).refresh()),
+        *statements_of(fill_name_keys, ROWS),
         *statements_of(lambda store: KeyRing(store, CLOCK, "production").refresh(), ROWS),
         *statements_of(
             lambda store: KeyRing(store, CLOCK, "production").find(
@@ -198,13 +219,10 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 RECORDED = recorded()
 IN_BATCHES = ("select_recent_events", "delete_events")
+UNSEARCHED = ("fill_name_keys", "select_next_lapse", "select_inventory")
 ONE_ROW = ("select_key_revision", "update_key_revision")
 INSERTS = [name for name in RECORDED if name.startswith("insert_")]
-BY_INDEX = [
-    name
-    for name in RECORDED
-    if name not in (*ONE_ROW, *INSERTS, "select_next_lapse", "select_inventory")
-]
+BY_INDEX = [name for name in RECORDED if name not in (*ONE_ROW, *INSERTS, *UNSEARCHED)]
 
 
 def page_of(name: str, after: int | None) -> Statement:
@@ -267,8 +285,10 @@ def test_no_page_is_sorted_or_searched_row_by_row(
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_a_page_far_away_costs_what_the_first_costs(connection: apsw.Connection, name: str) -> None:
-    first = steps(connection, page_of(name, None))
+def test_a_page_far_away_costs_what_the_first_ones_cost(
+    connection: apsw.Connection, name: str
+) -> None:
+    first = max(steps(connection, page_of(name, after)) for after in (None, 1))
     assert steps(connection, page_of(name, FAR)) < 1.2 * first
 
 
@@ -296,6 +316,36 @@ def test_two_filters_are_searched_at_once(
 def test_a_hundred_ids_cost_a_hundred_searches(connection: apsw.Connection) -> None:
     (wanted,) = statements_of(lambda store: list_pets(store, PetFilter(ids=HUNDRED), None, 100))
     assert steps(connection, wanted) < 20 * len(HUNDRED)
+
+
+def test_a_search_starts_at_its_position_among_animals_of_one_name(
+    connection: apsw.Connection,
+) -> None:
+    (detail,) = plan(connection, page_of("search-0", FAR))
+    assert "INDEX pets_by_name ((name_key,rowid)>(?,?) AND name_key<?)" in detail
+
+
+def test_a_search_on_postgresql_starts_at_its_position_too(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    database = database_name(postgres_url)
+    postgres.sql(
+        "INSERT INTO pets (name, category_id, name_key)"
+        " SELECT 'Bella', 1, 'bella' FROM generate_series(1, 4000); ANALYZE pets",
+        database,
+    )
+    sql = postgres_sql(page_of("search-0", FAR).sql)
+    parameters = f"21, 'bella', {FAR}, 'bem'"
+    plan = postgres.sql(f"PREPARE page AS {sql}; EXPLAIN EXECUTE page ({parameters})", database)
+    assert "Index Scan using pets_by_name" in plan
+    assert f"(ROW(name_key, id) > ROW('bella'::text, '{FAR}'::bigint))" in plan
+    assert "Sort" not in plan
+
+
+def test_the_keys_of_names_are_filled_in_by_id(connection: apsw.Connection) -> None:
+    (statement,) = RECORDED["fill_name_keys"]
+    assert "SEARCH pets USING INTEGER PRIMARY KEY (rowid=?)" in plan(connection, statement)
+    assert steps(connection, statement) < 100
 
 
 @pytest.mark.parametrize("name", BY_INDEX)

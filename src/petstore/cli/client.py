@@ -83,7 +83,7 @@ class Client:
     ) -> tuple[list[T], bool]:
         """Return the first ``limit`` resources that ``query`` finds, or all of them without one.
 
-        Also return whether there are more.
+        Also return whether there are more. A page may be short, even empty, and not the last.
         """
         found: list[T] = []
         target = f"{path}?{urlencode([*query, ('limit', limit or MAX_PAGE)])}"
@@ -91,8 +91,9 @@ class Client:
             response = self._send("GET", target)
             found += decoded(response, list[kind])  # type: ignore[valid-type]
             following = _NEXT.search(response.headers.get("Link", ""))
-            if following is None or limit is not None:
-                return found, following is not None
+            if following is None or (limit is not None and len(found) >= limit):
+                is_more = following is not None or len(found) > len(found[:limit])
+                return found[:limit], is_more
             # Only its query: the key must not follow a link to another host.
             previous, target = target, f"{path}?{following[1].partition('?')[2]}"
             if target == previous:
