@@ -10,6 +10,7 @@ from petstore import __version__
 from petstore.api import reference
 from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
+from petstore.api.deprecations import deprecated_operations
 from petstore.api.health import Health
 from petstore.api.openapi import openapi_page
 from petstore.api.operation import BASE, Services
@@ -46,6 +47,7 @@ from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import Settings, is_postgres, sqlite_path
+from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.key_ring import KeyRing
 from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.reservations import Reservations
@@ -107,6 +109,7 @@ def create_app(
         response_cache=ResponseCache(store),
         retries=SafeRetries(store, clock),
         reservations=Reservations(store, clock),
+        deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
         reservation_minutes=settings.reservation_minutes,
         strict_categories=settings.strict_categories,
     )
@@ -139,6 +142,11 @@ async def _running(
     """Open the parts, and do the chores until the block ends."""
     limiter = services.limiter
     save = Chore(limiter.save, settings.limits_save_seconds, "counts not saved")
+    count = Chore(
+        services.deprecated_calls.save,
+        settings.limits_save_seconds,
+        "calls of deprecated operations not saved",
+    )
     lapse = Chore(services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed")
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
@@ -147,10 +155,11 @@ async def _running(
             opened.push_async_callback(part.close)
         opened.push_async_callback(limiter.close)
         opened.push_async_callback(attempt, save)
+        opened.push_async_callback(attempt, count)
         # Reservations that lapsed during a stop are free before the first request.
         await attempt(lapse)
         await limiter.heartbeat()
-        chores = background(save, lapse, *chores_of(settings, services, bodies))
+        chores = background(save, count, lapse, *chores_of(settings, services, bodies))
         await opened.enter_async_context(chores)
         if registry is not None:
             await opened.enter_async_context(registry.running())

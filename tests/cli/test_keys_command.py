@@ -290,18 +290,20 @@ def test_a_key_is_shown_in_plain_words(command: Command) -> None:
     command.create_key("--per-minute", "50", "--expires-in", "30d")
     key = command.show_key()
     assert command.succeed("keys", "show", "1").splitlines() == [
-        "id            1",
-        "name          app",
-        "plan          enterprise",
-        "per minute    50",
-        "per day       unlimited",
-        "scopes        orders:read orders:write pets:read pets:write",
-        "environment   production",
-        "state         active",
-        "banned until  -",
-        f"created at    {key['createdAt']}",
-        f"expires at    {key['expiresAt']}",
-        "last used at  -",
+        "id                1",
+        "name              app",
+        "plan              enterprise",
+        "per minute        50",
+        "per day           unlimited",
+        "scopes            orders:read orders:write pets:read pets:write",
+        "allowed networks  -",
+        "rehearse sunset   no",
+        "environment       production",
+        "state             active",
+        "banned until      -",
+        f"created at        {key['createdAt']}",
+        f"expires at        {key['expiresAt']}",
+        "last used at      -",
     ]
 
 
@@ -317,6 +319,8 @@ def test_keys_are_listed_as_json_in_order_of_their_ids(command: Command) -> None
         "perMinute": 60,
         "perDay": 1000,
         "scopes": SCOPES,
+        "allowedNetworks": [],
+        "rehearseSunset": False,
         "environment": "production",
         "state": "active",
         "bannedUntil": None,

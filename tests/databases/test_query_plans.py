@@ -9,6 +9,8 @@ import apsw
 import pytest
 from msgspec import UNSET, UnsetType
 
+from petstore.api.deprecations import deprecated_operations
+from petstore.api.operations import OPERATIONS
 from petstore.app import create_limiter
 from petstore.clock import DAY
 from petstore.databases.contract import Row, Statement, Unit
@@ -25,6 +27,11 @@ from petstore.store.categories import (
     get_category,
     list_categories,
     update_category,
+)
+from petstore.store.deprecated_calls import (
+    DeprecatedCalls,
+    prune_deprecated_call_saves,
+    prune_deprecated_calls,
 )
 from petstore.store.key_history import list_history
 from petstore.store.key_ring import KeyRing
@@ -74,6 +81,9 @@ FILL = {
     "usage": "1 + n % 3, n, 7",
     "api_key_events (key_id, at, actor, action, changes)": "1 + n % 3, 0, 'key 1', 'changed', '{}'",
     "kept_answers": "1 + n % 3, 'key ' || n, x'', x'', n",
+    "deprecated_calls": "n, 'getPet', n, 1, n, 'shop/1', 'r1'",
+    "deprecated_call_saves": "'process ' || n, 1, n",
+    "key_notices": "n, 'banned', n, n",
 }
 
 PET_STATUSES: tuple[PetStatus | UnsetType, ...] = (UNSET, "sold")
@@ -108,7 +118,8 @@ LISTS: dict[str, Any] = {
 KEY = ApiKey(
     7, "Till", "free", None, None, frozenset({"keys:admin"}), "production", 0, None, None, None
 )
-KEY_ROW = (7, "Till", "free", None, None, "keys:admin", "production", 0, None, None, None)
+KEY_ROW = (7, "Till", "free", None, None, "keys:admin", "production", 0, None, None, None, "", 0)
+DEPRECATED = deprecated_operations(OPERATIONS)
 ROWS: dict[str, list[Row]] = {
     "insert_pet": [(9_999,)],
     "lock_pet": [(7, "Bella", 2, None)],
@@ -134,6 +145,8 @@ def units() -> Iterator[Unit[Any]]:
     yield create_pet(NewPet("New", 7))
     yield update_pet(7, PetPatch("Rex", 7), NOW, unconditional, strict_categories=True)
     yield delete_pet(7, NOW, unconditional)
+    yield prune_deprecated_calls(5)
+    yield prune_deprecated_call_saves(5)
     yield create_category(NewCategory("New"))
     yield update_category(7, CategoryPatch("New"), unconditional)
     yield delete_category(7, unconditional)
@@ -177,13 +190,26 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), replays),
         *statements_of(lambda store: SafeRetries(store, lambda: DAY + 5).forget()),
         *statements_of(
-            lambda store: get_usage(store, create_limiter(Settings(), store, CLOCK), KEY)
+            lambda store: get_usage(
+                store,
+                create_limiter(Settings(), store, CLOCK),
+                DeprecatedCalls(store, CLOCK, DEPRECATED),
+                KEY,
+            )
         ),
+        *statements_of(saved_calls, {"insert_deprecated_call_save": [(1,)]}),
     ]
     by_name: dict[str, list[Statement]] = {}
     for statement in statements:
         by_name.setdefault(statement.name, []).append(statement)
     return by_name
+
+
+async def saved_calls(store: Any) -> None:
+    """Save calls of deprecated operations."""
+    calls = DeprecatedCalls(store, CLOCK, DEPRECATED)
+    calls.count(7, "getPet", NOW, b"shop/1", "r1")
+    await calls.save()
 
 
 def partial_write(unit: Unit[Any]) -> Any:

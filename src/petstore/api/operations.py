@@ -1,6 +1,6 @@
 """The operations of the interface. Routes, checks and documentation all come from here."""
 
-from petstore.api import api_keys, categories, orders, pets, usage
+from petstore.api import api_keys, categories, deprecations, orders, pets, usage
 from petstore.api.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -8,5 +8,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *categories.OPERATIONS,
     *orders.OPERATIONS,
     *api_keys.OPERATIONS,
+    *deprecations.OPERATIONS,
     *usage.OPERATIONS,
 )
