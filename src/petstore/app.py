@@ -48,6 +48,8 @@ from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.store.deprecated_calls import DeprecatedCalls
+from petstore.store.events import publish_all
+from petstore.store.feed import Feed
 from petstore.store.key_ring import KeyRing
 from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.reservations import Reservations
@@ -62,6 +64,9 @@ _CHECK_SECONDS = 1
 _HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
 _USAGE_TABLE = 20_000
+# How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
+_FEED_SECONDS = (0.02, 0.05)
+_PUBLISH_SECONDS = 0.05
 
 
 def create_registry(shared: SharedMetrics) -> Registry:
@@ -108,6 +113,7 @@ def create_app(
         keys=KeyRing(store, clock, settings.environment),
         response_cache=ResponseCache(store),
         retries=SafeRetries(store, clock),
+        feed=Feed(store, _FEED_SECONDS[is_postgres(settings.database)]),
         reservations=Reservations(store, clock),
         deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
         reservation_minutes=settings.reservation_minutes,
@@ -153,6 +159,7 @@ async def _running(
         for part in (services.store, services.readers):
             await part.open()
             opened.push_async_callback(part.close)
+        opened.push_async_callback(services.feed.close)
         opened.push_async_callback(limiter.close)
         opened.push_async_callback(attempt, save)
         opened.push_async_callback(attempt, count)
@@ -168,7 +175,10 @@ async def _running(
 
 def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Iterator[Chore]:
     """Yield the chores of a running service that its start and its end do not need."""
-    if not is_postgres(settings.database):  # only files can be deleted while in use
+    if is_postgres(settings.database):
+        publish = partial(publish_all, services.store)
+        yield Chore(publish, _PUBLISH_SECONDS, "events wait for their place in the feed")
+    else:  # only files can be deleted while in use
         check = services.store.check
         yield Chore(check, _CHECK_SECONDS, "the database is not as it should be")
     failure = "cannot read the list of workers from Redis"

@@ -42,6 +42,11 @@ def rfc3339(moment: Milliseconds) -> str:
     return utc_second(moment).isoformat().replace("+00:00", "Z")
 
 
+def rfc3339_milliseconds(moment: Milliseconds) -> str:
+    """Return a moment in the form of RFC 3339, in UTC and to the millisecond."""
+    return utc(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def system_clock() -> Milliseconds:
     """Return the time of the machine."""
     return time.time_ns() // 1_000_000

@@ -136,6 +136,10 @@ class Gone(PetstoreError, status=410, code="gone"):
     """The operation has passed its sunset (RFC 8594)."""
 
 
+class CursorExpired(Gone, code="cursor_expired"):
+    """The events behind a cursor are not kept any more, or are of another history."""
+
+
 class PreconditionFailed(PetstoreError, status=412, code="precondition_failed"):
     """``If-Match`` or ``If-None-Match`` excludes the resource's version (RFC 9110 section 13.1)."""
 

@@ -16,8 +16,9 @@ from petstore.domain.pets import NewPet
 from petstore.store.api_keys import unconditional
 from petstore.store.orders import free_lapsed
 from petstore.store.pet_imports import ImportCallbacks, import_pets
-from petstore.store.pets import create_pets, delete_pet, get_inventory
+from petstore.store.pets import delete_pet, get_inventory
 from petstore.store.reservations import Reservations
+from support.changes import create_pets
 from support.manual_clock import ManualClock
 from support.service import Service
 from support.statements import statements_of

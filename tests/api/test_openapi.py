@@ -29,10 +29,9 @@ from petstore.domain.plans import UNLIMITED
 from petstore.errors import InvalidParameter
 from petstore.settings import sqlite_path
 from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, unconditional
-from petstore.store.categories import create_category
 from petstore.store.orders import place_order
-from petstore.store.pets import create_pets
 from support.bare_app import fields, http_request
+from support.changes import create_category, create_pets
 from support.keys import OPERATOR, new_api_key
 from support.service import Service, running_service
 from support.stores import locked

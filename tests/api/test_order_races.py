@@ -9,8 +9,8 @@ import pytest
 
 from petstore.clock import rfc3339
 from petstore.domain.pets import NewPet
-from petstore.store.pets import create_pets
 from support.buyers import Buyers, assert_agreement, assert_kept
+from support.changes import create_pets
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
 from support.waiting import eventually

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from petstore.domain.pets import NewPet
-from petstore.store.pets import create_pets
+from support.changes import create_pets
 from support.error_body import assert_error
 from support.service import Service, running_service
 

@@ -12,7 +12,7 @@ import pytest
 
 from petstore.clock import MINUTE
 from petstore.domain.pets import NewPet
-from petstore.store.pets import create_pets
+from support.changes import create_pets
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
 from support.service import Service, running_service

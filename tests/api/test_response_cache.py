@@ -8,8 +8,8 @@ from petstore.api.response_cache import ResponseCache
 from petstore.domain.pets import NewPet
 from petstore.http.messages import Response
 from petstore.rate_limits.contract import State
-from petstore.store.pets import create_pet
 from petstore.store.rate_limits import StoredRateLimits
+from support.changes import create_pet
 from support.service import Service
 from support.waiting import eventually
 

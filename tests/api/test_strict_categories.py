@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from petstore.domain.pets import NewPet
-from petstore.store.pets import create_pet
+from support.changes import create_pet
 from support.error_body import assert_error
 from support.service import Service, running_service
 

@@ -23,8 +23,9 @@ from petstore.settings import is_postgres
 from petstore.store.api_keys import unconditional
 from petstore.store.key_ring import KeyRing
 from petstore.store.orders import cancel_order
-from petstore.store.pets import create_pet, get_inventory
+from petstore.store.pets import get_inventory
 from petstore.store.store_copies import copy_store
+from support.changes import create_pet
 from support.full_disk import full_disk
 from support.full_stores import (
     ANIMALS,
@@ -127,7 +128,7 @@ def test_a_target_with_anything_in_it_is_refused(
 
     in_store(target, add)
     before = contents(target)
-    assert refused(full, target) == "the target is not empty: there are rows in pets"
+    assert refused(full, target).startswith("the target is not empty: there are rows in pets")
     assert contents(target) == before
 
 
@@ -220,7 +221,8 @@ def test_a_target_that_gave_ids_before_gives_none_of_them_again(
 
     ids = iter((1, 2))
     in_store(target, add)
-    query(target, "DELETE FROM pets")
+    for table in ("pets", "events"):
+        query(target, f"DELETE FROM {table}")  # noqa: S608 - a name
     assert copy(f"sqlite:///{tmp_path / 'new.db'}", target).exit_code == 0
     in_store(target, add)
 
@@ -240,7 +242,7 @@ def test_postgresql_knows_at_once_how_much_there_is(full: str, postgres_url: str
 def test_no_table_is_forgotten_and_both_databases_have_the_same_columns(
     full: str, postgres_url: str
 ) -> None:
-    apart = {"inventory", "petstore_schema", "sqlite_sequence"}
+    apart = {"inventory", "petstore_schema", "sqlite_sequence", "events_outbox"}
     in_sqlite, in_postgres = (
         {table: columns for table, columns in columns_of(database).items() if table not in apart}
         for database in (full, postgres_url)

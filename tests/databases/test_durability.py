@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from petstore.domain.pets import NewPet
-from petstore.store.pets import create_pet
+from support.changes import create_pet
 from support.endless_writer import EndlessWriter
 from support.pet_rows import pet_of, select_pets
 from support.stores import open_store

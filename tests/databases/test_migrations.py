@@ -10,7 +10,6 @@ import pytest
 from petstore.clock import DAY
 from petstore.databases import migrations
 from petstore.databases.contract import Row
-from petstore.databases.migrations import scripts
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import digest
 from petstore.domain.orders import NewOrder
@@ -19,14 +18,15 @@ from petstore.errors import UnusableDatabase
 from petstore.store.key_ring import KeyRing
 from petstore.store.key_status import get_key
 from petstore.store.orders import place_order
-from petstore.store.pets import create_pet, get_inventory
+from petstore.store.pets import get_inventory
+from support.changes import create_pet
 from support.manual_clock import ManualClock
 from support.migrators import migrate_ten_times_at_once
 from support.permissions import umask
 from support.stores import open_store
 
 PETS = 0x50455453
-VERSION = len(scripts("sqlite"))
+VERSION = len(migrations.scripts("sqlite"))
 NOW = 20_000 * DAY
 INVENTORY = [("available", 3), ("pending", 1), ("sold", 2)]
 MIGRATE = (

@@ -11,7 +11,7 @@ from petstore.databases.contract import Duplicate, Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.domain.pets import NewPet
 from petstore.errors import Conflict, InternalError, Unavailable
-from petstore.store.pets import create_pet
+from support.changes import create_pet
 from support.pet_rows import select_pet, select_pets
 from support.pooler import pooler
 from support.postgres import PostgresServer, database_name, stopped

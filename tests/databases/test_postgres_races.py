@@ -29,11 +29,17 @@ from petstore.errors import (
     UnknownCategory,
     UnknownPet,
 )
-from petstore.store import categories, orders, pets
+from petstore.store import orders, pets
 from petstore.store.api_keys import Actor, revoke_key, unconditional
-from petstore.store.pets import create_pet, create_pets
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import Attempt, IdempotencyRecord, SafeRetries
+from support.changes import (
+    create_category,
+    create_pet,
+    create_pets,
+    delete_category,
+    update_category,
+)
 from support.keys import issue, stored_key
 from support.manual_clock import ManualClock
 from support.postgres_stores import open_postgres_store
@@ -165,12 +171,12 @@ async def test_a_strict_category_is_deleted_or_gets_an_animal_but_never_both(
     first, second, third = stores
     old = await first.write(create_pet(BELLA))
     for number in range(ROUNDS):
-        category = await first.write(categories.create_category(NewCategory(f"dogs {number}")))
+        category = await first.write(create_category(NewCategory(f"dogs {number}")))
         patch = PetPatch(categoryId=category.id)
         update = pets.update_pet(old.id, patch, 0, unconditional, strict_categories=True)
-        create = pets.create_pet(NewPet("Rex", category.id), strict_categories=True)
+        create = create_pet(NewPet("Rex", category.id), strict_categories=True)
         deleted, *added = await outcomes_in_any_order(
-            first.write(lingering(categories.delete_category(category.id, unconditional))),
+            first.write(lingering(delete_category(category.id, unconditional))),
             second.write(lingering(create)),
             third.write(lingering(update)),
         )
@@ -186,7 +192,7 @@ async def test_a_strict_category_is_deleted_or_gets_an_animal_but_never_both(
 async def test_units_that_add_animals_to_a_category_do_not_wait_for_one_another(
     stores: list[PostgresStore],
 ) -> None:
-    category = await stores[0].write(categories.create_category(NewCategory("dogs")))
+    category = await stores[0].write(create_category(NewCategory("dogs")))
     both_are_in = asyncio.Barrier(2)
 
     async def add(store: PostgresStore) -> None:
@@ -194,7 +200,7 @@ async def test_units_that_add_animals_to_a_category_do_not_wait_for_one_another(
         entered = asyncio.get_running_loop().create_future()
 
         def unit() -> Unit[None]:
-            yield from pets.create_pet(NewPet("Rex", category.id), strict_categories=True)
+            yield from create_pet(NewPet("Rex", category.id), strict_categories=True)
             entered.set_result(None)
             for _ in range(10_000):
                 if done.is_set():
@@ -215,14 +221,14 @@ async def test_a_name_of_a_category_is_given_once(stores: list[PostgresStore]) -
     first, second, third = stores
     for number in range(ROUNDS):
         one, two = [
-            await first.write(categories.create_category(NewCategory(f"{number} {name}")))
+            await first.write(create_category(NewCategory(f"{number} {name}")))
             for name in ("one", "two")
         ]
         patch = CategoryPatch(name=f"{number} dogs")
         outcomes = await outcomes_in_any_order(
-            first.write(lingering(categories.update_category(one.id, patch, unconditional))),
-            second.write(lingering(categories.update_category(two.id, patch, unconditional))),
-            third.write(lingering(categories.create_category(NewCategory(f"{number} DOGS")))),
+            first.write(lingering(update_category(one.id, patch, unconditional))),
+            second.write(lingering(update_category(two.id, patch, unconditional))),
+            third.write(lingering(create_category(NewCategory(f"{number} DOGS")))),
         )
         assert Counter(map(type, outcomes)) == {Category: 1, CategoryNameTaken: 2}
 

@@ -17,11 +17,11 @@ from petstore.domain.categories import CategoryPatch, NewCategory
 from petstore.domain.orders import NewOrder, OrderFilter, OrderPatch
 from petstore.domain.pets import NewPet, PetFilter, PetPatch
 from petstore.errors import Conflict, PetstoreError
-from petstore.store import categories, orders, pets
+from petstore.store import orders, pets
 from petstore.store.api_keys import unconditional
-from petstore.store.pets import create_pet
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import Attempt, SafeRetries
+from support.changes import create_category, create_pet, delete_category, update_category
 from support.keys import issue, stored_key
 from support.manual_clock import ManualClock
 from support.postgres_stores import open_postgres_store
@@ -91,9 +91,9 @@ class Caller:
             self._update_order,
             self._update_order,
             lambda: orders.cancel_order(self._number(60), 0, unconditional),
-            lambda: categories.create_category(NewCategory(self._chance.choice(NAMES))),
+            lambda: create_category(NewCategory(self._chance.choice(NAMES))),
             self._rename_category,
-            lambda: categories.delete_category(self._number(8), unconditional),
+            lambda: delete_category(self._number(8), unconditional),
         ]
         return self._chance.choice(ways)()
 
@@ -101,7 +101,7 @@ class Caller:
         return self._chance.randint(1, high)
 
     def _create_pet(self) -> Unit[Any]:
-        return pets.create_pet(NewPet("Rex", self._number(8), "available"), strict_categories=True)
+        return create_pet(NewPet("Rex", self._number(8), "available"), strict_categories=True)
 
     def _update_pet(self) -> Unit[Any]:
         patches = [
@@ -131,7 +131,7 @@ class Caller:
 
     def _rename_category(self) -> Unit[Any]:
         patch = CategoryPatch(name=self._chance.choice(NAMES))
-        return categories.update_category(self._number(8), patch, unconditional)
+        return update_category(self._number(8), patch, unconditional)
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ async def test_whatever_runs_at_once_nothing_fails_and_all_fits_together(
 ) -> None:
     store, *_ = stores
     for name in NAMES[:3]:
-        await store.write(categories.create_category(NewCategory(name)))
+        await store.write(create_category(NewCategory(name)))
     for number in range(8):
         await store.write(create_pet(NewPet("Bella", number % 3 + 1, "available")))
     key = await stored_key(store, (await issue(store, clock)).key.id)

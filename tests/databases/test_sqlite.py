@@ -8,7 +8,7 @@ import pytest
 
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.pets import NewPet
-from petstore.store.pets import create_pet
+from support.changes import create_pet
 from support.memory_folder import folder_in_memory
 from support.pet_rows import select_pets
 from support.stores import do, open_store

@@ -12,7 +12,7 @@ from petstore.databases.contract import Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
-from petstore.store.pets import create_pet, create_pets
+from support.changes import create_pet, create_pets
 from support.pet_rows import select_pet, select_pets
 from support.stores import do, locked, open_store, short_timeout
 from support.waiting import eventually

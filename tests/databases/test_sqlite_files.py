@@ -14,7 +14,7 @@ import pytest
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
-from petstore.store.pets import create_pet, create_pets
+from support.changes import create_pet, create_pets
 from support.endless_writer import EndlessWriter
 from support.pet_rows import select_pets
 from support.stores import open_store

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from petstore.cli.main import main
 from petstore.domain.pets import NewPet
-from petstore.store.pets import create_pet
+from support.changes import create_pet
 from support.full_stores import contents, make_full_store, query
 from support.postgres import PostgresServer, programs
 from support.postgres_stores import open_postgres_store

@@ -16,9 +16,8 @@ from petstore.domain.categories import NewCategory
 from petstore.domain.orders import NewOrder
 from petstore.domain.pets import NewPet
 from petstore.store.api_keys import create_key
-from petstore.store.categories import create_category
 from petstore.store.orders import place_order
-from petstore.store.pets import create_pet
+from support.changes import create_category, create_pet
 from support.exploration import DEPTH
 from support.forms import Serve
 from support.keys import OPERATOR, new_api_key

@@ -9,14 +9,8 @@ from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.pets import NewPet
 from petstore.errors import CategoryInUse, CategoryNameTaken, NotFound, PreconditionFailed
 from petstore.store.api_keys import unconditional
-from petstore.store.categories import (
-    create_category,
-    delete_category,
-    get_category,
-    list_categories,
-    update_category,
-)
-from petstore.store.pets import create_pet
+from petstore.store.categories import get_category, list_categories
+from support.changes import create_category, create_pet, delete_category, update_category
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -136,4 +130,4 @@ def test_a_change_that_changes_nothing_is_not_written() -> None:
 
 def test_a_name_that_becomes_free_meanwhile_is_given() -> None:
     unit = create_category(NewCategory("Dogs"))
-    assert by_hand(unit, LOST, NONE, WRITTEN) == Category(1, "Dogs")
+    assert by_hand(unit, LOST, NONE, WRITTEN, []) == Category(1, "Dogs")

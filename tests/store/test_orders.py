@@ -23,7 +23,8 @@ from petstore.store.orders import (
     place_order,
     update_order,
 )
-from petstore.store.pets import create_pet, delete_pet, get_pet
+from petstore.store.pets import delete_pet, get_pet
+from support.changes import create_pet
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -180,4 +181,4 @@ def test_a_change_that_changes_nothing_is_not_written() -> None:
 
 def test_an_order_can_be_approved_in_the_last_moment() -> None:
     unit = update_order(5, OrderPatch(status="approved"), NOW + 59_999, unconditional)
-    assert by_hand(unit, [PLACED], []).status == "approved"
+    assert by_hand(unit, [PLACED], [], []).status == "approved"

@@ -14,9 +14,9 @@ from petstore.errors import (
     UnknownCategory,
 )
 from petstore.store.api_keys import unconditional
-from petstore.store.categories import create_category
 from petstore.store.orders import place_order, update_order
-from petstore.store.pets import create_pet, delete_pet, get_pet, update_pet
+from petstore.store.pets import delete_pet, get_pet, update_pet
+from support.changes import create_category, create_pet
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]

@@ -15,7 +15,8 @@ from petstore.databases.contract import Store
 from petstore.domain.pets import NewPet, Pet, PetFilter
 from petstore.store.pet_files import FileFormat, export_pets
 from petstore.store.pet_imports import ImportCallbacks, import_pets
-from petstore.store.pets import create_pets, list_pets
+from petstore.store.pets import list_pets
+from support.changes import create_pets
 from support.exploration import explored
 from support.manual_clock import ManualClock
 from support.stores import open_store

@@ -13,15 +13,9 @@ from petstore.databases.contract import Store
 from petstore.domain.categories import NewCategory
 from petstore.domain.pets import NewPet, Pet
 from petstore.errors import Conflict, InvalidBody, Unavailable
-from petstore.store.categories import create_category
 from petstore.store.pet_files import FileFormat, FileRow
-from petstore.store.pet_imports import (
-    ImportCallbacks,
-    ImportResult,
-    begin_import,
-    import_batch,
-    import_pets,
-)
+from petstore.store.pet_imports import ImportCallbacks, ImportResult, begin_import, import_pets
+from support.changes import create_category, import_batch
 from support.manual_clock import ManualClock
 from support.pet_rows import pet_of, select_pets
 from support.stores import do, locked, open_store, short_timeout

@@ -12,8 +12,9 @@ from petstore.domain.pets import Inventory, NewPet
 from petstore.errors import Unavailable
 from petstore.store.api_keys import unconditional
 from petstore.store.orders import get_order, place_order, update_order
-from petstore.store.pets import create_pets, get_inventory
+from petstore.store.pets import get_inventory
 from petstore.store.reservations import Reservations
+from support.changes import create_pets
 from support.manual_clock import ManualClock
 from support.stores import locked, open_store, short_timeout
 

@@ -16,8 +16,8 @@ from petstore.errors import (
     PetNotAvailable,
     Unavailable,
 )
-from petstore.store.pets import create_pet
 from petstore.store.safe_retries import Attempt, IdempotencyRecord, SafeRetries
+from support.changes import create_pet
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import do, locked, open_store, short_timeout

@@ -7,8 +7,8 @@ from petstore.domain.categories import CategoryPatch
 from petstore.domain.orders import NewOrder
 from petstore.errors import CategoryNameTaken
 from petstore.store.api_keys import unconditional
-from petstore.store.categories import update_category
 from petstore.store.orders import place_order
+from support.changes import update_category
 
 
 def test_an_animal_that_becomes_available_in_this_moment_is_ordered() -> None:
@@ -17,9 +17,10 @@ def test_an_animal_that_becomes_available_in_this_moment_is_ordered() -> None:
     unit.send([])  # it is not
     unit.send([])  # nor has an order for it lapsed
     assert unit.send([("available",)]) == tried
-    unit.send([(1,)])
+    unit.send([(1, "Bella", 7, "pending")])
+    unit.send([(5, 1, "placed", None, 0, None)])
     with pytest.raises(StopIteration) as placed:
-        unit.send([(5, 1, "placed", None, 0, None)])
+        unit.send([])
     assert placed.value.value.id == 5
 
 

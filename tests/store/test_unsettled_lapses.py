@@ -11,7 +11,8 @@ from petstore.domain.pets import Inventory, NewPet, Pet, PetPatch, PetStatus
 from petstore.errors import IllegalTransition, NotFound, PetNotAvailable, PetReserved
 from petstore.store.api_keys import unconditional
 from petstore.store.orders import cancel_order, get_order, place_order, update_order
-from petstore.store.pets import create_pet, delete_pet, get_inventory, get_pet, update_pet
+from petstore.store.pets import delete_pet, get_inventory, get_pet, update_pet
+from support.changes import create_pet
 from support.stores import open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]

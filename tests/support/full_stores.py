@@ -18,12 +18,12 @@ from petstore.domain.pets import NewPet
 from petstore.rate_limits.contract import State
 from petstore.settings import is_postgres, sqlite_path
 from petstore.store.api_keys import Actor, create_key, revoke_key, rotate_key, unconditional
-from petstore.store.categories import create_category
 from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.orders import place_order, update_order
-from petstore.store.pet_imports import begin_import, import_batch
-from petstore.store.pets import create_pet, delete_pet
+from petstore.store.pet_imports import begin_import
+from petstore.store.pets import delete_pet
 from petstore.store.rate_limits import StoredRateLimits
+from support.changes import create_category, create_pet, import_batch
 from support.stores import do, open_store
 
 NOW = 1_800_000_000_000
@@ -65,6 +65,20 @@ async def fill(store: SqliteStore) -> str:
     calls.count(1, "getPet", NOW, b"shop/1", "r1")
     await calls.save()
     await store.write(do("INSERT INTO key_notices VALUES (1, 'banned', ?1, ?1)", NOW))
+    await store.write(
+        do(
+            "INSERT INTO webhooks VALUES (1, 1, 'https://example.com/', '', NULL, ?1,"
+            " 1, NULL, 1, NULL, 0, NULL, 0, NULL, NULL, NULL)",
+            NOW,
+        )
+    )
+    await store.write(
+        do(
+            "INSERT INTO webhook_deliveries VALUES (1, 1, 1, 'evt_1', 'pet.created', 'pet/1',"
+            " 'failed', ?1, 1, ?1, ?1, ?1, 500, 'no', NULL)",
+            NOW,
+        )
+    )
     return token
 
 

@@ -177,6 +177,7 @@ class Application:
     def hand_over(self) -> None:
         """Close each connection after its next response: the next process serves from now on."""
         self._retiring = True
+        self._services.feed.release()
 
     def retire(self) -> None:
         """Do the same and report not ready: the service stops."""
@@ -256,6 +257,8 @@ class Application:
         if operation.shows_orders and self._services.reservations.are_due():
             await self._services.reservations.settle()
         response = await operation.handler(call)
+        if operation.waits:
+            await self._check_again(exchange)
         if operation.method != "GET":
             await self._services.readers.record_write(key.id)
         return conditional(request, response) if operation.tagged else response
@@ -298,6 +301,16 @@ class Application:
             exchange.decision = await limiter.take(key)
             self._refuse_unadmitted(exchange.decision, KEY)
         return key
+
+    async def _check_again(self, exchange: Exchange) -> None:
+        """Check the key after a long wait, and describe its windows as they are now.
+
+        Raises:
+            InvalidKey: it has ended meanwhile.
+        """
+        keys, token = self._services.keys, bearer_token(exchange.request)
+        exchange.key = keys.recall(token) or await authenticate(token, keys)
+        exchange.decision = await self._services.limiter.look(exchange.key)
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
         """Return the key of a token that is not in memory.

@@ -25,7 +25,7 @@ async def _list(call: Call[None, PageQuery]) -> Response:
 
 
 async def _create(call: Call[NewCategory, None]) -> Response:
-    path, unit = call.request.path, create_category(call.body)
+    path, unit = call.request.path, create_category(call.body, now=call.services.clock())
     return await respond_once(call, unit, lambda new: created_response(new, f"{path}/{new.id}"))
 
 
@@ -34,12 +34,16 @@ async def _get(call: Call[None, None]) -> Response:
 
 
 async def _update(call: Call[CategoryPatch, None]) -> Response:
-    unit = update_category(call.path_id, call.body, precondition(call.request))
+    unit = update_category(
+        call.path_id, call.body, precondition(call.request), now=call.services.clock()
+    )
     return json_response(200, await call.services.store.write(unit))
 
 
 async def _delete(call: Call[None, None]) -> Response:
-    await call.services.store.write(delete_category(call.path_id, precondition(call.request)))
+    await call.services.store.write(
+        delete_category(call.path_id, precondition(call.request), now=call.services.clock())
+    )
     return empty_response()
 
 

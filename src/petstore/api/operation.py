@@ -19,6 +19,7 @@ from petstore.http.messages import Request, Response
 from petstore.rate_limits.contract import RateLimiter
 from petstore.rate_limits.minutes import MinuteLimiter
 from petstore.store.deprecated_calls import DeprecatedCalls
+from petstore.store.feed import Feed
 from petstore.store.key_ring import KeyRing
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import SafeRetries
@@ -46,6 +47,7 @@ class Services:
     keys: KeyRing
     response_cache: ResponseCache
     retries: SafeRetries
+    feed: Feed
     reservations: Reservations
     deprecated_calls: DeprecatedCalls
     reservation_minutes: int
@@ -102,6 +104,7 @@ class Operation:
     those that follow from the other fields. ``tagged``: an ``ETag`` names the version of the
     resource that the operation responds with or deletes. ``shows_orders``: a lapsed reservation
     shows in the response. ``no_store``: the response is about keys, so no cache may keep it.
+    ``waits``: the handler may wait long (a long poll), so the key is checked once more after it.
     """
 
     id: str
@@ -121,6 +124,7 @@ class Operation:
     tagged: bool = True
     shows_orders: bool = False
     no_store: bool = False
+    waits: bool = False
     charged: bool = True
     deprecation: Deprecation | None = None
 

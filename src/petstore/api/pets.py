@@ -53,7 +53,9 @@ async def _list(call: Call[None, ListPetsQuery]) -> Response:
 
 
 async def _create(call: Call[NewPet, None]) -> Response:
-    unit = create_pet(call.body, strict_categories=call.services.strict_categories)
+    unit = create_pet(
+        call.body, now=call.services.clock(), strict_categories=call.services.strict_categories
+    )
     path = call.request.path
     return await respond_once(call, unit, lambda pet: created_response(pet, f"{path}/{pet.id}"))
 

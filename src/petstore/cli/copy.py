@@ -8,7 +8,7 @@ import click
 
 from petstore.cli.options import SecretOption, database_url
 from petstore.cli.output import plain_failures, print_table, progress
-from petstore.cli.stores import migrate, require_store
+from petstore.cli.stores import in_store, migrate, require_store
 from petstore.settings import is_postgres, sqlite_path
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def copy(*, source: str, target: str) -> None:
     """
     import asyncio
 
+    from petstore.store.events import publish_all
     from petstore.store.store_copies import Contents, copy_store
 
     async def run() -> dict[str, Contents]:
@@ -52,6 +53,8 @@ def copy(*, source: str, target: str) -> None:
     require_store(source)
     migrate(source)
     migrate(target)
+    if is_postgres(source):
+        in_store(source, publish_all)
     undone = plain_failures(lambda: "nothing was copied; run the same command again")
     with undone, progress("Copying") as on_progress:
         copied = asyncio.run(run())

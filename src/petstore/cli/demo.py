@@ -36,7 +36,7 @@ async def _import_samples(store: Store) -> None:
     samples = files("petstore.samples")
     for name in (samples / "categories.txt").read_text("utf-8").splitlines():
         with suppress(CategoryNameTaken):
-            await store.write(create_category(NewCategory(name)))
+            await store.write(create_category(NewCategory(name), now=system_clock()))
     with as_file(samples / "animals.csv") as animals:
         callbacks = ImportCallbacks(lambda _: None, lambda *_: None)
         await import_pets(store, animals, "csv", system_clock, again=True, callbacks=callbacks)

@@ -18,7 +18,9 @@ from petstore.domain.plans import Limits, PlanName, limits_of
 from petstore.errors import BeyondOwnRights
 
 Environment: TypeAlias = Literal["production", "staging"]
-Scope: TypeAlias = Literal["pets:read", "pets:write", "orders:read", "orders:write", "keys:admin"]
+Scope: TypeAlias = Literal[
+    "pets:read", "pets:write", "orders:read", "orders:write", "webhooks:write", "keys:admin"
+]
 KeyState: TypeAlias = Literal["active", "expired", "revoked"]
 
 KeyName = Annotated[

@@ -4,9 +4,12 @@ from collections.abc import Callable
 
 from msgspec import UNSET
 
+from petstore.clock import Milliseconds
 from petstore.databases.contract import Duplicate, Reader, Row, Statement, Unit, Value
 from petstore.domain.categories import Category, CategoryPatch, NewCategory, name_key, patched
+from petstore.domain.events import resource_event
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
+from petstore.store.events import record
 from petstore.store.pages import Page, found, read_page
 
 _SELECT = "SELECT id, name, description FROM categories"
@@ -23,7 +26,7 @@ async def get_category(store: Reader, category_id: int) -> Category:
     return found(await store.read(select), _category_of, "category", category_id)
 
 
-def create_category(new: NewCategory) -> Unit[Category]:
+def create_category(new: NewCategory, *, now: Milliseconds) -> Unit[Category]:
     """Add a category and return it.
 
     Raises:
@@ -37,11 +40,17 @@ def create_category(new: NewCategory) -> Unit[Category]:
     )
     while not (rows := (yield insert)):
         yield from _require_free_name(new.name)
-    return Category(rows[0][0], new.name, new.description)
+    category = Category(rows[0][0], new.name, new.description)
+    yield record(now, resource_event("category.created", category))
+    return category
 
 
 def update_category(
-    category_id: int, patch: CategoryPatch, check: Callable[[Category], None]
+    category_id: int,
+    patch: CategoryPatch,
+    check: Callable[[Category], None],
+    *,
+    now: Milliseconds,
 ) -> Unit[Category]:
     """Change a category that passes ``check``, and return it.
 
@@ -65,17 +74,21 @@ def update_category(
     except Duplicate:
         msg = f"name: another category has just been called {changed.name!r}"
         raise CategoryNameTaken(msg) from None
+    yield record(now, resource_event("category.updated", changed, category))
     return changed
 
 
-def delete_category(category_id: int, check: Callable[[Category], None]) -> Unit[None]:
+def delete_category(
+    category_id: int, check: Callable[[Category], None], *, now: Milliseconds
+) -> Unit[None]:
     """Delete a category that passes ``check``.
 
     Raises:
         NotFound: no category has this id.
         CategoryInUse: a pet belongs to it.
     """
-    check((yield from _locked(category_id)))
+    category = yield from _locked(category_id)
+    check(category)
     pets = yield Statement(
         "SELECT id FROM pets WHERE category_id = ?1 ORDER BY id LIMIT 1",
         (category_id,),
@@ -85,6 +98,7 @@ def delete_category(category_id: int, check: Callable[[Category], None]) -> Unit
         msg = f"pet {pets[0][0]}, and perhaps others, belong to category {category_id}"
         raise CategoryInUse(msg)
     yield Statement("DELETE FROM categories WHERE id = ?1", (category_id,), name="delete_category")
+    yield record(now, resource_event("category.deleted", category))
 
 
 def require_category(category_id: int) -> Unit[None]:

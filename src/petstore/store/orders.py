@@ -4,25 +4,37 @@ from collections.abc import Callable
 from datetime import datetime
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from petstore.clock import MINUTE, Milliseconds, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
+from petstore.domain.events import NewEvent, ResourceEventType, resource_event
 from petstore.domain.orders import (
     PET_AFTER,
     NewOrder,
     Order,
     OrderFilter,
     OrderPatch,
+    OrderStatus,
     as_of,
     moved,
     patched,
 )
+from petstore.domain.pets import Pet, PetStatus
 from petstore.errors import PetNotAvailable, UnknownPet
+from petstore.store.events import record
 from petstore.store.pages import Page, found, read_page
+from petstore.store.pet_rows import COLUMNS as PET_COLUMNS
+from petstore.store.pet_rows import pet_of
 
 _COLUMNS = "id, pet_id, status, ship_date, placed_at, reserved_until"
 _SELECT = f"SELECT {_COLUMNS} FROM orders"  # noqa: S608 - only names
 _BATCH = 256
+_EVENTS: dict[OrderStatus, ResourceEventType] = {
+    "approved": "order.approved",
+    "delivered": "order.delivered",
+    "cancelled": "order.cancelled",
+}
 
 
 async def list_orders(
@@ -47,11 +59,12 @@ def place_order(new: NewOrder, now: Milliseconds, reservation_minutes: int) -> U
         PetNotAvailable: the pet is not available.
     """
     reserve = Statement(
-        "UPDATE pets SET status = 'pending' WHERE id = ?1 AND status = 'available' RETURNING id",
+        "UPDATE pets SET status = 'pending' WHERE id = ?1 AND status = 'available'"  # noqa: S608
+        f" RETURNING {PET_COLUMNS}",
         (new.petId,),
         name="update_pet_status",
     )
-    while not (yield reserve):
+    while not (reserved := (yield reserve)):
         if not (yield from free_if_lapsed(new.petId, now)):
             yield from _refuse(new.petId)
     reserved_until = now + reservation_minutes * MINUTE if reservation_minutes else None
@@ -61,7 +74,9 @@ def place_order(new: NewOrder, now: Milliseconds, reservation_minutes: int) -> U
         (new.petId, _text(new.shipDate), now, reserved_until),
         name="insert_order",
     )
-    return _order_of(row)
+    order, pet = _order_of(row), pet_of(reserved[0])
+    yield record(now, resource_event("order.placed", order), _moved(pet, "available"))
+    return order
 
 
 def update_order(
@@ -97,13 +112,12 @@ def free_if_lapsed(pet_id: int, now: Milliseconds) -> Unit[bool]:
     Units of work that change the pet begin with this: the lapse may not be settled yet.
     """
     lapsed = yield Statement(
-        "UPDATE orders SET status = 'cancelled', reserved_until = NULL"
-        " WHERE pet_id = ?1 AND status = 'placed' AND reserved_until <= ?2 RETURNING pet_id",
+        f"{_SELECT} WHERE pet_id = ?1 AND status = 'placed' AND reserved_until <= ?2"
+        " /*pg FOR UPDATE */",
         (pet_id, now),
-        name="cancel_lapsed_order",
+        name="lock_lapsed_order",
     )
-    if lapsed:
-        yield _free_pets([pet_id])
+    yield from _free(lapsed, now)
     return bool(lapsed)
 
 
@@ -114,15 +128,12 @@ def free_lapsed(now: Milliseconds) -> Unit[int]:
     once.
     """
     lapsed = yield Statement(
-        "UPDATE orders SET status = 'cancelled', reserved_until = NULL"
-        " WHERE reserved_until <= ?1 AND id IN"
-        " (SELECT id FROM orders WHERE reserved_until <= ?1 ORDER BY reserved_until, id LIMIT ?2"
-        " /*pg FOR UPDATE */) RETURNING pet_id",
+        f"{_SELECT} WHERE reserved_until <= ?1 ORDER BY reserved_until, id LIMIT ?2"
+        " /*pg FOR UPDATE */",
         (now, _BATCH),
-        name="cancel_lapsed_orders",
+        name="lock_lapsed_orders",
     )
-    if lapsed:
-        yield _free_pets([pet_id for (pet_id,) in lapsed])
+    yield from _free(lapsed, now)
     return len(lapsed)
 
 
@@ -148,19 +159,54 @@ def _change(
         (changed.status, _text(changed.shipDate), order_id),
         name="update_order",
     )
+    events = [resource_event(_event_type(stored, order, changed), changed, stored)]
     if changed.status in PET_AFTER and changed.status != stored.status:
-        yield Statement(
-            "UPDATE pets SET status = ?1 WHERE id = ?2",
+        rows = yield Statement(
+            f"UPDATE pets SET status = ?1 WHERE id = ?2 RETURNING {PET_COLUMNS}",  # noqa: S608
             (PET_AFTER[changed.status], changed.petId),
             name="update_pet_status",
         )
+        events += [_moved(pet_of(row), "pending") for row in rows]
+    yield record(now, *events)
     return changed
 
 
-def _free_pets(pet_ids: list[int]) -> Statement:
-    ids = placeholders(len(pet_ids))
-    sql = f"UPDATE pets SET status = 'available' WHERE id IN {ids}"  # noqa: S608 - placeholders
-    return Statement(sql, pet_ids, name="release_pets")
+def _event_type(stored: Order, order: Order, changed: Order) -> ResourceEventType:
+    """Return what happened to a ``stored`` order, which had become ``order`` before the change."""
+    if order.status != stored.status:
+        return "order.lapsed"
+    if changed.status == order.status:
+        return "order.updated"
+    return _EVENTS[changed.status]
+
+
+def _free(lapsed: list[Row], now: Milliseconds) -> Unit[None]:
+    """Cancel lapsed orders, whose rows are locked, and free their pets."""
+    if not lapsed:
+        return
+    ids = placeholders(len(lapsed))
+    yield Statement(
+        f"UPDATE orders SET status = 'cancelled', reserved_until = NULL WHERE id IN {ids}",  # noqa: S608
+        [row[0] for row in lapsed],
+        name="cancel_lapsed_orders",
+    )
+    orders = [_order_of(row) for row in lapsed]
+    rows = yield Statement(
+        f"UPDATE pets SET status = 'available' WHERE id IN {ids} RETURNING {PET_COLUMNS}",  # noqa: S608
+        [order.petId for order in orders],
+        name="release_pets",
+    )
+    pets = {row[0]: _moved(pet_of(row), "pending") for row in rows}
+    events: list[NewEvent] = []
+    for order in orders:
+        cancelled = replace(order, status="cancelled", reservedUntil=UNSET)
+        events += [resource_event("order.lapsed", cancelled, order), pets[order.petId]]
+    yield record(now, *events)
+
+
+def _moved(pet: Pet, before: PetStatus) -> NewEvent:
+    """Return the event that an order has changed the status of a pet."""
+    return resource_event("pet.updated", pet, replace(pet, status=before))
 
 
 def _refuse(pet_id: int) -> Unit[None]:

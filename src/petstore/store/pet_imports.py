@@ -91,8 +91,9 @@ async def import_pets(
                 # A running service waits for the same lock. Let it write in between.
                 await asyncio.sleep(_PAUSE_SECONDS)
                 is_complete = len(batch) < _BATCH
-                finished_at = clock() if is_complete else None
-                await write(partial(import_batch, digest, span, pets, finished_at))
+                now = clock()
+                finished_at = now if is_complete else None
+                await write(partial(import_batch, digest, span, pets, finished_at, now=now))
                 added += len(pets)
             for row in batch:
                 if row.pet is None:
@@ -131,6 +132,8 @@ def import_batch(
     pets: Iterable[NewPet],
     finished_at: Milliseconds | None,
     is_retry: bool = False,  # noqa: FBT001, FBT002 - as a retry calls it
+    *,
+    now: Milliseconds,
 ) -> Unit[None]:
     """Add the pets of ``rows`` of a file, and note that these rows are done.
 
@@ -146,7 +149,7 @@ def import_batch(
         name="update_pet_import",
     )
     if moved:
-        yield from create_pets(pets)
+        yield from create_pets(pets, now=now)
         return
     ((rows_done, _),) = yield _select_import(digest)
     if not (is_retry and rows_done == rows.stop):

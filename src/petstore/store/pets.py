@@ -3,38 +3,37 @@
 from collections.abc import Callable, Iterable
 from itertools import chain, islice
 
-from msgspec import UNSET
 from msgspec.structs import astuple
 
 from petstore.clock import Milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholders
+from petstore.databases.contract import Reader, Statement, Unit, placeholders
+from petstore.domain.events import resource_event
 from petstore.domain.pets import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
 from petstore.errors import PetReserved
 from petstore.store.categories import require_category
+from petstore.store.events import record
 from petstore.store.orders import free_if_lapsed
 from petstore.store.pages import Page, found, read_page
+from petstore.store.pet_rows import COLUMNS, VALUES, pet_of, values_of
 
-_COLUMNS = ("name", "category_id", "status")
-_SELECT = f"SELECT id, {', '.join(_COLUMNS)} FROM pets"  # noqa: S608 - only names
-_INSERT = f"INSERT INTO pets ({', '.join(_COLUMNS)}) VALUES"
-_WIDTH = len(_COLUMNS)
+_SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
+_INSERT = f"INSERT INTO pets ({', '.join(VALUES)}) VALUES"
+_WIDTH = len(VALUES)
 _INSERT_ONE = f"{_INSERT} {placeholders(_WIDTH)} /*pg RETURNING id */"
-_UPDATE = (
-    f"UPDATE pets SET ({', '.join(_COLUMNS)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
-)
+_UPDATE = f"UPDATE pets SET ({', '.join(VALUES)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
 
 
 async def list_pets(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> Page[Pet]:
     """Return the first ``limit`` pets with an id above ``after``, by ascending id."""
     filters = {"status": wanted.status, "category_id": wanted.category_id, "id": wanted.ids}
-    return await read_page(store, "select_pets", _SELECT, filters, after, limit, _pet_of)
+    return await read_page(store, "select_pets", _SELECT, filters, after, limit, pet_of)
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
     """Return one pet, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
-    return found(await store.read(select), _pet_of, "pet", pet_id)
+    return found(await store.read(select), pet_of, "pet", pet_id)
 
 
 async def get_inventory(store: Reader) -> Inventory:
@@ -46,7 +45,7 @@ async def get_inventory(store: Reader) -> Inventory:
     return Inventory(**dict(await store.read(select)))
 
 
-def create_pet(new: NewPet, *, strict_categories: bool = False) -> Unit[Pet]:
+def create_pet(new: NewPet, *, now: Milliseconds, strict_categories: bool = False) -> Unit[Pet]:
     """Add a pet and return it.
 
     Raises:
@@ -54,16 +53,20 @@ def create_pet(new: NewPet, *, strict_categories: bool = False) -> Unit[Pet]:
     """
     if strict_categories:
         yield from require_category(new.categoryId)
-    ((pet_id,),) = yield Statement(_INSERT_ONE, _values(new), gives_id=True, name="insert_pet")
-    return Pet(pet_id, *astuple(new))
+    ((pet_id,),) = yield Statement(_INSERT_ONE, values_of(new), gives_id=True, name="insert_pet")
+    pet = Pet(pet_id, *astuple(new))
+    yield record(now, resource_event("pet.created", pet))
+    return pet
 
 
-def create_pets(news: Iterable[NewPet]) -> Unit[None]:
+def create_pets(news: Iterable[NewPet], *, now: Milliseconds) -> Unit[None]:
     """Add many pets in the order given, a hundred in each statement."""
-    rows = map(_values, news)
+    rows = map(values_of, news)
     while batch := list(islice(rows, _ROWS_AT_ONCE)):
         values = tuple(chain.from_iterable(batch))
-        yield Statement(f"{_INSERT} {placeholders(_WIDTH, len(batch))}", values, name="insert_pets")
+        sql = f"{_INSERT} {placeholders(_WIDTH, len(batch))} RETURNING {COLUMNS}"
+        pets = map(pet_of, sorted((yield Statement(sql, values, name="insert_pets"))))
+        yield record(now, *(resource_event("pet.created", pet) for pet in pets))
 
 
 def update_pet(
@@ -90,7 +93,8 @@ def update_pet(
     if strict_categories and changed.categoryId != pet.categoryId:
         yield from require_category(changed.categoryId)
     if changed != pet:
-        yield Statement(_UPDATE, (*_values(changed), pet_id), name="update_pet")
+        yield Statement(_UPDATE, (*values_of(changed), pet_id), name="update_pet")
+        yield record(now, resource_event("pet.updated", changed, pet))
     return changed
 
 
@@ -101,9 +105,11 @@ def delete_pet(pet_id: int, now: Milliseconds, check: Callable[[Pet], None]) -> 
         NotFound: no pet has this id.
         PetReserved: an open order reserves it.
     """
-    check((yield from _locked(pet_id, now)))
+    pet = yield from _locked(pet_id, now)
+    check(pet)
     yield from _require_no_order(pet_id)
     yield Statement("DELETE FROM pets WHERE id = ?1", (pet_id,), name="delete_pet")
+    yield record(now, resource_event("pet.deleted", pet))
 
 
 def _locked(pet_id: int, now: Milliseconds) -> Unit[Pet]:
@@ -111,7 +117,7 @@ def _locked(pet_id: int, now: Milliseconds) -> Unit[Pet]:
     yield from free_if_lapsed(pet_id, now)
     sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
     rows = yield Statement(sql, (pet_id,), name="lock_pet")
-    return found(rows, _pet_of, "pet", pet_id)
+    return found(rows, pet_of, "pet", pet_id)
 
 
 def _require_no_order(pet_id: int) -> Unit[None]:
@@ -123,12 +129,3 @@ def _require_no_order(pet_id: int) -> Unit[None]:
     for order_id, status in rows:
         msg = f"order {order_id}, which is {status}, holds pet {pet_id}"
         raise PetReserved(msg)
-
-
-def _pet_of(row: Row) -> Pet:
-    pet_id, name, category_id, status = row
-    return Pet(pet_id, name, category_id, UNSET if status is None else status)
-
-
-def _values(pet: NewPet | Pet) -> tuple[Value, ...]:
-    return (pet.name, pet.categoryId, None if pet.status is UNSET else pet.status)

@@ -1,0 +1,23 @@
+"""Pets as rows of the database."""
+
+from msgspec import UNSET
+
+from petstore.databases.contract import Row, Value
+from petstore.domain.pets import NewPet, Pet
+
+VALUES = ("name", "category_id", "status")
+"""The columns that a client gives, in the order of ``values_of``."""
+
+COLUMNS = f"id, {', '.join(VALUES)}"
+"""The columns of ``pet_of``."""
+
+
+def pet_of(row: Row) -> Pet:
+    """Return the pet in a row of ``COLUMNS``."""
+    pet_id, name, category_id, status = row
+    return Pet(pet_id, name, category_id, UNSET if status is None else status)
+
+
+def values_of(pet: NewPet | Pet) -> tuple[Value, ...]:
+    """Return the values of ``VALUES``."""
+    return (pet.name, pet.categoryId, None if pet.status is UNSET else pet.status)
