@@ -50,6 +50,7 @@ from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.events import publish_all
 from petstore.store.feed import Feed
+from petstore.store.key_notices import KeyNotices
 from petstore.store.key_ring import KeyRing
 from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.reservations import Reservations
@@ -63,6 +64,7 @@ _LAPSES_SECONDS = 1
 _CHECK_SECONDS = 1
 _HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
+_NOTICES_SECONDS = 10
 _USAGE_TABLE = 20_000
 # How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
 _FEED_SECONDS = (0.02, 0.05)
@@ -185,6 +187,8 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     yield Chore(services.limiter.heartbeat, _HEARTBEAT_SECONDS, failure)
     yield Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
     yield Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
+    notices = KeyNotices(services.store, services.clock, services.deprecated_calls.operations)
+    yield Chore(notices.look, _NOTICES_SECONDS, "holders of keys not told")
     yield Chore(services.retries.forget, _FORGET_SECONDS, "idempotency records not deleted")
 
 

@@ -29,6 +29,7 @@ from petstore.store.deprecated_calls import (
 )
 from petstore.store.events import newest_position, prune_events, read_feed, recent_events
 from petstore.store.key_history import list_history
+from petstore.store.key_notices import KeyNotices, prune_key_notices
 from petstore.store.key_ring import KeyRing
 from petstore.store.key_status import list_keys
 from petstore.store.orders import (
@@ -149,6 +150,7 @@ def units() -> Iterator[Unit[Any]]:
     yield delete_pet(7, NOW, unconditional)
     yield prune_deprecated_calls(5)
     yield prune_deprecated_call_saves(5)
+    yield prune_key_notices(5)
     yield create_category(NewCategory("New"))
     yield update_category(7, CategoryPatch("New"), unconditional)
     yield delete_category(7, unconditional)
@@ -202,6 +204,15 @@ def recorded() -> dict[str, list[Statement]]:
                 DeprecatedCalls(store, CLOCK, DEPRECATED),
                 KEY,
             )
+        ),
+        *statements_of(
+            lambda store: KeyNotices(store, lambda: NOW, DEPRECATED).look(),
+            {
+                "select_last_key": [(7,)],
+                "select_recent_deprecated_calls": [(7, "getPet")],
+                "insert_key_notices": [(7, "deprecation.used getPet", 12 * 2024 + 10)],
+                "select_deprecated_uses_of_key": [(7, "getPet", "Till", 1, NOW, "shop/1", "r1")],
+            },
         ),
         *statements_of(saved_calls, {"insert_deprecated_call_save": [(1,)]}),
     ]
