@@ -234,7 +234,7 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 
 RECORDED = recorded()
-IN_BATCHES = ("select_recent_events", "delete_events")
+IN_BATCHES = ("select_recent_events", "delete_events", "select_active_keys")
 ONE_ROW = ("select_key_revision", "update_key_revision")
 INSERTS = [name for name in RECORDED if name.startswith("insert_")]
 BY_INDEX = [
