@@ -90,6 +90,7 @@ REQUESTS = {
     "rotateKey": Ask("POST", "/v1/keys/2/rotate", {"json": {"graceSeconds": 60}}),
     "unbanKey": Ask("POST", "/v1/keys/2/unban", {}),
     "listKeyHistory": Ask("GET", "/v1/keys/2/history", ONE),
+    "listDeprecations": Ask("GET", "/v1/deprecations", ONE),
     "getUsage": Ask("GET", "/v1/usage", {}),
 }
 
@@ -135,6 +136,11 @@ async def without_a_key(service: Service, ask: Ask) -> httpx.Response:
 
 async def with_an_invalid_key(service: Service, ask: Ask) -> httpx.Response:
     return await ask.send(service, "not-a-key")
+
+
+async def from_elsewhere(service: Service, ask: Ask) -> httpx.Response:
+    token = (await service.issue(allowed_networks=("192.0.2.0/24",))).token
+    return await ask.send(service, token)
 
 
 async def without_a_scope(service: Service, ask: Ask) -> httpx.Response:
@@ -307,6 +313,7 @@ WITH_EVERY_OPERATION: list[Response] = [
     (400, "invalid_request", with_two_hosts),
     (401, "missing_api_key", without_a_key),
     (401, "invalid_api_key", with_an_invalid_key),
+    (403, "network_not_allowed", from_elsewhere),
     (429, "rate_limit_exceeded", over_the_limit_of_the_address),
     (500, "internal_error", at_a_fault),
 ]
@@ -711,6 +718,7 @@ async def test_every_response_of_an_operation_is_documented(
 # or an encoding that is not taken.
 OPTIONAL: dict[str | None, set[str]] = {
     "beyond_own_rights": {"www-authenticate"},
+    "network_not_allowed": {"www-authenticate"},
     "unsupported_media_type": {"accept-encoding", "accept-patch"},
 }
 
