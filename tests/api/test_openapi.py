@@ -19,7 +19,7 @@ from petstore.api.idempotency import idempotency_key
 from petstore.api.openapi import document
 from petstore.api.operation import BASE
 from petstore.api.operations import OPERATIONS
-from petstore.clock import Milliseconds
+from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Unit
 from petstore.domain.api_keys import SCOPES, Environment, new_token
 from petstore.domain.categories import NewCategory
@@ -34,7 +34,7 @@ from support.bare_app import fields, http_request
 from support.changes import create_category, create_pets
 from support.keys import OPERATOR, new_api_key
 from support.service import Service, running_service
-from support.stores import locked
+from support.stores import do, locked
 
 pytestmark = pytest.mark.anyio
 
@@ -118,6 +118,9 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
         yield from place_order(NewOrder(pet_id), now, 1440)
     yield from create_key(new(), OPERATOR, now)
     yield from change_key(2, ApiKeyChanges(name="Till 1"), OPERATOR, now, unconditional)
+    for key_id in (1, 2):
+        called = "INSERT INTO deprecated_calls VALUES (?1, 'getPet', ?2, 1, ?3, 'till/1', 'r1')"
+        yield from do(called, key_id, now // DAY, now)
     return issued.token
 
 
