@@ -94,7 +94,7 @@ def _parsed_network(text: str) -> Network:
 
 def _sorted(networks: Iterable[Network]) -> list[Network]:
     return sorted(
-        set(networks), key=lambda net: (net.version, net.network_address.packed, str(net))
+        set(networks), key=lambda net: (net.version, net.network_address.packed, net.prefixlen)
     )
 
 
