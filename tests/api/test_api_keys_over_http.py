@@ -268,7 +268,7 @@ async def test_a_new_key_is_what_was_asked_for(service: Service, admin: Admin) -
         "perDay": 70,
         "scopes": ["pets:read", "keys:admin", "pets:read"],
         "expiresAt": "2027-01-01T01:00:00.5+01:00",
-        "allowedNetworks": ["2001:db8::/32", "192.0.2.7", "::ffff:192.0.2.7", "10.0.0.0/8"],
+        "allowedNetworks": ["2001:db8::/32", "192.0.2.7", "::ffff:192.0.2.7", "127.0.0.0/8"],
         "rehearseSunset": True,
     }
     ignored = {"id": 70, "token": "mine", "state": "revoked", "colour": "red"}
@@ -279,7 +279,7 @@ async def test_a_new_key_is_what_was_asked_for(service: Service, admin: Admin) -
     assert {name: created[name] for name in wanted} == {
         **wanted,
         "scopes": ["keys:admin", "pets:read"],
-        "allowedNetworks": ["10.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"],
+        "allowedNetworks": ["127.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"],
         "expiresAt": "2027-01-01T00:00:00Z",
     }
     response = await service.request("GET", "/v1/pets", created["token"])
