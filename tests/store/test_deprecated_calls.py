@@ -1,5 +1,6 @@
 """Calls of deprecated operations: none lost and none doubled, whoever saves them."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -145,6 +146,17 @@ async def test_processes_add_to_the_same_row(
     await other.save()
     await calls.save()
     assert await numbers(uncertain, clock) == [(1, "getPet", 7)]
+
+
+async def test_processes_that_save_at_once_lose_nothing(
+    uncertain: UncertainStore, clock: ManualClock
+) -> None:
+    processes = [process(uncertain, clock) for _ in range(8)]
+    for calls in processes:
+        for key_id in (1, 2, 3):
+            call(calls, clock, 5, key_id)
+    await asyncio.gather(*(calls.save() for calls in processes))
+    assert await numbers(uncertain, clock) == [(key_id, "getPet", 40) for key_id in (1, 2, 3)]
 
 
 async def test_more_calls_than_a_statement_takes_are_saved(
