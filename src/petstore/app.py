@@ -10,6 +10,7 @@ from petstore import __version__
 from petstore.api import reference
 from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
+from petstore.api.deprecations import deprecated_operations
 from petstore.api.health import Health
 from petstore.api.openapi import openapi_page
 from petstore.api.operation import BASE, Services
@@ -46,8 +47,10 @@ from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import Settings, is_postgres, sqlite_path
+from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.events import publish_all
 from petstore.store.feed import Feed
+from petstore.store.key_notices import KeyNotices
 from petstore.store.key_ring import KeyRing
 from petstore.store.pet_search import fill_name_keys
 from petstore.store.rate_limits import StoredRateLimits
@@ -63,6 +66,7 @@ _CHECK_SECONDS = 1
 _HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
 _NAME_KEYS_SECONDS = 1
+_NOTICES_SECONDS = 10
 _USAGE_TABLE = 20_000
 # How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
 _FEED_SECONDS = (0.02, 0.05)
@@ -115,6 +119,7 @@ def create_app(
         retries=SafeRetries(store, clock),
         feed=Feed(store, _FEED_SECONDS[is_postgres(settings.database)]),
         reservations=Reservations(store, clock),
+        deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
         reservation_minutes=settings.reservation_minutes,
         strict_categories=settings.strict_categories,
     )
@@ -147,6 +152,11 @@ async def _running(
     """Open the parts, and do the chores until the block ends."""
     limiter = services.limiter
     save = Chore(limiter.save, settings.limits_save_seconds, "counts not saved")
+    count = Chore(
+        services.deprecated_calls.save,
+        settings.limits_save_seconds,
+        "calls of deprecated operations not saved",
+    )
     lapse = Chore(services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed")
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
@@ -156,10 +166,11 @@ async def _running(
         opened.push_async_callback(services.feed.close)
         opened.push_async_callback(limiter.close)
         opened.push_async_callback(attempt, save)
+        opened.push_async_callback(attempt, count)
         # Reservations that lapsed during a stop are free before the first request.
         await attempt(lapse)
         await limiter.heartbeat()
-        chores = background(save, lapse, *chores_of(settings, services, bodies))
+        chores = background(save, count, lapse, *chores_of(settings, services, bodies))
         await opened.enter_async_context(chores)
         if registry is not None:
             await opened.enter_async_context(registry.running())
@@ -180,6 +191,8 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     yield Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
     name_keys = partial(fill_name_keys, services.store)
     yield Chore(name_keys, _NAME_KEYS_SECONDS, "animals not prepared for searches by name")
+    notices = KeyNotices(services.store, services.clock, services.deprecated_calls.operations)
+    yield Chore(notices.look, _NOTICES_SECONDS, "holders of keys not told")
     yield Chore(services.retries.forget, _FORGET_SECONDS, "idempotency records not deleted")
 
 

@@ -19,7 +19,7 @@ from petstore.api.idempotency import idempotency_key
 from petstore.api.openapi import document
 from petstore.api.operation import BASE
 from petstore.api.operations import OPERATIONS
-from petstore.clock import Milliseconds
+from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Unit
 from petstore.domain.api_keys import SCOPES, Environment, new_token
 from petstore.domain.categories import NewCategory
@@ -35,7 +35,7 @@ from support.bare_app import fields, http_request
 from support.changes import create_category, create_pets
 from support.keys import OPERATOR, new_api_key
 from support.service import Service, running_service
-from support.stores import locked
+from support.stores import do, locked
 
 pytestmark = pytest.mark.anyio
 
@@ -92,6 +92,7 @@ REQUESTS = {
     "rotateKey": Ask("POST", "/v1/keys/2/rotate", {"json": {"graceSeconds": 60}}),
     "unbanKey": Ask("POST", "/v1/keys/2/unban", {}),
     "listKeyHistory": Ask("GET", "/v1/keys/2/history", ONE),
+    "listDeprecations": Ask("GET", "/v1/deprecations", ONE),
     "getUsage": Ask("GET", "/v1/usage", {}),
 }
 
@@ -119,6 +120,9 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
         yield from place_order(NewOrder(pet_id), now, 1440)
     yield from create_key(new(), OPERATOR, now)
     yield from change_key(2, ApiKeyChanges(name="Till 1"), OPERATOR, now, unconditional)
+    for key_id in (1, 2):
+        called = "INSERT INTO deprecated_calls VALUES (?1, 'getPet', ?2, 1, ?3, 'till/1', 'r1')"
+        yield from do(called, key_id, now // DAY, now)
     return issued.token
 
 
@@ -137,6 +141,11 @@ async def without_a_key(service: Service, ask: Ask) -> httpx.Response:
 
 async def with_an_invalid_key(service: Service, ask: Ask) -> httpx.Response:
     return await ask.send(service, "not-a-key")
+
+
+async def from_elsewhere(service: Service, ask: Ask) -> httpx.Response:
+    token = (await service.issue(allowed_networks=("192.0.2.0/24",))).token
+    return await ask.send(service, token)
 
 
 async def without_a_scope(service: Service, ask: Ask) -> httpx.Response:
@@ -314,6 +323,7 @@ WITH_EVERY_OPERATION: list[Response] = [
     (400, "invalid_request", with_two_hosts),
     (401, "missing_api_key", without_a_key),
     (401, "invalid_api_key", with_an_invalid_key),
+    (403, "network_not_allowed", from_elsewhere),
     (429, "rate_limit_exceeded", over_the_limit_of_the_address),
     (500, "internal_error", at_a_fault),
 ]
@@ -724,6 +734,7 @@ async def test_every_response_of_an_operation_is_documented(
 # or an encoding that is not taken.
 OPTIONAL: dict[str | None, set[str]] = {
     "beyond_own_rights": {"www-authenticate"},
+    "network_not_allowed": {"www-authenticate"},
     "unsupported_media_type": {"accept-encoding", "accept-patch"},
 }
 

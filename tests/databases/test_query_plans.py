@@ -9,6 +9,8 @@ import apsw
 import pytest
 from msgspec import UNSET, UnsetType
 
+from petstore.api.deprecations import deprecated_operations
+from petstore.api.operations import OPERATIONS
 from petstore.app import create_limiter
 from petstore.clock import DAY
 from petstore.databases.contract import Row, Statement, Unit
@@ -22,8 +24,14 @@ from petstore.domain.pets import NewPet, PetFilter, PetPatch, PetStatus
 from petstore.settings import Settings
 from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, rotate_key, unconditional
 from petstore.store.categories import get_category, list_categories
+from petstore.store.deprecated_calls import (
+    DeprecatedCalls,
+    prune_deprecated_call_saves,
+    prune_deprecated_calls,
+)
 from petstore.store.events import newest_position, prune_events, read_feed, recent_events
 from petstore.store.key_history import list_history
+from petstore.store.key_notices import KeyNotices, prune_key_notices
 from petstore.store.key_ring import KeyRing
 from petstore.store.key_status import list_keys
 from petstore.store.orders import (
@@ -78,6 +86,9 @@ FILL = {
         "printf('evt_%024x', n), iif(n % 3, 'pet.created', 'order.placed'), n, 'pet/' || n, '{}'"
     ),
     "kept_answers": "1 + n % 3, 'key ' || n, x'', x'', n",
+    "deprecated_calls": "n, 'getPet', n, 1, n, 'shop/1', 'r1'",
+    "deprecated_call_saves": "'process ' || n, 1, n",
+    "key_notices": "n, 'banned', n, n",
 }
 
 PET_STATUSES: tuple[PetStatus | UnsetType, ...] = (UNSET, "sold")
@@ -125,7 +136,8 @@ LISTS: dict[str, Any] = {
 KEY = ApiKey(
     7, "Till", "free", None, None, frozenset({"keys:admin"}), "production", 0, None, None, None
 )
-KEY_ROW = (7, "Till", "free", None, None, "keys:admin", "production", 0, None, None, None)
+KEY_ROW = (7, "Till", "free", None, None, "keys:admin", "production", 0, None, None, None, "", 0)
+DEPRECATED = deprecated_operations(OPERATIONS)
 ROWS: dict[str, list[Row]] = {
     "insert_pet": [(9_999,)],
     "lock_pet": [(7, "Bella", 2, None)],
@@ -156,6 +168,9 @@ def units() -> Iterator[Unit[Any]]:
     yield create_pet(NewPet("New", 7))
     yield update_pet(7, PetPatch("Rex", 7), NOW, unconditional, strict_categories=True)
     yield delete_pet(7, NOW, unconditional)
+    yield prune_deprecated_calls(5)
+    yield prune_deprecated_call_saves(5)
+    yield prune_key_notices(5)
     yield create_category(NewCategory("New"))
     yield update_category(7, CategoryPatch("New"), unconditional)
     yield delete_category(7, unconditional)
@@ -204,8 +219,23 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), replays),
         *statements_of(lambda store: SafeRetries(store, lambda: DAY + 5).forget()),
         *statements_of(
-            lambda store: get_usage(store, create_limiter(Settings(), store, CLOCK), KEY)
+            lambda store: get_usage(
+                store,
+                create_limiter(Settings(), store, CLOCK),
+                DeprecatedCalls(store, CLOCK, DEPRECATED),
+                KEY,
+            )
         ),
+        *statements_of(
+            lambda store: KeyNotices(store, lambda: NOW, DEPRECATED).look(),
+            {
+                "select_last_key": [(7,)],
+                "select_recent_deprecated_calls": [(7, "getPet")],
+                "insert_key_notices": [(7, "deprecation.used getPet", 12 * 2024 + 10)],
+                "select_deprecated_uses_of_key": [(7, "getPet", "Till", 1, NOW, "shop/1", "r1")],
+            },
+        ),
+        *statements_of(saved_calls, {"insert_deprecated_call_save": [(1,)]}),
     ]
     by_name: dict[str, list[Statement]] = {}
     for statement in statements:
@@ -213,12 +243,19 @@ def recorded() -> dict[str, list[Statement]]:
     return by_name
 
 
+async def saved_calls(store: Any) -> None:
+    """Save calls of deprecated operations."""
+    calls = DeprecatedCalls(store, CLOCK, DEPRECATED)
+    calls.count(7, "getPet", NOW, b"shop/1", "r1")
+    await calls.save()
+
+
 def partial_write(unit: Unit[Any]) -> Any:
     return lambda store: store.write(unit)
 
 
 RECORDED = recorded()
-IN_BATCHES = ("select_recent_events", "delete_events")
+IN_BATCHES = ("select_recent_events", "delete_events", "select_active_keys")
 UNSEARCHED = ("fill_name_keys", "select_next_lapse", "select_inventory")
 ONE_ROW = ("select_key_revision", "update_key_revision")
 INSERTS = [name for name in RECORDED if name.startswith("insert_")]

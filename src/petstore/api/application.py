@@ -13,7 +13,12 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from petstore.api.authentication import authenticate, bearer_token, require_scope
+from petstore.api.authentication import (
+    authenticate,
+    bearer_token,
+    require_network,
+    require_scope,
+)
 from petstore.api.bodies import BodyReader
 from petstore.api.client_address import Network, client_address
 from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_response
@@ -39,6 +44,7 @@ from petstore.errors import (
     InvalidKey,
     InvalidRequest,
     MissingKey,
+    NetworkNotAllowed,
     NotFound,
     PetstoreError,
     Unavailable,
@@ -235,7 +241,11 @@ class Application:
         if operation is None:
             raise exchange.route.refusal(request.method, request.path)
         if operation.deprecation is not None:
-            check_sunset(operation.deprecation, self.services.clock())
+            now, user_agent = self.services.clock(), request.fields.get(b"user-agent")
+            self.services.deprecated_calls.count(
+                key.id, operation.id, now, user_agent, exchange.request_id
+            )
+            check_sunset(operation.deprecation, now, is_rehearsed=key.rehearse_sunset)
         require_scope(key, operation.scope)
         body = None
         if operation.body is not None:
@@ -266,14 +276,19 @@ class Application:
         return await page(request)
 
     async def _admit(self, exchange: Exchange) -> ApiKey:
-        """Check the key, then its ban and limits; without a valid key, the limit of the address."""
+        """Check the key and its networks, then its ban and limits.
+
+        Without a valid key, or from outside its networks, it is the limit of the address.
+        """
         request, operation = exchange.request, exchange.operation
         keys, limiter = self.services.keys, self.services.limiter
         try:
             _check_host(request)
             token = bearer_token(request)
             key = exchange.key = keys.recall(token) or await self._look_up(exchange, token)
-        except (InvalidRequest, MissingKey, InvalidKey):
+            if key.allowed_networks:
+                require_network(key, exchange.client)
+        except (InvalidRequest, MissingKey, InvalidKey, NetworkNotAllowed):
             exchange.decision = await limiter.take_address(exchange.client)
             self._refuse_unadmitted(exchange.decision, ADDRESS)
             raise
@@ -292,10 +307,13 @@ class Application:
 
         Raises:
             InvalidKey: it has ended meanwhile.
+            NetworkNotAllowed: it may not be used from there any more.
         """
         keys, token = self.services.keys, bearer_token(exchange.request)
-        exchange.key = keys.recall(token) or await authenticate(token, keys)
-        exchange.decision = await self.services.limiter.look(exchange.key)
+        key = exchange.key = keys.recall(token) or await authenticate(token, keys)
+        if key.allowed_networks:
+            require_network(key, exchange.client)
+        exchange.decision = await self.services.limiter.look(key)
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
         """Return the key of a token that is not in memory.
@@ -333,7 +351,8 @@ class Application:
         if operation.is_conditional:
             check_conditions(request)
         retry_of = idempotency_key(request) if operation.method == "POST" else None
-        return Call(self.services, request, key, path_id, query, body, retry_of)
+        client = exchange.client
+        return Call(self.services, request, client, key, path_id, query, body, retry_of)
 
     def _headers(self, exchange: Exchange, response: Response) -> Headers:
         operation, decision = exchange.operation, exchange.decision

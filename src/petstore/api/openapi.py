@@ -127,7 +127,7 @@ _CONDITIONS = (
     ),
 )
 _EVERYWHERE = (
-    *(errors.InvalidRequest, errors.MissingKey, errors.InvalidKey),
+    *(errors.InvalidRequest, errors.MissingKey, errors.InvalidKey, errors.NetworkNotAllowed),
     *(errors.RateLimitExceeded, errors.InternalError, errors.Unavailable),
 )
 _BODY_ERRORS = (

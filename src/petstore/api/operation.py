@@ -18,6 +18,7 @@ from petstore.errors import PetstoreError
 from petstore.http.messages import Request, Response
 from petstore.rate_limits.contract import RateLimiter
 from petstore.rate_limits.minutes import MinuteLimiter
+from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.feed import Feed
 from petstore.store.key_ring import KeyRing
 from petstore.store.reservations import Reservations
@@ -48,6 +49,7 @@ class Services:
     retries: SafeRetries
     feed: Feed
     reservations: Reservations
+    deprecated_calls: DeprecatedCalls
     reservation_minutes: int
     strict_categories: bool
 
@@ -55,11 +57,13 @@ class Services:
 class Call(Struct, Generic[Body, Values], frozen=True):
     """One request of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
 
-    ``idempotency_key`` is ``None`` if the request has none, or the method is not POST.
+    ``client`` is the address behind trusted proxies. ``idempotency_key`` is ``None`` if the request
+    has none, or the method is not POST.
     """
 
     services: Services
     request: Request
+    client: str
     key: ApiKey
     path_id: int
     query: Query[Values]
@@ -79,12 +83,16 @@ class Success:
 
 @dataclass(frozen=True, eq=False)
 class Deprecation:
-    """When an operation was deprecated, when it ends, and what replaces it."""
+    """When an operation was deprecated, when it ends, and what replaces it.
+
+    ``use`` says to people what to call instead of it, and ``successor`` is the address of that.
+    """
 
     since: datetime
     sunset: datetime
     documentation: str
     successor: str
+    use: str
 
 
 @dataclass(frozen=True)

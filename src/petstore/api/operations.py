@@ -1,6 +1,6 @@
 """The operations of the interface. Routes, checks and documentation all come from here."""
 
-from petstore.api import api_keys, categories, events, orders, pets, usage
+from petstore.api import api_keys, categories, deprecations, events, orders, pets, usage
 from petstore.api.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -9,5 +9,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *orders.OPERATIONS,
     *events.OPERATIONS,
     *api_keys.OPERATIONS,
+    *deprecations.OPERATIONS,
     *usage.OPERATIONS,
 )

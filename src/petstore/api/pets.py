@@ -197,6 +197,7 @@ OPERATIONS = (
             sunset=datetime(2030, 12, 5, tzinfo=UTC),
             documentation="/docs#/Pets/getPet",
             successor=f"{BASE}/pets",
+            use=f"GET {BASE}/pets, with id for one animal or with status",
         ),
     ),
     _operation(
