@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, to_builtins
 from msgspec.structs import asdict
 
 from petstore.domain.api_keys import Scope
-from petstore.domain.fields import Int64
+from petstore.domain.fields import INT64_MAX
 
 ResourceEventType: TypeAlias = Literal[
     "pet.created",
@@ -78,7 +78,13 @@ class Event(Struct, frozen=True):
     ]
     resource: Annotated[str, Meta(description="What it is about, such as `pet/7`.")]
     sequence: Annotated[
-        Int64, Meta(ge=1, description="Its place among all events of the store, without gaps.")
+        int,
+        Meta(
+            ge=1,
+            le=INT64_MAX,
+            description="Its place among all events of the store, without gaps.",
+            extra_json_schema={"format": "int64"},
+        ),
     ]
     data: Annotated[
         Any,
