@@ -516,18 +516,21 @@ def test_a_feed_waits_for_a_service_that_is_away_and_says_so_once(
     assert follow(setup, 2) == [[1], [2]]
     assert setup.slept == [1, 30, 4, 60, 8, 8]
     assert capsys.readouterr().err == (
-        "The service sent no response. Waiting until it responds again.\nGoing on.\n"
+        "The service sent no response. Waiting for the service.\nGoing on.\n"
     )
     assert {asked.target for asked in setup.asked[1:]} == {
         "/v1/events?type=a&limit=100&wait=25&cursor=a"
     }
 
 
-def test_a_feed_waits_for_a_limit_however_long_it_lasts(set_up: SetUp) -> None:
+def test_a_feed_waits_for_a_limit_however_long_it_lasts(
+    set_up: SetUp, capsys: pytest.CaptureFixture[str]
+) -> None:
     reached = error(429, message=LIMIT, Retry_After=43200)
     setup = set_up(feed(1, cursor="a"), reached, feed(2, cursor="b"))
     assert follow(setup, 2) == [[1], [2]]
     assert setup.slept == [43200]
+    assert capsys.readouterr().err == "The limit is reached. Waiting 43200 s.\nGoing on.\n"
 
 
 def test_a_feed_that_ends_every_wait_at_once_is_not_asked_without_a_pause(set_up: SetUp) -> None:

@@ -178,7 +178,8 @@ class Client:
                 break
             except PassingFailure as failure:
                 if not is_away:
-                    click.echo(f"{failure.notice} Waiting until it responds again.", err=True)
+                    until = f"{failure.seconds} s" if failure.seconds else "for the service"
+                    click.echo(f"{failure.notice} Waiting {until}.", err=True)
                 is_away = True
                 self._sleep(max(pause, failure.seconds))
                 pause = min(2 * pause, _MAX_PAUSE)

@@ -132,25 +132,29 @@ def listen(
 
     It waits for a service that restarts, and for limits, and neither misses nor repeats an event.
     """
-    receiver = None
-    if receiver_url is not None:
-        secret = secret or token_bytes(_SECRET_BYTES)
-        receiver = Receiver(receiver_url, secret)
-        click.echo(f"Webhook signing secret: {encoded_secret(secret)}", err=True)
+    receiver = None if receiver_url is None else Receiver(receiver_url, secret or _new_secret())
     query = [("type", name) for name in types]
     pages = client.follow("/events", Event, query, None if from_start else "latest")
     try:
-        for number, page in enumerate(pages):
-            if not number:
-                click.echo("Listening for events; Ctrl-C ends it.", err=True)
+        page = next(pages)
+        click.echo("Listening for events; Ctrl-C ends it.", err=True)
+        while True:
             for event in page:
                 _hand_over(event, receiver, as_json=as_json)
+            page = next(pages)
     except KeyboardInterrupt:
         raise click.exceptions.Exit(INTERRUPTED) from None
     except Failure as failure:
         if failure.code != "cursor_expired":
             raise
         raise Failure(_EXPIRED, ExitStatus.NOT_FOUND) from None
+
+
+def _new_secret() -> bytes:
+    """Return a new secret, and print it for the receiver."""
+    secret = token_bytes(_SECRET_BYTES)
+    click.echo(f"Webhook signing secret: {encoded_secret(secret)}", err=True)
+    return secret
 
 
 def _hand_over(event: Event, receiver: Receiver | None, *, as_json: bool) -> None:
