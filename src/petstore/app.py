@@ -35,8 +35,10 @@ from petstore.observability.metrics import (
     DISK_SIZE,
     FALLBACK_WORKERS,
     FALLBACKS,
+    FEED_LAG,
     LAPSED,
     LAST_BACKUP,
+    LONG_POLLS,
     POOL_IN_USE,
     POOL_SIZE,
     REPLAYS,
@@ -49,7 +51,7 @@ from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.events import publish_all
-from petstore.store.feed import Feed
+from petstore.store.feed import Feed, FeedLag
 from petstore.store.key_notices import KeyNotices
 from petstore.store.key_ring import KeyRing
 from petstore.store.pet_search import fill_name_keys
@@ -71,6 +73,7 @@ _USAGE_TABLE = 20_000
 # How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
 _FEED_SECONDS = (0.02, 0.05)
 _PUBLISH_SECONDS = 0.05
+_FEED_LAG_SECONDS = 1
 
 
 def create_registry(shared: SharedMetrics) -> Registry:
@@ -127,6 +130,12 @@ def create_app(
         log = measure_requests(log, registry)
         registry.report(LAPSED, lambda: services.reservations.lapsed)
         registry.report(REPLAYS, lambda: services.retries.replays)
+        registry.report(LONG_POLLS, lambda: services.feed.waiting)
+        lag = FeedLag(store, clock)
+        registry.report_shared(FEED_LAG, lambda: lag.seconds)
+        if is_postgres(settings.database):
+            chore = Chore(lag.refresh, _FEED_LAG_SECONDS, "lag of the feed not measured")
+            registry.chores.append(chore)
     health = Health(store)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
     return Application(

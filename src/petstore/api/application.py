@@ -376,6 +376,7 @@ class Application:
 
     def _note(self, exchange: Exchange, response: Response, size: int) -> None:
         operation, key = exchange.operation, exchange.key
+        seconds = time.perf_counter() - exchange.started - response.waited
         self._log.add(
             RequestLine(
                 request=exchange.request_id,
@@ -389,7 +390,7 @@ class Application:
                 limit=response.limit,
                 bytes=size,
                 # A third of what rounding to three digits costs.
-                milliseconds=round((time.perf_counter() - exchange.started) * 1e6) / 1e3,
+                milliseconds=round(seconds * 1e6) / 1e3,
             )
         )
 

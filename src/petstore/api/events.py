@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Collection
+from time import perf_counter
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from petstore.api.authentication import require_scope
 from petstore.api.messages import json_response
@@ -79,15 +81,16 @@ async def _list(call: Call[None, ListEventsQuery]) -> Response:
         after = await newest_position(services.store)
     elif query.cursor is not UNSET:
         after = _position(query.cursor)
-    loop = asyncio.get_running_loop()
-    ends = loop.time() + query.wait
+    ends, waited = perf_counter() + query.wait, 0.0
     page = await _search(call, types, after)
-    while not page.events and page.is_last and loop.time() < ends:
-        after, seconds = page.position, ends - loop.time()
-        if not await services.feed.wait(after.sequence, types, call.key.id, seconds):
+    while not page.events and page.is_last and (began := perf_counter()) < ends:
+        after, seconds = page.position, ends - began
+        is_news = await services.feed.wait(after.sequence, types, call.key.id, seconds)
+        waited += perf_counter() - began
+        if not is_news:
             break
         page = await _search(call, types, after)
-    return _page_response(call, page)
+    return replace(_page_response(call, page), waited=waited)
 
 
 def _position(cursor: str) -> Position:

@@ -6,9 +6,10 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from petstore.clock import SECOND, Clock
 from petstore.databases.contract import Reader
 from petstore.errors import Unavailable
-from petstore.store.events import recent_events
+from petstore.store.events import oldest_unpublished, recent_events
 
 _WOKEN_AT_ONCE = 8
 
@@ -99,6 +100,28 @@ def _concerns(waiter: _Waiter, newest: dict[tuple[str, int | None], int]) -> boo
         sequence > waiter.after and kind in waiter.types and key_id in (None, waiter.key_id)
         for (kind, key_id), sequence in newest.items()
     )
+
+
+class FeedLag:
+    """How many ``seconds`` the oldest committed event has waited for its place in the feed.
+
+    Only on PostgreSQL events wait, and ``refresh`` has something to read.
+    """
+
+    def __init__(self, store: Reader, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self.seconds = 0.0
+
+    async def refresh(self) -> None:
+        """Look once.
+
+        Raises:
+            Unavailable: the database is out of reach or failing.
+        """
+        recorded_at = await oldest_unpublished(self._store)
+        waited = 0 if recorded_at is None else self._clock() - recorded_at
+        self.seconds = max(0, waited) / SECOND
 
 
 def _wake(waiter: _Waiter, *, is_event: bool) -> None:
