@@ -15,6 +15,7 @@ import pytest
 from petstore.api.application import Application
 from petstore.api.bodies import BodyReader
 from petstore.app import chores_of, database_of, serve_settings
+from petstore.databases.contract import Statement
 from petstore.errors import Unavailable
 from petstore.logs import is_for_person
 from petstore.settings import SettingError, Settings
@@ -42,7 +43,7 @@ async def test_only_a_database_in_files_is_looked_after_each_second(
     is_looked_after: bool,  # noqa: FBT001 - what is expected
 ) -> None:
     bare = bare_app(database)
-    services = bare.app._services  # noqa: SLF001 - nobody else needs to see them
+    services = bare.app.services
     chores = chores_of(replace(bare.settings, database=address), services, BodyReader(1024, 1))
     assert (services.store.check in [chore.action for chore in chores]) == is_looked_after
 
@@ -56,6 +57,17 @@ async def test_counts_are_saved_at_the_stop(database: Path) -> None:
         assert connection.execute("SELECT count(*) FROM rate_limits").get == 0
     assert connection.execute("SELECT day_used FROM rate_limits").get == 3
     connection.close()
+
+
+async def test_holders_of_keys_are_told_what_was_saved(database: Path) -> None:
+    async with running_service(database) as service:
+        await service.issue(expires_in=3600)
+        services = service.app.services
+        chores = chores_of(service.settings, services, BodyReader(1024, 1))
+        (tell,) = (chore for chore in chores if chore.failure == "holders of keys not told")
+        await tell.action()
+        events = await service.store.read(Statement("SELECT type FROM events"))
+    assert events == [("key.expiring",)]
 
 
 async def test_counts_are_saved_while_the_service_runs(database: Path) -> None:

@@ -77,9 +77,10 @@ KNOWN = {
     ),
     "http": (),
     "observability": (
-        *(*BASICS, "domain", "api", "chores", "http", "logs", "databases.contract"),
-        "rate_limits.contract",
+        *(*BASICS, "domain", "store", "api", "chores", "http", "logs"),
+        *("databases.contract", "rate_limits.contract"),
     ),
+    "webhooks": (),
 }
 """The table of docs/architecture.md: what a package may import besides itself."""
 

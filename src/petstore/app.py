@@ -10,6 +10,7 @@ from petstore import __version__
 from petstore.api import reference
 from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
+from petstore.api.deprecations import deprecated_operations
 from petstore.api.health import Health
 from petstore.api.openapi import openapi_page
 from petstore.api.operation import BASE, Services
@@ -35,8 +36,10 @@ from petstore.observability.metrics import (
     DISK_SIZE,
     FALLBACK_WORKERS,
     FALLBACKS,
+    FEED_LAG,
     LAPSED,
     LAST_BACKUP,
+    LONG_POLLS,
     POOL_IN_USE,
     POOL_SIZE,
     REPLAYS,
@@ -47,7 +50,12 @@ from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
+from petstore.store.deprecated_calls import DeprecatedCalls
+from petstore.store.events import publish_all
+from petstore.store.feed import Feed, FeedLag
+from petstore.store.key_notices import KeyNotices
 from petstore.store.key_ring import KeyRing
+from petstore.store.pet_search import fill_name_keys
 from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import SafeRetries
@@ -60,7 +68,13 @@ _LAPSES_SECONDS = 1
 _CHECK_SECONDS = 1
 _HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
+_NAME_KEYS_SECONDS = 1
+_NOTICES_SECONDS = 10
 _USAGE_TABLE = 20_000
+# How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
+_FEED_SECONDS = (0.02, 0.05)
+_PUBLISH_SECONDS = 0.05
+_FEED_LAG_SECONDS = 1
 
 
 def create_registry(shared: SharedMetrics) -> Registry:
@@ -107,7 +121,9 @@ def create_app(
         keys=KeyRing(store, clock, settings.environment),
         response_cache=ResponseCache(store),
         retries=SafeRetries(store, clock),
+        feed=Feed(store, _FEED_SECONDS[is_postgres(settings.database)]),
         reservations=Reservations(store, clock),
+        deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
         reservation_minutes=settings.reservation_minutes,
         strict_categories=settings.strict_categories,
         webhook_secret=secret_file_of(settings),
@@ -117,6 +133,12 @@ def create_app(
         log = measure_requests(log, registry)
         registry.report(LAPSED, lambda: services.reservations.lapsed)
         registry.report(REPLAYS, lambda: services.retries.replays)
+        registry.report(LONG_POLLS, lambda: services.feed.waiting)
+        lag = FeedLag(store, clock)
+        registry.report_shared(FEED_LAG, lambda: lag.seconds)
+        if is_postgres(settings.database):
+            chore = Chore(lag.refresh, _FEED_LAG_SECONDS, "lag of the feed not measured")
+            registry.chores.append(chore)
     health = Health(store)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
     return Application(
@@ -142,18 +164,25 @@ async def _running(
     """Open the parts, and do the chores until the block ends."""
     limiter = services.limiter
     save = Chore(limiter.save, settings.limits_save_seconds, "counts not saved")
+    count = Chore(
+        services.deprecated_calls.save,
+        settings.limits_save_seconds,
+        "calls of deprecated operations not saved",
+    )
     lapse = Chore(services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed")
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
         for part in (services.store, services.readers):
             await part.open()
             opened.push_async_callback(part.close)
+        opened.push_async_callback(services.feed.close)
         opened.push_async_callback(limiter.close)
         opened.push_async_callback(attempt, save)
+        opened.push_async_callback(attempt, count)
         # Reservations that lapsed during a stop are free before the first request.
         await attempt(lapse)
         await limiter.heartbeat()
-        chores = background(save, lapse, *chores_of(settings, services, bodies))
+        chores = background(save, count, lapse, *chores_of(settings, services, bodies))
         await opened.enter_async_context(chores)
         if registry is not None:
             await opened.enter_async_context(registry.running())
@@ -162,13 +191,20 @@ async def _running(
 
 def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Iterator[Chore]:
     """Yield the chores of a running service that its start and its end do not need."""
-    if not is_postgres(settings.database):  # only files can be deleted while in use
+    if is_postgres(settings.database):
+        publish = partial(publish_all, services.store)
+        yield Chore(publish, _PUBLISH_SECONDS, "events wait for their place in the feed")
+    else:  # only files can be deleted while in use
         check = services.store.check
         yield Chore(check, _CHECK_SECONDS, "the database is not as it should be")
     failure = "cannot read the list of workers from Redis"
     yield Chore(services.limiter.heartbeat, _HEARTBEAT_SECONDS, failure)
     yield Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
     yield Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
+    name_keys = partial(fill_name_keys, services.store)
+    yield Chore(name_keys, _NAME_KEYS_SECONDS, "animals not prepared for searches by name")
+    notices = KeyNotices(services.store, services.clock, services.deprecated_calls.operations)
+    yield Chore(notices.look, _NOTICES_SECONDS, "holders of keys not told")
     yield Chore(services.retries.forget, _FORGET_SECONDS, "idempotency records not deleted")
 
 

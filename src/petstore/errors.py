@@ -80,6 +80,10 @@ class MissingScope(PetstoreError, status=403, code="missing_scope"):
     """The API key is valid but lacks the scope of the operation."""
 
 
+class NetworkNotAllowed(PetstoreError, status=403, code="network_not_allowed"):
+    """The API key is valid, but may not be used from the address of the client."""
+
+
 class BeyondOwnRights(PetstoreError, status=403, code="beyond_own_rights"):
     """The API key tries to give another key more than it has itself."""
 

@@ -116,6 +116,17 @@ BAD_VALUES: dict[str, list[Any]] = {
         1_796_126_400,
         True,
     ],
+    "allowedNetworks": [
+        *("10.0.0.0/8", [7], {}, None, ["here"], [""], ["10.0.0.0/"], ["10.0.0.0/33"]),
+        *(["10.0.0.1/8"], ["2001:db8::1/32"], ["10.0.0.0/255.0.0.0"], ["fe80::%eth0/64"]),
+        *(
+            ["10.0.0.0/8 "],
+            ["1.2.3"],
+            ["\N{SUPERSCRIPT TWO}.0.0.0"],
+            [f"10.0.0.{n}" for n in range(33)],
+        ),
+    ],
+    "rehearseSunset": [0, 1, "true", None, []],
 }
 BAD_FIELDS = [(field, value) for field, values in BAD_VALUES.items() for value in values]
 
@@ -235,6 +246,8 @@ async def test_a_new_key_is_of_the_plan_free_and_may_do_all_but_manage_keys(
         "perMinute": 60,
         "perDay": 1000,
         "scopes": DEFAULT_SCOPES,
+        "allowedNetworks": [],
+        "rehearseSunset": False,
         "environment": "production",
         "state": "active",
         "bannedUntil": None,
@@ -255,6 +268,8 @@ async def test_a_new_key_is_what_was_asked_for(service: Service, admin: Admin) -
         "perDay": 70,
         "scopes": ["pets:read", "keys:admin", "pets:read"],
         "expiresAt": "2027-01-01T01:00:00.5+01:00",
+        "allowedNetworks": ["2001:db8::/32", "192.0.2.7", "::ffff:192.0.2.7", "127.0.0.0/8"],
+        "rehearseSunset": True,
     }
     ignored = {"id": 70, "token": "mine", "state": "revoked", "colour": "red"}
     created = await admin.create(**wanted, **ignored)
@@ -264,6 +279,7 @@ async def test_a_new_key_is_what_was_asked_for(service: Service, admin: Admin) -
     assert {name: created[name] for name in wanted} == {
         **wanted,
         "scopes": ["keys:admin", "pets:read"],
+        "allowedNetworks": ["127.0.0.0/8", "192.0.2.7/32", "2001:db8::/32"],
         "expiresAt": "2027-01-01T00:00:00Z",
     }
     response = await service.request("GET", "/v1/pets", created["token"])

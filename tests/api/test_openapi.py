@@ -20,11 +20,11 @@ from petstore.api.openapi import document
 from petstore.api.operation import BASE
 from petstore.api.operations import OPERATIONS
 from petstore.app import secret_file_of
-from petstore.clock import Milliseconds
+from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Unit
 from petstore.domain.api_keys import SCOPES, Environment, new_token
 from petstore.domain.categories import NewCategory
-from petstore.domain.events import EVENT_TYPES
+from petstore.domain.events import EVENT_TYPES, Position
 from petstore.domain.orders import NewOrder
 from petstore.domain.pets import NewPet
 from petstore.domain.plans import UNLIMITED
@@ -38,7 +38,7 @@ from support.bare_app import fields, http_request
 from support.changes import create_category, create_pets
 from support.keys import OPERATOR, new_api_key, stored_key
 from support.service import Service, running_service
-from support.stores import locked
+from support.stores import do, locked
 from support.webhooks import URL, add_deliveries, add_events, add_webhook
 
 pytestmark = pytest.mark.anyio
@@ -88,6 +88,7 @@ REQUESTS = {
     "updateOrder": Ask("PATCH", "/v1/store/orders/1", {"json": {"status": "approved"}}),
     "cancelOrder": Ask("DELETE", "/v1/store/orders/1", {}),
     "getInventory": Ask("GET", "/v1/store/inventory", {}),
+    "listEvents": Ask("GET", "/v1/events", ONE),
     "listKeys": Ask("GET", "/v1/keys", ONE),
     "createKey": Ask("POST", "/v1/keys", {"json": {"name": "Till"}}),
     "getKey": Ask("GET", "/v1/keys/2", {}),
@@ -96,6 +97,7 @@ REQUESTS = {
     "rotateKey": Ask("POST", "/v1/keys/2/rotate", {"json": {"graceSeconds": 60}}),
     "unbanKey": Ask("POST", "/v1/keys/2/unban", {}),
     "listKeyHistory": Ask("GET", "/v1/keys/2/history", ONE),
+    "listDeprecations": Ask("GET", "/v1/deprecations", ONE),
     "getUsage": Ask("GET", "/v1/usage", {}),
     "listWebhooks": Ask("GET", "/v1/webhooks", ONE),
     "createWebhook": Ask("POST", "/v1/webhooks", {"json": {"url": URL}}),
@@ -134,6 +136,9 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
     yield from change_key(2, ApiKeyChanges(name="Till 1"), OPERATOR, now, unconditional)
     for _ in range(2):
         yield from create_webhook(NewWebhook(URL), 1, now)
+    for key_id in (1, 2):
+        called = "INSERT INTO deprecated_calls VALUES (?1, 'getPet', ?2, 1, ?3, 'till/1', 'r1')"
+        yield from do(called, key_id, now // DAY, now)
     return issued.token
 
 
@@ -155,6 +160,11 @@ async def without_a_key(service: Service, ask: Ask) -> httpx.Response:
 
 async def with_an_invalid_key(service: Service, ask: Ask) -> httpx.Response:
     return await ask.send(service, "not-a-key")
+
+
+async def from_elsewhere(service: Service, ask: Ask) -> httpx.Response:
+    token = (await service.issue(allowed_networks=("192.0.2.0/24",))).token
+    return await ask.send(service, token)
 
 
 async def without_a_scope(service: Service, ask: Ask) -> httpx.Response:
@@ -245,6 +255,11 @@ async def again_with_another_token(service: Service, ask: Ask) -> httpx.Response
     rotate = Ask("POST", "/v1/keys/1/rotate", {"json": {"graceSeconds": 60}})
     rotated = await rotate.send(service, token)
     return await ask.send(service, rotated.json()["token"], headers=key)
+
+
+async def without_the_scope_of_a_type(service: Service, ask: Ask) -> httpx.Response:
+    token = (await service.issue(scopes=frozenset())).token
+    return await ask.send(service, token, params={"type": "pet.created"})
 
 
 async def with_fewer_rights(service: Service, ask: Ask) -> httpx.Response:
@@ -354,6 +369,7 @@ WITH_EVERY_OPERATION: list[Response] = [
     (400, "invalid_request", with_two_hosts),
     (401, "missing_api_key", without_a_key),
     (401, "invalid_api_key", with_an_invalid_key),
+    (403, "network_not_allowed", from_elsewhere),
     (429, "rate_limit_exceeded", over_the_limit_of_the_address),
     (500, "internal_error", at_a_fault),
 ]
@@ -412,6 +428,12 @@ WITH_ONE: dict[str, list[Response]] = {
         (409, "order_closed", after(CANCELLED, json={"shipDate": None})),
     ],
     "cancelOrder": [(409, "illegal_transition", after(APPROVED, DELIVERED))],
+    "listEvents": [
+        (403, "missing_scope", without_the_scope_of_a_type),
+        (410, "cursor_expired", with_options(params={"cursor": Position(99, b"mark").cursor})),
+        (429, "rate_limit_exceeded", over_the_limit_of_the_key),
+        (429, "api_key_banned", while_banned),
+    ],
     "createKey": [
         (403, "beyond_own_rights", with_fewer_rights),
         (409, "response_sealed", again_with_another_token),
@@ -810,6 +832,7 @@ async def test_every_response_of_an_operation_is_documented(
 # or an encoding that is not taken.
 OPTIONAL: dict[str | None, set[str]] = {
     "beyond_own_rights": {"www-authenticate"},
+    "network_not_allowed": {"www-authenticate"},
     "unsupported_media_type": {"accept-encoding", "accept-patch"},
 }
 

@@ -99,3 +99,12 @@ async def test_a_conflict_that_is_replayed_has_its_code_again(database: Path) ->
 
     codes = [line["code"] for line in await lines(database, ask)]
     assert codes == [None, "category_name_taken", "category_name_taken"]
+
+
+async def test_a_key_outside_its_networks_is_named(database: Path) -> None:
+    async def ask(service: Service) -> None:
+        key = await service.issue(allowed_networks=("192.0.2.0/24",))
+        await service.request("GET", "/v1/pets", key.token)
+
+    (line,) = await lines(database, ask)
+    assert (line["status"], line["code"], line["key"]) == (403, "network_not_allowed", 1)

@@ -22,7 +22,7 @@ from support.waiting import eventually
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 ORDERS = "/v1/store/orders"
-MANY = 600  # more than two batches
+MANY = 300  # more than a batch
 
 
 async def with_key(service: Service, pets: int = 1) -> httpx.AsyncClient:

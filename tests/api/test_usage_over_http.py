@@ -30,6 +30,7 @@ async def test_a_fresh_key_has_used_nothing(service: Service) -> None:
         "minute": {"limit": 60, "remaining": 60, "reset": NOON + 60},
         "day": {"limit": 1000, "remaining": 1000, "reset": MIDNIGHT},
         "bannedUntil": None,
+        "deprecated": [],
     }
     assert len(days) == 30
     assert days[0] == {"date": "2026-11-02", "requests": 0}

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -249,8 +250,19 @@ def test_a_link_is_no_more_than_its_query(set_up: SetUp, link: str) -> None:
 
 def test_a_limited_list_is_one_page(set_up: SetUp) -> None:
     setup = set_up(page(1, 2, following='</v1/pets?cursor=x>; rel="next"'))
-    assert find(setup.client, 7) == ([1, 2], True)
-    assert setup.asked[0].target == "/v1/pets?status=sold&id=1&id=2&limit=7"
+    assert find(setup.client, 2) == ([1, 2], True)
+    assert setup.asked[0].target == "/v1/pets?status=sold&id=1&id=2&limit=2"
+
+
+@pytest.mark.parametrize("last", [(3,), (3, 4)])
+def test_a_short_page_is_followed_until_the_limit(set_up: SetUp, last: tuple[int, ...]) -> None:
+    setup = set_up(
+        page(1, 2, following='</v1/pets?limit=3&cursor=a>; rel="next"'),
+        page(following='</v1/pets?limit=3&cursor=b>; rel="next"'),
+        page(*last),
+    )
+    assert find(setup.client, 3) == ([1, 2, 3], len(last) > 1)
+    assert len(setup.asked) == 3
 
 
 def test_a_list_without_a_next_page_is_all_there_is(set_up: SetUp) -> None:
@@ -451,3 +463,88 @@ def test_a_link_that_takes_long_to_look_through_by_a_careless_search_does_not(
 ) -> None:
     page = response(200, [], Link="<" * 60_000)
     assert set_up(page).client.find("/pets", dict, [], None) == ([], False)
+
+
+# A feed
+
+
+def feed(*ids: int, cursor: str) -> bytes:
+    return page(*ids, following=f'</v1/events?type=a&cursor={cursor}>; rel="next"')
+
+
+def follow(setup: Setup, pages: int, cursor: str | None = "latest") -> list[list[int]]:
+    """Return the ids on the first pages of a feed."""
+    followed = setup.client.follow("/events", Pet, [("type", "a")], cursor)
+    return [[pet["id"] for pet in found] for found in islice(followed, pages)]
+
+
+def test_a_feed_at_an_address_that_never_responded_fails_at_once(clock: ManualClock) -> None:
+    client = Client(f"http://127.0.0.1:{free_port()}/v1", "the-key", clock=clock)
+    with pytest.raises(Failure, match="cannot reach"):
+        next(client.follow("/events", Pet, [], None))
+
+
+@pytest.mark.parametrize("link", ["", '</v1/events>; rel="next"', '<?cursor=>; rel="next"'])
+def test_a_feed_that_does_not_say_where_it_goes_on_is_no_feed(set_up: SetUp, link: str) -> None:
+    setup = set_up(page(1, following=link))
+    exit_status, words = setup.fail(
+        lambda client: list(islice(client.follow("/events", Pet, [], None), 2))
+    )
+    assert exit_status == ExitStatus.SERVICE
+    assert "not as a Petstore service does" in words
+
+
+def test_a_refusal_ends_a_feed(set_up: SetUp) -> None:
+    setup = set_up(feed(1, cursor="a"), error(410, "cursor_expired"))
+    with pytest.raises(Failure) as failure:
+        follow(setup, 2)
+    assert failure.value.code == "cursor_expired"
+    assert setup.slept == []
+
+
+def test_a_feed_is_followed_by_long_poll_from_cursor_to_cursor(set_up: SetUp) -> None:
+    setup = set_up(feed(cursor="a"), feed(1, 2, cursor="b"), feed(3, cursor="c"))
+    assert follow(setup, 3) == [[], [1, 2], [3]]
+    assert [asked.target for asked in setup.asked] == [
+        "/v1/events?type=a&limit=100&cursor=latest",
+        "/v1/events?type=a&limit=100&wait=25&cursor=a",
+        "/v1/events?type=a&limit=100&wait=25&cursor=b",
+    ]
+    assert setup.slept == []
+
+
+def test_a_feed_without_a_cursor_begins_with_the_oldest(set_up: SetUp) -> None:
+    setup = set_up(feed(1, cursor="a"))
+    assert follow(setup, 1, cursor=None) == [[1]]
+    assert setup.asked[0].target == "/v1/events?type=a&limit=100"
+
+
+def test_a_feed_waits_for_a_service_that_is_away_and_says_so_once(
+    set_up: SetUp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    away = (HANG_UP, error(503, Retry_After=30), response(502, b"<html>"), error(429))
+    setup = set_up(feed(1, cursor="a"), *away, *[HANG_UP] * 2, feed(2, cursor="b"))
+    assert follow(setup, 2) == [[1], [2]]
+    assert setup.slept == [1, 30, 4, 60, 8, 8]
+    assert capsys.readouterr().err == (
+        "The service sent no response. Waiting for the service.\nGoing on.\n"
+    )
+    assert {asked.target for asked in setup.asked[1:]} == {
+        "/v1/events?type=a&limit=100&wait=25&cursor=a"
+    }
+
+
+def test_a_feed_waits_for_a_limit_however_long_it_lasts(
+    set_up: SetUp, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reached = error(429, message=LIMIT, Retry_After=43200)
+    setup = set_up(feed(1, cursor="a"), reached, feed(2, cursor="b"))
+    assert follow(setup, 2) == [[1], [2]]
+    assert setup.slept == [43200]
+    assert capsys.readouterr().err == "The limit is reached. Waiting 43200 s.\nGoing on.\n"
+
+
+def test_a_feed_that_ends_every_wait_at_once_is_not_asked_without_a_pause(set_up: SetUp) -> None:
+    setup = set_up(feed(cursor="a"), feed(cursor="a"), feed(cursor="a"), feed(cursor="b"))
+    assert follow(setup, 4) == [[], [], [], []]
+    assert setup.slept == [1, 1]

@@ -32,6 +32,7 @@ COMMANDS = [
     *(("orders", name) for name in ("place", "list", "show", "approve", "deliver", "cancel")),
     ("categories",),
     *(("categories", name) for name in ("list", "add", "show", "change", "remove")),
+    *(("events",), ("events", "listen")),
 ]
 SLOW = {"asyncio", "apsw", "asyncpg", "redis", "httptools", "rich", "urllib3", "petstore.app"}
 

@@ -61,6 +61,10 @@ def test_a_key_needs_a_name_and_a_plan(command: Command, option: str) -> None:
         ("--expires-in", "36501d"),
         ("--expires-in", "99999999999d"),
         ("--environment", "test"),
+        ("--network", "here"),
+        ("--network", "anywhere"),
+        ("--network", "10.0.0.1/8"),
+        ("--network", "10.0.0.0/8 192.0.2.0/24"),
     ],
 )
 def test_a_bad_value_is_refused_by_the_name_of_its_option(
@@ -286,22 +290,65 @@ def test_the_environment_can_come_from_the_variable_the_service_reads(command: C
     assert is_token(token.strip().encode(), "staging")
 
 
+def test_a_key_works_from_the_networks_that_are_named(command: Command) -> None:
+    command.create_key("--network", "2001:db8::/32", "--network", "192.0.2.7")
+    assert command.show_key()["allowedNetworks"] == ["192.0.2.7/32", "2001:db8::/32"]
+    command.succeed("keys", "change", "1", "--name", "till")
+    assert command.show_key()["allowedNetworks"] == ["192.0.2.7/32", "2001:db8::/32"]
+    shown = command.succeed("keys", "show", "1")
+    assert "allowed networks  192.0.2.7/32 2001:db8::/32\n" in shown
+    command.succeed("keys", "change", "1", "--network", "10.0.0.0/8")
+    assert command.show_key()["allowedNetworks"] == ["10.0.0.0/8"]
+    command.succeed("keys", "change", "1", "--network", "anywhere")
+    assert command.show_key()["allowedNetworks"] == []
+    changes = command.succeed("keys", "history", "1")
+    assert "allowedNetworks: 10.0.0.0/8 -> -" in changes
+
+
+def test_networks_and_anywhere_are_refused_together(command: Command) -> None:
+    command.create_key()
+    both = ("--network", "anywhere", "--network", "10.0.0.0/8")
+    assert command.fail("keys", "change", "1", *both, status=2) == (
+        "--network: expected networks or the word anywhere, not both"
+    )
+
+
+def test_more_than_32_networks_are_refused(command: Command) -> None:
+    command.create_key()
+    many = (word for number in range(33) for word in ("--network", f"10.0.0.{number}"))
+    words = command.fail("keys", "change", "1", *many, status=1)
+    assert words == "allowedNetworks: expected at most 32 networks, not 33"
+
+
+def test_a_key_rehearses_a_sunset_if_it_is_told_to(command: Command) -> None:
+    command.create_key("--rehearse-sunset")
+    assert command.show_key()["rehearseSunset"] is True
+    assert "rehearse sunset   yes\n" in command.succeed("keys", "show", "1")
+    command.succeed("keys", "change", "1", "--no-rehearse-sunset")
+    assert command.show_key()["rehearseSunset"] is False
+    command.succeed("keys", "change", "1", "--rehearse-sunset")
+    assert command.show_key()["rehearseSunset"] is True
+    assert "rehearseSunset: no -> yes" in command.succeed("keys", "history", "1")
+
+
 def test_a_key_is_shown_in_plain_words(command: Command) -> None:
     command.create_key("--per-minute", "50", "--expires-in", "30d")
     key = command.show_key()
     assert command.succeed("keys", "show", "1").splitlines() == [
-        "id            1",
-        "name          app",
-        "plan          enterprise",
-        "per minute    50",
-        "per day       unlimited",
-        "scopes        orders:read orders:write pets:read pets:write",
-        "environment   production",
-        "state         active",
-        "banned until  -",
-        f"created at    {key['createdAt']}",
-        f"expires at    {key['expiresAt']}",
-        "last used at  -",
+        "id                1",
+        "name              app",
+        "plan              enterprise",
+        "per minute        50",
+        "per day           unlimited",
+        "scopes            orders:read orders:write pets:read pets:write",
+        "allowed networks  -",
+        "rehearse sunset   no",
+        "environment       production",
+        "state             active",
+        "banned until      -",
+        f"created at        {key['createdAt']}",
+        f"expires at        {key['expiresAt']}",
+        "last used at      -",
     ]
 
 
@@ -317,6 +364,8 @@ def test_keys_are_listed_as_json_in_order_of_their_ids(command: Command) -> None
         "perMinute": 60,
         "perDay": 1000,
         "scopes": SCOPES,
+        "allowedNetworks": [],
+        "rehearseSunset": False,
         "environment": "production",
         "state": "active",
         "bannedUntil": None,

@@ -36,6 +36,7 @@ def lines(text: str) -> list[list[str]]:
         (("list", "--status", "lost"), "Invalid value for '--status'"),
         (("list", "--id", "x"), "Invalid value for '--id'"),
         (("list", "--category", "1.0"), "Invalid value for '--category'"),
+        (("list", "--newest", "--name", "b"), "--newest and --name cannot be used together"),
         (("show",), "Missing argument 'ID'."),
         (("show", 0), "Invalid value for 'ID'"),
         (("show", "1/../2"), "Invalid value for 'ID'"),
@@ -60,6 +61,8 @@ def test_a_bad_value_is_refused_before_it_is_sent(
         (("add", "Rex", "--category", 2**63), "categoryId"),
         (("list", "--category", 2**63), "categoryId"),
         (("list", *(["--id", 1] * 101)), "id"),
+        (("list", "--name", ""), "name"),
+        (("list", "--name", "n" * 101), "name"),
     ],
 )
 def test_a_refusal_is_shown_in_the_words_of_the_service(
@@ -114,6 +117,20 @@ def test_json_is_the_response_of_the_service(shop: Shop, category: int) -> None:
     }
     assert shop.ask("pets", "show", pet["id"]) == pet
     assert shop.ask("pets", "list", "--category", category) == [pet]
+
+
+def test_animals_are_found_by_the_beginning_of_their_names(shop: Shop, category: int) -> None:
+    for name in ("Bella", "Rex", "BELINDA"):
+        shop.ask("pets", "add", name, "--category", category)
+    found = shop.ask("pets", "list", "--category", category, "--name", "bel")
+    assert [pet["name"] for pet in found] == ["BELINDA", "Bella"]
+
+
+def test_the_newest_animals_come_first_if_wanted(shop: Shop, category: int) -> None:
+    added = [shop.ask("pets", "add", "Rex", "--category", category) for _ in range(3)]
+    newest = ("pets", "list", "--category", category, "--newest")
+    assert shop.ask(*newest) == added[::-1]
+    assert shop.ask(*newest, "--limit", 2) == added[:0:-1]
 
 
 def test_a_status_can_be_set_and_taken_away(shop: Shop, category: int) -> None:

@@ -9,20 +9,30 @@ import apsw
 import pytest
 from msgspec import UNSET, UnsetType
 
+from petstore.api.deprecations import deprecated_operations
+from petstore.api.operations import OPERATIONS
 from petstore.app import create_limiter
 from petstore.clock import DAY
 from petstore.databases.contract import Row, Statement, Unit
+from petstore.databases.postgres import postgres_sql
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey, new_token
 from petstore.domain.categories import CategoryPatch, NewCategory
 from petstore.domain.orders import NewOrder, OrderFilter, OrderPatch, OrderStatus
+from petstore.domain.paging import NamePosition
 from petstore.domain.pets import NewPet, PetFilter, PetPatch, PetStatus
 from petstore.domain.webhooks import NewWebhook, WebhookPatch
 from petstore.settings import Settings
 from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, rotate_key, unconditional
 from petstore.store.categories import get_category, list_categories
+from petstore.store.deprecated_calls import (
+    DeprecatedCalls,
+    prune_deprecated_call_saves,
+    prune_deprecated_calls,
+)
 from petstore.store.events import newest_position, prune_events, read_feed, recent_events
 from petstore.store.key_history import list_history
+from petstore.store.key_notices import KeyNotices, prune_key_notices
 from petstore.store.key_ring import KeyRing
 from petstore.store.key_status import list_keys
 from petstore.store.orders import (
@@ -34,6 +44,7 @@ from petstore.store.orders import (
     update_order,
 )
 from petstore.store.pet_imports import begin_import
+from petstore.store.pet_search import fill_name_keys, search_pets
 from petstore.store.pets import delete_pet, get_inventory, get_pet, list_pets, update_pet
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import Attempt, SafeRetries
@@ -62,6 +73,7 @@ from support.changes import (
 )
 from support.keys import OPERATOR, new_api_key
 from support.manual_clock import ManualClock
+from support.postgres import PostgresServer, database_name
 from support.statements import statements_of
 
 FAR = 3_500
@@ -73,7 +85,9 @@ NUMBERS = (
     "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4000)"
 )
 FILL = {
-    "pets (name, category_id, status)": "'Bella', n % 5, iif(n % 3, 'sold', 'available')",
+    "pets (name, category_id, status, name_key)": (
+        "'Bella', n % 5, iif(n % 3, 'sold', 'available'), iif(n < 3999, 'bella', NULL)"
+    ),
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
     "orders (pet_id, status, placed_at)": "n % 5, 'cancelled', 0",
     "orders (pet_id, status, placed_at, reserved_until)": "n, 'placed', 0, n",
@@ -96,6 +110,9 @@ FILL = {
         " n, 0, n"
     ),
     "kept_answers": "1 + n % 3, 'key ' || n, x'', x'', n",
+    "deprecated_calls": "n, 'getPet', n, 1, n, 'shop/1', 'r1'",
+    "deprecated_call_saves": "'process ' || n, 1, n",
+    "key_notices": "n, 'banned', n, n",
 }
 
 PET_STATUSES: tuple[PetStatus | UnsetType, ...] = (UNSET, "sold")
@@ -121,6 +138,19 @@ LISTS: dict[str, Any] = {
         )
         for number, wanted in enumerate(ORDER_FILTERS)
     },
+    **{
+        f"newest-{number}": lambda store, after, wanted=wanted: list_pets(
+            store, wanted, after and 4_001 - after, PAGE, newest_first=True
+        )
+        for number, wanted in enumerate(PET_FILTERS)
+        if wanted.ids is not HUNDRED
+    },
+    **{
+        f"search-{number}": lambda store, after, wanted=wanted: search_pets(
+            store, "Bel", wanted, after and NamePosition("bella", after), PAGE
+        )
+        for number, wanted in enumerate((PetFilter(), PetFilter("sold"), PetFilter("sold", 3)))
+    },
     "categories": lambda store, after: list_categories(store, after, PAGE),
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "keys-production": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
@@ -133,8 +163,9 @@ LISTS: dict[str, Any] = {
 KEY = ApiKey(
     7, "Till", "free", None, None, frozenset({"keys:admin"}), "production", 0, None, None, None
 )
-KEY_ROW = (7, "Till", "free", None, None, "keys:admin", "production", 0, None, None, None)
+KEY_ROW = (7, "Till", "free", None, None, "keys:admin", "production", 0, None, None, None, "", 0)
 WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None)
+DEPRECATED = deprecated_operations(OPERATIONS)
 ROWS: dict[str, list[Row]] = {
     "insert_pet": [(9_999,)],
     "lock_pet": [(7, "Bella", 2, None)],
@@ -163,6 +194,7 @@ ROWS: dict[str, list[Row]] = {
     "select_deliveries_since": [(9, "failed")],
     "select_pet_import": [(0, None)],
     "update_pet_import": [(0,)],
+    "select_pets_without_key": [(7, "Bella")],
 }
 """What the recorded operations find."""
 
@@ -172,6 +204,9 @@ def units() -> Iterator[Unit[Any]]:
     yield create_pet(NewPet("New", 7))
     yield update_pet(7, PetPatch("Rex", 7), NOW, unconditional, strict_categories=True)
     yield delete_pet(7, NOW, unconditional)
+    yield prune_deprecated_calls(5)
+    yield prune_deprecated_call_saves(5)
+    yield prune_key_notices(5)
     yield create_category(NewCategory("New"))
     yield update_category(7, CategoryPatch("New"), unconditional)
     yield delete_category(7, unconditional)
@@ -232,6 +267,7 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: resume_deliveries(store, 1, "now", 0)),
         *statements_of(lambda store: read_feed(store, ("pet.created",), 7, None, PAGE), ROWS),
         *statements_of(lambda store: Reservations(store, CLOCK).refresh()),
+        *statements_of(fill_name_keys, ROWS),
         *statements_of(lambda store: KeyRing(store, CLOCK, "production").refresh(), ROWS),
         *statements_of(
             lambda store: KeyRing(store, CLOCK, "production").find(
@@ -243,13 +279,35 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), replays),
         *statements_of(lambda store: SafeRetries(store, lambda: DAY + 5).forget()),
         *statements_of(
-            lambda store: get_usage(store, create_limiter(Settings(), store, CLOCK), KEY)
+            lambda store: get_usage(
+                store,
+                create_limiter(Settings(), store, CLOCK),
+                DeprecatedCalls(store, CLOCK, DEPRECATED),
+                KEY,
+            )
         ),
+        *statements_of(
+            lambda store: KeyNotices(store, lambda: NOW, DEPRECATED).look(),
+            {
+                "select_last_key": [(7,)],
+                "select_recent_deprecated_calls": [(7, "getPet")],
+                "insert_key_notices": [(7, "deprecation.used getPet", 12 * 2024 + 10)],
+                "select_deprecated_uses_of_key": [(7, "getPet", "Till", 1, NOW, "shop/1", "r1")],
+            },
+        ),
+        *statements_of(saved_calls, {"insert_deprecated_call_save": [(1,)]}),
     ]
     by_name: dict[str, list[Statement]] = {}
     for statement in statements:
         by_name.setdefault(statement.name, []).append(statement)
     return by_name
+
+
+async def saved_calls(store: Any) -> None:
+    """Save calls of deprecated operations."""
+    calls = DeprecatedCalls(store, CLOCK, DEPRECATED)
+    calls.count(7, "getPet", NOW, b"shop/1", "r1")
+    await calls.save()
 
 
 def partial_write(unit: Unit[Any]) -> Any:
@@ -260,17 +318,14 @@ RECORDED = recorded()
 IN_BATCHES = (
     *("select_recent_events", "delete_events", "select_last_pending_delivery"),
     *("select_deliveries_since", "requeue_deliveries", "skip_deliveries"),
-    *("delete_deliveries", "prune_deliveries"),
+    *("delete_deliveries", "prune_deliveries", "select_active_keys"),
 )
 # All events in the window of a replay are read.
 IN_LARGE_BATCHES = ("insert_replayed_deliveries",)
+UNSEARCHED = ("fill_name_keys", "select_next_lapse", "select_inventory", "prune_deliveries")
 ONE_ROW = ("select_key_revision", "update_key_revision")
 INSERTS = [name for name in RECORDED if name.startswith("insert_")]
-BY_INDEX = [
-    name
-    for name in RECORDED
-    if name not in (*ONE_ROW, *INSERTS, "select_next_lapse", "select_inventory", "prune_deliveries")
-]
+BY_INDEX = [name for name in RECORDED if name not in (*ONE_ROW, *INSERTS, *UNSEARCHED)]
 
 
 def page_of(name: str, after: int | None) -> Statement:
@@ -333,8 +388,10 @@ def test_no_page_is_sorted_or_searched_row_by_row(
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_a_page_far_away_costs_what_the_first_costs(connection: apsw.Connection, name: str) -> None:
-    first = steps(connection, page_of(name, None))
+def test_a_page_far_away_costs_what_the_first_ones_cost(
+    connection: apsw.Connection, name: str
+) -> None:
+    first = max(steps(connection, page_of(name, after)) for after in (None, 1))
     assert steps(connection, page_of(name, FAR)) < 1.2 * first
 
 
@@ -362,6 +419,36 @@ def test_two_filters_are_searched_at_once(
 def test_a_hundred_ids_cost_a_hundred_searches(connection: apsw.Connection) -> None:
     (wanted,) = statements_of(lambda store: list_pets(store, PetFilter(ids=HUNDRED), None, 100))
     assert steps(connection, wanted) < 20 * len(HUNDRED)
+
+
+def test_a_search_starts_at_its_position_among_animals_of_one_name(
+    connection: apsw.Connection,
+) -> None:
+    (detail,) = plan(connection, page_of("search-0", FAR))
+    assert "INDEX pets_by_name ((name_key,rowid)>(?,?) AND name_key<?)" in detail
+
+
+def test_a_search_on_postgresql_starts_at_its_position_too(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    database = database_name(postgres_url)
+    postgres.sql(
+        "INSERT INTO pets (name, category_id, name_key)"
+        " SELECT 'Bella', 1, 'bella' FROM generate_series(1, 4000); ANALYZE pets",
+        database,
+    )
+    sql = postgres_sql(page_of("search-0", FAR).sql)
+    parameters = f"21, 'bella', {FAR}, 'bem'"
+    plan = postgres.sql(f"PREPARE page AS {sql}; EXPLAIN EXECUTE page ({parameters})", database)
+    assert "Index Scan using pets_by_name" in plan
+    assert f"(ROW(name_key, id) > ROW('bella'::text, '{FAR}'::bigint))" in plan
+    assert "Sort" not in plan
+
+
+def test_the_keys_of_names_are_filled_in_by_id(connection: apsw.Connection) -> None:
+    (statement,) = RECORDED["fill_name_keys"]
+    assert "SEARCH pets USING INTEGER PRIMARY KEY (rowid=?)" in plan(connection, statement)
+    assert steps(connection, statement) < 100
 
 
 @pytest.mark.parametrize("name", BY_INDEX)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from msgspec import UNSET
 
-from petstore.domain.categories import Category, CategoryPatch, NewCategory, name_key, patched
+from petstore.domain.categories import Category, CategoryPatch, NewCategory, patched
 from petstore.domain.decoding import decode_json
+from petstore.domain.names import name_key
 from petstore.errors import InvalidBody
 from support.exploration import explored
 from support.strategies import texts

@@ -25,6 +25,15 @@ PRO = ApiKey(
     unbanned_at=None,
 )
 
+# Parts of 10.0.0.0/29, and addresses inside and outside of it: enough to compare them all.
+NETWORKS = (
+    *("10.0.0.0/29", "10.0.0.0/30", "10.0.0.4/30", "10.0.0.0/31", "10.0.0.2/31", "10.0.0.7/32"),
+    "2001:db8::/127",
+)
+ADDRESSES = frozenset(
+    [*(f"10.0.0.{number}" for number in range(9)), *(f"2001:db8::{number}" for number in range(3))]
+)
+
 own_limits = st.none() | st.sampled_from([1, 59, 60, 61, 300, 999, 1_000, 1_001, 100_000, 100_001])
 plans_and_limits = st.sampled_from(["free", "pro", "business"]).map(
     lambda plan: (plan, None, None)
@@ -43,6 +52,7 @@ def keys(draw: st.DrawFn) -> ApiKey:
         per_day=per_day,
         scopes=scopes,
         expires_at=draw(ends),
+        allowed_networks=tuple(draw(st.sets(st.sampled_from(NETWORKS), max_size=3))),
     )
 
 
@@ -58,6 +68,11 @@ def end(key: ApiKey) -> float:
     return float("inf") if key.expires_at is None else key.expires_at
 
 
+def addresses(key: ApiKey) -> frozenset[str]:
+    """Return the addresses that a key works from."""
+    return frozenset(address for address in ADDRESSES if key.works_from(address))
+
+
 def has_no_more(key: ApiKey, other: ApiKey) -> bool:
     """Return whether ``key`` can do nothing that ``other`` cannot."""
     return (
@@ -65,6 +80,7 @@ def has_no_more(key: ApiKey, other: ApiKey) -> bool:
         and key.limits.per_minute <= other.limits.per_minute
         and key.limits.per_day <= other.limits.per_day
         and end(key) <= end(other)
+        and addresses(key) <= addresses(other)
     )
 
 
@@ -95,6 +111,32 @@ def test_a_right_the_key_lacks_is_refused_by_its_name(wanted: dict[str, Any], re
     with pytest.raises(BeyondOwnRights) as refused:
         check_rights(PRO, replace(PRO, **wanted))
     assert refused.value.message == refusal
+
+
+@pytest.mark.parametrize(
+    ("wanted", "beyond"),
+    [
+        ((), "anywhere"),
+        (("10.0.0.0/7",), "10.0.0.0/7"),
+        (("10.1.0.0/16", "192.0.2.7/32"), "192.0.2.7/32"),
+        (("::/0",), "::/0"),
+    ],
+)
+def test_a_network_beyond_those_of_the_key_is_refused_by_its_name(
+    wanted: tuple[str, ...], beyond: str
+) -> None:
+    giver = replace(PRO, allowed_networks=("10.0.0.0/8",))
+    with pytest.raises(BeyondOwnRights) as refused:
+        check_rights(giver, replace(PRO, allowed_networks=wanted))
+    assert refused.value.message == (
+        f"allowedNetworks: your key cannot give {beyond}, from where it does not work itself"
+    )
+
+
+def test_a_key_without_networks_parses_none() -> None:
+    assert PRO.works_from("192.0.2.1")
+    assert PRO.works_from("")
+    assert "networks" not in vars(PRO)
 
 
 @given(giver=keys(), key=keys())
@@ -138,5 +180,6 @@ def test_a_changed_key_gets_only_rights_that_it_or_the_caller_had(
         and key.limits.per_minute <= max(giver.limits.per_minute, before.limits.per_minute)
         and key.limits.per_day <= max(giver.limits.per_day, before.limits.per_day)
         and end(key) <= max(end(giver), end(before))
+        and addresses(key) <= addresses(giver) | addresses(before)
     )
     assert may_give(giver, key, before) == allowed

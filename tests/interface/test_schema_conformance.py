@@ -13,10 +13,12 @@ from petstore.clock import system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.domain.api_keys import SCOPES, digest, new_token
 from petstore.domain.categories import NewCategory
+from petstore.domain.events import EVENT_TYPES, NewEvent
 from petstore.domain.orders import NewOrder
 from petstore.domain.pets import NewPet
 from petstore.domain.webhooks import MAX_WEBHOOKS, NewWebhook
 from petstore.store.api_keys import create_key
+from petstore.store.events import record
 from petstore.store.orders import place_order
 from petstore.store.webhooks import create_webhook
 from support.bare_app import MASTER_SECRET
@@ -44,6 +46,9 @@ def add_some_of_everything() -> Unit[None]:
     for number in range(1, MANY + 1):
         yield from create_pet(NewPet(f"Ordered {number}", -number, "available"))
         yield from place_order(NewOrder(MANY + number), now, 1440)
+    # An event of each type: so no request has to wait for one.
+    for kind in EVENT_TYPES:
+        yield record(now, NewEvent(kind, "key/-1", {}))
 
 
 def add_key_out_of_reach(token: str) -> Unit[None]:

@@ -147,6 +147,7 @@ async def test_reads_and_writes_are_parts_of_their_request(
             "select_key_by_digest",
             "select_rate_limit",
             "insert_pet",
+            "insert_events",
         )
     ]
     # Background tasks belong to no trace.

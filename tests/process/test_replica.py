@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from petstore.databases.migrations import scripts
 from support.command import Command
 from support.postgres_replica import PostgresReplica, replicated
 from support.process import free_port
@@ -219,7 +220,7 @@ def test_a_check_tries_the_database_its_replica_redis_and_the_collector(
             *("--trace-endpoint", traces),
         )
     assert printed.splitlines()[-4:] == [
-        "ok      database: schema version 1",
+        f"ok      database: schema version {len(scripts('postgres'))}",
         "ok      replica: a streaming replica",
         "ok      redis: it responds",
         "ok      traces: it accepts connections",

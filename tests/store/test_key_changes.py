@@ -94,6 +94,8 @@ async def test_a_new_key_is_what_was_asked_for(store: Store, clock: ManualClock)
         scopes=frozenset({"pets:read", "keys:admin"}),
         environment="staging",
         expires_at=clock() + SECOND,
+        allowed_networks=("192.0.2.7/32",),
+        rehearse_sunset=True,
     )
     assert issued.key == Key(
         id=1,
@@ -102,6 +104,8 @@ async def test_a_new_key_is_what_was_asked_for(store: Store, clock: ManualClock)
         perMinute=5,
         perDay=70,
         scopes=["keys:admin", "pets:read"],
+        allowedNetworks=["192.0.2.7/32"],
+        rehearseSunset=True,
         environment="staging",
         state="active",
         bannedUntil=None,

@@ -114,6 +114,8 @@ async def test_a_new_key_is_written_down_with_all_it_has(store: Store, clock: Ma
         per_minute=5,
         scopes=ADMIN,
         expires_at=clock() + 60 * SECOND,
+        allowed_networks=("10.0.0.0/8",),
+        rehearse_sunset=True,
     )
     (event,) = await history(store)
     assert event.changes == {
@@ -122,6 +124,8 @@ async def test_a_new_key_is_written_down_with_all_it_has(store: Store, clock: Ma
         "perMinute": Change(None, 5),
         "scopes": Change(None, ["keys:admin", "pets:read"]),
         "expiresAt": Change(None, "2026-12-01T12:01:00Z"),
+        "allowedNetworks": Change(None, ["10.0.0.0/8"]),
+        "rehearseSunset": Change(None, after=True),
     }
 
 
@@ -139,6 +143,16 @@ ACTIONS: list[tuple[Act, str, dict[str, Change]]] = [
         {
             "scopes": Change(["pets:read"], ["keys:admin", "pets:read"]),
             "expiresAt": Change(None, "1970-01-01T00:00:00Z"),
+        },
+    ),
+    (
+        lambda store, clock, by: change(
+            store, clock, 1, by=by, allowed_networks=("10.0.0.0/8",), rehearse_sunset=True
+        ),
+        "changed",
+        {
+            "allowedNetworks": Change([], ["10.0.0.0/8"]),
+            "rehearseSunset": Change(before=False, after=True),
         },
     ),
     (lambda store, clock, by: rotate(store, clock, 1, by=by), "rotated", {}),

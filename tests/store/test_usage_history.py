@@ -10,6 +10,7 @@ from petstore.domain.plans import UNLIMITED
 from petstore.rate_limits.contract import BanRules
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
+from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.usage import Usage, UsageWindow, get_usage
 from support.keys import issue_stored
@@ -40,7 +41,8 @@ class Caller:
             await self.limiter.take(self.key)
 
     async def usage(self) -> Usage:
-        return await get_usage(self.store, self.limiter, self.key)
+        calls = DeprecatedCalls(self.store, self.clock, ())
+        return await get_usage(self.store, self.limiter, calls, self.key)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from petstore.domain.pets import NewPet
 from petstore.rate_limits.contract import State
 from petstore.settings import is_postgres, sqlite_path
 from petstore.store.api_keys import Actor, create_key, revoke_key, rotate_key, unconditional
+from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.orders import place_order, update_order
 from petstore.store.pet_imports import begin_import
 from petstore.store.pets import delete_pet
@@ -45,6 +46,8 @@ async def fill(store: SqliteStore) -> str:
         await store.write(create_pet(pet, strict_categories=False))
     gone = await store.write(create_pet(NewPet("Gone", 1, "available"), strict_categories=False))
     await store.write(delete_pet(gone.id, NOW, unconditional))
+    # As a process of an older version adds it.
+    await store.write(do("UPDATE pets SET name_key = NULL WHERE id = 3"))
     await store.write(create_category(NewCategory("Dogs", "Loyal")))
     await store.write(create_category(NewCategory("Élans")))
     await store.write(place_order(NewOrder(1), NOW, 1440))
@@ -60,6 +63,10 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do("INSERT INTO kept_answers VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
+    calls = DeprecatedCalls(store, lambda: NOW, ())
+    calls.count(1, "getPet", NOW, b"shop/1", "r1")
+    await calls.save()
+    await store.write(do("INSERT INTO key_notices VALUES (1, 'banned', ?1, ?1)", NOW))
     await store.write(
         do(
             "INSERT INTO webhooks VALUES (1, 1, 'https://example.com/', '', NULL, ?1,"
@@ -79,7 +86,11 @@ async def fill(store: SqliteStore) -> str:
 
 async def _keys(store: SqliteStore) -> str:
     me = Actor("me")
-    new = NewApiKey("app", "pro", None, None, frozenset(DEFAULT_SCOPES), "production", None)
+    new = NewApiKey(
+        *("app", "pro", None, None, frozenset(DEFAULT_SCOPES), "production", None),
+        allowed_networks=("203.0.113.0/24",),
+        rehearse_sunset=True,
+    )
     await store.write(create_key(new, me, NOW))
     rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
     await store.write(create_key(new, me, NOW))
@@ -119,7 +130,7 @@ def assert_of_one_moment(
     The ``pets`` and ``orders`` that were acknowledged before are in them, and every animal agrees
     with its order and with the inventory.
     """
-    statuses = {number: status for number, _, _, status in there["pets"]}
+    statuses = {number: status for number, *_, status in there["pets"]}
     ordered = {number: pet_id for number, pet_id, *_ in there["orders"]}
     assert set(pets) <= set(statuses)
     assert set(orders) <= set(ordered)

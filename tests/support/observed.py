@@ -28,10 +28,11 @@ from petstore.app import (
 from petstore.databases.contract import Store
 from petstore.logs import RequestLog
 from petstore.observability.registry import Registry, share_metrics
-from petstore.settings import Settings
+from petstore.settings import Settings, is_postgres
 from support.bare_app import InProcess
 from support.keys import issue
 from support.manual_clock import ManualClock
+from support.stores import address_of
 
 Samples = dict[str, float]
 """Values by name and labels, as Prometheus writes them: ``petstore_bans_total``."""
@@ -95,16 +96,17 @@ class ObservedService:
 
 @asynccontextmanager
 async def observed_service(
-    database: Path, clock: ManualClock, trace_endpoint: str = "", **options: Any
+    database: str | Path, clock: ManualClock, trace_endpoint: str = "", **options: Any
 ) -> AsyncIterator[ObservedService]:
-    """Run the service on the SQLite file ``database`` until the block ends."""
-    url = f"sqlite:///{database}"
+    """Run the service on the store at an address or in a SQLite file, until the block ends."""
+    url = address_of(database)
     settings = Settings(database=url, trace_endpoint=trace_endpoint, **options)
     stream = io.BytesIO()
     log: RequestObserver = RequestLog(stream, clock, for_person=False)
     with registry_of_test() as registry:
         store = traced = database_of(settings, registry)
-        store.migrate()
+        if not is_postgres(url):
+            store.migrate()
         tracing = create_tracing(settings)
         if tracing is not None:
             log = tracing.trace_requests(log)

@@ -16,6 +16,7 @@ from petstore.api.pages import PageQuery, page_response
 from petstore.clock import SECOND, Milliseconds, milliseconds
 from petstore.domain.api_keys import DEFAULT_SCOPES, LONGEST_LIFE, SCOPES, KeyName, NewApiKey, Scope
 from petstore.domain.fields import Moment
+from petstore.domain.networks import MAX_NETWORKS, canonical_networks
 from petstore.domain.plans import PLANS, UNLIMITED, PlanName
 from petstore.errors import (
     BeyondOwnRights,
@@ -63,6 +64,28 @@ _Scopes = Annotated[
         extra={"expected": f"a list of one or more of {', '.join(map(repr, SCOPES))}"},
     ),
 ]
+_Networks = Annotated[
+    list[str],
+    Meta(
+        max_length=MAX_NETWORKS,
+        description=(
+            "The networks it may be used from, in CIDR notation, or single addresses; none is"
+            " anywhere."
+        ),
+        extra={
+            "expected": (
+                f"a list of up to {MAX_NETWORKS} networks such as 203.0.113.0/24 or 2001:db8::/32"
+            )
+        },
+    ),
+]
+_RehearseSunset = Annotated[
+    bool,
+    Meta(
+        description="Whether deprecated operations respond as they will from their sunset on.",
+        extra={"expected": "true or false"},
+    ),
+]
 _ExpiresAt = Annotated[
     Moment, Meta(description="When it ends, within the next 100 years; null is never.")
 ]
@@ -77,6 +100,8 @@ class NewKey(Struct, frozen=True):
     perDay: _Limit | None = None  # noqa: N815
     scopes: _Scopes = frozenset(DEFAULT_SCOPES)
     expiresAt: _ExpiresAt | None = None  # noqa: N815
+    allowedNetworks: _Networks = []  # noqa: N815
+    rehearseSunset: _RehearseSunset = False  # noqa: N815
 
 
 class KeyPatch(Struct, frozen=True):
@@ -88,6 +113,8 @@ class KeyPatch(Struct, frozen=True):
     perDay: _Limit | UnsetType | None = UNSET  # noqa: N815
     scopes: _Scopes | UnsetType = UNSET
     expiresAt: _ExpiresAt | UnsetType | None = UNSET  # noqa: N815
+    allowedNetworks: _Networks | UnsetType = UNSET  # noqa: N815
+    rehearseSunset: _RehearseSunset | UnsetType = UNSET  # noqa: N815
 
 
 class Rotation(Struct, frozen=True):
@@ -128,6 +155,8 @@ async def _create(call: Call[NewKey, None]) -> Response:
         scopes=wanted.scopes,
         environment=call.key.environment,
         expires_at=_expiry(wanted.expiresAt, now),
+        allowed_networks=canonical_networks(wanted.allowedNetworks),
+        rehearse_sunset=wanted.rehearseSunset,
     )
 
     def created(issued: IssuedKey) -> Response:
@@ -144,7 +173,7 @@ async def _get(call: Call[None, None]) -> Response:
 
 async def _update(call: Call[KeyPatch, None]) -> Response:
     patch, now = call.body, call.services.clock()
-    expires_at = patch.expiresAt
+    expires_at, networks = patch.expiresAt, patch.allowedNetworks
     changes = ApiKeyChanges(
         name=patch.name,
         plan=patch.plan,
@@ -152,6 +181,8 @@ async def _update(call: Call[KeyPatch, None]) -> Response:
         per_day=patch.perDay,
         scopes=patch.scopes,
         expires_at=UNSET if expires_at is UNSET else _expiry(expires_at, now),
+        allowed_networks=UNSET if networks is UNSET else canonical_networks(networks),
+        rehearse_sunset=patch.rehearseSunset,
     )
     unit = change_key(call.path_id, changes, _actor(call), now, precondition(call.request))
     key = await call.services.store.write(unit)
@@ -193,7 +224,7 @@ async def _list_history(call: Call[None, PageQuery]) -> Response:
 
 
 def _actor(call: Call[Any, Any]) -> Actor:
-    return Actor(f"key {call.key.id}", call.key)
+    return Actor(f"key {call.key.id}", call.key, call.client)
 
 
 def _with_token(issued: IssuedKey) -> KeyWithToken:
@@ -228,6 +259,8 @@ _KEY = {
     "perMinute": 300,
     "perDay": 10000,
     "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
+    "allowedNetworks": ["203.0.113.0/24"],
+    "rehearseSunset": False,
     "environment": "production",
     "state": "active",
     "bannedUntil": None,
@@ -265,7 +298,7 @@ OPERATIONS = (
         description=(
             "Creates a key of this environment, of the plan `free` and with the scopes of pets and"
             " orders unless others are named. The `token` is shown only once. A key gives"
-            " no scope, no higher limit and no longer life than it has itself."
+            " no scope, no higher limit, no longer life and no other networks than it has itself."
         ),
         handler=_create,
         tagged=False,
@@ -291,7 +324,7 @@ OPERATIONS = (
         description=(
             "Changes what the body names (RFC 7396); usage carries over. A key that leaves the plan"
             " `enterprise` loses limits of its own. The last key with the scope `keys:admin` keeps"
-            " it."
+            " it, and does not leave out the address from which it changes itself."
         ),
         handler=_update,
         body=KeyPatch,

@@ -13,7 +13,12 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from petstore.api.authentication import authenticate, bearer_token, require_scope
+from petstore.api.authentication import (
+    authenticate,
+    bearer_token,
+    require_network,
+    require_scope,
+)
 from petstore.api.bodies import BodyReader
 from petstore.api.client_address import Network, client_address
 from petstore.api.cross_origin import cross_origin_headers, is_preflight, preflight_response
@@ -39,6 +44,7 @@ from petstore.errors import (
     InvalidKey,
     InvalidRequest,
     MissingKey,
+    NetworkNotAllowed,
     NotFound,
     PetstoreError,
     Unavailable,
@@ -156,7 +162,7 @@ class Application:
         lifespan: Callable[[], AbstractAsyncContextManager[None]],
         on_retire: Callable[[], None],
     ) -> None:
-        self._services = services
+        self.services = services
         self._routes = routes
         self._pages = pages
         self._bodies = bodies
@@ -171,6 +177,7 @@ class Application:
     def hand_over(self) -> None:
         """Close each connection after its next response: the next process serves from now on."""
         self._retiring = True
+        self.services.feed.release()
 
     def retire(self) -> None:
         """Do the same and report not ready: the service stops."""
@@ -190,7 +197,7 @@ class Application:
             _LOG.exception("request %s failed", exchange.request_id)
             response = error_response(InternalError("the service failed; the reason is in its log"))
         if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
-            exchange.decision = await self._services.limiter.look_address(exchange.client)
+            exchange.decision = await self.services.limiter.look_address(exchange.client)
         headers = self._headers(exchange, response)
         if request.body != "none":
             await self._bodies.discard(request, receive)
@@ -234,7 +241,11 @@ class Application:
         if operation is None:
             raise exchange.route.refusal(request.method, request.path)
         if operation.deprecation is not None:
-            check_sunset(operation.deprecation, self._services.clock())
+            now, user_agent = self.services.clock(), request.fields.get(b"user-agent")
+            self.services.deprecated_calls.count(
+                key.id, operation.id, now, user_agent, exchange.request_id
+            )
+            check_sunset(operation.deprecation, now, is_rehearsed=key.rehearse_sunset)
         require_scope(key, operation.scope)
         body = None
         if operation.body is not None:
@@ -243,11 +254,13 @@ class Application:
                 text = _EMPTY_BODY
             body = decode_json(text, operation.body)
         call = self._call(exchange, operation, key, body)
-        if operation.shows_orders and self._services.reservations.are_due():
-            await self._services.reservations.settle()
+        if operation.shows_orders and self.services.reservations.are_due():
+            await self.services.reservations.settle()
         response = await operation.handler(call)
+        if operation.waits:
+            await self._check_again(exchange)
         if operation.method != "GET":
-            await self._services.readers.record_write(key.id)
+            await self.services.readers.record_write(key.id)
         return conditional(request, response) if operation.tagged else response
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:
@@ -263,19 +276,24 @@ class Application:
         return await page(request)
 
     async def _admit(self, exchange: Exchange) -> ApiKey:
-        """Check the key, then its ban and limits; without a valid key, the limit of the address."""
+        """Check the key and its networks, then its ban and limits.
+
+        Without a valid key, or from outside its networks, it is the limit of the address.
+        """
         request, operation = exchange.request, exchange.operation
-        keys, limiter = self._services.keys, self._services.limiter
+        keys, limiter = self.services.keys, self.services.limiter
         try:
             _check_host(request)
             token = bearer_token(request)
             key = exchange.key = keys.recall(token) or await self._look_up(exchange, token)
-        except (InvalidRequest, MissingKey, InvalidKey):
+            if key.allowed_networks:
+                require_network(key, exchange.client)
+        except (InvalidRequest, MissingKey, InvalidKey, NetworkNotAllowed):
             exchange.decision = await limiter.take_address(exchange.client)
             self._refuse_unadmitted(exchange.decision, ADDRESS)
             raise
         if operation is not None and not operation.charged:
-            exchange.decision = self._services.uncharged.take(key.id)
+            exchange.decision = self.services.uncharged.take(key.id)
             holder = Holder("operation", f"this key for {operation.id}")
             self._refuse_unadmitted(exchange.decision, holder)
             exchange.decision = await limiter.look(key)
@@ -284,13 +302,26 @@ class Application:
             self._refuse_unadmitted(exchange.decision, KEY)
         return key
 
+    async def _check_again(self, exchange: Exchange) -> None:
+        """Check the key after a long wait, and describe its windows as they are now.
+
+        Raises:
+            InvalidKey: it has ended meanwhile.
+            NetworkNotAllowed: it may not be used from there any more.
+        """
+        keys, token = self.services.keys, bearer_token(exchange.request)
+        key = exchange.key = keys.recall(token) or await authenticate(token, keys)
+        if key.allowed_networks:
+            require_network(key, exchange.client)
+        exchange.decision = await self.services.limiter.look(key)
+
     async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
         """Return the key of a token that is not in memory.
 
         The look-up of a new token is charged to its address first, so that a flood of invalid
         tokens does not reach the database. The charge is given back if the token is valid.
         """
-        keys, look_ups = self._services.keys, self._services.look_ups
+        keys, look_ups = self.services.keys, self.services.look_ups
         if not keys.is_new(token):
             return await authenticate(token, keys)
         address = exchange.client
@@ -320,7 +351,8 @@ class Application:
         if operation.is_conditional:
             check_conditions(request)
         retry_of = idempotency_key(request) if operation.method == "POST" else None
-        return Call(self._services, request, key, path_id, query, body, retry_of)
+        client = exchange.client
+        return Call(self.services, request, client, key, path_id, query, body, retry_of)
 
     def _headers(self, exchange: Exchange, response: Response) -> Headers:
         operation, decision = exchange.operation, exchange.decision
@@ -344,6 +376,7 @@ class Application:
 
     def _note(self, exchange: Exchange, response: Response, size: int) -> None:
         operation, key = exchange.operation, exchange.key
+        seconds = time.perf_counter() - exchange.started - response.waited
         self._log.add(
             RequestLine(
                 request=exchange.request_id,
@@ -357,7 +390,7 @@ class Application:
                 limit=response.limit,
                 bytes=size,
                 # A third of what rounding to three digits costs.
-                milliseconds=round((time.perf_counter() - exchange.started) * 1e6) / 1e3,
+                milliseconds=round(seconds * 1e6) / 1e3,
             )
         )
 

@@ -1,7 +1,7 @@
 """The bearer token of a request (RFC 6750 section 2.1) and the key it stands for."""
 
 from petstore.domain.api_keys import ApiKey, Scope
-from petstore.errors import InvalidKey, MissingKey, MissingScope
+from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed
 from petstore.http.messages import Request
 from petstore.store.key_ring import KeyRing
 
@@ -56,3 +56,14 @@ def require_scope(key: ApiKey, scope: Scope | None, purpose: str = "") -> None:
         msg = f"this key lacks the scope {scope}{purpose}"
         challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
         raise MissingScope(msg, {"WWW-Authenticate": challenge})
+
+
+def require_network(key: ApiKey, address: str) -> None:
+    """Refuse a key that may not be used from the ``address`` of the client.
+
+    Raises:
+        NetworkNotAllowed: the address is in none of its networks.
+    """
+    if not key.works_from(address):
+        msg = f"this key may not be used from {address}; its networks do not have that address"
+        raise NetworkNotAllowed(msg)

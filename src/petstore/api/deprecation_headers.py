@@ -25,15 +25,16 @@ def deprecation_headers(deprecation: Deprecation) -> Headers:
     ]
 
 
-def check_sunset(deprecation: Deprecation, now: Milliseconds) -> None:
-    """Refuse an operation that has ended.
+def check_sunset(deprecation: Deprecation, now: Milliseconds, *, is_rehearsed: bool) -> None:
+    """Refuse an operation that has ended, or whose end the key rehearses.
 
     Raises:
-        Gone: its sunset has come.
+        Gone: its sunset has come, or is rehearsed.
     """
-    if now >= _end(deprecation):
-        ended = format_datetime(deprecation.sunset, usegmt=True)
-        msg = f"this operation ended on {ended}; use {deprecation.successor} with a filter instead"
+    if is_rehearsed or now >= _end(deprecation):
+        end = format_datetime(deprecation.sunset, usegmt=True)
+        verb = "ended" if now >= _end(deprecation) else "ends, and this key rehearses that,"
+        msg = f"this operation {verb} on {end}; use {deprecation.use}, instead"
         raise Gone(msg)
 
 

@@ -50,6 +50,7 @@ what is left; 429 says in `Retry-After` how long to wait.
 A POST with an `Idempotency-Key` acts once, however often it is sent within 24 hours."""
 _TAGS = {
     "Pets": "The animals a store offers.",
+    "Events": "What happened in the store, and what concerns your key.",
     "Categories": "What kinds of animals there are.",
     "Store": "Orders, one animal and one buyer each, and what is in store.",
     "Keys": "API keys, for keys with the scope `keys:admin`.",
@@ -166,7 +167,7 @@ _DELIVERY = (
 )
 _RESOURCES = {"pet": Pet, "order": Order, "category": Category, "webhook": Webhook}
 _EVERYWHERE = (
-    *(errors.InvalidRequest, errors.MissingKey, errors.InvalidKey),
+    *(errors.InvalidRequest, errors.MissingKey, errors.InvalidKey, errors.NetworkNotAllowed),
     *(errors.RateLimitExceeded, errors.InternalError, errors.Unavailable),
 )
 _BODY_ERRORS = (

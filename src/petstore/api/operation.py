@@ -20,6 +20,8 @@ from petstore.errors import PetstoreError
 from petstore.http.messages import Request, Response
 from petstore.rate_limits.contract import RateLimiter
 from petstore.rate_limits.minutes import MinuteLimiter
+from petstore.store.deprecated_calls import DeprecatedCalls
+from petstore.store.feed import Feed
 from petstore.store.key_ring import KeyRing
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import SafeRetries
@@ -47,7 +49,9 @@ class Services:
     keys: KeyRing
     response_cache: ResponseCache
     retries: SafeRetries
+    feed: Feed
     reservations: Reservations
+    deprecated_calls: DeprecatedCalls
     reservation_minutes: int
     strict_categories: bool
     webhook_secret: SecretFile
@@ -57,11 +61,13 @@ class Services:
 class Call(Struct, Generic[Body, Values], frozen=True):
     """One request of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
 
-    ``idempotency_key`` is ``None`` if the request has none, or the method is not POST.
+    ``client`` is the address behind trusted proxies. ``idempotency_key`` is ``None`` if the request
+    has none, or the method is not POST.
     """
 
     services: Services
     request: Request
+    client: str
     key: ApiKey
     path_id: int
     query: Query[Values]
@@ -81,12 +87,16 @@ class Success:
 
 @dataclass(frozen=True, eq=False)
 class Deprecation:
-    """When an operation was deprecated, when it ends, and what replaces it."""
+    """When an operation was deprecated, when it ends, and what replaces it.
+
+    ``use`` says to people what to call instead of it, and ``successor`` is the address of that.
+    """
 
     since: datetime
     sunset: datetime
     documentation: str
     successor: str
+    use: str
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,7 @@ class Operation:
     those that follow from the other fields. ``tagged``: an ``ETag`` names the version of the
     resource that the operation responds with or deletes. ``shows_orders``: a lapsed reservation
     shows in the response. ``no_store``: the response is about keys, so no cache may keep it.
+    ``waits``: the handler may wait long (a long poll), so the key is checked once more after it.
     """
 
     id: str
@@ -117,6 +128,7 @@ class Operation:
     tagged: bool = True
     shows_orders: bool = False
     no_store: bool = False
+    waits: bool = False
     charged: bool = True
     deprecation: Deprecation | None = None
 

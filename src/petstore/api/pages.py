@@ -1,7 +1,7 @@
 """Lists: their query parameters, their pages and the link to the next page."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -9,9 +9,14 @@ from petstore.api.entity_tags import with_tag
 from petstore.api.messages import json_response
 from petstore.api.operation import Call
 from petstore.databases.contract import Reader
-from petstore.domain.paging import CURSOR_PATTERN, decode_cursor, encode_cursor
+from petstore.domain.paging import CURSOR_PATTERN, MAX_CURSOR, decode_cursor, encode_cursor
+from petstore.errors import InvalidParameter
 from petstore.http.messages import Response
 from petstore.store.pages import Page
+from petstore.store.pet_search import PetsByName
+
+P = TypeVar("P")
+AnyPage: TypeAlias = Page[Any] | PetsByName
 
 
 def limit_of(records: str) -> Meta:
@@ -24,45 +29,64 @@ def limit_of(records: str) -> Meta:
     )
 
 
+def cursor_of(pattern: str, max_length: int) -> Meta:
+    """Describe the parameter ``cursor`` of a list whose cursors have the form ``pattern``."""
+    return Meta(
+        pattern=pattern,
+        max_length=max_length,  # the pattern's end alone would let a line break pass
+        description="Where the page starts: from the `Link` header of the page before.",
+        extra={"expected": "the cursor of a Link header, unchanged"},
+    )
+
+
 class PageQuery(Struct, frozen=True):
     """The query parameters of every list."""
 
     limit: Annotated[int, limit_of("records")] = 20
-    cursor: (
-        Annotated[
-            str,
-            Meta(
-                pattern=CURSOR_PATTERN,
-                max_length=11,  # the pattern's end alone would let a line break pass
-                description="Where the page starts: from the `Link` header of the page before.",
-                extra={"expected": "the cursor of a Link header, unchanged"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    cursor: Annotated[str, cursor_of(CURSOR_PATTERN, MAX_CURSOR)] | UnsetType = UNSET
 
     @property
     def after(self) -> int | None:
         """The id after which the page starts."""
-        return None if self.cursor is UNSET else decode_cursor(self.cursor)
+        return self.start(decode_cursor)
+
+    def start(self, decode: Callable[[str], P]) -> P | None:
+        """Return the position after which the page starts, ``None`` for the first page.
+
+        Raises:
+            InvalidParameter: the cursor is not one that ``decode`` takes: it is broken, or of
+                another order of the list.
+        """
+        if self.cursor is UNSET:
+            return None
+        try:
+            return decode(self.cursor)
+        except ValueError:
+            msg = "cursor: expected the cursor of a Link header of this list in the same order"
+            raise InvalidParameter(msg) from None
 
 
 async def cached_page(
-    call: Call[Any, Any], read: Callable[[Reader], Awaitable[Page[Any]]]
+    call: Call[Any, Any],
+    read: Callable[[Reader], Awaitable[AnyPage]],
+    encode: Callable[[Any], str] = encode_cursor,
 ) -> Response:
     """Respond with a page, from the cache if the database has not changed since.
 
-    The reader knows every change that the caller has made.
+    The reader knows every change that the caller has made. ``encode`` makes the cursor of the
+    position that the next page starts after.
     """
 
     async def respond() -> Response:
         reader = await call.services.readers.for_key(call.key.id)
-        return page_response(call, await read(reader))
+        return page_response(call, await read(reader), encode)
 
     return await call.services.response_cache.get(call.request.path, call.request.query, respond)
 
 
-def page_response(call: Call[Any, Any], page: Page[Any]) -> Response:
+def page_response(
+    call: Call[Any, Any], page: AnyPage, encode: Callable[[Any], str] = encode_cursor
+) -> Response:
     """Respond with a page, and a ``Link`` to the next page if there is one (RFC 8288).
 
     If a list has a single item, its page has the tag of that item, for the ``If-Match`` of a
@@ -74,7 +98,7 @@ def page_response(call: Call[Any, Any], page: Page[Any]) -> Response:
         return with_tag(response, body[1:-1] if len(page.items) == 1 else body)
     filters = call.query.filters
     rest = f"{filters}&" if filters else ""
-    target = f"{call.request.path}?{rest}cursor={encode_cursor(page.next_after)}"
+    target = f"{call.request.path}?{rest}cursor={encode(page.next_after)}"
     link = f'link: <{target}>; rel="next"'.encode("ascii")
     response = json_response(200, page.items, [link])
     return with_tag(response, response.body + link)

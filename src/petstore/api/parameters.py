@@ -19,9 +19,9 @@ Values = TypeVar("Values")
 
 _ID = re.compile(r"(?:0|[1-9][0-9]{0,18})\Z", re.ASCII)
 _LONGEST = 16384
-# 100 ids and some; 100 ids as ``id%5B%5D``, 100 characters of text, and some.
+# 100 ids and some; 100 ids as ``id%5B%5D``, 100 characters of four bytes, and some.
 _MAX_PARAMETERS = 128
-_MAX_ESCAPES = 512
+_MAX_ESCAPES = 640
 _LONGEST_NAME = 64
 # ``id[]`` and ``id[0]`` are how some clients write a list.
 _BRACKETS = re.compile(r"\[[0-9]*\]\Z", re.ASCII)

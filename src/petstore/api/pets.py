@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -10,11 +10,21 @@ from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import BASE, Call, Deprecation, Operation, Success
-from petstore.api.pages import PageQuery, cached_page, limit_of
+from petstore.api.pages import PageQuery, cached_page, cursor_of, limit_of
 from petstore.domain.fields import Int64
+from petstore.domain.names import MAX_SEARCHED
+from petstore.domain.paging import (
+    MAX_PETS_CURSOR,
+    PETS_CURSOR_PATTERN,
+    decode_name_cursor,
+    decode_newest_cursor,
+    encode_name_cursor,
+    encode_newest_cursor,
+)
 from petstore.domain.pets import NewPet, Pet, PetFilter, PetPatch, Status
-from petstore.errors import IllegalTransition, PetReserved, UnknownCategory
+from petstore.errors import IllegalTransition, InvalidParameter, PetReserved, UnknownCategory
 from petstore.http.messages import Response
+from petstore.store.pet_search import search_pets
 from petstore.store.pets import create_pet, delete_pet, get_pet, list_pets, update_pet
 
 
@@ -22,6 +32,7 @@ class ListPetsQuery(PageQuery, frozen=True):
     """The query parameters of ``listPets``."""
 
     limit: Annotated[int, limit_of("animals")] = 20
+    cursor: Annotated[str, cursor_of(PETS_CURSOR_PATTERN, MAX_PETS_CURSOR)] | UnsetType = UNSET
     status: Annotated[Status, Meta(description="Filters by availability status.")] | UnsetType = (
         UNSET
     )
@@ -42,13 +53,61 @@ class ListPetsQuery(PageQuery, frozen=True):
         ]
         | UnsetType
     ) = UNSET
+    name: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=MAX_SEARCHED,
+                pattern=r"^[^\x00]*$",
+                description=(
+                    "Only animals whose name begins with this, without regard to case. They come by"
+                    " name and then `id`. Cannot be used together with `sort`."
+                ),
+                extra={"expected": "1 to 100 characters, without U+0000"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    sort: (
+        Annotated[
+            Literal["id", "-id"],
+            Meta(
+                description="The order: `id`, which is the default, or `-id`: the newest first.",
+                extra={"expected": "one of 'id', '-id'"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 async def _list(call: Call[None, ListPetsQuery]) -> Response:
     query = call.query.values
-    wanted = PetFilter(query.status, query.categoryId, query.id)
+    wanted, limit = PetFilter(query.status, query.categoryId, query.id), query.limit
+    if query.name is not UNSET:
+        return await _search(call, query.name, wanted)
+    if query.sort == "-id":
+        return await cached_page(
+            call,
+            lambda reader: list_pets(
+                reader, wanted, query.start(decode_newest_cursor), limit, newest_first=True
+            ),
+            encode_newest_cursor,
+        )
+    return await cached_page(call, lambda reader: list_pets(reader, wanted, query.after, limit))
+
+
+async def _search(call: Call[None, ListPetsQuery], prefix: str, wanted: PetFilter) -> Response:
+    query = call.query.values
+    if query.sort is not UNSET:
+        msg = "sort: expected none together with name: a search is sorted by name"
+        raise InvalidParameter(msg)
     return await cached_page(
-        call, lambda reader: list_pets(reader, wanted, query.after, query.limit)
+        call,
+        lambda reader: search_pets(
+            reader, prefix, wanted, query.start(decode_name_cursor), query.limit
+        ),
+        encode_name_cursor,
     )
 
 
@@ -92,9 +151,11 @@ OPERATIONS = (
         path="/pets",
         summary="List animals",
         description=(
-            "Returns a paginated list of animals, by ascending `id`. If there are more, the `Link`"
-            ' header carries the address of the next page with `rel="next"`; the last page has'
-            " none."
+            "Returns a paginated list of animals, by ascending `id`; with `sort=-id` the newest"
+            " first, with `name` by name. If there are more, the `Link` header carries the address"
+            ' of the next page with `rel="next"`; the last page has none. A page of a search by'
+            " `name` that has other filters too may be shorter than `limit`, even empty, and still"
+            " have a next one."
         ),
         handler=_list,
         scope="pets:read",
@@ -136,6 +197,7 @@ OPERATIONS = (
             sunset=datetime(2030, 12, 5, tzinfo=UTC),
             documentation="/docs#/Pets/getPet",
             successor=f"{BASE}/pets",
+            use=f"GET {BASE}/pets, with id for one animal or with status",
         ),
     ),
     _operation(

@@ -1,5 +1,6 @@
 """The operation that shows what a key has used."""
 
+from petstore.api.deprecations import DEPRECATED_USE
 from petstore.api.messages import json_response
 from petstore.api.operation import Call, Operation, Success
 from petstore.http.messages import Response
@@ -8,7 +9,8 @@ from petstore.store.usage import Usage, get_usage
 
 async def _get(call: Call[None, None]) -> Response:
     services = call.services
-    return json_response(200, await get_usage(services.store, services.limiter, call.key))
+    usage = await get_usage(services.store, services.limiter, services.deprecated_calls, call.key)
+    return json_response(200, usage)
 
 
 OPERATIONS = (
@@ -19,9 +21,9 @@ OPERATIONS = (
         tag="Usage",
         summary="See what your key has used",
         description=(
-            "Returns the plan of your key, both of its windows, its ban if it has one, and its"
-            " requests on each of the last 30 days (UTC). The request costs nothing. It works"
-            " when a limit is reached, too."
+            "Returns the plan of your key, both of its windows, its ban if it has one, its requests"
+            " on each of the last 30 days (UTC), and the deprecated operations that it called in"
+            " them. The request costs nothing. It works when a limit is reached, too."
         ),
         handler=_get,
         scope=None,
@@ -38,6 +40,7 @@ OPERATIONS = (
                 "day": {"limit": 1000, "remaining": 999, "reset": 1795305600},
                 "bannedUntil": None,
                 "days": [{"date": "2026-11-21", "requests": 1}],
+                "deprecated": [DEPRECATED_USE],
             },
         ),
     ),

@@ -4,10 +4,10 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 from uuid import uuid4
 
 import click
@@ -36,7 +36,10 @@ _MAX_WAIT_SECONDS = 600
 _PAUSES = (1, 2, 4)
 # A POST carries an Idempotency-Key: sent twice it acts once. A PATCH might meet its own result.
 _REPEATABLE = {"GET", "POST"}
-_INTERRUPTED = 130
+# It doubles from 1 second to this, while a feed waits for the service.
+_MAX_PAUSE = 8
+_LONG_POLL_SECONDS = 25
+INTERRUPTED = 130
 _NEXT = re.compile(r'<([^<>]*)>\s*;\s*rel="next"')
 _MAX_BODY = 16 * 1024 * 1024
 _CHUNK = 64 * 1024
@@ -83,7 +86,7 @@ class Client:
     ) -> tuple[list[T], bool]:
         """Return the first ``limit`` resources that ``query`` finds, or all of them without one.
 
-        Also return whether there are more.
+        Also return whether there are more. A page may be short, even empty, and not the last.
         """
         found: list[T] = []
         target = f"{path}?{urlencode([*query, ('limit', limit or MAX_PAGE)])}"
@@ -91,12 +94,39 @@ class Client:
             response = self._send("GET", target)
             found += decoded(response, list[kind])  # type: ignore[valid-type]
             following = _NEXT.search(response.headers.get("Link", ""))
-            if following is None or limit is not None:
-                return found, following is not None
+            if following is None or (limit is not None and len(found) >= limit):
+                is_more = following is not None or len(found) > len(found[:limit])
+                return found[:limit], is_more
             # Only its query: the key must not follow a link to another host.
             previous, target = target, f"{path}?{following[1].partition('?')[2]}"
             if target == previous:
                 raise strange(response)
+
+    def follow(
+        self, path: str, kind: type[T], query: Iterable[tuple[str, object]], cursor: str | None
+    ) -> Iterator[list[T]]:
+        """Yield the pages of a feed for ever, from ``cursor`` on, else from its beginning.
+
+        The first page comes at once and may be empty. From then on the service is waited for
+        whenever it is away, however long that takes.
+        """
+        query = [*query, ("limit", MAX_PAGE)]
+        start = [] if cursor is None else [("cursor", cursor)]
+        response = self._send("GET", f"{path}?{urlencode([*query, *start])}")
+        query.append(("wait", _LONG_POLL_SECONDS))
+        is_early = False
+        while True:
+            page = decoded(response, list[kind])  # type: ignore[valid-type]
+            yield page
+            previous, cursor = cursor, _next_cursor(response)
+            # A service that stops ends every wait at once.
+            if is_early and cursor == previous:
+                self._sleep(1)
+            asked_at = time.monotonic()
+            response = self._send_until_answered(
+                f"{path}?{urlencode([*query, ('cursor', cursor)])}"
+            )
+            is_early = time.monotonic() - asked_at < 1
 
     def post(self, path: str, body: Mapping[str, object], kind: type[T]) -> T:
         """Create a resource, only once even if the request is sent again, and return it."""
@@ -122,7 +152,7 @@ class Client:
         try:
             return self._send_with_retries(method, target, headers, content)
         except KeyboardInterrupt:
-            raise click.exceptions.Exit(_INTERRUPTED) from None
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
     def _send_with_retries(
         self, method: str, target: str, headers: dict[str, str], content: bytes | None
@@ -139,6 +169,24 @@ class Client:
                 if pause is None or not self._was_reached:
                     raise
                 self._wait_out(failure, pause)
+
+    def _send_until_answered(self, target: str) -> ServiceResponse:
+        """Send a GET until its failure has passed, and say once what it waits for."""
+        pause, is_away = 1, False
+        while True:
+            try:
+                response = self._try("GET", target, self._headers, None)
+                break
+            except PassingFailure as failure:
+                if not is_away:
+                    until = f"{failure.seconds} s" if failure.seconds else "for the service"
+                    click.echo(f"{failure.notice} Waiting {until}.", err=True)
+                is_away = True
+                self._sleep(max(pause, failure.seconds))
+                pause = min(2 * pause, _MAX_PAUSE)
+        if is_away:
+            click.echo("Going on.", err=True)
+        return response
 
     def _wait_out(self, failure: PassingFailure, pause: int) -> None:
         """Wait ``pause`` seconds, or as long as the service asks for, unless that is too long."""
@@ -178,6 +226,20 @@ class Client:
         if response.status >= HTTPStatus.MULTIPLE_CHOICES:
             raise refusal(response, self._clock())
         return response
+
+
+def _next_cursor(response: ServiceResponse) -> str:
+    """Return where a feed goes on.
+
+    Raises:
+        Failure: the response does not say.
+    """
+    link = _NEXT.search(response.headers.get("Link", ""))
+    query = "" if link is None else str(link[1]).partition("?")[2]
+    cursors = parse_qs(query).get("cursor")
+    if cursors is None:
+        raise strange(response)
+    return cursors[0]
 
 
 def _read(received: Any) -> bytes:

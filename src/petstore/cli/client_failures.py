@@ -46,11 +46,12 @@ _EXIT_STATUSES = {
 
 
 class Failure(click.ClickException):
-    """The failure of a command: one line, and an exit status."""
+    """The failure of a command: one line, an exit status, and the ``code`` of an Error body."""
 
-    def __init__(self, message: str, status: ExitStatus) -> None:
+    def __init__(self, message: str, status: ExitStatus, code: str = "") -> None:
         super().__init__(printable(message))
         self.exit_code = status  # type: ignore[misc] # which click reads of the instance
+        self.code = code
 
 
 class PassingFailure(Failure):
@@ -123,7 +124,7 @@ def refusal(response: ServiceResponse, now: Milliseconds) -> Failure:
         return PassingFailure(message, status, "The service is not available.", seconds)
     if error["code"] == "idempotency_key_in_use":
         return PassingFailure(message, status, "The first try is still under way.", seconds)
-    return Failure(message, status)
+    return Failure(message, status, error["code"])
 
 
 def strange(response: ServiceResponse) -> Failure:
@@ -153,9 +154,14 @@ def lost(url: str, method: str, error: Exception) -> PassingFailure:
 
 def unreachable(url: str, error: Exception) -> PassingFailure:
     """Return the failure for a connection that was not established."""
-    cause = error.__cause__ or error
-    msg = f"cannot reach {url}: {getattr(cause, 'strerror', None) or cause}"
+    msg = f"cannot reach {url}: {reason(error)}"
     return PassingFailure(msg, ExitStatus.SERVICE, "The service cannot be reached.")
+
+
+def reason(error: Exception) -> str:
+    """Return why a request failed, in the words of the system if it has any."""
+    cause = error.__cause__ or error
+    return str(getattr(cause, "strerror", None) or cause)
 
 
 def insecure(url: str, error: Exception) -> Failure:

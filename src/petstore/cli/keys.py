@@ -11,6 +11,7 @@ from msgspec import to_builtins
 from petstore.cli.options import (
     ID,
     NONE,
+    Cidr,
     Duration,
     Integer,
     OrWord,
@@ -18,11 +19,12 @@ from petstore.cli.options import (
     json_option,
     key_name,
 )
-from petstore.cli.output import print_json, print_table, printable
+from petstore.cli.output import plain_failures, print_json, print_table, printable
 from petstore.cli.stores import in_store, note_new_store
 from petstore.clock import Milliseconds, system_clock
 from petstore.databases.contract import T, Unit
 from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, NewApiKey, Scope
+from petstore.domain.networks import canonical_networks
 from petstore.domain.plans import PLANS, UNLIMITED
 from petstore.store import api_keys
 from petstore.store.api_keys import Actor, ApiKeyChanges, IssuedKey, unconditional
@@ -35,6 +37,7 @@ _DATE, _TO_THE_MINUTE = len("2026-12-01"), len("2026-12-01T12:00")
 _LIMIT = Integer(1, UNLIMITED - 1)
 _ANY_LIMIT = OrWord(_LIMIT, "unlimited")
 _VALIDITY = Duration(min_seconds=1)
+_NETWORK = Cidr()
 _PLAN = click.Choice(list(PLANS))
 _SCOPE = click.Choice(SCOPES)
 
@@ -58,6 +61,18 @@ def keys() -> None:
 )
 @click.option("--expires-in", type=_VALIDITY, help="How long it is valid, such as 30d.")
 @click.option(
+    "--network",
+    "networks",
+    multiple=True,
+    type=_NETWORK,
+    help="A network it may be used from; may be repeated. [default: anywhere]",
+)
+@click.option(
+    "--rehearse-sunset/--no-rehearse-sunset",
+    default=False,
+    help="Whether deprecated operations respond as from their sunset on.",
+)
+@click.option(
     "--environment",
     type=click.Choice(list(PREFIXES)),
     envvar="PETSTORE_ENVIRONMENT",
@@ -68,11 +83,20 @@ def keys() -> None:
 )
 @database_option
 def create(
-    *, scopes: tuple[Scope, ...], expires_in: Milliseconds | None, database: str, **options: Any
+    *,
+    scopes: tuple[Scope, ...],
+    expires_in: Milliseconds | None,
+    networks: tuple[str, ...],
+    database: str,
+    **options: Any,
 ) -> None:
     """Issue a key. The token is printed once, alone on standard output, and stored nowhere."""
-    allowed = frozenset(scopes or DEFAULT_SCOPES)
-    new = NewApiKey(scopes=allowed, expires_at=_expiry(expires_in), **options)
+    new = NewApiKey(
+        scopes=frozenset(scopes or DEFAULT_SCOPES),
+        expires_at=_expiry(expires_in),
+        allowed_networks=_networks(networks),
+        **options,
+    )
     note_new_store(database)
     unit = api_keys.create_key(new, _actor(), system_clock())
     _print_issued(_write(database, unit, create=True), "created")
@@ -106,7 +130,7 @@ def show(*, key_id: int, as_json: bool, database: str) -> None:
     for name, value in key.items():
         label = re.sub("([A-Z])", r" \1", name).lower()
         unlimited = value is None and name in ("perMinute", "perDay")
-        click.echo(f"{label:12}  {'unlimited' if unlimited else printable(_text(value))}")
+        click.echo(f"{label:16}  {'unlimited' if unlimited else printable(_text(value))}")
 
 
 @keys.command()
@@ -137,6 +161,18 @@ def history(*, key_id: int, as_json: bool, database: str) -> None:
     type=OrWord(_VALIDITY, "never"),
     help="How long from now it is valid.",
 )
+@click.option(
+    "--network",
+    "allowed_networks",
+    multiple=True,
+    type=OrWord(_NETWORK, "anywhere"),
+    help="A network it may be used from, all of them.",
+)
+@click.option(
+    "--rehearse-sunset/--no-rehearse-sunset",
+    default=None,
+    help="Whether deprecated operations respond as from their sunset on.",
+)
 @database_option
 def change(*, key_id: int, database: str, **options: Any) -> None:
     """Change a key; fields without an option stay."""
@@ -151,6 +187,8 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
         wanted["scopes"] = frozenset(wanted["scopes"])
     if "expires_at" in wanted:
         wanted["expires_at"] = _expiry(wanted["expires_at"])
+    if "allowed_networks" in wanted:
+        wanted["allowed_networks"] = _networks(wanted["allowed_networks"])
     changes = ApiKeyChanges(**wanted)
     unit = api_keys.change_key(key_id, changes, _actor(), system_clock(), unconditional)
     _write(database, unit)
@@ -204,6 +242,16 @@ def _expiry(duration: Milliseconds | None) -> Milliseconds | None:
     return None if duration is None else system_clock() + duration
 
 
+def _networks(given: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return the networks of a key, none for the word ``anywhere``."""
+    networks = [network for network in given if network is not NONE]
+    if networks and len(networks) < len(given):
+        msg = "--network: expected networks or the word anywhere, not both"
+        raise click.UsageError(msg)
+    with plain_failures():
+        return canonical_networks(networks)
+
+
 def _write(database: str, unit: Unit[T], *, create: bool = False) -> T:
     return in_store(database, lambda store: store.write(unit), create=create)
 
@@ -252,6 +300,8 @@ def _limits(per_minute: int | None, per_day: int | None) -> str:
 
 
 def _text(value: Any) -> str:
-    if value is None:
+    if value is None or value == []:
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return " ".join(value) if isinstance(value, list) else str(value)

@@ -9,7 +9,9 @@ from petstore import __version__
 from petstore.cli.backup import backup, restore
 from petstore.cli.categories import categories
 from petstore.cli.copy import copy
+from petstore.cli.deprecations import deprecations
 from petstore.cli.environment import KEY, refuse_mistyped
+from petstore.cli.events import events
 from petstore.cli.keys import keys
 from petstore.cli.orders import orders
 from petstore.cli.output import SectionedGroup
@@ -63,7 +65,7 @@ def main() -> None:
 
 
 main.add_section("Run the service", serve, reload)
-main.add_section("Work on its store", keys, copy, backup, restore)
+main.add_section("Work on its store", keys, deprecations, copy, backup, restore)
 main.add_section(
-    f"Ask a running service, with the key in {KEY}", pets, orders, categories, webhooks
+    f"Ask a running service, with the key in {KEY}", pets, orders, categories, events, webhooks
 )

@@ -13,6 +13,8 @@ from click.core import ParameterSource
 from petstore.cli.environment import file_variable, read_secret, refuse_mistyped
 from petstore.clock import SECOND, Milliseconds
 from petstore.domain.api_keys import LONGEST_LIFE
+from petstore.domain.networks import canonical_networks
+from petstore.errors import InvalidBody
 from petstore.settings import SettingError, Settings, check_database, masked
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -89,6 +91,20 @@ class Duration(click.ParamType[Milliseconds]):
                 ctx,
             )
         return seconds * SECOND
+
+
+class Cidr(click.ParamType[str]):
+    """A network such as 203.0.113.0/24, or an address alone, in its canonical form."""
+
+    name = "cidr"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """Return the network in ``value``."""
+        try:
+            (network,) = canonical_networks([value])
+        except InvalidBody as error:
+            self.fail(error.message.removeprefix("allowedNetworks: "), param, ctx)
+        return network
 
 
 NONE = object()

@@ -44,12 +44,31 @@ def pets() -> None:
 @click.option("--status", type=_STATUS, help="Only those of this status.")
 @click.option("--category", type=int, help="Only those of this category, by its ID.")
 @click.option("--id", "ids", type=int, multiple=True, help="Only this one; may be repeated.")
+@click.option(
+    "--name", metavar="PREFIX", help="Only those whose name begins so, in any case, by name."
+)
+@click.option("--newest", is_flag=True, help="The newest first.")
 @list_options
 def list_pets(
-    *, status: Status | None, category: int | None, ids: tuple[int, ...], **options: Any
+    *,
+    status: Status | None,
+    category: int | None,
+    ids: tuple[int, ...],
+    name: str | None,
+    newest: bool,
+    **options: Any,
 ) -> None:
-    """List animals."""
-    query = [("status", status), ("categoryId", category), *(("id", pet_id) for pet_id in ids)]
+    """List animals, by ID if nothing else is said."""
+    if newest and name is not None:
+        msg = "--newest and --name cannot be used together"
+        raise click.UsageError(msg)
+    query = [
+        ("status", status),
+        ("categoryId", category),
+        *(("id", pet_id) for pet_id in ids),
+        ("name", name),
+        ("sort", "-id" if newest else None),
+    ]
     _PETS.show_list(query, **options)
 
 

@@ -116,17 +116,21 @@ def _cell(value: object) -> str:
     return "-" if text in (None, "") else str(text)
 
 
-def _client(_ctx: click.Context, _param: click.Parameter, url: str) -> Client:
-    """Return a client for the service at ``url``, with or without ``/v1`` at its end."""
+def is_address(url: str, form: re.Pattern[str]) -> bool:
+    """Return whether ``url`` is one that can be connected to, and has this ``form``."""
     from urllib3.exceptions import LocationParseError
     from urllib3.util import parse_url
 
     try:
         parse_url(url)
-        is_url = _URL.fullmatch(url)
     except LocationParseError:
-        is_url = None
-    if not is_url:
+        return False
+    return form.fullmatch(url) is not None
+
+
+def _client(_ctx: click.Context, _param: click.Parameter, url: str) -> Client:
+    """Return a client for the service at ``url``, with or without ``/v1`` at its end."""
+    if not is_address(url, _URL):
         msg = f"{url!r}: expected an address such as https://shop.example."
         raise click.BadParameter(msg)
     # From the environment alone: others on the machine can read a command line.

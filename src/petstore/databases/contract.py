@@ -2,7 +2,7 @@
 
 SQL is the portable subset of SQLite and PostgreSQL, with parameters ``?1``, ``?2``, …. PostgreSQL
 alone reads ``/*pg … */``, a comment to SQLite. The locks go there: SQLite runs one unit of work
-after another and needs none.
+after another and needs none. SQLite alone reads what is between ``/*sqlite*/`` and ``/*end*/``.
 
 On PostgreSQL units run side by side, and each statement sees what was committed when it began. So
 a unit locks the rows that it relies on (``/*pg FOR UPDATE */``), or leaves the decision to one

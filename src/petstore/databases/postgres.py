@@ -23,6 +23,7 @@ from petstore.errors import InternalError
 
 _PARAMETER = re.compile(r"\?(\d+)")
 _POSTGRES_ONLY = re.compile(r"/\*pg (.*?) \*/")
+_SQLITE_ONLY = re.compile(r"/\*sqlite\*/.*?/\*end\*/")
 _PING = Statement("SELECT revision FROM api_key_revision", name="ping")
 _MIGRATION_SECONDS = 60
 
@@ -149,4 +150,4 @@ async def _run(connection: Connection, statement: Statement) -> list[Row]:
 @lru_cache(maxsize=1024)
 def postgres_sql(sql: str) -> str:
     """Return ``sql`` in PostgreSQL's form."""
-    return _PARAMETER.sub(r"$\1", _POSTGRES_ONLY.sub(r"\1", sql))
+    return _PARAMETER.sub(r"$\1", _POSTGRES_ONLY.sub(r"\1", _SQLITE_ONLY.sub("", sql)))

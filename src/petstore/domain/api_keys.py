@@ -5,6 +5,7 @@ import secrets
 import string
 from functools import cached_property
 from hashlib import sha256
+from itertools import chain
 from typing import Annotated, Literal, TypeAlias, get_args
 from zlib import crc32
 
@@ -12,6 +13,7 @@ from msgspec import Meta, Struct
 
 from petstore.clock import DAY, Milliseconds
 from petstore.domain.fields import PRINTABLE
+from petstore.domain.networks import Network, compiled_networks, contain, outside
 from petstore.domain.plans import Limits, PlanName, limits_of
 from petstore.errors import BeyondOwnRights
 
@@ -47,7 +49,11 @@ _TOKEN = re.compile(rb"ps_(?:live|test)_[0-9A-Za-z]{38}\Z")
 
 
 class ApiKey(Struct, frozen=True, dict=True):
-    """A key as stored, without its tokens."""
+    """A key as stored, without its tokens.
+
+    ``allowed_networks`` are in their canonical form; without any, the key works from anywhere. A
+    key that rehearses a sunset gets from deprecated operations what it will get after it.
+    """
 
     id: int
     name: str
@@ -60,11 +66,22 @@ class ApiKey(Struct, frozen=True, dict=True):
     expires_at: Milliseconds | None
     revoked_at: Milliseconds | None
     unbanned_at: Milliseconds | None
+    allowed_networks: tuple[str, ...] = ()
+    rehearse_sunset: bool = False
 
     @cached_property
     def limits(self) -> Limits:
         """The limits in force for this key."""
         return limits_of(self.plan, self.per_minute, self.per_day)
+
+    @cached_property
+    def networks(self) -> tuple[Network, ...]:
+        """The fewest networks that have all addresses of ``allowed_networks``."""
+        return compiled_networks(self.allowed_networks)
+
+    def works_from(self, address: str) -> bool:
+        """Return whether the key may be used from the address of a client."""
+        return not self.allowed_networks or contain(self.networks, address)
 
     @property
     def end(self) -> Milliseconds:
@@ -90,13 +107,15 @@ class NewApiKey(Struct, frozen=True):
     scopes: frozenset[Scope]
     environment: Environment
     expires_at: Milliseconds | None
+    allowed_networks: tuple[str, ...] = ()
+    rehearse_sunset: bool = False
 
 
 def check_rights(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> None:
     """Refuse a ``key`` with more than its ``giver`` has and it had ``before``.
 
     Raises:
-        BeyondOwnRights: it has another scope, a higher limit or a longer life.
+        BeyondOwnRights: it has another scope, a higher limit, a longer life or other networks.
     """
     scopes = key.scopes - giver.scopes - (before.scopes if before else frozenset())
     if scopes:
@@ -113,6 +132,18 @@ def check_rights(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> No
             raise BeyondOwnRights(msg)
     if key.end > max(giver.end, before.end if before else 0):
         msg = "expiresAt: your key cannot give a longer life than its own"
+        raise BeyondOwnRights(msg)
+    _check_networks(giver, key, before)
+
+
+def _check_networks(giver: ApiKey, key: ApiKey, before: ApiKey | None) -> None:
+    allowed = [each.allowed_networks for each in (giver, before) if each is not None]
+    if not all(allowed):  # one of them works from anywhere
+        return
+    own = compiled_networks(chain.from_iterable(allowed))
+    beyond = outside(key.networks, own) if key.networks else "anywhere"
+    if beyond is not None:
+        msg = f"allowedNetworks: your key cannot give {beyond}, from where it does not work itself"
         raise BeyondOwnRights(msg)
 
 

@@ -1,7 +1,6 @@
 """Categories: the kinds of animals in a store."""
 
 from typing import Annotated
-from unicodedata import normalize
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -51,11 +50,6 @@ class Category(Struct, frozen=True):
     id: Id
     name: CategoryName
     description: Description | UnsetType = UNSET
-
-
-def name_key(name: str) -> str:
-    """Return a key that is equal for names that differ only in case or in composed accents."""
-    return normalize("NFC", normalize("NFD", name).casefold())
 
 
 def patched(category: Category, patch: CategoryPatch) -> Category:

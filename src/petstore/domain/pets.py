@@ -72,6 +72,12 @@ class PetFilter(Struct, frozen=True):
     category_id: int | UnsetType = UNSET
     ids: Sequence[int] | UnsetType = UNSET
 
+    def admits(self, pet: Pet) -> bool:
+        """Return whether ``pet`` has the status and the category; ``ids`` are not looked at."""
+        return (self.status is UNSET or self.status == pet.status) and (
+            self.category_id is UNSET or self.category_id == pet.categoryId
+        )
+
 
 class Inventory(Struct, frozen=True):
     """The number of animals of each status."""

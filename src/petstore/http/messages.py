@@ -56,7 +56,7 @@ class Response(msgspec.Struct, frozen=True):
     """The status, headers and body of a response; ``is_last`` closes the connection after it.
 
     ``tag`` is the value of the ``ETag`` header, if there is one. An error has its ``code``, and a
-    429 has the ``limit`` that was reached.
+    429 has the ``limit`` that was reached. A long poll has ``waited`` so many seconds for news.
     """
 
     status: int
@@ -66,3 +66,4 @@ class Response(msgspec.Struct, frozen=True):
     tag: bytes = b""
     code: str | None = None
     limit: str | None = None
+    waited: float = 0.0

@@ -12,6 +12,7 @@ from petstore.logs import RequestLine
 from petstore.observability.metrics import (
     DATABASE_ERRORS,
     DECISIONS,
+    EVENTS,
     METHODS,
     QUERIES,
     REQUESTS,
@@ -21,6 +22,7 @@ from petstore.observability.metrics import (
 )
 from petstore.observability.registry import Registry
 from petstore.rate_limits.contract import Decision, RateLimiter, Verdict
+from petstore.store.events import recorded_types
 
 
 def measure_requests(observer: RequestObserver, registry: Registry) -> RequestObserver:
@@ -102,6 +104,7 @@ class _MeasuredStore:
         self._queries = registry.samples(QUERIES)
         self._transactions = registry.samples(TRANSACTIONS)[(name,)]
         self._errors = registry.samples(DATABASE_ERRORS)[(name,)]
+        self._events = registry.samples(EVENTS)
         self.migrate, self.open, self.close = store.migrate, store.open, store.close
         self.version = store.version
 
@@ -125,13 +128,22 @@ class _MeasuredStore:
 
     async def write(self, unit: Unit[T]) -> T:
         started = perf_counter()
+        recorded: list[str] = []
+
+        def begin(statement: Statement) -> Callable[[], None]:
+            recorded.extend(recorded_types(statement))
+            return self._begin(statement)
+
         try:
-            return await self._store.write(watch(unit, self._begin))
+            result = await self._store.write(watch(unit, begin))
         except Unavailable:
             self._errors[0] += 1
             raise
         finally:
             observe(self._transactions, TRANSACTIONS, perf_counter() - started)
+        for kind in recorded:
+            self._events[(kind,)][0] += 1
+        return result
 
     def _begin(self, statement: Statement) -> Callable[[], None]:
         sample = self._queries[self._name, statement.name]

@@ -50,6 +50,7 @@ FALLBACKS = _counter(
 BANS = _counter("petstore_bans", "Bans of keys that began.")
 LAPSED = _counter("petstore_reservations_lapsed", "Orders cancelled because they lapsed.")
 REPLAYS = _counter("petstore_replays", "Responses replayed for a repeated Idempotency-Key.")
+EVENTS = _counter("petstore_events_written", "Events written with their changes.", "type")
 DATABASE_ERRORS = _counter(
     "petstore_database_errors", "Reads, transactions and checks that failed.", "database"
 )
@@ -64,6 +65,10 @@ CONNECTIONS_MAX = _gauge("petstore_connections_max", "Most client connections at
 FALLBACK_WORKERS = _gauge(
     "petstore_limiter_fallback_workers", "Workers that enforce their share without Redis now."
 )
+FEED_LAG = _gauge(
+    "petstore_feed_lag_seconds", "How long the oldest event without a place in the feed has waited."
+)
+LONG_POLLS = _gauge("petstore_long_polls", "Requests that wait for an event.")
 POOL_IN_USE = _gauge(
     "petstore_pool_connections_in_use", "Connections to PostgreSQL in use.", "database"
 )

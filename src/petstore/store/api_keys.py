@@ -25,16 +25,20 @@ from petstore.domain.api_keys import (
 from petstore.domain.plans import PlanName
 from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
 from petstore.store.key_history import Action, insert_event
-from petstore.store.key_status import COLUMNS, Key, StoredKey, found, scopes_text, select_key
+from petstore.store.key_status import COLUMNS, Key, StoredKey, found, select_key, values_of
 
 _VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
 
 
 class Actor(NamedTuple):
-    """Who changes a key: the operator at the command line, or another ``key``."""
+    """Who changes a key: the operator at the command line, or another ``key``.
+
+    ``address`` is where the client of the ``key`` is.
+    """
 
     name: str
     key: ApiKey | None = None
+    address: str = ""
 
     @property
     def environment(self) -> Environment | None:
@@ -58,6 +62,8 @@ class ApiKeyChanges(Struct, frozen=True):
     per_day: int | UnsetType | None = UNSET
     scopes: frozenset[Scope] | UnsetType = UNSET
     expires_at: Milliseconds | UnsetType | None = UNSET
+    allowed_networks: tuple[str, ...] | UnsetType = UNSET
+    rehearse_sunset: bool | UnsetType = UNSET
 
 
 def create_key(new: NewApiKey, actor: Actor, now: Milliseconds) -> Unit[IssuedKey]:
@@ -69,7 +75,7 @@ def create_key(new: NewApiKey, actor: Actor, now: Milliseconds) -> Unit[IssuedKe
     """
     _check_own_limits(new.plan, new.per_minute, new.per_day)
     actor = yield from _begin(actor, now)
-    values = asdict(new) | {"scopes": scopes_text(new.scopes), "created_at": now}
+    values = values_of(new) | {"created_at": now}
     ((key_id,),) = yield Statement(
         f"INSERT INTO api_keys ({', '.join(values)})"  # noqa: S608 - only names
         f" VALUES {placeholders(len(values))} RETURNING id",
@@ -202,11 +208,12 @@ def _change(
         # A longer life extends all rights of the key. A key that has ended has no rights left.
         check_rights(actor.key, after, before if after.end <= before.end else None)
         stays = _administers(after, now) and after.end >= before.end
+        if after.id == actor.key.id:
+            stays = stays and after.works_from(actor.address)
         if _administers(before, now) and not stays:
             yield from _require_other_admin_key(before)
     sql = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only names
-    values = asdict(after) | {"scopes": scopes_text(after.scopes)}
-    yield Statement(sql, tuple(values.values()), name="update_key")
+    yield Statement(sql, tuple(values_of(after).values()), name="update_key")
     yield insert_event(actor.name, action, before, after, now)
     return stored._replace(key=after).shown(now)
 

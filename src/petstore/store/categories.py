@@ -6,8 +6,9 @@ from msgspec import UNSET
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Duplicate, Reader, Row, Statement, Unit, Value
-from petstore.domain.categories import Category, CategoryPatch, NewCategory, name_key, patched
+from petstore.domain.categories import Category, CategoryPatch, NewCategory, patched
 from petstore.domain.events import resource_event
+from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.store.events import record
 from petstore.store.pages import Page, found, read_page

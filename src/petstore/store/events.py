@@ -6,9 +6,9 @@ reads behind a place would miss its event. There a unit records to ``events_outb
 ``publish_events`` gives places to what has been committed.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -21,6 +21,7 @@ from petstore.errors import CursorExpired
 _COLUMNS = "id, type, at, resource, key_id, data, previous"
 _INSERT = f"INSERT INTO events/*pg _outbox */ ({_COLUMNS}) VALUES"
 _WIDTH = 7
+_RECORDED = "insert_events"
 _SEARCHED_AT_ONCE = 2000
 _PUBLISHED_AT_ONCE = 2000
 _DELETED_AT_ONCE = 500
@@ -58,9 +59,14 @@ def record(now: Milliseconds, *events: NewEvent) -> Statement:
     return Statement(
         f"{_INSERT} {placeholders(_WIDTH, len(events))}",
         tuple(chain.from_iterable(rows)),
-        name="insert_events",
+        name=_RECORDED,
         affects_pages=False,
     )
+
+
+def recorded_types(statement: Statement) -> Sequence[Any]:
+    """Return the type of each event that a statement of a unit of work records."""
+    return statement.parameters[1::_WIDTH] if statement.name == _RECORDED else ()
 
 
 async def newest_position(store: Reader) -> Position:
@@ -135,6 +141,13 @@ async def publish_all(store: Store) -> None:
     while await store.read(pending):
         if not await store.write(_publish()):
             return
+
+
+async def oldest_unpublished(store: Reader) -> Milliseconds | None:
+    """Return when the oldest event that has no place yet was recorded (PostgreSQL alone)."""
+    select = "SELECT at FROM events_outbox ORDER BY position LIMIT 1"
+    rows = await store.read(Statement(select, name="select_oldest_unpublished"))
+    return rows[0][0] if rows else None
 
 
 def _publish() -> Unit[int]:

@@ -13,6 +13,9 @@ from petstore.domain.fields import Id
 from petstore.store.key_status import found, select_key
 from petstore.store.pages import Page, read_page
 
+# What a new key has of these unless it is named, and no change.
+_UNSET: dict[str, Any] = {"allowedNetworks": [], "rehearseSunset": False}
+
 Action: TypeAlias = Literal["created", "changed", "rotated", "revoked", "unbanned"]
 
 
@@ -51,10 +54,11 @@ def insert_event(
 ) -> Statement:
     """Return the INSERT of a change to a key. A new key has nothing ``before``."""
     old = _shown(before) if before else {}
+    unchanged = old or _UNSET
     changes = {
         name: Change(old.get(name), value)
         for name, value in _shown(after).items()
-        if value != old.get(name)
+        if value != unchanged.get(name)
     }
     return Statement(
         "INSERT INTO api_key_events (key_id, at, actor, action, changes)"
@@ -71,6 +75,8 @@ def _shown(key: ApiKey) -> dict[str, Any]:
         "perMinute": key.per_minute,
         "perDay": key.per_day,
         "scopes": sorted(key.scopes),
+        "allowedNetworks": list(key.allowed_networks),
+        "rehearseSunset": key.rehearse_sunset,
         "expiresAt": _time(key.expires_at),
         "revokedAt": _time(key.revoked_at),
     }

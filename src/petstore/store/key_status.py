@@ -4,10 +4,11 @@ from datetime import datetime
 from typing import Annotated, NamedTuple
 
 from msgspec import UNSET, Meta, Struct
+from msgspec.structs import asdict
 
 from petstore.clock import Clock, Milliseconds, utc_second
-from petstore.databases.contract import Reader, Row, Statement
-from petstore.domain.api_keys import ApiKey, Environment, KeyState, Scope
+from petstore.databases.contract import Reader, Row, Statement, Value
+from petstore.domain.api_keys import ApiKey, Environment, KeyState, NewApiKey, Scope
 from petstore.domain.fields import Id
 from petstore.domain.plans import UNLIMITED, PlanName
 from petstore.errors import NotFound
@@ -19,6 +20,7 @@ Time = Annotated[datetime, Meta(tz=True)]
 COLUMNS = (
     *("id", "name", "plan", "per_minute", "per_day", "scopes", "environment"),
     *("created_at", "expires_at", "revoked_at", "pardoned_at"),
+    *("allowed_networks", "rehearse_sunset"),
 )
 """The columns of a key in SQL, in the order of the fields of ``ApiKey``."""
 
@@ -38,6 +40,8 @@ class Key(Struct, frozen=True):
     perMinute: int | None  # noqa: N815 - JSON names are in camel case
     perDay: int | None  # noqa: N815
     scopes: list[Scope]
+    allowedNetworks: list[str]  # noqa: N815
+    rehearseSunset: bool  # noqa: N815
     environment: Environment
     state: KeyState
     bannedUntil: Time | None  # noqa: N815
@@ -66,6 +70,8 @@ class StoredKey(NamedTuple):
             perMinute=_limit(key.limits.per_minute),
             perDay=_limit(key.limits.per_day),
             scopes=sorted(key.scopes),
+            allowedNetworks=list(key.allowed_networks),
+            rehearseSunset=key.rehearse_sunset,
             environment=key.environment,
             state=key.state(now),
             bannedUntil=_time(until) if is_banned else None,
@@ -111,12 +117,23 @@ def found(rows: list[Row], key_id: int, environment: Environment | None) -> Stor
 def api_key_of(row: Row) -> ApiKey:
     """Return the key in a row that begins with ``COLUMNS``."""
     values = dict(zip(ApiKey.__struct_fields__, row, strict=False))
-    return ApiKey(**values | {"scopes": frozenset(values["scopes"].split())})
+    return ApiKey(
+        **values
+        | {
+            "scopes": frozenset(values["scopes"].split()),
+            "allowed_networks": tuple(values["allowed_networks"].split()),
+            "rehearse_sunset": bool(values["rehearse_sunset"]),
+        }
+    )
 
 
-def scopes_text(scopes: frozenset[Scope]) -> str:
-    """Return scopes as the database stores them."""
-    return " ".join(sorted(scopes))
+def values_of(key: ApiKey | NewApiKey) -> dict[str, Value]:
+    """Return the fields of a key as the database stores them."""
+    return asdict(key) | {
+        "scopes": " ".join(sorted(key.scopes)),
+        "allowed_networks": " ".join(key.allowed_networks),
+        "rehearse_sunset": int(key.rehearse_sunset),
+    }
 
 
 def _stored(row: Row) -> StoredKey:

@@ -13,7 +13,7 @@ _SINGLE = (str, int)
 
 
 class Page(NamedTuple, Generic[T]):
-    """Items by ascending id, and the id that the next page starts after.
+    """Items in order of their ids, and the id that the next page starts after.
 
     ``next_after`` is ``None`` on the last page.
     """
@@ -42,11 +42,14 @@ async def read_page(
     after: int | None,
     limit: int,
     item_of: Callable[[Row], T],
+    *,
+    newest_first: bool = False,
 ) -> Page[T]:
     """Return the first ``limit`` rows of ``select`` with an id above ``after``, as items.
 
-    ``name`` is the name of the statement. ``filters`` maps a column to the value it must have, or
-    to a list of allowed values; an unset value does not filter. The first column is the id.
+    With ``newest_first`` these are the rows with an id below ``after``, by descending id. ``name``
+    is the name of the statement. ``filters`` maps a column to the value it must have, or to a list
+    of allowed values; an unset value does not filter. The first column is the id.
     """
     parameters: list[Value] = []
 
@@ -54,7 +57,8 @@ async def read_page(
         parameters.append(value)
         return f"?{len(parameters)}"
 
-    conditions = [] if after is None else [f"id > {bind(after)}"]
+    beyond, order = ("<", "id DESC") if newest_first else (">", "id")
+    conditions = [] if after is None else [f"id {beyond} {bind(after)}"]
     for column, wanted in filters.items():
         if wanted is UNSET:
             continue
@@ -65,7 +69,7 @@ async def read_page(
             conditions.append(f"{column} IN ({', '.join(map(bind, wanted)) or 'NULL'})")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     # One row more than the page holds shows whether there is a next page.
-    sql = f"{select}{where} ORDER BY id LIMIT {bind(limit + 1)}"
+    sql = f"{select}{where} ORDER BY {order} LIMIT {bind(limit + 1)}"
     rows = await reader.read(Statement(sql, parameters, name=name))
     next_after = rows[limit - 1][0] if len(rows) > limit else None
     return Page([item_of(row) for row in rows[:limit]], next_after)

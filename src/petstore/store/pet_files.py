@@ -21,7 +21,7 @@ _REQUIRED = [field.name for field in fields(NewPet) if field.required]
 
 # What spreadsheets take for a formula (https://owasp.org/www-community/attacks/CSV_Injection). The
 # last are =, +, - and @ in full width, which some take for the others.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 _BATCH = 1000
 
@@ -61,7 +61,7 @@ async def export_pets(
         Unavailable: the database is out of reach.
     """
     if file_format == "csv":
-        write = _csv_writer(file, _FORMULA_STARTS if spreadsheet_safe else ())
+        write = _csv_writer(file, FORMULA_STARTS if spreadsheet_safe else ())
     else:
         write = _json_lines_writer(file)
     count, after = 0, None

@@ -3,6 +3,7 @@
 from msgspec import UNSET
 
 from petstore.databases.contract import Row, Value
+from petstore.domain.names import search_key
 from petstore.domain.pets import NewPet, Pet
 
 VALUES = ("name", "category_id", "status")
@@ -21,3 +22,8 @@ def pet_of(row: Row) -> Pet:
 def values_of(pet: NewPet | Pet) -> tuple[Value, ...]:
     """Return the values of ``VALUES``."""
     return (pet.name, pet.categoryId, None if pet.status is UNSET else pet.status)
+
+
+def new_row_of(new: NewPet) -> tuple[Value, ...]:
+    """Return the values of ``VALUES``, and the key of the name."""
+    return (*values_of(new), search_key(new.name))

@@ -8,26 +8,39 @@ from msgspec.structs import astuple
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Statement, Unit, placeholders
 from petstore.domain.events import resource_event
+from petstore.domain.names import search_key
 from petstore.domain.pets import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
 from petstore.errors import PetReserved
 from petstore.store.categories import require_category
 from petstore.store.events import record
 from petstore.store.orders import free_if_lapsed
 from petstore.store.pages import Page, found, read_page
-from petstore.store.pet_rows import COLUMNS, VALUES, pet_of, values_of
+from petstore.store.pet_rows import COLUMNS, VALUES, new_row_of, pet_of, values_of
 
 _SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
-_INSERT = f"INSERT INTO pets ({', '.join(VALUES)}) VALUES"
+_INSERT = f"INSERT INTO pets ({', '.join(VALUES)}, name_key) VALUES"
 _WIDTH = len(VALUES)
-_INSERT_ONE = f"{_INSERT} {placeholders(_WIDTH)} /*pg RETURNING id */"
+_INSERT_ONE = f"{_INSERT} {placeholders(_WIDTH + 1)} /*pg RETURNING id */"
 _UPDATE = f"UPDATE pets SET ({', '.join(VALUES)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
 
 
-async def list_pets(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> Page[Pet]:
-    """Return the first ``limit`` pets with an id above ``after``, by ascending id."""
+async def list_pets(
+    store: Reader,
+    wanted: PetFilter,
+    after: int | None,
+    limit: int,
+    *,
+    newest_first: bool = False,
+) -> Page[Pet]:
+    """Return the first ``limit`` pets with an id above ``after``, by ascending id.
+
+    With ``newest_first`` these are the pets with an id below ``after``, by descending id.
+    """
     filters = {"status": wanted.status, "category_id": wanted.category_id, "id": wanted.ids}
-    return await read_page(store, "select_pets", _SELECT, filters, after, limit, pet_of)
+    return await read_page(
+        store, "select_pets", _SELECT, filters, after, limit, pet_of, newest_first=newest_first
+    )
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
@@ -53,7 +66,7 @@ def create_pet(new: NewPet, *, now: Milliseconds, strict_categories: bool = Fals
     """
     if strict_categories:
         yield from require_category(new.categoryId)
-    ((pet_id,),) = yield Statement(_INSERT_ONE, values_of(new), gives_id=True, name="insert_pet")
+    ((pet_id,),) = yield Statement(_INSERT_ONE, new_row_of(new), gives_id=True, name="insert_pet")
     pet = Pet(pet_id, *astuple(new))
     yield record(now, resource_event("pet.created", pet))
     return pet
@@ -61,10 +74,10 @@ def create_pet(new: NewPet, *, now: Milliseconds, strict_categories: bool = Fals
 
 def create_pets(news: Iterable[NewPet], *, now: Milliseconds) -> Unit[None]:
     """Add many pets in the order given, a hundred in each statement."""
-    rows = map(values_of, news)
+    rows = map(new_row_of, news)
     while batch := list(islice(rows, _ROWS_AT_ONCE)):
         values = tuple(chain.from_iterable(batch))
-        sql = f"{_INSERT} {placeholders(_WIDTH, len(batch))} RETURNING {COLUMNS}"
+        sql = f"{_INSERT} {placeholders(_WIDTH + 1, len(batch))} RETURNING {COLUMNS}"
         pets = map(pet_of, sorted((yield Statement(sql, values, name="insert_pets"))))
         yield record(now, *(resource_event("pet.created", pet) for pet in pets))
 
@@ -94,6 +107,13 @@ def update_pet(
         yield from require_category(changed.categoryId)
     if changed != pet:
         yield Statement(_UPDATE, (*values_of(changed), pet_id), name="update_pet")
+        if changed.name != pet.name:
+            # The database has cleared the key of the old name: an older version would not know it.
+            yield Statement(
+                "UPDATE pets SET name_key = ?1 WHERE id = ?2",
+                (search_key(changed.name), pet_id),
+                name="update_pet_name_key",
+            )
         yield record(now, resource_event("pet.updated", changed, pet))
     return changed
 

@@ -7,8 +7,10 @@ from msgspec import Meta, Struct
 
 from petstore.databases.contract import Reader, Statement
 from petstore.domain.api_keys import ApiKey
+from petstore.domain.deprecations import DeprecatedUse
 from petstore.domain.plans import PlanName
 from petstore.rate_limits.contract import RateLimiter
+from petstore.store.deprecated_calls import DeprecatedCalls
 
 DAYS = 30
 _EPOCH = date(1970, 1, 1)
@@ -37,10 +39,13 @@ class Usage(Struct, frozen=True):
     day: UsageWindow
     bannedUntil: Annotated[datetime, Meta(tz=True)] | None  # noqa: N815 - JSON names are in camel case
     days: list[UsageDay]
+    deprecated: list[DeprecatedUse]
 
 
-async def get_usage(store: Reader, limiter: RateLimiter, key: ApiKey) -> Usage:
-    """Return plan, windows, ban and the requests of each of the last 30 days, today last."""
+async def get_usage(
+    store: Reader, limiter: RateLimiter, deprecated_calls: DeprecatedCalls, key: ApiKey
+) -> Usage:
+    """Return plan, windows, ban, and the requests and deprecated calls of the last 30 days."""
     decision = await limiter.look(key)
     today = decision.day_number
     first = today - DAYS + 1
@@ -61,4 +66,5 @@ async def get_usage(store: Reader, limiter: RateLimiter, key: ApiKey) -> Usage:
             UsageDay(_EPOCH + timedelta(days=day), requests.get(day, 0))
             for day in range(first, today + 1)
         ],
+        deprecated=await deprecated_calls.of_key(key.id),
     )

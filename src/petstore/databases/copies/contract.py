@@ -45,6 +45,9 @@ TABLES = (
     Table("rate_limits", ("key_id",)),
     Table("usage", ("key_id", "day")),
     Table("kept_answers", ("key_id", "idempotency_key")),
+    Table("deprecated_calls", ("key_id", "operation", "day")),
+    Table("deprecated_call_saves", ("process",)),
+    Table("key_notices", ("key_id", "notice", "period")),
 )
 """All tables of a store, a referenced table before the one that refers to it.
 

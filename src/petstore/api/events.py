@@ -1,0 +1,174 @@
+"""The operation that reads the feed of events."""
+
+import asyncio
+from collections.abc import Collection
+from time import perf_counter
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
+
+from petstore.api.authentication import require_scope
+from petstore.api.messages import json_response
+from petstore.api.operation import Call, Operation, Success
+from petstore.api.pages import limit_of
+from petstore.domain.events import (
+    EVENT_TYPES,
+    FEED_CURSOR_PATTERN,
+    Event,
+    EventType,
+    Position,
+    readable_types,
+    scope_of,
+)
+from petstore.errors import CursorExpired, InvalidParameter, MissingScope
+from petstore.http.messages import Response
+from petstore.store.events import FeedPage, newest_position, read_feed
+
+LATEST = "latest"
+_MAX_SEARCHES = 10
+
+
+class ListEventsQuery(Struct, frozen=True):
+    """The query parameters of ``listEvents``."""
+
+    limit: Annotated[int, limit_of("events")] = 20
+    type: (
+        Annotated[
+            list[EventType],
+            Meta(
+                max_length=100,
+                description="Filters by type; may be repeated, up to 100 times.",
+                extra={"expected": f"one of {', '.join(map(repr, EVENT_TYPES))}"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    cursor: (
+        Annotated[
+            str,
+            Meta(
+                pattern=rf"^(?:{LATEST}|{FEED_CURSOR_PATTERN.strip('^$')})$",
+                max_length=16,  # the pattern's end alone would let a line break pass
+                description=(
+                    "Where to go on: from the `Link` header of the page before. `latest` starts"
+                    " behind the newest event. Without it, the feed starts with the oldest kept."
+                ),
+                extra={"expected": f"the cursor of a Link header, unchanged, or {LATEST}"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    wait: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=25,
+            description=(
+                "How many seconds to wait for an event if there is none (long poll). The response"
+                " comes as soon as there is one. However long it takes, it costs one request."
+            ),
+            extra={"expected": "an integer from 0 to 25, in plain digits"},
+        ),
+    ] = 0
+
+
+async def _list(call: Call[None, ListEventsQuery]) -> Response:
+    query, services = call.query.values, call.services
+    types = _types(call)
+    after: Position | None = None
+    if query.cursor == LATEST:
+        after = await newest_position(services.store)
+    elif query.cursor is not UNSET:
+        after = _position(query.cursor)
+    ends, waited = perf_counter() + query.wait, 0.0
+    page = await _search(call, types, after)
+    while not page.events and page.is_last and (began := perf_counter()) < ends:
+        after, seconds = page.position, ends - began
+        is_news = await services.feed.wait(after.sequence, types, call.key.id, seconds)
+        waited += perf_counter() - began
+        if not is_news:
+            break
+        page = await _search(call, types, after)
+    return replace(_page_response(call, page), waited=waited)
+
+
+def _position(cursor: str) -> Position:
+    """Return the position in a cursor, or raise ``InvalidParameter``."""
+    try:
+        return Position.of_cursor(cursor)
+    except ValueError:
+        msg = f"cursor: expected the cursor of a Link header, unchanged, or {LATEST}"
+        raise InvalidParameter(msg) from None
+
+
+def _types(call: Call[None, ListEventsQuery]) -> Collection[str]:
+    """Return the types that are wanted, and that the key may read.
+
+    Raises:
+        MissingScope: the key may not read one that the client asks for.
+    """
+    wanted = call.query.values.type
+    if wanted is UNSET:
+        return readable_types(call.key.scopes)
+    for kind in wanted:
+        require_scope(call.key, scope_of(kind))
+    return frozenset(wanted)
+
+
+async def _search(
+    call: Call[None, ListEventsQuery], types: Collection[str], after: Position | None
+) -> FeedPage:
+    """Read on until there is an event, the feed ends, or enough was searched for one request."""
+    store, key_id, limit = call.services.store, call.key.id, call.query.values.limit
+    page = await read_feed(store, types, key_id, after, limit)
+    for _ in range(_MAX_SEARCHES):
+        if page.events or page.is_last:
+            break
+        await asyncio.sleep(0)
+        page = await read_feed(store, types, key_id, page.position, limit)
+    return page
+
+
+def _page_response(call: Call[Any, Any], page: FeedPage) -> Response:
+    """Respond with events, and a ``Link`` to what follows them, even if nothing does yet."""
+    filters = call.query.filters
+    rest = f"{filters}&" if filters else ""
+    target = f"{call.request.path}?{rest}cursor={page.position.cursor}"
+    return json_response(200, page.events, [f'link: <{target}>; rel="next"'.encode("ascii")])
+
+
+_EVENT = {
+    "id": "evt_5f2c8e0b7a9d4c1f6e3b8a70",
+    "type": "pet.updated",
+    "timestamp": "2026-11-22T10:00:00.123Z",
+    "resource": "pet/7",
+    "sequence": 41,
+    "data": {"id": 7, "name": "Bella", "categoryId": 1, "status": "sold"},
+    "previous": {"status": "pending"},
+}
+
+OPERATIONS = (
+    Operation(
+        id="listEvents",
+        method="GET",
+        path="/events",
+        tag="Events",
+        summary="Read what happened",
+        description=(
+            "Returns events, oldest first, in the order in which their changes were committed."
+            " `Link` says where to go on, on an empty page too: a client that follows it sees every"
+            " event exactly once. A key sees what its scopes may read, and what concerns itself."
+            " A page may be empty although the feed goes on. With `wait` the response waits for an"
+            " event."
+        ),
+        handler=_list,
+        scope=None,
+        tagged=False,
+        no_store=True,
+        waits=True,
+        query=ListEventsQuery,
+        success=Success(200, "Events.", list[Event], [_EVENT]),
+        errors=(CursorExpired, MissingScope),
+    ),
+)

@@ -1,0 +1,187 @@
+"""``petstore events``: what happens in a running service, and each event to a local address."""
+
+import json
+import re
+from collections.abc import Mapping
+from secrets import token_bytes
+from typing import Any, NotRequired, TypedDict
+
+import click
+
+from petstore import __version__
+from petstore.cli.client import INTERRUPTED, Client
+from petstore.cli.client_failures import ExitStatus, Failure, reason
+from petstore.cli.options import SecretOption
+from petstore.cli.output import printable
+from petstore.cli.resources import client_option, is_address
+from petstore.clock import SECOND, system_clock
+from petstore.webhooks.signatures import decoded_secret, encoded_secret, signed_headers
+
+_URL = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?", re.IGNORECASE)
+_SECRET_BYTES = 32
+_MAX_TEXT = 100
+_EXPIRED = (
+    "the events to go on from are not kept any more, or an older backup was restored: start again"
+    " to listen from now on, or with --from-start to begin with the oldest event that is kept"
+)
+
+
+class Event(TypedDict):
+    """An event as the service returns it."""
+
+    id: str
+    type: str
+    timestamp: str
+    resource: str
+    data: dict[str, Any]
+    previous: NotRequired[dict[str, Any]]
+
+
+class Receiver:
+    """A local address that gets each event as a webhook does: signed, by POST."""
+
+    def __init__(self, url: str, secret: bytes, seconds: float = 10) -> None:
+        from urllib3 import PoolManager, Timeout
+
+        self._url = url
+        self._secret = secret
+        self._seconds = seconds
+        self._pool = PoolManager(timeout=Timeout(total=seconds), retries=False)
+
+    def send(self, event: Event) -> str:
+        """Send an event and return the status of the response, or why there is none."""
+        from urllib3 import exceptions
+
+        body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+        timestamp = system_clock() // SECOND
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"petstore/{__version__}",
+            **signed_headers(event["id"], timestamp, body, [self._secret]),
+        }
+        try:
+            response = self._pool.request(
+                "POST",
+                self._url,
+                body=body,
+                headers=headers,
+                redirect=False,
+                preload_content=False,
+            )
+        except exceptions.ReadTimeoutError:
+            return f"no response within {self._seconds} s"
+        except exceptions.ProtocolError:
+            return "broke the connection off, or does not speak HTTP"
+        except exceptions.HTTPError as error:
+            return reason(error)
+        response.close()
+        return f"{response.status} {response.reason or ''}".rstrip()
+
+
+def _receiver_url(_ctx: click.Context, _param: click.Parameter, url: str | None) -> str | None:
+    if url is not None and not is_address(url, _URL):
+        msg = f"{url!r}: expected an address such as http://localhost:3000/webhooks."
+        raise click.BadParameter(msg)
+    return url
+
+
+def _secret(_ctx: click.Context, _param: click.Parameter, text: str | None) -> bytes | None:
+    try:
+        return None if text is None else decoded_secret(text)
+    except ValueError as error:
+        msg = f"{error}."
+        raise click.BadParameter(msg) from None
+
+
+@click.group()
+def events() -> None:
+    """See what happens in a running service."""
+
+
+@events.command()
+@click.option("--type", "types", multiple=True, help="Only events of this type; may be repeated.")
+@click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
+@click.option(
+    "--forward-to",
+    "receiver_url",
+    metavar="URL",
+    callback=_receiver_url,
+    help="Also send each event there by POST, signed like the delivery of a webhook.",
+)
+@click.option(
+    "--secret",
+    cls=SecretOption,
+    envvar="PETSTORE_LISTEN_SECRET",
+    warns=False,
+    metavar="WHSEC",
+    callback=_secret,
+    help="What signs them. [default: a new one, printed at the start]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each event as JSON in one line.")
+@client_option
+def listen(
+    *,
+    types: tuple[str, ...],
+    from_start: bool,
+    receiver_url: str | None,
+    secret: bytes | None,
+    as_json: bool,
+    client: Client,
+) -> None:
+    """Print events as they happen, until Ctrl-C.
+
+    It waits for a service that restarts, and for limits, and neither misses nor repeats an event.
+    """
+    receiver = None if receiver_url is None else Receiver(receiver_url, secret or _new_secret())
+    query = [("type", name) for name in types]
+    pages = client.follow("/events", Event, query, None if from_start else "latest")
+    try:
+        page = next(pages)
+        click.echo("Listening for events; Ctrl-C ends it.", err=True)
+        while True:
+            for event in page:
+                _hand_over(event, receiver, as_json=as_json)
+            page = next(pages)
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except Failure as failure:
+        if failure.code != "cursor_expired":
+            raise
+        raise Failure(_EXPIRED, ExitStatus.NOT_FOUND) from None
+
+
+def _new_secret() -> bytes:
+    """Return a new secret, and print it for the receiver."""
+    secret = token_bytes(_SECRET_BYTES)
+    click.echo(f"Webhook signing secret: {encoded_secret(secret)}", err=True)
+    return secret
+
+
+def _hand_over(event: Event, receiver: Receiver | None, *, as_json: bool) -> None:
+    click.echo(json.dumps(event) if as_json else printable(_line(event)))
+    if receiver is not None:
+        click.echo(printable(f"  receiver: {receiver.send(event)}"), err=True)
+
+
+def _line(event: Event) -> str:
+    line = f"{event['timestamp']}  {event['type']:<16}  {event['resource']:<11}  "
+    return line + _shortened(", ".join(_changes(event["data"], event.get("previous"))))
+
+
+def _changes(data: Mapping[str, Any], previous: Mapping[str, Any] | None) -> list[str]:
+    """Return what changed; of what began or ended, its members."""
+    if previous is None:
+        return [f"{name}: {_text(value)}" for name, value in data.items() if name != "id"]
+    return [
+        f"{name}: {_text(before)} -> {_text(data.get(name))}" for name, before in previous.items()
+    ]
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."

@@ -1,0 +1,46 @@
+"""Names without regard to case: the keys by which they are compared, searched and sorted."""
+
+from unicodedata import normalize
+
+MAX_SEARCHED = 100
+"""The most characters that a search may ask for."""
+
+# A character is at most four after NFD and case folding, and NFC only shortens. So a search key has
+# all that the longest search can ask for, and fits into an index of PostgreSQL (2,704 bytes).
+MAX_SEARCH_KEY = 4 * MAX_SEARCHED
+"""The most characters of a search key."""
+
+_BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
+_LAST = "\U0010ffff"
+
+
+def name_key(name: str) -> str:
+    """Return a key that is equal for names that differ only in case or in composed accents.
+
+    It is the canonical caseless form of Unicode (chapter 3.13, D145), composed.
+    """
+    return normalize("NFC", normalize("NFD", name).casefold())
+
+
+def search_key(name: str) -> str:
+    """Return the beginning of the key of ``name``: what a search compares, and sorts by.
+
+    It has up to ``MAX_SEARCH_KEY`` characters. That is the whole key, unless the name has more than
+    a hundred characters that become several.
+    """
+    return name_key(name)[:MAX_SEARCH_KEY]
+
+
+def end_of_prefix(prefix: str) -> str | None:
+    """Return the first text, in order of code points, after all that begin with ``prefix``.
+
+    That is the prefix with its last character replaced by the next one. It is ``None`` if no text
+    comes after them.
+    """
+    rest = prefix.rstrip(_LAST)
+    if not rest:
+        return None
+    last = ord(rest[-1])
+    # UTF-8 has no surrogates.
+    following = _AFTER_SURROGATES if last == _BEFORE_SURROGATES else last + 1
+    return rest[:-1] + chr(following)

@@ -1,0 +1,108 @@
+"""The networks that a key may be used from, and whether an address is in them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    collapse_addresses,
+    ip_address,
+    ip_network,
+)
+from typing import TypeAlias
+
+from petstore.errors import InvalidBody
+
+Network: TypeAlias = IPv4Network | IPv6Network
+
+MAX_NETWORKS = 32
+
+# Only CIDR: ipaddress also takes masks, and zones (RFC 4007), which say nothing elsewhere.
+_CIDR = re.compile(r"(?P<address>[0-9A-Fa-f:.]{2,45})(?:/(?P<bits>[0-9]{1,3}))?\Z")
+_MAX_LENGTH = 50
+# ``::ffff:0:0/96``, the IPv6 form of an IPv4 address (RFC 4291 section 2.5.5.2).
+_MAPPED_PREFIX = 96
+
+
+def canonical_networks(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return networks in CIDR notation, each once, IPv4 first and in ascending order.
+
+    An address alone is a network of one. A network of IPv4-mapped IPv6 addresses is the network of
+    their IPv4 addresses.
+
+    Raises:
+        InvalidBody: there are more than 32, or one is not a network.
+    """
+    if len(texts) > MAX_NETWORKS:
+        msg = f"allowedNetworks: expected at most {MAX_NETWORKS} networks, not {len(texts)}"
+        raise InvalidBody(msg)
+    return tuple(str(network) for network in _sorted(map(_parsed_network, texts)))
+
+
+def compiled_networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Return the fewest networks with the same addresses as those in ``texts``."""
+    networks = [ip_network(text) for text in texts]
+    v4 = collapse_addresses(net for net in networks if isinstance(net, IPv4Network))
+    v6 = collapse_addresses(net for net in networks if isinstance(net, IPv6Network))
+    return (*v4, *v6)
+
+
+def contain(networks: Iterable[Network], address: str) -> bool:
+    """Return whether an address is in one of the networks; text that is none is in no network."""
+    parsed = _parsed_address(address)
+    return parsed is not None and any(parsed in network for network in networks)
+
+
+def outside(networks: Iterable[Network], others: Iterable[Network]) -> Network | None:
+    """Return the first of ``networks`` with an address that is not in ``others``.
+
+    ``others`` are the fewest networks with their addresses (see ``compiled_networks``).
+    """
+    others = tuple(others)
+    return next((each for each in networks if not any(_is_within(each, o) for o in others)), None)
+
+
+def _is_within(network: Network, other: Network) -> bool:
+    if isinstance(network, IPv4Network):
+        return isinstance(other, IPv4Network) and network.subnet_of(other)
+    return isinstance(other, IPv6Network) and network.subnet_of(other)
+
+
+def _parsed_network(text: str) -> Network:
+    match = _CIDR.match(text)
+    try:
+        network = ip_network(text, strict=False) if match else None
+    except ValueError:
+        network = None
+    if match is None or network is None:
+        msg = (
+            "allowedNetworks: expected networks such as 203.0.113.0/24 or 2001:db8::/32, or"
+            f" addresses; {text[:_MAX_LENGTH]!r} is neither"
+        )
+        raise InvalidBody(msg)
+    if match["bits"] and ip_address(match["address"]) != network.network_address:
+        msg = f"allowedNetworks: expected {network}, without bits after the prefix; got {text}"
+        raise InvalidBody(msg)
+    mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
+    if mapped is None or network.prefixlen < _MAPPED_PREFIX:
+        return network
+    return IPv4Network((mapped, network.prefixlen - _MAPPED_PREFIX))
+
+
+def _sorted(networks: Iterable[Network]) -> list[Network]:
+    return sorted(
+        set(networks), key=lambda net: (net.version, net.network_address.packed, net.prefixlen)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _parsed_address(address: str) -> IPv4Address | IPv6Address | None:
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return None
+    # On a socket for both, IPv4 comes mapped into IPv6.
+    return (parsed.ipv4_mapped or parsed) if isinstance(parsed, IPv6Address) else parsed

@@ -1,0 +1,114 @@
+"""Names without regard to case: which begin with which, and in what order they come."""
+
+import sys
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from petstore.domain.names import (
+    MAX_SEARCH_KEY,
+    MAX_SEARCHED,
+    end_of_prefix,
+    name_key,
+    search_key,
+)
+from support.exploration import explored
+from support.strategies import pet_names
+
+SURROGATES = range(0xD800, 0xE000)
+LONGEST_BTREE_ENTRY = 2704
+"""Bytes that an entry of an index of PostgreSQL may have."""
+
+
+@pytest.mark.parametrize(
+    ("prefix", "name"),
+    [
+        ("bel", "BELLA"),
+        ("STRASS", "Straße"),
+        ("straß", "STRASSE"),
+        ("İ", "i̇stanbul"),
+        ("i", "İstanbul"),
+        ("ΟΔΟΣ", "οδος"),
+        ("\u03bf\u03b4\u03bf\u03c3", "\u039f\u0394\u039f\u03c2"),  # the final sigma
+        ("école", "E\u0301COLE"),
+        ("E\u0301", "école"),
+        ("ﬁ", "Filou"),
+        ("\U0001f436", "\U0001f436 Rex"),
+        ("\U0010ffff", "\U0010ffff\U0010ffff"),
+        (" ", " Rex"),
+    ],
+)
+def test_a_name_begins_with_a_prefix_whatever_its_case(prefix: str, name: str) -> None:
+    assert search_key(name).startswith(search_key(prefix))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "name"),
+    [
+        ("ella", "Bella"),
+        ("Bella ", "Bella"),
+        ("e", "école"),
+        ("e", "e\u0301cole"),
+        ("\u0131", "Ida"),
+    ],
+)
+def test_a_name_does_not_begin_with_other_letters_or_other_accents(prefix: str, name: str) -> None:
+    assert not search_key(name).startswith(search_key(prefix))
+
+
+def test_no_character_becomes_more_than_four() -> None:
+    everything = (chr(n) for n in range(sys.maxunicode + 1) if n not in SURROGATES)
+    changed = (one for one in everything if not one.isascii() and normalize("NFD", one) != one)
+    assert max(len(normalize("NFD", one).casefold()) for one in changed) == 4
+    assert max(len(chr(n).casefold()) for n in range(sys.maxunicode + 1)) == 3
+
+
+@pytest.mark.parametrize("character", ["ΐ", "\u1f82", "\ufb03", "\U0001d1c0", "İ", "\U0010ffff"])
+def test_the_key_of_the_longest_search_is_whole_and_that_of_the_longest_name_fits_an_index(
+    character: str,
+) -> None:
+    longest = character * MAX_SEARCHED
+    assert search_key(longest) == name_key(longest)
+    key = search_key(character * 255)
+    assert len(key) <= MAX_SEARCH_KEY
+    assert len(key.encode()) + 100 < LONGEST_BTREE_ENTRY
+    assert key.startswith(search_key(longest))
+
+
+def test_an_ordinary_name_has_a_whole_key() -> None:
+    assert search_key("Ä" * 255) == "ä" * 255
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end"),
+    [
+        ("a", "b"),
+        ("bel", "bem"),
+        ("\ud7ff", "\ue000"),
+        ("a\U0010ffff", "b"),
+        ("a\U0010ffff\U0010ffff", "b"),
+        ("\ud7ff\U0010ffff", "\ue000"),
+        ("\U0010fffe", "\U0010ffff"),
+        ("\U0010ffff", None),
+        ("\U0010ffff\U0010ffff", None),
+    ],
+)
+def test_the_end_of_a_prefix_is_the_next_text_that_does_not_begin_so(
+    prefix: str, end: str | None
+) -> None:
+    assert end_of_prefix(prefix) == end
+
+
+near_the_edges = st.text(st.sampled_from("aAb\ud7ff\ue000\U0010fffe\U0010ffff"), min_size=1)
+
+
+@explored(200)
+@given(prefix=near_the_edges | pet_names, name=near_the_edges | pet_names)
+def test_exactly_the_names_in_its_range_begin_with_a_prefix(prefix: str, name: str) -> None:
+    first, key = search_key(prefix), search_key(name)
+    end = end_of_prefix(first)
+    assert key.startswith(first) == (first <= key and (end is None or key < end))
+    # Databases compare UTF-8, Python code points.
+    assert (key < first) == (key.encode() < first.encode())

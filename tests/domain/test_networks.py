@@ -1,0 +1,102 @@
+"""Networks of keys: their form, and which addresses are in them."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from petstore.domain.networks import canonical_networks, compiled_networks, contain, outside
+from petstore.errors import InvalidBody
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "here", "10", "10.0.0", "10.0.0.0.0", "256.0.0.1", "010.0.0.1", "10.0.0.0/"),
+        *("10.0.0.0/33", "2001:db8::/129", "10.0.0.0/-1", "10.0.0.0/8/8", "10.0.0.0/255.0.0.0"),
+        *("10.0.0.0/0.255.255.255", "fe80::%eth0", "fe80::%eth0/64", "[::1]", "::1]", "/8", "/"),
+        *(" 10.0.0.0/8", "10.0.0.0/8\n", "10.0.0.0/\N{ARABIC-INDIC DIGIT EIGHT}", "x" * 100_000),
+    ],
+)
+def test_what_is_no_network_is_refused_by_the_name_of_the_field(text: str) -> None:
+    with pytest.raises(InvalidBody) as refused:
+        canonical_networks([text])
+    assert refused.value.message == (
+        "allowedNetworks: expected networks such as 203.0.113.0/24 or 2001:db8::/32, or addresses;"
+        f" {text[:50]!r} is neither"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("203.0.113.7/24", "203.0.113.0/24"),
+        ("10.0.0.1/0", "0.0.0.0/0"),
+        ("2001:db8::1/32", "2001:db8::/32"),
+    ],
+)
+def test_bits_behind_the_prefix_are_refused_and_the_network_is_named(text: str, meant: str) -> None:
+    with pytest.raises(InvalidBody) as refused:
+        canonical_networks([text])
+    assert refused.value.message == (
+        f"allowedNetworks: expected {meant}, without bits after the prefix; got {text}"
+    )
+
+
+def test_more_than_32_networks_are_refused() -> None:
+    texts = [f"10.0.0.{number}" for number in range(33)]
+    assert len(canonical_networks(texts[:32])) == 32
+    with pytest.raises(
+        InvalidBody, match=r"^allowedNetworks: expected at most 32 networks, not 33"
+    ):
+        canonical_networks(texts)
+
+
+@pytest.mark.parametrize(
+    ("texts", "canonical"),
+    [
+        ([], ()),
+        (["203.0.113.7"], ("203.0.113.7/32",)),
+        (["2001:DB8:0::1"], ("2001:db8::1/128",)),
+        (["10.0.0.0/8", "10.0.0.0/8"], ("10.0.0.0/8",)),
+        (["::/0", "0.0.0.0/0"], ("0.0.0.0/0", "::/0")),
+        (["::ffff:192.0.2.7", "::ffff:198.51.100.0/120"], ("192.0.2.7/32", "198.51.100.0/24")),
+        (["9.0.0.0/8", "10.0.0.0/16", "10.0.0.0/8"], ("9.0.0.0/8", "10.0.0.0/8", "10.0.0.0/16")),
+    ],
+)
+def test_a_network_has_one_form(texts: list[str], canonical: tuple[str, ...]) -> None:
+    assert canonical_networks(texts) == canonical
+    assert canonical_networks(canonical) == canonical
+
+
+@pytest.mark.parametrize(
+    ("address", "is_in"),
+    [
+        ("203.0.113.0", True),
+        ("203.0.113.255", True),
+        ("203.0.114.0", False),
+        ("::ffff:203.0.113.7", True),
+        ("::ffff:203.0.114.7", False),
+        ("2001:db8::1", True),
+        ("2001:db9::1", False),
+        ("::203.0.113.7", False),
+        ("", False),
+        ("localhost", False),
+    ],
+)
+def test_an_address_is_in_a_network_whatever_its_form(address: str, *, is_in: bool) -> None:
+    networks = compiled_networks(["203.0.113.0/24", "2001:db8::/32"])
+    assert contain(networks, address) == is_in
+
+
+def test_neighbours_are_compiled_to_one_network() -> None:
+    halves = ["10.0.0.0/9", "10.128.0.0/9", "10.1.0.0/16", "2001:db8::/32"]
+    assert compiled_networks(halves) == (ip_network("10.0.0.0/8"), ip_network("2001:db8::/32"))
+
+
+def test_the_network_that_goes_beyond_others_is_found() -> None:
+    own = compiled_networks(["10.0.0.0/9", "10.128.0.0/9", "2001:db8::/32"])
+    inside = compiled_networks(["10.0.0.0/8", "2001:db8:1::/48"])
+    assert outside(inside, own) is None
+    for text in ("11.0.0.0/8", "0.0.0.0/0", "2001:db8::/31", "::/0"):
+        beyond = ip_network(text)
+        assert outside([*inside, beyond], own) == beyond

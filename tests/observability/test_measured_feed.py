@@ -1,0 +1,143 @@
+"""Events, their feed and those who wait for it, as ``/metrics`` has them."""
+
+import asyncio
+import json
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+from petstore.databases.contract import Statement, Unit
+from petstore.domain.events import NewEvent
+from petstore.errors import NotFound, Unavailable
+from petstore.observability.measured import measure_store
+from petstore.store.events import record
+from petstore.store.feed import FeedLag
+from support.manual_clock import ManualClock
+from support.observed import ObservedService, observed_service, read_from, registry_of_test
+from support.postgres import PostgresServer, database_name
+from support.stores import open_store
+from support.waiting import eventually
+
+pytestmark = pytest.mark.anyio
+
+WRITTEN = 'petstore_events_written_total{type="%s"}'
+LAG = "petstore_feed_lag_seconds"
+PET = {"name": "Bella", "categoryId": 1, "status": "available"}
+PUBLISHER_LOCK = 0x45564E54
+
+
+def told(event: Statement, error: Exception | None = None) -> Unit[None]:
+    """Record an event, and then perhaps fail."""
+    yield event
+    if error is not None:
+        raise error
+
+
+async def add_pet(service: ObservedService, headers: dict[str, str]) -> None:
+    response = await service.client.post("/v1/pets", headers=headers, json=PET)
+    assert response.status_code == 201
+
+
+async def test_events_are_counted_by_type_with_the_changes_that_were_made(
+    database: Path, clock: ManualClock
+) -> None:
+    async with observed_service(database, clock) as service:
+        headers = await service.issue()
+        for _ in range(2):
+            await add_pet(service, headers)
+        for status in (201, 409):
+            order = {"petId": 1}
+            placed = await service.client.post("/v1/store/orders", headers=headers, json=order)
+            assert placed.status_code == status
+        samples = await service.metrics()
+    counted = {name: value for name, value in samples.items() if "events_written" in name}
+    assert counted == {
+        WRITTEN % "pet.created": 2,
+        WRITTEN % "order.placed": 1,
+        WRITTEN % "pet.updated": 1,
+    }
+
+
+async def test_an_event_that_was_undone_or_not_committed_is_not_counted(database: Path) -> None:
+    event = record(0, NewEvent("pet.created", "pet/1", {}))
+    async with open_store(database) as store:
+        with registry_of_test() as registry:
+            measured = measure_store(store, "primary", registry)
+            with pytest.raises(NotFound):
+                await measured.write(told(event, NotFound("no such pet")))
+            away = database.with_suffix(".away")
+            database.rename(away)
+            with pytest.raises(Unavailable):
+                await measured.write(told(event))
+            away.rename(database)
+            await measured.write(told(event))
+            async with read_from(registry) as samples:
+                assert samples[WRITTEN % "pet.created"] == 1
+
+
+async def test_a_long_poll_is_counted_while_it_waits_and_its_wait_is_not_timed(
+    database: Path, clock: ManualClock
+) -> None:
+    async with observed_service(database, clock) as service:
+        headers = await service.issue()
+        began = perf_counter()
+        polling = asyncio.create_task(service.client.get("/v1/events?wait=1", headers=headers))
+
+        async def is_waiting() -> bool:
+            return (await service.metrics())["petstore_long_polls"] == 1
+
+        await eventually(is_waiting)
+        assert (await polling).json() == []
+        seconds = perf_counter() - began
+        samples = await service.metrics()
+    line = json.loads(service.log.getvalue())
+    assert line["operation"] == "listEvents"
+    # A timer may be early by the resolution of its clock.
+    assert 0 < line["milliseconds"] / 1000 < seconds - 0.99
+    assert samples["petstore_long_polls"] == 0
+    assert samples['petstore_request_duration_seconds_count{operation="listEvents"}'] == 1
+    assert samples['petstore_request_duration_seconds_sum{operation="listEvents"}'] < seconds - 0.99
+
+
+async def test_events_in_one_file_never_wait_for_their_place(
+    database: Path, clock: ManualClock
+) -> None:
+    async with observed_service(database, clock) as service:
+        await add_pet(service, await service.issue())
+        assert (await service.metrics())[LAG] == 0
+
+
+async def test_the_lag_of_the_feed_is_the_age_of_the_oldest_event_without_a_place(
+    postgres: PostgresServer, postgres_url: str, clock: ManualClock
+) -> None:
+    async with observed_service(postgres_url, clock) as service:
+
+        async def is_late() -> bool:
+            return (await service.metrics())[LAG] == 15
+
+        async def is_on_time() -> bool:
+            return (await service.metrics())[LAG] == 0
+
+        headers = await service.issue()
+        lock = f"SELECT pg_advisory_xact_lock({PUBLISHER_LOCK})"
+        with postgres.transaction(database_name(postgres_url), lock):
+            await add_pet(service, headers)
+            clock.advance(12)
+            await add_pet(service, headers)
+            clock.advance(3)
+            await eventually(is_late)
+        await eventually(is_on_time)
+
+
+async def test_a_clock_that_was_set_back_makes_no_negative_lag(
+    postgres_url: str, clock: ManualClock
+) -> None:
+    async with open_store(postgres_url) as store:
+        lag = FeedLag(store, clock)
+        await store.write(told(record(clock() + 60_000, NewEvent("pet.created", "pet/1", {}))))
+        await lag.refresh()
+        assert lag.seconds == 0
+        clock.advance(62)
+        await lag.refresh()
+        assert lag.seconds == 2

@@ -1,0 +1,209 @@
+"""docs/events.md: an example of every type, and programs that run as they are printed."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from petstore.domain.categories import Category
+from petstore.domain.events import EVENT_TYPES, Event, scope_of
+from petstore.domain.orders import Order
+from petstore.domain.pets import Pet
+from petstore.webhooks.signatures import encoded_secret, signed_headers
+from support.manual_clock import ManualClock
+from support.process import ServerProcess, free_port
+from support.service import Service, running_service
+from support.shop import Shop
+from support.waiting import within
+
+SECONDS = 30
+PAGE = (Path(__file__).parent.parent / "docs/events.md").read_text()
+CONSUMER, RECEIVER = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+LINES = re.findall(r'^\{"id":"evt_.*\}$', PAGE, re.MULTILINE)
+EXAMPLES: dict[str, dict[str, Any]] = {
+    example["type"]: example for example in map(json.loads, LINES)
+}
+KINDS: dict[str, type[msgspec.Struct]] = {"pet": Pet, "order": Order, "category": Category}
+SECRET, OTHER = bytes(range(32)), bytes(range(1, 33))
+
+
+# The examples
+
+
+def test_every_type_has_one_example_and_there_is_no_other() -> None:
+    assert [json.loads(line)["type"] for line in LINES] == list(EVENT_TYPES)
+
+
+def test_every_type_is_in_the_tables_of_types() -> None:
+    tables = re.findall(r"^\| (`[a-z]+\.[^|]+) \|", PAGE.partition("\n## Types\n")[2], re.MULTILINE)
+    assert re.findall(r"`([a-z_.]+)`", " ".join(tables)) == list(EVENT_TYPES)
+
+
+def test_the_scopes_of_the_types_are_as_the_page_says() -> None:
+    section = PAGE.partition("\n## What a key sees\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]+) \| (?:`([a-z:]+)`|none: [^|]+) \|$", section, re.MULTILINE)
+    patterns = {
+        name: scope or None for names, scope in rows for name in re.findall(r"`(.+?)`", names)
+    }
+    for name in EVENT_TYPES:
+        assert patterns.get(name, patterns.get(f"{name.partition('.')[0]}.*", "")) == scope_of(name)
+
+
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+def test_an_example_is_an_event_of_the_interface(example: dict[str, Any]) -> None:
+    assert msgspec.to_builtins(msgspec.convert(example, Event)) == example
+    noun, _, number = example["resource"].partition("/")
+    prefix = example["type"].partition(".")[0]
+    if prefix in KINDS:
+        resource = msgspec.convert(example["data"], KINDS[prefix])
+        assert msgspec.json.decode(msgspec.json.encode(resource)) == example["data"]
+        assert (noun, int(number)) == (prefix, example["data"]["id"])
+        assert example.get("previous", {}).keys() <= set(KINDS[prefix].__struct_fields__)
+    elif noun == "key":
+        assert int(number) == example["data"]["keyId"]
+    else:
+        assert (noun, int(number)) == ("webhook", example["data"]["id"])
+
+
+def test_the_first_example_is_the_one_of_its_type() -> None:
+    first = json.loads(PAGE.partition("```json\n")[2].partition("```")[0])
+    assert first == EXAMPLES["pet.updated"]
+
+
+async def change_everything(service: Service, clock: ManualClock) -> list[dict[str, Any]]:
+    """Make each change that has an event; return the events."""
+    token = (await service.issue()).token
+
+    async def ask(method: str, path: str, **body: object) -> None:
+        response = await service.request(method, f"/v1{path}", token, json=body)
+        assert response.is_success, response.text
+
+    await ask("POST", "/categories", name="Dogs")
+    await ask("PATCH", "/categories/1", description="Great and small")
+    await ask("POST", "/pets", name="Bella", categoryId=1, status="available")
+    await ask("POST", "/store/orders", petId=1)
+    await ask("PATCH", "/store/orders/1", shipDate="2026-12-24T10:00:00Z")
+    await ask("PATCH", "/store/orders/1", shipDate=None)
+    await ask("PATCH", "/store/orders/1", status="approved")
+    await ask("PATCH", "/store/orders/1", status="delivered")
+    await ask("PATCH", "/pets/1", status="available")
+    await ask("POST", "/store/orders", petId=1)
+    await ask("PATCH", "/store/orders/2", status="approved")
+    await ask("PATCH", "/store/orders/2", status="cancelled")
+    await ask("POST", "/store/orders", petId=1)
+    clock.advance(2 * 60)
+    await service.request("GET", "/v1/store/orders", token)
+    await ask("DELETE", "/pets/1")
+    await ask("DELETE", "/categories/1")
+    response = await service.request("GET", "/v1/events?limit=100", token)
+    events: list[dict[str, Any]] = response.json()
+    return events
+
+
+def form(event: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the members of an event, of its data and of what was before."""
+    return event.keys(), event["data"].keys(), event.get("previous", {}).keys()
+
+
+@pytest.mark.anyio
+async def test_the_examples_have_the_members_of_real_events(
+    database: Path, clock: ManualClock
+) -> None:
+    async with running_service(database, clock, reservation_minutes=1) as service:
+        events = await change_everything(service, clock)
+    real = [form(event) for event in events]
+    for name in (name for name in EVENT_TYPES if name.partition(".")[0] in KINDS):
+        assert form(EXAMPLES[name]) in real, name
+
+
+# The programs
+
+
+@contextmanager
+def running(folder: Path, program: str, **environment: str) -> Iterator[Path]:
+    """Run a program as it is printed until the block ends; give the file with its output."""
+    output = folder / "output"
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdout=file,
+            stderr=subprocess.DEVNULL,
+        )
+    try:
+        yield output
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_receiver_has_twenty_lines() -> None:
+    assert len([line for line in RECEIVER.splitlines() if line]) == 20
+
+
+def test_the_consumer_sees_every_event_and_goes_on_where_it_was(
+    server: ServerProcess, token: str, tmp_path: Path
+) -> None:
+    shop = Shop(server.url, token)
+
+    def new_pet() -> str:
+        return f"pet.created pet/{shop.ask('pets', 'add', 'Rex', '--category', 1)['id']}"
+
+    def newest_cursor() -> str:
+        headers = {"Authorization": f"Bearer {token}"}
+        page = httpx.get(f"{server.url}/v1/events?cursor=latest", headers=headers)
+        return str(httpx.URL(page.links["next"]["url"]).params["cursor"])
+
+    first, saved = new_pet(), tmp_path / "cursor.txt"
+    with running(tmp_path, CONSUMER, **shop.environment) as output:
+        assert within(SECONDS, lambda: saved.exists() and saved.read_text() == newest_cursor())
+        assert output.read_text().splitlines().count(first) == 1
+    second = new_pet()
+    with running(tmp_path, CONSUMER, **shop.environment) as output:
+        assert within(SECONDS, lambda: output.read_text().splitlines() == [second])
+        third = new_pet()
+        assert within(SECONDS, lambda: output.read_text().splitlines() == [second, third])
+
+
+def send(url: str, body: bytes, headers: dict[str, str]) -> int:
+    return httpx.post(url, content=body, headers=headers).status_code
+
+
+def is_listening(url: str) -> bool:
+    try:
+        httpx.get(url)
+    except httpx.TransportError:
+        return False
+    return True
+
+
+def test_the_receiver_takes_what_is_signed_and_each_event_once(tmp_path: Path) -> None:
+    port, now = free_port(), int(time.time())
+    url, body = f"http://127.0.0.1:{port}/webhooks", LINES[0].encode()
+    environment = {"WEBHOOK_SECRET": encoded_secret(SECRET), "PORT": str(port)}
+    with running(tmp_path, RECEIVER, **environment) as output:
+        assert within(SECONDS, lambda: is_listening(url))
+        right = signed_headers("evt_1", now, body, [SECRET])
+        assert send(url, body, signed_headers("evt_1", now, body, [OTHER])) == 401
+        assert send(url, body, signed_headers("evt_1", now - 600, body, [SECRET])) == 401
+        assert send(url, body, signed_headers("evt_1", now + 600, body, [SECRET])) == 401
+        assert send(url, body.replace(b"Bella", b"Bello"), right) == 401
+        assert send(url, body, right | {"webhook-id": "evt_2"}) == 401
+        assert send(url, body, {}) == 401
+        assert output.read_text() == ""
+        assert send(url, body, right) == 204
+        assert send(url, body, signed_headers("evt_1", now + 5, body, [SECRET])) == 204
+        assert output.read_text() == "pet.created pet/7\n"
+        assert send(url, body, signed_headers("evt_2", now, body, [OTHER, SECRET])) == 204
+        assert output.read_text() == "pet.created pet/7\n" * 2
