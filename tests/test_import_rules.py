@@ -72,7 +72,7 @@ KNOWN = {
     ),
     "api": (
         *(*BASICS, "domain", "store", "logs"),
-        *("databases.contract", "databases.replicas", "http.messages"),
+        *("databases.contract", "databases.replicas", "databases.secret_files", "http.messages"),
         *("rate_limits.contract", "rate_limits.minutes"),
     ),
     "http": (),
@@ -116,7 +116,7 @@ def test_every_package_has_its_rule() -> None:
         ("redis", ("petstore.redis_client",)),
         ("prometheus_client", ("petstore.observability",)),
         ("opentelemetry", ("petstore.observability",)),
-        ("cryptography", ("petstore.domain.sealing",)),
+        ("cryptography", ("petstore.domain.sealing", "petstore.domain.webhook_secrets")),
         ("httptools", ("petstore.http",)),
         ("uvloop", ("petstore.server",)),
         *((library, ("petstore.cli",)) for library in ("click", "rich", "urllib3")),

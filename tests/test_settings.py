@@ -145,6 +145,35 @@ def test_trusted_proxies_are_networks_of_either_kind() -> None:
     )
 
 
+@pytest.mark.parametrize("network", ["", "here", "10.0.0.1/8", "10.0.0.0/33"])
+def test_a_network_of_webhooks_that_is_no_network_is_refused(network: str) -> None:
+    with pytest.raises(
+        SettingError, match=r"^webhook-network: expected a network such as 10.0.0.0/8"
+    ):
+        replace(Settings(), webhook_network=("127.0.0.0/8", network)).check()
+
+
+def test_networks_of_webhooks_are_networks_of_either_kind() -> None:
+    settings = replace(Settings(), webhook_network=("10.0.0.0/8", "fd00::/8"))
+    assert settings.webhook_networks == (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
+
+
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [
+        ({}, Path("petstore.db.secret")),
+        ({"database": "sqlite:////var/lib/shop.db"}, Path("/var/lib/shop.db.secret")),
+        ({"database": "postgresql://db/shop"}, None),
+        ({"database": "postgresql://db/shop", "secret_file": "/run/secret"}, Path("/run/secret")),
+        ({"secret_file": "secret"}, Path("secret")),
+    ],
+)
+def test_the_secret_is_beside_a_file_or_where_the_operator_says(
+    values: dict[str, Any], path: Path | None
+) -> None:
+    assert replace(Settings(), **values).secret_path == path
+
+
 @pytest.mark.parametrize(
     "origin",
     ["shop.example", "https://shop.example/", "https://", "https://shop.example/app", "*.example"],

@@ -22,6 +22,7 @@ from petstore.clock import SECOND, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Store
 from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
 from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
+from petstore.databases.secret_files import SecretFile
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes, last_backup
 from petstore.domain.plans import UNLIMITED, Limits
@@ -48,7 +49,7 @@ from petstore.observability.registry import Registry, SharedMetrics
 from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
-from petstore.settings import Settings, is_postgres, sqlite_path
+from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.events import publish_all
 from petstore.store.feed import Feed, FeedLag
@@ -125,6 +126,8 @@ def create_app(
         deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
         reservation_minutes=settings.reservation_minutes,
         strict_categories=settings.strict_categories,
+        webhook_secret=secret_file_of(settings),
+        webhook_networks=settings.webhook_networks,
     )
     if registry is not None:
         log = measure_requests(log, registry)
@@ -324,6 +327,24 @@ def store_at(
     registry.report(POOL_IN_USE, lambda: server.connections_in_use, name)
     registry.report(POOL_SIZE, lambda: server.connections, name)
     return measure_store(server, name, registry)
+
+
+def secret_file_of(settings: Settings) -> SecretFile:
+    """Return the file with the master secret of all webhooks, if there is one.
+
+    Raises:
+        SettingError: it does not hold a secret, or is missing and is for the operator to make.
+    """
+    path = settings.secret_path
+    # Instances on PostgreSQL may run on several machines, and each would make another.
+    file = SecretFile(path, may_create=not is_postgres(settings.database))
+    try:
+        file.check()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        msg = f"secret-file: {path}: {reason}"
+        raise SettingError(msg) from error
+    return file
 
 
 def open_log(settings: Settings) -> RequestLog:

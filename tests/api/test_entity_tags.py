@@ -403,7 +403,7 @@ async def test_a_list_of_tags_that_is_too_long_is_refused(
 # Lists
 
 
-LISTS = ["/pets", "/categories", "/store/orders", "/keys", "/keys/1/history"]
+LISTS = ["/pets", "/categories", "/store/orders", "/keys", "/keys/1/history", "/webhooks"]
 
 
 @pytest.mark.parametrize("path", LISTS)

@@ -19,23 +19,27 @@ from petstore.api.idempotency import idempotency_key
 from petstore.api.openapi import document
 from petstore.api.operation import BASE
 from petstore.api.operations import OPERATIONS
+from petstore.app import secret_file_of
 from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Unit
 from petstore.domain.api_keys import SCOPES, Environment, new_token
 from petstore.domain.categories import NewCategory
-from petstore.domain.events import Position
+from petstore.domain.events import EVENT_TYPES, Position
 from petstore.domain.orders import NewOrder
 from petstore.domain.pets import NewPet
 from petstore.domain.plans import UNLIMITED
+from petstore.domain.webhooks import MAX_REPLAY, MAX_WEBHOOKS, NewWebhook
 from petstore.errors import InvalidParameter
 from petstore.settings import sqlite_path
 from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, unconditional
 from petstore.store.orders import place_order
+from petstore.store.webhooks import create_webhook
 from support.bare_app import fields, http_request
 from support.changes import create_category, create_pets
-from support.keys import OPERATOR, new_api_key
+from support.keys import OPERATOR, new_api_key, stored_key
 from support.service import Service, running_service
 from support.stores import do, locked
+from support.webhooks import URL, add_deliveries, add_events, add_webhook
 
 pytestmark = pytest.mark.anyio
 
@@ -66,6 +70,7 @@ class Ask(NamedTuple):
 
 
 ONE: dict[str, Any] = {"params": {"limit": 1}}
+YEAR_1 = "0001-01-01T00:00:00Z"
 REQUESTS = {
     "listPets": Ask("GET", "/v1/pets", ONE),
     "createPet": Ask("POST", "/v1/pets", {"json": BELLA}),
@@ -94,6 +99,15 @@ REQUESTS = {
     "listKeyHistory": Ask("GET", "/v1/keys/2/history", ONE),
     "listDeprecations": Ask("GET", "/v1/deprecations", ONE),
     "getUsage": Ask("GET", "/v1/usage", {}),
+    "listWebhooks": Ask("GET", "/v1/webhooks", ONE),
+    "createWebhook": Ask("POST", "/v1/webhooks", {"json": {"url": URL}}),
+    "getWebhook": Ask("GET", "/v1/webhooks/1", {}),
+    "updateWebhook": Ask("PATCH", "/v1/webhooks/1", {"json": {"types": ["pet.created"]}}),
+    "deleteWebhook": Ask("DELETE", "/v1/webhooks/1", {}),
+    "rotateWebhook": Ask("POST", "/v1/webhooks/1/rotate", {"json": {"graceSeconds": 60}}),
+    "testWebhook": Ask("POST", "/v1/webhooks/1/test", {}),
+    "listWebhookDeliveries": Ask("GET", "/v1/webhooks/1/deliveries", ONE),
+    "replayWebhook": Ask("POST", "/v1/webhooks/1/replay", {"json": {"since": YEAR_1}}),
 }
 
 
@@ -120,6 +134,8 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
         yield from place_order(NewOrder(pet_id), now, 1440)
     yield from create_key(new(), OPERATOR, now)
     yield from change_key(2, ApiKeyChanges(name="Till 1"), OPERATOR, now, unconditional)
+    for _ in range(2):
+        yield from create_webhook(NewWebhook(URL), 1, now)
     for key_id in (1, 2):
         called = "INSERT INTO deprecated_calls VALUES (?1, 'getPet', ?2, 1, ?3, 'till/1', 'r1')"
         yield from do(called, key_id, now // DAY, now)
@@ -127,8 +143,11 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
 
 
 async def furnish(service: Service) -> str:
+    secret_file_of(service.settings).create()
     unit = some_of_everything(service.clock(), service.settings.environment)
-    return await service.store.write(unit)
+    token = await service.store.write(unit)
+    await add_deliveries(service.store, 1, "succeeded", "pending", "failed")
+    return token
 
 
 async def as_it_should(service: Service, ask: Ask) -> httpx.Response:
@@ -266,6 +285,32 @@ async def with_a_body_that_breaks_off(service: Service, ask: Ask) -> httpx.Respo
     return httpx.Response(response.status, headers=fields(response), content=response.body)
 
 
+async def without_the_secret_file(service: Service, ask: Ask) -> httpx.Response:
+    token, path = await furnish(service), service.settings.secret_path
+    assert path is not None
+    path.unlink()
+    return await ask.send(service, token)
+
+
+async def with_many_webhooks(service: Service, ask: Ask) -> httpx.Response:
+    token, key = await furnish(service), await stored_key(service.store, 1)
+    for _ in range(MAX_WEBHOOKS - 2):
+        await add_webhook(service.store, key)
+    return await ask.send(service, token)
+
+
+async def with_many_events(service: Service, ask: Ask) -> httpx.Response:
+    token = await furnish(service)
+    await add_events(service.store, [service.clock()] * (MAX_REPLAY + 1))
+    return await ask.send(service, token)
+
+
+async def with_many_deliveries(service: Service, ask: Ask) -> httpx.Response:
+    token = await furnish(service)
+    await add_deliveries(service.store, 1, *["pending"] * MAX_REPLAY)
+    return await ask.send(service, token)
+
+
 def with_options(**options: Any) -> Way:
     async def way(service: Service, ask: Ask) -> httpx.Response:
         return await ask.send(service, await furnish(service), **options)
@@ -315,6 +360,7 @@ DELIVERED: Change = ("PATCH", "/v1/store/orders/1", {"status": "delivered"})
 CANCELLED: Change = ("DELETE", "/v1/store/orders/1", {})
 SOLD: Change = ("PATCH", "/v1/pets/1", {"status": "sold"})
 REVOKED: Change = ("DELETE", "/v1/keys/2", {})
+DISABLED: Change = ("PATCH", "/v1/webhooks/1", {"enabled": False})
 
 Response: TypeAlias = tuple[int, str | None, Way]
 """A status, the code of an error, and how an operation comes to that."""
@@ -401,6 +447,27 @@ WITH_ONE: dict[str, list[Response]] = {
         (403, "beyond_own_rights", with_fewer_rights),
         (409, "api_key_ended", after(REVOKED)),
         (409, "response_sealed", again_with_another_token),
+    ],
+    "createWebhook": [
+        (400, "invalid_webhook_url", with_options(json={"url": "https://127.0.0.1"})),
+        (400, "unknown_event_type", with_options(json={"url": URL, "types": ["pet.sold"]})),
+        (409, "too_many_webhooks", with_many_webhooks),
+        (409, "webhooks_not_configured", without_the_secret_file),
+        (409, "response_sealed", again_with_another_token),
+    ],
+    "updateWebhook": [
+        (400, "invalid_webhook_url", with_options(json={"url": "https://127.0.0.1"})),
+        (400, "unknown_event_type", with_options(json={"types": ["pet.sold"]})),
+    ],
+    "rotateWebhook": [
+        (409, "webhooks_not_configured", without_the_secret_file),
+        (409, "response_sealed", again_with_another_token),
+    ],
+    "testWebhook": [(409, "webhook_disabled", after(DISABLED))],
+    "replayWebhook": [
+        (400, "replay_too_large", with_many_events),
+        (409, "webhook_disabled", after(DISABLED)),
+        (409, "deliveries_pending", with_many_deliveries),
     ],
 }
 
@@ -703,6 +770,37 @@ def test_the_examples_of_headers_and_parameters_fit_their_schemas(name: str) -> 
     for parameter in described["parameters"]:
         if "example" in parameter:
             check(parameter["schema"], parameter["example"])
+
+
+# Webhooks
+
+
+def test_every_type_of_events_is_documented() -> None:
+    assert list(DOCUMENT["webhooks"]) == [*EVENT_TYPES]
+
+
+@pytest.mark.parametrize("kind", EVENT_TYPES)
+def test_every_type_has_an_example_that_fits_its_schema(kind: str) -> None:
+    delivery = DOCUMENT["webhooks"][kind]["post"]
+    content = delivery["requestBody"]["content"]["application/json"]
+    check(content["schema"], content["example"])
+    assert content["example"]["type"] == kind
+    other = content["example"] | {"type": "pet.sold"}
+    with pytest.raises(jsonschema_rs.ValidationError):
+        check(content["schema"], other)
+
+
+@pytest.mark.parametrize("kind", EVENT_TYPES)
+def test_a_delivery_is_signed_and_takes_no_key(kind: str) -> None:
+    delivery = DOCUMENT["webhooks"][kind]["post"]
+    assert delivery["security"] == []
+    assert [(each["name"], each["in"], each["required"]) for each in delivery["parameters"]] == [
+        ("webhook-id", "header", True),
+        ("webhook-timestamp", "header", True),
+        ("webhook-signature", "header", True),
+    ]
+    for parameter in delivery["parameters"]:
+        check(parameter["schema"], parameter["example"])
 
 
 # The document and the service

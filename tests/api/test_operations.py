@@ -24,5 +24,5 @@ def test_a_lapse_shows_in_what_tells_of_animals_and_orders(operation: Operation)
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
 def test_no_cache_may_keep_what_tells_of_keys(operation: Operation) -> None:
-    resources = ("deprecations", "events", "keys", "usage")
+    resources = ("deprecations", "events", "keys", "usage", "webhooks")
     assert operation.no_store == (operation.path.split("/")[1] in resources)

@@ -10,6 +10,7 @@ import apsw
 import pytest
 
 from petstore.databases.migrations import APPLICATION_ID, scripts
+from petstore.domain.webhook_secrets import text_of_master
 from petstore.server.pid_file import locked_pid_file
 from support.command import Command
 from support.postgres import PostgresServer
@@ -230,3 +231,20 @@ def test_too_few_open_files_are_reported(tmp_path: Path, port: str) -> None:
     assert results(ran.stdout)[1] == (
         "failed  open files: the limit of open files is 150; expected at least 200 (ulimit -Hn)"
     )
+
+
+def test_a_secret_file_is_checked_if_it_is_named_or_there(
+    command: Command, tmp_path: Path, port: str
+) -> None:
+    named = ("serve", "--check", "--port", port, "--secret-file", str(tmp_path / "secret"))
+    made = f"there is no {tmp_path / 'secret'} yet; the first webhook makes it"
+    assert results(command.succeed(*named))[-1] == f"ok      secret file: {made}"
+    beside = command.database.with_name(f"{command.database.name}.secret")
+    beside.write_bytes(text_of_master(bytes(32)))
+    printed = command.succeed("serve", "--check", "--port", port)
+    assert results(printed)[-1] == f"ok      secret file: {beside} holds a secret"
+    beside.write_text("geheim")
+    result = command("serve", "--check", "--port", port)
+    assert result.exit_code == 1
+    expected = f"--secret-file: {beside}: expected one line, 32 random bytes in base64"
+    assert results(result.stdout)[-1] == f"failed  secret file: {expected}"

@@ -74,3 +74,26 @@ def test_a_path_where_no_database_can_be_is_named(
     command.database = tmp_path / name
     words = command.fail("serve", "--port", port, *demo, status=1)
     assert words == f"{tmp_path / name}: unable to open database file"
+
+
+@pytest.mark.parametrize("content", ["geheim", "-", ""])
+def test_a_secret_file_with_anything_else_is_refused(
+    command: Command, tmp_path: Path, content: str
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text(content)
+    words = command.fail("serve", "--secret-file", str(file), status=2)
+    assert words == f"--secret-file: {file}: expected one line, 32 random bytes in base64"
+    assert not command.database.exists()
+
+
+def test_with_postgresql_a_missing_secret_file_is_refused(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    database = "postgresql://127.0.0.1:1/shop"
+    words = command.fail("serve", "--database", database, "--secret-file", str(file), status=2)
+    assert words == f"--secret-file: {file}: No such file or directory"
+
+
+def test_a_network_of_webhooks_that_is_none_is_refused(command: Command) -> None:
+    words = command.fail("serve", "--webhook-network", "10.0.0.1/8", status=2)
+    assert words.startswith("--webhook-network: expected a network such as 10.0.0.0/8; ")

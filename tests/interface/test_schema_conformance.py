@@ -16,9 +16,12 @@ from petstore.domain.categories import NewCategory
 from petstore.domain.events import EVENT_TYPES, NewEvent
 from petstore.domain.orders import NewOrder
 from petstore.domain.pets import NewPet
+from petstore.domain.webhooks import MAX_WEBHOOKS, NewWebhook
 from petstore.store.api_keys import create_key
 from petstore.store.events import record
 from petstore.store.orders import place_order
+from petstore.store.webhooks import create_webhook
+from support.bare_app import MASTER_SECRET
 from support.changes import create_category, create_pet
 from support.exploration import DEPTH
 from support.forms import Serve
@@ -65,12 +68,19 @@ def add_key_out_of_reach(token: str) -> Unit[None]:
     )
 
 
+def add_webhooks() -> Unit[None]:
+    """Add half as many webhooks as the key of ``add_key_out_of_reach`` may have."""
+    for _ in range(MAX_WEBHOOKS // 2):
+        yield from create_webhook(NewWebhook("https://shop.example"), -1, system_clock())
+
+
 async def furnish(store: Store) -> str:
     """Put some of everything into an empty store, and return the token of its key."""
     token = new_token("production")
     await store.open()
     await store.write(add_some_of_everything())
     await store.write(add_key_out_of_reach(token))
+    await store.write(add_webhooks())
     await store.close()
     return token
 
@@ -80,8 +90,9 @@ async def furnish(store: Store) -> str:
 def test_the_service_does_what_its_document_says(tmp_path: Path, serve: Serve, form: str) -> None:
     # Measuring what Schemathesis itself runs would take most of the time.
     uncovered = {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
+    options = ("--secret-file", str(MASTER_SECRET))
     # Requests without a key are many here, and all from one address.
-    with serve(tmp_path, "--anonymous-per-minute", "1000000000") as server:
+    with serve(tmp_path, "--anonymous-per-minute", "1000000000", *options) as server:
         token = asyncio.run(furnish(store_at(server.database, TIMEOUT_MS)))
         run = subprocess.run(
             [

@@ -23,6 +23,9 @@ from support.stores import address_of
 
 Fields: TypeAlias = list[tuple[bytes, bytes]]
 
+MASTER_SECRET = Path(__file__).with_name("master_secret.txt")
+"""The master secret of services on PostgreSQL, which the operator makes."""
+
 
 @dataclass
 class BareApp:
@@ -105,7 +108,10 @@ def bare_app(
 
     The store is ``store``, if it is given.
     """
-    chosen = Settings(database=address_of(database), **settings)
+    address = address_of(database)
+    if is_postgres(address):
+        settings = {"secret_file": str(MASTER_SECRET), **settings}
+    chosen = Settings(database=address, **settings)
     clock = clock or ManualClock()
     store = store or database_of(chosen)
     if not is_postgres(chosen.database):

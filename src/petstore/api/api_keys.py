@@ -296,8 +296,8 @@ OPERATIONS = (
         path="/keys",
         summary="Create a key",
         description=(
-            "Creates a key of this environment, of the plan `free` and with all scopes but"
-            " `keys:admin` unless others are named. The `token` is shown only once. A key gives"
+            "Creates a key of this environment, of the plan `free` and with the scopes of pets and"
+            " orders unless others are named. The `token` is shown only once. A key gives"
             " no scope, no higher limit, no longer life and no other networks than it has itself."
         ),
         handler=_create,

@@ -46,14 +46,14 @@ def bearer_token(request: Request) -> bytes:
     return token
 
 
-def require_scope(key: ApiKey, scope: Scope | None) -> None:
-    """Refuse a key without ``scope``.
+def require_scope(key: ApiKey, scope: Scope | None, purpose: str = "") -> None:
+    """Refuse a key without ``scope``; the message ends with its ``purpose``.
 
     Raises:
         MissingScope: the key does not have it (RFC 6750 section 3.1, ``insufficient_scope``).
     """
     if scope is not None and scope not in key.scopes:
-        msg = f"this key lacks the scope {scope}"
+        msg = f"this key lacks the scope {scope}{purpose}"
         challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
         raise MissingScope(msg, {"WWW-Authenticate": challenge})
 

@@ -12,11 +12,16 @@ from petstore import errors
 from petstore.api.bodies import ACCEPT_PATCH, MERGE_PATCH
 from petstore.api.deprecation_headers import deprecation_headers
 from petstore.api.entity_tags import LONGEST
+from petstore.api.event_examples import example_of
 from petstore.api.idempotency import KEY_PATTERN
 from petstore.api.messages import json_response
 from petstore.api.operation import BASE, Deprecation, Operation
+from petstore.domain.categories import Category
+from petstore.domain.events import EVENT_TYPES, Event, EventType
 from petstore.domain.fields import INT64_MAX
+from petstore.domain.orders import Order
 from petstore.domain.pets import Pet, PetStatus
+from petstore.domain.webhooks import Webhook
 from petstore.http.messages import Request, Response
 
 INTERFACE_VERSION = "1.0.0"
@@ -25,7 +30,13 @@ _REF = "#/components/schemas/{name}"
 _STATUSES = get_args(PetStatus)
 _CREATED = 201
 _EXAMPLE_ID = 7
-_NOUNS = {"petId": "animal", "categoryId": "category", "orderId": "order", "keyId": "key"}
+_NOUNS = {
+    "petId": "animal",
+    "categoryId": "category",
+    "orderId": "order",
+    "keyId": "key",
+    "webhookId": "webhook",
+}
 _VERBS = {"GET": "retrieve", "POST": "change", "PATCH": "change", "DELETE": "delete"}
 
 _DESCRIPTION = """The animals a store offers: list, filter, add, sell.
@@ -44,6 +55,7 @@ _TAGS = {
     "Store": "Orders, one animal and one buyer each, and what is in store.",
     "Keys": "API keys, for keys with the scope `keys:admin`.",
     "Usage": "What a key has used and may still use.",
+    "Webhooks": "Where your key wants its events sent.",
 }
 
 
@@ -126,6 +138,34 @@ _CONDITIONS = (
         _ENTITY_TAGS,
     ),
 )
+_SIGNATURE = tuple(
+    _parameter("header", name, description, schema, required=True, example=example)
+    for name, description, schema, example in (
+        (
+            "webhook-id",
+            "The `id` of the event, the same at each attempt.",
+            {"type": "string"},
+            "evt_5f1c3c6a9a3d2b3f0a7e9d01",
+        ),
+        (
+            "webhook-timestamp",
+            "When it was sent, in Unix seconds.",
+            {"type": "integer"},
+            1795255500,
+        ),
+        (
+            "webhook-signature",
+            "`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; more may follow a space.",
+            {"type": "string"},
+            "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+        ),
+    )
+)
+_DELIVERY = (
+    "What the service sends to the URL of a webhook. Check `webhook-signature`, and respond within"
+    " 15 seconds."
+)
+_RESOURCES = {"pet": Pet, "order": Order, "category": Category, "webhook": Webhook}
 _EVERYWHERE = (
     *(errors.InvalidRequest, errors.MissingKey, errors.InvalidKey, errors.NetworkNotAllowed),
     *(errors.RateLimitExceeded, errors.InternalError, errors.Unavailable),
@@ -182,6 +222,7 @@ def document(base: str, operations: Sequence[Operation]) -> dict[str, Any]:
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "security": [{"bearer": []}],
         "paths": paths,
+        "webhooks": {kind: {"post": _delivery(kind)} for kind in EVENT_TYPES},
         "components": {
             "schemas": _schemas(operations),
             "securitySchemes": {
@@ -191,6 +232,27 @@ def document(base: str, operations: Sequence[Operation]) -> dict[str, Any]:
                     "description": "The API key; it is sent as `Authorization: Bearer <API_KEY>`.",
                 }
             },
+        },
+    }
+
+
+def _delivery(kind: EventType) -> dict[str, Any]:
+    """Describe the request that brings an event to a webhook (Standard Webhooks 1.0.0)."""
+    resource = _RESOURCES.get(kind.partition(".")[0])
+    data = {"type": "object"} if resource is None else _schema(resource)
+    properties = {"type": {"const": kind}, "data": data}
+    event = {"allOf": [_schema(Event), {"type": "object", "properties": properties}]}
+    return {
+        "operationId": kind,
+        "tags": ["Webhooks"],
+        "summary": kind,
+        "description": _DELIVERY,
+        "security": [],
+        "parameters": [*_SIGNATURE],
+        "requestBody": {"required": True, "content": _json(event, example_of(kind))},
+        "responses": {
+            "2XX": {"description": "The event is taken. Whatever else comes, it is sent again."},
+            "410": {"description": "The webhook is disabled at once."},
         },
     }
 
@@ -351,6 +413,7 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
         for content in (operation.body, operation.success.content)
         if content is not None
     ]
+    contents += [Event, *_RESOURCES.values()]
     _, components = msgspec.json.schema_components([*contents, Error], ref_template=_REF)
     for name, schema in components.items():
         schema["title"] = name

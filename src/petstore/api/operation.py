@@ -13,7 +13,9 @@ from petstore.api.response_cache import ResponseCache
 from petstore.clock import Clock
 from petstore.databases.contract import Store
 from petstore.databases.replicas import Readers
+from petstore.databases.secret_files import SecretFile
 from petstore.domain.api_keys import ApiKey, Scope
+from petstore.domain.webhooks import Networks
 from petstore.errors import PetstoreError
 from petstore.http.messages import Request, Response
 from petstore.rate_limits.contract import RateLimiter
@@ -35,7 +37,7 @@ class Services:
     """The parts that operations work with, and the rules of this store.
 
     ``look_ups`` limits the look-ups of unknown tokens by address. ``uncharged`` limits the requests
-    of a key that cost nothing.
+    of a key that cost nothing. ``webhook_secret`` holds the master secret of all webhooks.
     """
 
     store: Store
@@ -52,6 +54,8 @@ class Services:
     deprecated_calls: DeprecatedCalls
     reservation_minutes: int
     strict_categories: bool
+    webhook_secret: SecretFile
+    webhook_networks: Networks
 
 
 class Call(Struct, Generic[Body, Values], frozen=True):

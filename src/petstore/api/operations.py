@@ -1,6 +1,15 @@
 """The operations of the interface. Routes, checks and documentation all come from here."""
 
-from petstore.api import api_keys, categories, deprecations, events, orders, pets, usage
+from petstore.api import (
+    api_keys,
+    categories,
+    deprecations,
+    events,
+    orders,
+    pets,
+    usage,
+    webhooks,
+)
 from petstore.api.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -11,4 +20,5 @@ OPERATIONS: tuple[Operation, ...] = (
     *api_keys.OPERATIONS,
     *deprecations.OPERATIONS,
     *usage.OPERATIONS,
+    *webhooks.OPERATIONS,
 )

@@ -57,7 +57,7 @@ def keys() -> None:
     "scopes",
     multiple=True,
     type=_SCOPE,
-    help="What it may do; may be repeated. [default: all but keys:admin]",
+    help="What it may do; may be repeated. [default: those of pets and orders]",
 )
 @click.option("--expires-in", type=_VALIDITY, help="How long it is valid, such as 30d.")
 @click.option(

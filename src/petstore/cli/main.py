@@ -17,6 +17,7 @@ from petstore.cli.orders import orders
 from petstore.cli.output import SectionedGroup
 from petstore.cli.pets import pets
 from petstore.cli.serve import reload, report_failed_start, serve
+from petstore.cli.webhooks import webhooks
 
 
 class Petstore(SectionedGroup):
@@ -65,4 +66,6 @@ def main() -> None:
 
 main.add_section("Run the service", serve, reload)
 main.add_section("Work on its store", keys, deprecations, copy, backup, restore)
-main.add_section(f"Ask a running service, with the key in {KEY}", pets, orders, categories, events)
+main.add_section(
+    f"Ask a running service, with the key in {KEY}", pets, orders, categories, events, webhooks
+)

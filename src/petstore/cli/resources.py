@@ -80,7 +80,7 @@ class Resources(Generic[T]):
             click.echo("(there are more: see --all, or --limit)", err=True)
 
     def _row(self, resource: T) -> dict[str, str]:
-        row = {title: str(resource.get(name, "-")) for title, name in self.columns.items()}
+        row = {title: _cell(resource.get(name)) for title, name in self.columns.items()}
         return row | {title: utc(row[title]) for title in row if title.endswith("(UTC)")}
 
 
@@ -106,6 +106,14 @@ def utc(moment: str) -> str:
         return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError):
         return moment
+
+
+def _cell(value: object) -> str:
+    """Return a member of a resource as a cell of a table."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = " ".join(value) if isinstance(value, list) else value
+    return "-" if text in (None, "") else str(text)
 
 
 def is_address(url: str, form: re.Pattern[str]) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from petstore.app import secret_file_of
 from petstore.clock import SECOND
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import PetstoreError
@@ -57,6 +58,8 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[Settings], str]
     if settings.pid_file:
         yield "pid file", _pid_file
     yield "database", _database
+    if settings.secret_file or ((path := settings.secret_path) and path.exists()):
+        yield "secret file", _secret_file
     if settings.read_database:
         yield "replica", _replica
     if settings.redis:
@@ -111,6 +114,14 @@ def _database(settings: Settings) -> str:
     if version == newest:
         return f"schema version {version}"
     return f"schema version {version}; the start brings it to {newest}"
+
+
+def _secret_file(settings: Settings) -> str:
+    secret_file_of(settings)
+    path = settings.secret_path
+    if path and path.exists():
+        return f"{path} holds a secret"
+    return f"there is no {path} yet; the first webhook makes it"
 
 
 def _replica(settings: Settings) -> str:

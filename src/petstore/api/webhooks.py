@@ -1,0 +1,336 @@
+"""The operations on the webhooks of a key."""
+
+from collections.abc import Collection
+from functools import partial
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import asdict
+
+from petstore.api.authentication import require_scope
+from petstore.api.entity_tags import precondition
+from petstore.api.event_examples import WEBHOOK
+from petstore.api.idempotency import respond_once
+from petstore.api.messages import created_response, empty_response, json_response
+from petstore.api.operation import Call, Operation, Success
+from petstore.api.pages import PageQuery, page_response
+from petstore.clock import SECOND, milliseconds
+from petstore.domain.api_keys import ApiKey
+from petstore.domain.events import scope_of
+from petstore.domain.webhook_secrets import secret_text, webhook_secrets
+from petstore.domain.webhooks import (
+    Delivery,
+    DeliveryState,
+    NewWebhook,
+    Replay,
+    ReplayWindow,
+    SecretRotation,
+    Webhook,
+    WebhookPatch,
+    WebhookTest,
+    check_url,
+    known_types,
+)
+from petstore.errors import (
+    DeliveriesPending,
+    InvalidBody,
+    InvalidWebhookUrl,
+    ReplayTooLarge,
+    ResponseSealed,
+    TooManyWebhooks,
+    UnknownEventType,
+    WebhookDisabled,
+    WebhooksNotConfigured,
+)
+from petstore.http.messages import Response
+from petstore.store.webhooks import (
+    IssuedSecret,
+    Window,
+    change_webhook,
+    create_webhook,
+    delete_deliveries,
+    delete_webhook,
+    get_webhook,
+    has_webhooks,
+    list_deliveries,
+    list_webhooks,
+    record_test,
+    replay,
+    resume_deliveries,
+    rotate_webhook,
+)
+
+_FAR = 2**62
+
+
+class WebhookWithSecret(Webhook, frozen=True):
+    """A webhook and its secret, which is shown only once."""
+
+    secret: Annotated[str, Meta(description="Signs its deliveries: `whsec_` and 32 bytes.")]
+
+
+class ListDeliveriesQuery(PageQuery, frozen=True):
+    """The query parameters of ``listWebhookDeliveries``."""
+
+    state: (
+        Annotated[
+            DeliveryState,
+            Meta(
+                description="Filters by state.",
+                extra={"expected": "one of 'pending', 'succeeded', 'failed'"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+async def _list(call: Call[None, PageQuery]) -> Response:
+    query = call.query.values
+    page = await list_webhooks(call.services.store, call.key.id, query.after, query.limit)
+    return page_response(call, page)
+
+
+async def _create(call: Call[NewWebhook, None]) -> Response:
+    new, services = call.body, call.services
+    check_url(new.url, services.webhook_networks)
+    _check_types(new.types, call.key)
+    # Where there are webhooks but no file, it is lost: a new one would silently end their secrets.
+    if not await has_webhooks(services.store):
+        services.webhook_secret.create()
+    master = services.webhook_secret.read()
+
+    def created(issued: IssuedSecret) -> Response:
+        location = f"{call.request.path}/{issued.webhook.id}"
+        return created_response(_with_secret(issued, master), location)
+
+    unit = create_webhook(new, call.key.id, services.clock())
+    return await respond_once(call, unit, created, sealed=True)
+
+
+async def _get(call: Call[None, None]) -> Response:
+    return json_response(200, await get_webhook(call.services.store, call.path_id, call.key.id))
+
+
+async def _update(call: Call[WebhookPatch, None]) -> Response:
+    patch, services, check = call.body, call.services, precondition(call.request)
+    if patch.url is not UNSET:
+        check_url(patch.url, services.webhook_networks)
+    if patch.types is not UNSET:
+        _check_types(patch.types, call.key)
+    if patch.resume is not UNSET and patch.enabled is not True:
+        msg = "resume: expected only with enabled: true"
+        raise InvalidBody(msg)
+    if patch.enabled is True:
+        webhook = await get_webhook(services.store, call.path_id, call.key.id)
+        check(webhook)
+        if not webhook.enabled:
+            resume = "lastSuccess" if patch.resume is UNSET else patch.resume
+            await resume_deliveries(services.store, call.path_id, resume, services.clock())
+    unit = change_webhook(call.path_id, patch, call.key.id, check)
+    return json_response(200, await services.store.write(unit))
+
+
+async def _delete(call: Call[None, None]) -> Response:
+    store, check = call.services.store, precondition(call.request)
+    await store.write(delete_webhook(call.path_id, call.key.id, check))
+    while await store.write(delete_deliveries(call.path_id)):
+        pass
+    return empty_response()
+
+
+async def _rotate(call: Call[SecretRotation, None]) -> Response:
+    master = call.services.webhook_secret.read()
+    grace, check = call.body.graceSeconds * SECOND, precondition(call.request)
+    unit = rotate_webhook(call.path_id, grace, call.key.id, call.services.clock(), check)
+    return await respond_once(
+        call, unit, lambda issued: json_response(200, _with_secret(issued, master)), sealed=True
+    )
+
+
+async def _test(call: Call[None, None]) -> Response:
+    check = precondition(call.request)
+    unit = record_test(call.path_id, call.key.id, call.services.clock(), check)
+    return await respond_once(call, unit, lambda event: json_response(202, WebhookTest(event)))
+
+
+async def _list_deliveries(call: Call[None, ListDeliveriesQuery]) -> Response:
+    store, query = call.services.store, call.query.values
+    await get_webhook(store, call.path_id, call.key.id)
+    page = await list_deliveries(store, call.path_id, query.state, query.after, query.limit)
+    return page_response(call, page)
+
+
+async def _replay(call: Call[ReplayWindow, None]) -> Response:
+    since, until = milliseconds(call.body.since), _FAR
+    if call.body.until is not UNSET and (until := milliseconds(call.body.until)) <= since:
+        msg = "until: expected a date and time after since"
+        raise InvalidBody(msg)
+    check, now = precondition(call.request), call.services.clock()
+    unit = replay(call.path_id, Window(since, until), call.key, now, check)
+    return await respond_once(call, unit, lambda count: json_response(202, Replay(count)))
+
+
+def _check_types(types: Collection[str], key: ApiKey) -> None:
+    """Refuse types that do not exist, or that the key may not read.
+
+    Raises:
+        UnknownEventType: there is no such type.
+        MissingScope: the key lacks the scope to read one of them.
+    """
+    for kind in known_types(types):
+        require_scope(key, scope_of(kind), f" to read {kind}")
+
+
+def _with_secret(issued: IssuedSecret, master: bytes) -> WebhookWithSecret:
+    (secret,) = webhook_secrets(master, issued.webhook.id, issued.version, None, 0)
+    return WebhookWithSecret(**asdict(issued.webhook), secret=secret_text(secret))
+
+
+_ISSUED = WEBHOOK | {"secret": "whsec_" + 42 * "A" + "8="}
+_DELIVERY = {
+    "id": 12,
+    "eventId": "evt_5f1c3c6a9a3d2b3f0a7e9d10",
+    "type": "order.placed",
+    "resource": "order/3",
+    "state": "pending",
+    "attempts": 1,
+    "createdAt": "2026-11-21T10:05:00.120Z",
+    "lastAttemptAt": "2026-11-21T10:05:00.180Z",
+    "nextAttemptAt": "2026-11-21T10:05:05.410Z",
+    "responseStatus": 500,
+    "responseBody": "out of order",
+    "error": "expected a status of 2xx, not 500",
+}
+
+_operation = partial(Operation, tag="Webhooks", scope="webhooks:write", no_store=True)
+
+OPERATIONS = (
+    _operation(
+        id="listWebhooks",
+        method="GET",
+        path="/webhooks",
+        summary="List webhooks",
+        description="Returns a page of the webhooks of your key, by ascending `id`.",
+        handler=_list,
+        query=PageQuery,
+        success=Success(200, "A page of webhooks.", list[Webhook], [WEBHOOK]),
+    ),
+    _operation(
+        id="createWebhook",
+        method="POST",
+        path="/webhooks",
+        summary="Create a webhook",
+        description=(
+            "Sends the events of these types to a URL from now on, signed with the `secret`, which"
+            " is shown only once. A webhook belongs to your key: it gets what the key may read, and"
+            " ends with it. A key has up to 16."
+        ),
+        handler=_create,
+        tagged=False,
+        body=NewWebhook,
+        body_example={"url": "https://shop.example/hooks", "types": ["order.placed"]},
+        success=Success(201, "The webhook and its secret.", WebhookWithSecret, _ISSUED),
+        errors=(
+            *(InvalidWebhookUrl, UnknownEventType),
+            *(TooManyWebhooks, WebhooksNotConfigured, ResponseSealed),
+        ),
+    ),
+    _operation(
+        id="getWebhook",
+        method="GET",
+        path="/webhooks/{webhookId}",
+        summary="Get a webhook",
+        description="Returns one webhook, without its secret.",
+        handler=_get,
+        success=Success(200, "The webhook.", Webhook, WEBHOOK),
+    ),
+    _operation(
+        id="updateWebhook",
+        method="PATCH",
+        path="/webhooks/{webhookId}",
+        summary="Change a webhook",
+        description=(
+            "Changes what the body names (RFC 7396). A webhook that is enabled again goes on after"
+            " its last success, so that it misses nothing; with `resume` of `now` it skips what has"
+            " happened since."
+        ),
+        handler=_update,
+        body=WebhookPatch,
+        body_example={"enabled": True, "resume": "now"},
+        success=Success(200, "The webhook as it is now.", Webhook, WEBHOOK),
+        errors=(InvalidWebhookUrl, UnknownEventType),
+    ),
+    _operation(
+        id="deleteWebhook",
+        method="DELETE",
+        path="/webhooks/{webhookId}",
+        summary="Delete a webhook",
+        description="Deletes a webhook and its deliveries, those that are pending as well.",
+        handler=_delete,
+        success=Success(204, "The webhook is deleted."),
+    ),
+    _operation(
+        id="rotateWebhook",
+        method="POST",
+        path="/webhooks/{webhookId}/rotate",
+        summary="Rotate the secret of a webhook",
+        description=(
+            "Gives a webhook a new secret, which is shown only once. For `graceSeconds` deliveries"
+            " are signed with the old one as well."
+        ),
+        handler=_rotate,
+        tagged=False,
+        body=SecretRotation,
+        body_example={"graceSeconds": 3600},
+        body_required=False,
+        success=Success(200, "The webhook and its new secret.", WebhookWithSecret, _ISSUED),
+        errors=(WebhooksNotConfigured, ResponseSealed),
+    ),
+    _operation(
+        id="testWebhook",
+        method="POST",
+        path="/webhooks/{webhookId}/test",
+        summary="Test a webhook",
+        description=(
+            "Sends an event `webhook.test` to this webhook alone, whatever its types. See its"
+            " deliveries for the outcome."
+        ),
+        handler=_test,
+        tagged=False,
+        success=Success(
+            202, "The event will be sent.", WebhookTest, {"eventId": "evt_5f1c3c6a9a3d2b3f0a7e9d10"}
+        ),
+        errors=(WebhookDisabled,),
+    ),
+    _operation(
+        id="listWebhookDeliveries",
+        method="GET",
+        path="/webhooks/{webhookId}/deliveries",
+        summary="List the deliveries of a webhook",
+        description=(
+            "Returns a page of the events that were or will be sent to a webhook, the newest first,"
+            " each with the outcome of its last attempt. With `state`, a page may have fewer than"
+            " `limit`: `Link` alone says whether there are more."
+        ),
+        handler=_list_deliveries,
+        query=ListDeliveriesQuery,
+        success=Success(200, "A page of deliveries.", list[Delivery], [_DELIVERY]),
+    ),
+    _operation(
+        id="replayWebhook",
+        method="POST",
+        path="/webhooks/{webhookId}/replay",
+        summary="Send events again",
+        description=(
+            "Sends the events from `since` on, and before `until` if it is given, again: those that"
+            " the webhook wants and that are not pending. Their ids stay the same. A window has up"
+            " to 10,000 events, of whatever type."
+        ),
+        handler=_replay,
+        tagged=False,
+        body=ReplayWindow,
+        body_example={"since": "2026-11-21T10:00:00Z", "until": "2026-11-21T12:00:00Z"},
+        success=Success(202, "The events will be sent.", Replay, {"deliveries": 42}),
+        errors=(ReplayTooLarge, WebhookDisabled, DeliveriesPending),
+    ),
+)

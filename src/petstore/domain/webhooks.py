@@ -1,0 +1,263 @@
+"""Webhooks: where a key wants its events sent, and which URLs it may name."""
+
+import re
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.domain.api_keys import Scope
+from petstore.domain.events import EVENT_TYPES, EventType, readable_types
+from petstore.domain.fields import PRINTABLE, Id, Moment
+from petstore.errors import InvalidWebhookUrl, UnknownEventType
+
+Networks: TypeAlias = Sequence[IPv4Network | IPv6Network]
+"""The networks to which the operator allows deliveries, whatever their addresses and ports are."""
+
+Resume: TypeAlias = Literal["lastSuccess", "now"]
+DeliveryState: TypeAlias = Literal["pending", "succeeded", "failed"]
+
+MAX_WEBHOOKS = 16
+"""The webhooks of one key."""
+
+MAX_URL = 2048
+MAX_REPLAY = 10_000
+"""The events in the window of one replay; no webhook with as many pending deliveries takes one."""
+
+LONGEST_GRACE = 7 * 24 * 3600
+"""The maximum life of an old secret, in seconds."""
+
+_EXAMPLE = "an address such as https://shop.example/hooks"
+_HOST = "a host name, or an address such as 192.0.2.7 or [2001:db8::7]"
+_HTTPS = 443
+_MAX_PORT = 65535
+_MAX_NAMED = 3
+_MAX_TEXT = 64
+# The characters of RFC 3986. A name is one of RFC 1123, perhaps with underscores, as DNS has them.
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?"
+    r"(?:[/?](?:[a-z0-9._~!$&'()*+,;=:@/?-]|%[0-9a-f]{2})*)?",
+    re.IGNORECASE | re.ASCII,
+)
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*\.?", re.IGNORECASE | re.ASCII)
+# What resolvers take for an IPv4 address in one of its odd forms, such as 127.1 and 0x7f000001.
+_NUMERIC = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?", re.IGNORECASE | re.ASCII)
+
+Url = Annotated[
+    str,
+    Meta(
+        max_length=MAX_URL,
+        description=(
+            "Where its events are sent: `https` on port 443, unless the operator allows more."
+        ),
+        extra={"expected": f"{_EXAMPLE}, of up to {MAX_URL} characters"},
+        extra_json_schema={"format": "uri", "pattern": "^https?://"},
+    ),
+]
+Types = Annotated[
+    frozenset[Annotated[str, Meta(extra_json_schema={"enum": [*EVENT_TYPES]})]],
+    Meta(
+        description="The types of events that it wants; none is all that its key may read.",
+        extra={"expected": "a list of types of events, such as ['order.placed']"},
+    ),
+]
+Description = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=255,
+        pattern=PRINTABLE,
+        description="What it is for.",
+        extra={"expected": "1 to 255 printable characters, not only white space, or null"},
+    ),
+]
+_Flag = Annotated[bool, Meta(extra={"expected": "true or false"})]
+_Time = Annotated[datetime, Meta(tz=True)]
+_Milliseconds = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+
+
+class NewWebhook(Struct, frozen=True):
+    """A webhook to create."""
+
+    url: Url
+    types: Types = frozenset()
+    description: Description | None = None
+
+
+class WebhookPatch(Struct, frozen=True):
+    """Changes to a webhook (RFC 7396); a ``description`` of null removes it."""
+
+    url: Url | UnsetType = UNSET
+    types: Types | UnsetType = UNSET
+    description: Description | UnsetType | None = UNSET
+    enabled: _Flag | UnsetType = UNSET
+    resume: (
+        Annotated[
+            Resume,
+            Meta(
+                description="Where a webhook that is enabled again goes on.",
+                extra={"expected": "one of 'lastSuccess', 'now'"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class Webhook(Struct, frozen=True):
+    """A webhook, without its secret. ``description`` and times may be null."""
+
+    id: Id
+    url: Annotated[str, Meta(description="Where its events are sent.")]
+    types: Annotated[
+        list[str],
+        Meta(description="The types of events that it wants; none is all that its key may read."),
+    ]
+    description: Annotated[str, Meta(description="What it is for.")] | None
+    enabled: Annotated[bool, Meta(description="Whether its events are sent.")]
+    disabledReason: (  # noqa: N815 - JSON names are in camel case
+        Annotated[str, Meta(description="Why the service disabled it; null if it did not.")] | None
+    )
+    createdAt: _Time  # noqa: N815
+    lastSuccessAt: (  # noqa: N815
+        Annotated[datetime, Meta(tz=True, description="When its URL last took an event.")] | None
+    )
+
+
+class SecretRotation(Struct, frozen=True):
+    """How to rotate the secret of a webhook."""
+
+    graceSeconds: Annotated[  # noqa: N815 - JSON names are in camel case
+        int,
+        Meta(
+            ge=0,
+            le=LONGEST_GRACE,
+            description="How long the old secret signs deliveries, too.",
+            extra={"expected": f"an integer from 0 to {LONGEST_GRACE}"},
+        ),
+    ] = 24 * 3600
+
+
+class ReplayWindow(Struct, frozen=True):
+    """The events to send again: from ``since``, and before ``until``."""
+
+    since: Annotated[Moment, Meta(description="The events from this moment on (RFC 3339).")]
+    until: Annotated[Moment, Meta(description="The events before this moment.")] | UnsetType = UNSET
+
+
+class Replay(Struct, frozen=True):
+    """What a replay has begun."""
+
+    deliveries: Annotated[int, Meta(ge=0, description="How many events will be sent again.")]
+
+
+class WebhookTest(Struct, frozen=True):
+    """The event that tests a webhook."""
+
+    eventId: Annotated[str, Meta(description="The `id` of the event.")]  # noqa: N815
+
+
+class Delivery(Struct, frozen=True):
+    """An event on its way to a webhook, with the outcome of the last attempt."""
+
+    id: Id
+    eventId: Annotated[str, Meta(description="The `id` of the event.")]  # noqa: N815
+    type: Annotated[str, Meta(description="The type of the event.")]
+    resource: Annotated[str, Meta(description="What the event is about, such as `pet/7`.")]
+    state: Annotated[
+        DeliveryState,
+        Meta(description="`pending` until it is taken, or is not attempted any more."),
+    ]
+    attempts: Annotated[int, Meta(ge=0, description="How often it was attempted.")]
+    createdAt: _Milliseconds  # noqa: N815
+    lastAttemptAt: _Milliseconds | None  # noqa: N815
+    nextAttemptAt: (  # noqa: N815
+        Annotated[
+            str,
+            Meta(
+                description="When it is attempted next at the earliest; null unless pending.",
+                extra_json_schema={"format": "date-time"},
+            ),
+        ]
+        | None
+    )
+    responseStatus: (  # noqa: N815
+        Annotated[int, Meta(description="The HTTP status of the last response.")] | None
+    )
+    responseBody: (  # noqa: N815
+        Annotated[str, Meta(description="The beginning of its body, up to 1 KiB.")] | None
+    )
+    error: Annotated[str, Meta(description="Why there was no success.")] | None
+
+
+def check_url(url: str, networks: Networks) -> None:
+    """Refuse a URL to which nothing can be delivered, as far as can be told without its addresses.
+
+    The addresses of a name change, so they are checked at every attempt.
+
+    Raises:
+        InvalidWebhookUrl: it is not a URL of HTTP as RFC 3986 has it, or has a user or a fragment;
+            or it needs an address in ``networks`` and cannot have one.
+    """
+    _require(url.isascii(), "only ASCII: the host as xn--…, the rest percent-encoded")
+    _require("#" not in url, "no fragment")
+    authority = url.partition("://")[2].partition("/")[0].partition("?")[0]
+    _require("@" not in authority, "no user name and no password")
+    parts = _URL.fullmatch(url)
+    if parts is None:
+        raise _refused(_EXAMPLE)
+    address, port = _address(parts["host"]), int(parts["port"] or _HTTPS)
+    _require(1 <= port <= _MAX_PORT, f"a port from 1 to {_MAX_PORT}")
+    if address is not None and any(address in network for network in networks):
+        return
+    if address is not None or not networks:  # a name may have an address in one of the networks
+        is_usual = parts["scheme"].lower() == "https" and port == _HTTPS
+        _require(is_usual, "https and port 443")
+    _require(address is None or address.is_global, "a public address")
+
+
+def known_types(types: Collection[str]) -> list[EventType]:
+    """Return ``types`` in the order of ``EVENT_TYPES``, each once.
+
+    Raises:
+        UnknownEventType: it names them.
+    """
+    unknown = sorted(set(types) - set(EVENT_TYPES))
+    if unknown:
+        named = ", ".join(repr(name[:_MAX_TEXT]) for name in unknown[:_MAX_NAMED])
+        msg = f"types: there is no {named}; expected any of {', '.join(EVENT_TYPES)}"
+        raise UnknownEventType(msg)
+    return [kind for kind in EVENT_TYPES if kind in types]
+
+
+def wanted_types(types: Collection[str], scopes: frozenset[Scope]) -> frozenset[str]:
+    """Return the types that a webhook with these ``types`` gets if its key has these ``scopes``.
+
+    A ``webhook.test`` goes to the webhook that it tests, whatever its types.
+    """
+    readable = readable_types(scopes) - {"webhook.test"}
+    return readable.intersection(types) if types else readable
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that ``host`` is, or ``None`` if it is a name."""
+    try:
+        if host.startswith("["):
+            return IPv6Address(host[1:-1])
+        if _NUMERIC.fullmatch(host):
+            return IPv4Address(host)
+    except ValueError:
+        raise _refused(_HOST) from None
+    _require(_NAME.fullmatch(host), _HOST)
+    return None
+
+
+def _require(condition: object, expected: str) -> None:
+    if not condition:
+        raise _refused(expected)
+
+
+def _refused(expected: str) -> InvalidWebhookUrl:
+    return InvalidWebhookUrl(f"url: expected {expected}")

@@ -1,0 +1,90 @@
+"""Webhooks, events and deliveries as a test wants them to be in a store."""
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any
+
+from petstore.clock import Milliseconds
+from petstore.databases.contract import Statement, Store, Unit, placeholders
+from petstore.domain.api_keys import SCOPES, ApiKey
+from petstore.domain.webhooks import NewWebhook
+from petstore.store.events import publish_all
+from petstore.store.webhooks import IssuedSecret, create_webhook
+from support.keys import issue_stored
+from support.manual_clock import ManualClock
+
+URL = "https://shop.example/hooks"
+NOW = ManualClock().now
+_AT_ONCE = 1000
+
+
+async def issue_key(store: Store, **wanted: Any) -> ApiKey:
+    """Create a key that may do everything, but for what is wanted."""
+    return await issue_stored(store, ManualClock(), **{"scopes": frozenset(SCOPES), **wanted})
+
+
+async def add_webhook(store: Store, key: ApiKey, *types: str) -> IssuedSecret:
+    """Create a webhook of a key, for all events unless types are named."""
+    new = NewWebhook(URL, frozenset(types))
+    return await store.write(create_webhook(new, key.id, NOW))
+
+
+async def add_events(
+    store: Store,
+    times: Sequence[Milliseconds],
+    kind: str = "pet.created",
+    key_id: int | None = None,
+) -> None:
+    """Add an event to the feed for each of these times, and move all webhooks behind them."""
+    ((last,),) = await store.read(Statement("SELECT coalesce(max(sequence), 0) FROM events"))
+    rows = [
+        (sequence, f"evt_{sequence:024x}", kind, at, f"{kind.partition('.')[0]}/7", key_id, "{}")
+        for sequence, at in enumerate(times, last + 1)
+    ]
+    await store.write(_insert("events (sequence, id, type, at, resource, key_id, data)", rows))
+    await store.write(_move(last + len(rows)))
+
+
+async def publish(store: Store) -> None:
+    """Give all events their places in the feed, and move all webhooks behind them."""
+    waiting = Statement("SELECT 0 /*pg + count(*) FROM events_outbox */")
+    while await store.read(waiting) != [(0,)]:
+        await publish_all(store)
+    ((last,),) = await store.read(Statement("SELECT coalesce(max(sequence), 0) FROM events"))
+    await store.write(_move(last))
+
+
+async def add_deliveries(
+    store: Store,
+    webhook_id: int,
+    *states: str,
+    created_at: Milliseconds = NOW,
+    first: int = 1,
+) -> None:
+    """Add a delivery to a webhook for each of these states, of events from ``first`` on."""
+    rows = [
+        (
+            *(webhook_id, sequence, f"evt_{sequence:024x}", "pet.created", "pet/7", state),
+            *(created_at, 3, created_at + 5000, created_at, created_at + 1000),
+            *(500, "no", "not 2xx"),
+        )
+        for sequence, state in enumerate(states, first)
+    ]
+    table = (
+        "webhook_deliveries (webhook_id, sequence, event_id, type, resource, state, created_at,"
+        " attempts, due_at, first_attempt_at, last_attempt_at, response_status, response_body,"
+        " error)"
+    )
+    await store.write(_insert(table, rows))
+
+
+def _insert(table: str, rows: Sequence[tuple[Any, ...]]) -> Unit[None]:
+    for start in range(0, len(rows), _AT_ONCE):
+        batch = rows[start : start + _AT_ONCE]
+        values = placeholders(len(rows[0]), len(batch))
+        sql = f"INSERT INTO {table} VALUES {values}"  # noqa: S608 - only names
+        yield Statement(sql, tuple(chain.from_iterable(batch)))
+
+
+def _move(position: int) -> Unit[None]:
+    yield Statement("UPDATE webhooks SET position = ?1", (position,))
