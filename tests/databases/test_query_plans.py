@@ -197,13 +197,12 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 
 RECORDED = recorded()
-IN_BATCHES = ("select_recent_events", "delete_events")
+IN_BATCHES = ("select_recent_events", "select_oldest_events", "delete_events")
 ONE_ROW = ("select_key_revision", "update_key_revision")
+IN_ORDER = ("select_next_lapse", "select_oldest_events")
 INSERTS = [name for name in RECORDED if name.startswith("insert_")]
 BY_INDEX = [
-    name
-    for name in RECORDED
-    if name not in (*ONE_ROW, *INSERTS, "select_next_lapse", "select_inventory")
+    name for name in RECORDED if name not in (*ONE_ROW, *INSERTS, *IN_ORDER, "select_inventory")
 ]
 
 
