@@ -17,7 +17,7 @@ from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
 from petstore.api.routes import Routes
 from petstore.chores import Chore, attempt, background
-from petstore.clock import SECOND, Clock, Milliseconds, system_clock
+from petstore.clock import DAY, SECOND, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Store
 from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
 from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
@@ -46,12 +46,16 @@ from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import Settings, is_postgres, sqlite_path
-from petstore.store.events import publish_all
+from petstore.store.api_keys import prune_tokens
+from petstore.store.events import prune_events, publish_all
 from petstore.store.feed import Feed
+from petstore.store.key_history import prune_history
 from petstore.store.key_ring import KeyRing
 from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.reservations import Reservations
+from petstore.store.retention import Retained, prune_all
 from petstore.store.safe_retries import SafeRetries
+from petstore.store.usage import prune_usage
 
 if TYPE_CHECKING:
     from petstore.observability.tracing import Tracing
@@ -61,6 +65,7 @@ _LAPSES_SECONDS = 1
 _CHECK_SECONDS = 1
 _HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
+_PRUNE_SECONDS = 60
 _USAGE_TABLE = 20_000
 # How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
 _FEED_SECONDS = (0.02, 0.05)
@@ -177,6 +182,19 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     yield Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
     yield Chore(bodies.end_late, _LATE_BODIES_SECONDS, "late bodies not ended")
     yield Chore(services.retries.forget, _FORGET_SECONDS, "idempotency records not deleted")
+    prune = partial(prune_all, services.store, services.clock, retained(settings))
+    yield Chore(prune, _PRUNE_SECONDS, "old records not deleted")
+
+
+def retained(settings: Settings) -> tuple[Retained, ...]:
+    """Return what is kept for a time, and for how long."""
+    events, history = settings.event_days * DAY, settings.history_days * DAY
+    return (
+        Retained(prune_events, events),
+        Retained(prune_history, history),
+        Retained(prune_tokens, history),
+        Retained(prune_usage, history),
+    )
 
 
 def create_tracing(settings: Settings) -> "Tracing | None":

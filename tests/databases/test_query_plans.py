@@ -18,10 +18,17 @@ from petstore.domain.categories import CategoryPatch, NewCategory
 from petstore.domain.orders import NewOrder, OrderFilter, OrderPatch, OrderStatus
 from petstore.domain.pets import NewPet, PetFilter, PetPatch, PetStatus
 from petstore.settings import Settings
-from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, rotate_key, unconditional
+from petstore.store.api_keys import (
+    ApiKeyChanges,
+    change_key,
+    create_key,
+    prune_tokens,
+    rotate_key,
+    unconditional,
+)
 from petstore.store.categories import get_category, list_categories
 from petstore.store.events import newest_position, prune_events, read_feed, recent_events
-from petstore.store.key_history import list_history
+from petstore.store.key_history import list_history, prune_history
 from petstore.store.key_ring import KeyRing
 from petstore.store.key_status import list_keys
 from petstore.store.orders import (
@@ -36,7 +43,7 @@ from petstore.store.pet_imports import begin_import
 from petstore.store.pets import delete_pet, get_inventory, get_pet, list_pets, update_pet
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import Attempt, SafeRetries
-from petstore.store.usage import get_usage
+from petstore.store.usage import get_usage, prune_usage
 from support.changes import (
     create_category,
     create_pet,
@@ -64,7 +71,7 @@ FILL = {
     "api_keys (name, plan, scopes, environment, created_at)": (
         "'Till', 'free', 'keys:admin', iif(n % 3, 'production', 'staging'), 0"
     ),
-    "api_key_tokens (digest, key_id)": "randomblob(32), n",
+    "api_key_tokens (digest, key_id, expires_at)": "randomblob(32), n, n",
     "rate_limits": "n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0",
     "usage": "1 + n % 3, n, 7",
     "api_key_events (key_id, at, actor, action, changes)": "1 + n % 3, 0, 'key 1', 'changed', '{}'",
@@ -149,6 +156,9 @@ def units() -> Iterator[Unit[Any]]:
     yield begin_import(b"", again=True)
     yield import_batch(b"", range(1), [NewPet("New", 7)], None)
     yield prune_events(5)
+    yield prune_history(5)
+    yield prune_tokens(5)
+    yield prune_usage(5)
 
 
 def reply() -> Unit[bytes]:
@@ -197,9 +207,9 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 
 RECORDED = recorded()
-IN_BATCHES = ("select_recent_events", "select_oldest_events", "delete_events")
+IN_BATCHES = ("select_recent_events", "select_oldest_rows", "delete_oldest_rows")
 ONE_ROW = ("select_key_revision", "update_key_revision")
-IN_ORDER = ("select_next_lapse", "select_oldest_events")
+IN_ORDER = ("select_next_lapse", "select_oldest_rows")
 INSERTS = [name for name in RECORDED if name.startswith("insert_")]
 BY_INDEX = [
     name for name in RECORDED if name not in (*ONE_ROW, *INSERTS, *IN_ORDER, "select_inventory")

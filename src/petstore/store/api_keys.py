@@ -26,6 +26,7 @@ from petstore.domain.plans import PlanName
 from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
 from petstore.store.key_history import Action, insert_event
 from petstore.store.key_status import COLUMNS, Key, StoredKey, found, scopes_text, select_key
+from petstore.store.retention import BATCH
 
 _VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
 
@@ -144,6 +145,19 @@ def rotate_key(
     token = yield from _issue_token(key)
     yield insert_event(actor.name, "rotated", key, key, now)
     return IssuedKey(shown, token)
+
+
+def prune_tokens(before: Milliseconds) -> Unit[int]:
+    """Delete a batch of the tokens that ended before a moment; return how many."""
+    deleted = yield Statement(
+        "DELETE FROM api_key_tokens WHERE digest IN (SELECT digest FROM api_key_tokens"
+        " WHERE expires_at < ?1 ORDER BY expires_at LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */)"
+        " RETURNING key_id",
+        (before, BATCH),
+        name="delete_ended_tokens",
+        affects_pages=False,
+    )
+    return len(deleted)
 
 
 def revoke_key(

@@ -17,11 +17,11 @@ from petstore.clock import Milliseconds, rfc3339_milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Store, Unit, Value, placeholders
 from petstore.domain.events import START, Event, NewEvent, Position, new_event_id
 from petstore.errors import CursorExpired
+from petstore.store.retention import prune_in_order
 
 _COLUMNS = "id, type, at, resource, key_id, data, previous"
 _SEARCHED_AT_ONCE = 2000
 _PUBLISHED_AT_ONCE = 2000
-_DELETED_AT_ONCE = 500
 _PUBLISHER = 0x45564E54  # "EVNT": names the lock of whoever gives places
 
 _encode = msgspec.json.Encoder().encode
@@ -176,23 +176,8 @@ def _publish(limit: int) -> Unit[int | None]:
 
 
 def prune_events(before: Milliseconds) -> Unit[int]:
-    """Delete a batch of the events from before a moment, the oldest first; return how many.
-
-    What is left has no gaps. The newest event stays: its place is where the next one follows.
-    """
-    oldest = yield Statement(
-        "SELECT sequence, at FROM events ORDER BY sequence LIMIT ?1",
-        (_DELETED_AT_ONCE + 1,),
-        name="select_oldest_events",
-    )
-    kept = next((row[0] for row in oldest if row[1] >= before or row is oldest[-1]), 0)
-    deleted = yield Statement(
-        "DELETE FROM events WHERE sequence < ?1 RETURNING sequence",
-        (kept,),
-        name="delete_events",
-        affects_pages=False,
-    )
-    return len(deleted)
+    """Delete a batch of the events from before a moment; return how many."""
+    return prune_in_order("events", "sequence", before)
 
 
 async def _oldest_sequence(store: Reader) -> int:

@@ -5,10 +5,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from petstore.databases.contract import Reader, Statement
+from petstore.clock import DAY, Milliseconds
+from petstore.databases.contract import Reader, Statement, Unit
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import PlanName
 from petstore.rate_limits.contract import RateLimiter
+from petstore.store.retention import BATCH
 
 DAYS = 30
 _EPOCH = date(1970, 1, 1)
@@ -37,6 +39,18 @@ class Usage(Struct, frozen=True):
     day: UsageWindow
     bannedUntil: Annotated[datetime, Meta(tz=True)] | None  # noqa: N815 - JSON names are in camel case
     days: list[UsageDay]
+
+
+def prune_usage(before: Milliseconds) -> Unit[int]:
+    """Delete a batch of the counts of days that ended before a moment; return how many."""
+    deleted = yield Statement(
+        "DELETE FROM usage WHERE (key_id, day) IN (SELECT key_id, day FROM usage WHERE day < ?1"
+        " ORDER BY day LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */) RETURNING key_id",
+        (before // DAY, BATCH),
+        name="delete_usage",
+        affects_pages=False,
+    )
+    return len(deleted)
 
 
 async def get_usage(store: Reader, limiter: RateLimiter, key: ApiKey) -> Usage:
