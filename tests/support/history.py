@@ -47,6 +47,8 @@ def plain(event: Event) -> Record:
 def contradictions(events: Iterable[Record], resources: dict[str, Record]) -> Iterator[str]:
     """Yield what is wrong with the ``events`` of a whole store, whose ``resources`` are these now.
 
+    Of a resource, ``resources`` may leave members out.
+
     The feed tells every change once and in order if it has no gaps, each change begins with what
     the change before it left, and the last one leaves what is in the store. A missing, doubled or
     misplaced event breaks one of these.
@@ -71,7 +73,8 @@ def contradictions(events: Iterable[Record], resources: dict[str, Record]) -> It
         if event["type"] in _MOVE_A_PET and moved != ("pet.updated", pet):
             yield f"{name} is followed by {moved}"
     for resource in sorted(told.keys() | resources.keys()):
-        if told.get(resource) != resources.get(resource):
+        is_known = resource in told and resource in resources
+        if not is_known or told[resource] != told[resource] | resources[resource]:
             ends = f"the feed ends with {told.get(resource)}"
             yield f"{resource} is {resources.get(resource)}, and {ends}"
 
