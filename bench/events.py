@@ -24,7 +24,7 @@ from statistics import median, quantiles
 from typing import Any, NamedTuple
 
 import machine
-from servers import Server, allow_many_files, free_port, leave_one_core, running
+from servers import Server, allow_many_files, free_port, leave_one_core, processes, running
 from stage import postgres_server
 from stock import fill, issue_key
 from support.postgres import PostgresServer
@@ -37,15 +37,16 @@ _WRITERS = 32
 _WAITING = 1_000
 _SAMPLES = 200
 _LOAD_SECONDS = 5.0
-_REQUESTS = 3_000
+_REQUESTS = 2_000
 _ROUNDS = 7
 _NEXT = re.compile(rb"\r\nlink: <([^>]+)>")
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)")
 _HOW = """\
 # Events
 
-Written by `bench/events.py --save`. Machine: {machine}; {system}; load average before {load:.1f}.
-"""
+Written by `bench/events.py --save`.
+
+- Machine: {machine}; {system}; load average before {load:.1f}."""
 
 
 class Site(NamedTuple):
@@ -179,31 +180,34 @@ async def _cpu(site: Site, targets: list[tuple[str, str, object]]) -> float:
 
 
 def _spent(site: Site) -> float:
-    servers = [site.server.pid]
+    """Return the seconds of CPU of a site's processes, to the nanosecond; none of them ends."""
+    first = [site.server.pid]
     if site.postgres is not None:
-        servers.append(int((site.postgres.data / "postmaster.pid").read_text().split()[0]))
-    return sum(Server(pid, 0, 0).cpu_seconds for pid in servers)
+        first.append(int((site.postgres.data / "postmaster.pid").read_text().split()[0]))
+    threads = (
+        thread
+        for pid in first
+        for process in processes(pid)
+        for thread in Path(f"/proc/{process}/task").iterdir()
+    )
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
-async def _list_with_and_without(site: Site) -> tuple[float, float, float]:
-    """Return the µs of CPU of a list, the same with waiting clients, and the ratio's median."""
+async def _lists(alone: Site, crowded: Site) -> tuple[float, float, float]:
+    """Return the µs of CPU of a list without and with waiting clients, and the ratio's median."""
     lists: list[tuple[str, str, object]] = [
         ("GET", f"/v1/pets?status=available&limit=20&categoryId={n % 30 + 1}", None)
         for n in range(_REQUESTS)
     ]
-    await _cpu(site, lists)
-    alone, beside = [], []
-    for _ in range(_ROUNDS):
-        alone.append(await _cpu(site, lists))
-        waiting = [asyncio.create_task(_wait_on(Client(site))) for _ in range(_WAITING)]
-        await asyncio.sleep(1)
-        beside.append(await _cpu(site, lists))
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        await asyncio.sleep(1)
-    ratio = median(with_ / without for without, with_ in zip(alone, beside, strict=True))
-    return median(alone), median(beside), ratio
+    waiting = [asyncio.create_task(_wait_on(Client(crowded))) for _ in range(_WAITING)]
+    for site in (alone, crowded):
+        await _cpu(site, lists)
+    rounds = [(await _cpu(alone, lists), await _cpu(crowded, lists)) for _ in range(_ROUNDS)]
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    without, beside = (median(costs) for costs in zip(*rounds, strict=True))
+    return without, beside, median(crowd / none for none, crowd in rounds)
 
 
 async def _wait_on(client: Client) -> None:
@@ -281,10 +285,14 @@ def _report(folder: Path, against: Path | None, core: str | None) -> str:
             "Milliseconds from the response to a change until a waiting client has its event:"
         ]
         parts += [table(head, rows)]
-        database = _sqlite(folder / "list")
-        fill(folder, database, _ANIMALS)
-        with _served(folder, database, "--connections-per-address", "5000", core=core) as site:
-            without, with_, ratio = asyncio.run(_list_with_and_without(site))
+        databases = [_sqlite(folder / name) for name in ("alone", "crowded")]
+        for database in databases:
+            fill(folder, database, _ANIMALS)
+        with (
+            _served(folder, databases[0], core=core) as alone,
+            _served(folder, databases[1], core=core) as crowded,
+        ):
+            without, with_, ratio = asyncio.run(_lists(alone, crowded))
         parts.append(
             f"A list costs {without:.0f} µs of CPU, and {with_:.0f} µs beside {_WAITING:,} clients"
             f" that wait for events: {ratio:.3f} × in the median of {_ROUNDS} rounds."
