@@ -20,6 +20,7 @@ from petstore.errors import CursorExpired
 from petstore.store.retention import prune_in_order
 
 _COLUMNS = "id, type, at, resource, key_id, data, previous"
+_WIDTH = 7
 _SEARCHED_AT_ONCE = 2000
 _PUBLISHED_AT_ONCE = 2000
 _PUBLISHER = 0x45564E54  # "EVNT": names the lock of whoever gives places
@@ -58,7 +59,7 @@ def record(now: Milliseconds, *events: NewEvent) -> Statement:
 
 @cache
 def _insert(rows: int) -> str:
-    values = placeholders(_COLUMNS.count(",") + 1, rows)
+    values = placeholders(_WIDTH, rows)
     return f"INSERT INTO events/*pg _outbox */ ({_COLUMNS}) VALUES {values}"  # noqa: S608 - only names
 
 
