@@ -155,6 +155,11 @@ def only_child(pid: int) -> int:
     return child
 
 
+def processes(pid: int) -> list[int]:
+    """Return a process and all its descendants."""
+    return [pid, *(one for child in _children(pid) for one in processes(child))]
+
+
 def _children(pid: int) -> list[int]:
     threads = Path(f"/proc/{pid}/task").iterdir()
     return [int(child) for thread in threads for child in (thread / "children").read_text().split()]

@@ -1,15 +1,19 @@
-"""Compares a store with the traders' responses, and adds their counts to a trial."""
+"""Compares a store with the traders' responses and its feed, and adds their counts to a trial."""
 
+import asyncio
 import time
 
 import httpx
 
 from proof.deployments import Deployment
 from proof.experiment import Trial
-from proof.ledger import inventory_of
+from proof.followers import Follower
+from proof.ledger import Rows, inventory_of
 from proof.traders import Traders
+from support.history import Record, contradictions
 
 _SETTLE_SECONDS = 5.0
+_LOOK_SECONDS = 0.05
 
 
 def judge_store(trial: Trial, deployment: Deployment, traders: Traders, when: str) -> None:
@@ -29,6 +33,44 @@ def judge_store(trial: Trial, deployment: Deployment, traders: Traders, when: st
         trial.note_broken(f"{when}: {contradiction}")
     trial.count("comparisons of the whole store")
     trial.count("rows compared", len(rows.pets) + len(rows.orders))
+
+
+async def judge_feed(
+    trial: Trial, deployment: Deployment, followers: list[Follower], when: str
+) -> None:
+    """Expect the feed to tell each change once and in order, and all followers to have read it.
+
+    Nobody trades meanwhile. What was committed last may take a moment to appear.
+    """
+    fresh = Follower(deployment.port, deployment.token, wait=0)
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while True:
+        await fresh.read_to_the_end()
+        rows = await asyncio.to_thread(deployment.rows)
+        wrong = list(contradictions(fresh.events, _resources(rows)))
+        have_read = [follower.events == fresh.events for follower in followers]
+        if (all(have_read) and not wrong) or time.monotonic() > deadline:
+            break
+        await asyncio.sleep(_LOOK_SECONDS)
+    for contradiction in wrong:
+        trial.note_broken(f"{when}: {contradiction}")
+    trial.expect(all(have_read), f"{when}: a follower has read other events than a fresh one")
+    for follower in (fresh, *followers):
+        for unexpected in follower.unexpected:
+            trial.note_broken(f"{when}: {unexpected}")
+        follower.unexpected.clear()
+    trial.count("events compared", len(fresh.events))
+
+
+def _resources(rows: Rows) -> dict[str, Record]:
+    """Return what the feed must end with, as far as the rows tell it."""
+    resources: dict[str, Record] = {}
+    for pet in rows.pets:
+        members = {"name": pet.tag, "categoryId": pet.category_id, "status": pet.status}
+        resources[f"pet/{pet.id}"] = members
+    for order in rows.orders:
+        resources[f"order/{order.id}"] = {"petId": order.pet_id, "status": order.status}
+    return resources
 
 
 def _inventory(deployment: Deployment) -> dict[str, int] | None:

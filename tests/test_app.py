@@ -15,6 +15,7 @@ import pytest
 from petstore.api.application import Application
 from petstore.api.bodies import BodyReader
 from petstore.app import chores_of, database_of, serve_settings
+from petstore.clock import DAY
 from petstore.databases.contract import Statement
 from petstore.errors import Unavailable
 from petstore.logs import is_for_person
@@ -22,6 +23,7 @@ from petstore.settings import SettingError, Settings
 from support.bare_app import bare_app, fields
 from support.keys import revoke
 from support.service import running_service
+from support.stores import do
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +48,20 @@ async def test_only_a_database_in_files_is_looked_after_each_second(
     services = bare.app.services
     chores = chores_of(replace(bare.settings, database=address), services, BodyReader(1024, 1))
     assert (services.store.check in [chore.action for chore in chores]) == is_looked_after
+
+
+async def test_what_is_old_is_deleted_in_the_background(database: Path) -> None:
+    async with running_service(database, history_days=31) as service:
+        await service.issue("free")
+        services = service.app.services
+        today = service.clock() // DAY
+        for day in (today - 32, today - 31):
+            await services.store.write(do("INSERT INTO usage VALUES (1, ?1, 5)", day))
+        chores = chores_of(service.settings, services, BodyReader(1024, 1))
+        (prune,) = (chore for chore in chores if chore.failure == "old records not deleted")
+        await prune.action()
+        rows = await services.store.read(Statement("SELECT day FROM usage"))
+    assert rows == [(today - 31,)]
 
 
 async def test_counts_are_saved_at_the_stop(database: Path) -> None:

@@ -12,22 +12,27 @@ import uvloop
 
 from proof.deployments import Deployment, deployed, postgres_server
 from proof.experiment import Experiment, Trial
-from proof.judging import judge_store, judge_traders
+from proof.followers import Follower
+from proof.judging import judge_feed, judge_store, judge_traders
 from proof.ledger import Ledger
 from proof.traders import Traders
 from support.redis_server import redis_server
 
 _KILLS_OF_A_STORE = 12
 _RECOVERY_SECONDS = 30.0
+_WAIT_SECONDS = 5
 _PROMISE = (
     "After the kill every acknowledged change is there, and no refused one. A change without a"
     " response was made once or not at all, and a retry with an `Idempotency-Key` makes it once."
-    " No animal has two buyers. The inventory matches the rows. The service recovers by itself."
+    " No animal has two buyers. The inventory matches the rows. A client that follows the events"
+    " sees each change exactly once and in order. The service recovers by itself."
 )
 _METHOD = (
     "48 clients add, change, order, sell and delete animals; several want the same one. After 0.2"
     " to 1 s one part is killed. Once it is back, all rows in the database are compared with a"
-    " model that knows only the responses."
+    " model that knows only the responses. Two clients follow the events through all kills, one of"
+    " them by long polls. Each event must begin with what the one before left, the last ones must"
+    " end with the rows, and both clients must have read what a fresh walk reads."
 )
 
 
@@ -58,6 +63,8 @@ def _run(form: str, trial: Trial) -> None:
 async def _kill_again_and_again(trial: Trial, deployment: Deployment, ends: float) -> None:
     token = await asyncio.to_thread(lambda: deployment.token)
     traders = Traders(deployment.port, token, Ledger(), trial.random)
+    followers = [Follower(deployment.port, token, wait) for wait in (0, _WAIT_SECONDS)]
+    following = [asyncio.create_task(follower.follow()) for follower in followers]
     targets = deployment.targets()
     for _ in range(_KILLS_OF_A_STORE):
         name = trial.random.choice(list(targets))
@@ -74,8 +81,12 @@ async def _kill_again_and_again(trial: Trial, deployment: Deployment, ends: floa
         trial.note_max("longest recovery, s", time.monotonic() - killed)
         await traders.stop()
         await asyncio.to_thread(judge_store, trial, deployment, traders, f"after a kill of {name}")
+        await judge_feed(trial, deployment, followers, f"after a kill of {name}")
         if time.monotonic() > ends:
             break
+    for task in following:
+        task.cancel()
+    await asyncio.gather(*following, return_exceptions=True)
     judge_traders(trial, traders)
 
 

@@ -18,13 +18,14 @@ from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
 from petstore.api.routes import Routes
 from petstore.chores import Chore, attempt, background
-from petstore.clock import SECOND, Clock, Milliseconds, system_clock
+from petstore.clock import DAY, SECOND, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Store
 from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
 from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
 from petstore.databases.secret_files import SecretFile
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes, last_backup
+from petstore.domain.deprecations import KEPT_DAYS
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.measured import measure_limiter, measure_requests, measure_store
@@ -50,15 +51,24 @@ from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
-from petstore.store.deprecated_calls import DeprecatedCalls
-from petstore.store.events import publish_all
+from petstore.store.api_keys import prune_tokens
+from petstore.store.deprecated_calls import (
+    DeprecatedCalls,
+    prune_deprecated_call_saves,
+    prune_deprecated_calls,
+)
+from petstore.store.events import prune_events, publish_all
 from petstore.store.feed import Feed, FeedLag
-from petstore.store.key_notices import KeyNotices
+from petstore.store.key_history import prune_history
+from petstore.store.key_notices import KeyNotices, prune_key_notices
 from petstore.store.key_ring import KeyRing
 from petstore.store.pet_search import fill_name_keys
 from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.reservations import Reservations
+from petstore.store.retention import Retained, prune_all
 from petstore.store.safe_retries import SafeRetries
+from petstore.store.usage import prune_usage
+from petstore.store.webhooks import prune_deliveries
 
 if TYPE_CHECKING:
     from petstore.observability.tracing import Tracing
@@ -70,6 +80,9 @@ _HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
 _NAME_KEYS_SECONDS = 1
 _NOTICES_SECONDS = 10
+_PRUNE_SECONDS = 60
+# A notice is told once a month or more often.
+_NOTICES_KEPT = 62 * DAY
 _USAGE_TABLE = 20_000
 # How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
 _FEED_SECONDS = (0.02, 0.05)
@@ -206,6 +219,23 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     notices = KeyNotices(services.store, services.clock, services.deprecated_calls.operations)
     yield Chore(notices.look, _NOTICES_SECONDS, "holders of keys not told")
     yield Chore(services.retries.forget, _FORGET_SECONDS, "idempotency records not deleted")
+    prune = partial(prune_all, services.store, services.clock, retained(settings))
+    yield Chore(prune, _PRUNE_SECONDS, "old records not deleted")
+
+
+def retained(settings: Settings) -> tuple[Retained, ...]:
+    """Return what is kept for a time, and for how long."""
+    events, history = settings.event_days * DAY, settings.history_days * DAY
+    return (
+        Retained(prune_events, events),
+        Retained(prune_deliveries, events),
+        Retained(prune_deprecated_calls, (KEPT_DAYS + 1) * DAY),
+        Retained(prune_deprecated_call_saves, (KEPT_DAYS + 1) * DAY),
+        Retained(prune_key_notices, _NOTICES_KEPT),
+        Retained(prune_history, history),
+        Retained(prune_tokens, history),
+        Retained(prune_usage, history),
+    )
 
 
 def create_tracing(settings: Settings) -> "Tracing | None":

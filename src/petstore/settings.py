@@ -19,6 +19,7 @@ LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 T = TypeVar("T")
 
+_DAYS_SHOWN = 30
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _REDIS_SCHEMES = ("redis://", "rediss://", "redis+sentinel://")
 _HTTP = re.compile(r"https?://[^/?#\s]")
@@ -113,6 +114,13 @@ class Settings:
         "How long a placed order reserves its animal unless it is approved; 0 is forever.",
         ge=0,
         le=100 * 365 * 24 * 60,
+    )
+    event_days: int = _setting(30, "How long events are kept.", ge=7, le=3650)
+    history_days: int = _setting(
+        730,
+        "How long ended tokens, changes to keys and their use by day are kept; 0 is forever.",
+        ge=0,
+        le=36_500,
     )
     anonymous_per_minute: int = _setting(
         300, "Requests a minute from one address without a valid key.", ge=1, le=2**31 - 2
@@ -260,6 +268,10 @@ class Settings:
         _require(
             self.drain_timeout <= self.shutdown_timeout - 2,
             "drain-timeout: expected at most --shutdown-timeout less 2",
+        )
+        _require(
+            not 0 < self.history_days <= _DAYS_SHOWN,
+            "history-days: expected 0 or at least 31; keys see what they used in 30 days",
         )
         _require(
             self.workers == 1 or self.redis,

@@ -23,7 +23,14 @@ from petstore.domain.paging import NamePosition
 from petstore.domain.pets import NewPet, PetFilter, PetPatch, PetStatus
 from petstore.domain.webhooks import NewWebhook, WebhookPatch
 from petstore.settings import Settings
-from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, rotate_key, unconditional
+from petstore.store.api_keys import (
+    ApiKeyChanges,
+    change_key,
+    create_key,
+    prune_tokens,
+    rotate_key,
+    unconditional,
+)
 from petstore.store.categories import get_category, list_categories
 from petstore.store.deprecated_calls import (
     DeprecatedCalls,
@@ -31,7 +38,7 @@ from petstore.store.deprecated_calls import (
     prune_deprecated_calls,
 )
 from petstore.store.events import newest_position, prune_events, read_feed, recent_events
-from petstore.store.key_history import list_history
+from petstore.store.key_history import list_history, prune_history
 from petstore.store.key_notices import KeyNotices, prune_key_notices
 from petstore.store.key_ring import KeyRing
 from petstore.store.key_status import list_keys
@@ -48,7 +55,7 @@ from petstore.store.pet_search import fill_name_keys, search_pets
 from petstore.store.pets import delete_pet, get_inventory, get_pet, list_pets, update_pet
 from petstore.store.reservations import Reservations
 from petstore.store.safe_retries import Attempt, SafeRetries
-from petstore.store.usage import get_usage
+from petstore.store.usage import get_usage, prune_usage
 from petstore.store.webhooks import (
     Window,
     change_webhook,
@@ -94,7 +101,7 @@ FILL = {
     "api_keys (name, plan, scopes, environment, created_at)": (
         "'Till', 'free', 'keys:admin', iif(n % 3, 'production', 'staging'), 0"
     ),
-    "api_key_tokens (digest, key_id)": "randomblob(32), n",
+    "api_key_tokens (digest, key_id, expires_at)": "randomblob(32), n, n",
     "rate_limits": "n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0",
     "usage": "1 + n % 3, n, 7",
     "api_key_events (key_id, at, actor, action, changes)": "1 + n % 3, 0, 'key 1', 'changed', '{}'",
@@ -227,6 +234,9 @@ def units() -> Iterator[Unit[Any]]:
     yield from_enabled(replay(1, Window(5, 9), KEY, 0, unconditional))
     yield delete_deliveries(1)
     yield prune_deliveries(5)
+    yield prune_history(5)
+    yield prune_tokens(5)
+    yield prune_usage(5)
 
 
 def from_enabled(unit: Unit[int]) -> Unit[int]:
@@ -316,16 +326,17 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 RECORDED = recorded()
 IN_BATCHES = (
-    *("select_recent_events", "delete_events", "select_last_pending_delivery"),
+    *("select_recent_events", "select_last_pending_delivery", "select_active_keys"),
     *("select_deliveries_since", "requeue_deliveries", "skip_deliveries"),
-    *("delete_deliveries", "prune_deliveries", "select_active_keys"),
+    *("delete_deliveries", "prune_deliveries", "select_oldest_rows", "delete_oldest_rows"),
 )
 # All events in the window of a replay are read.
 IN_LARGE_BATCHES = ("insert_replayed_deliveries",)
-UNSEARCHED = ("fill_name_keys", "select_next_lapse", "select_inventory", "prune_deliveries")
+UNSEARCHED = ("fill_name_keys", "select_inventory", "prune_deliveries")
 ONE_ROW = ("select_key_revision", "update_key_revision")
+IN_ORDER = ("select_next_lapse", "select_oldest_rows")
 INSERTS = [name for name in RECORDED if name.startswith("insert_")]
-BY_INDEX = [name for name in RECORDED if name not in (*ONE_ROW, *INSERTS, *UNSEARCHED)]
+BY_INDEX = [name for name in RECORDED if name not in (*ONE_ROW, *INSERTS, *IN_ORDER, *UNSEARCHED)]
 
 
 def page_of(name: str, after: int | None) -> Statement:

@@ -64,4 +64,5 @@ def test_after_a_kill_the_store_matches_the_responses(trial: Trial) -> None:
     assert trial.seen["kills"] == 1
     assert trial.seen["acknowledged changes"] > 0
     assert trial.seen["rows compared"] > 0
+    assert trial.seen["events compared"] > trial.seen["acknowledged changes"]
     assert list(trial.folder.iterdir()) == []

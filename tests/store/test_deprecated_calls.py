@@ -323,11 +323,11 @@ async def test_old_calls_are_deleted_in_batches(
     calls: DeprecatedCalls, uncertain: UncertainStore, store: Store, clock: ManualClock
 ) -> None:
     today = clock() // DAY
-    for day in range(today - 300, today + 1):
+    for day in range(today - 600, today + 1):
         calls.count(1, "getPet", day * DAY, None, "")
     await calls.save()
-    deleted = [await store.write(prune_deprecated_calls(today - 29)) for _ in range(3)]
-    assert deleted == [200, 71, 0]
+    deleted = [await store.write(prune_deprecated_calls((today - 29) * DAY)) for _ in range(3)]
+    assert deleted == [500, 71, 0]
     assert await numbers(uncertain, clock) == [(1, "getPet", 30)]
 
 

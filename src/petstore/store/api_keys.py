@@ -26,6 +26,7 @@ from petstore.domain.plans import PlanName
 from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
 from petstore.store.key_history import Action, insert_event
 from petstore.store.key_status import COLUMNS, Key, StoredKey, found, select_key, values_of
+from petstore.store.retention import prune_by_age
 
 _VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
 
@@ -150,6 +151,11 @@ def rotate_key(
     token = yield from _issue_token(key)
     yield insert_event(actor.name, "rotated", key, key, now)
     return IssuedKey(shown, token)
+
+
+def prune_tokens(before: Milliseconds) -> Unit[int]:
+    """Delete a batch of the tokens that ended before a moment; return how many."""
+    return prune_by_age("api_key_tokens", "digest", "expires_at", before)
 
 
 def revoke_key(

@@ -20,7 +20,7 @@ from petstore.domain.deprecations import (
     user_agent_text,
 )
 from petstore.store.pages import Page
-from petstore.store.pruning import PRUNED_AT_ONCE, delete_some
+from petstore.store.retention import prune_by_age
 
 _Name: TypeAlias = tuple[int, str, int]
 """The id of a key, the id of an operation and the number of a day."""
@@ -188,22 +188,14 @@ def use_of(operation: DeprecatedOperation, calls: Calls) -> DeprecatedUse:
     )
 
 
-def prune_deprecated_calls(before_day: int) -> Unit[int]:
-    """Delete some of the calls before a day; return how many rows. 0 means that none are left."""
-    sql = delete_some("deprecated_calls", "key_id, operation, day", "day")
-    delete = Statement(
-        sql, (before_day, PRUNED_AT_ONCE), name="prune_deprecated_calls", affects_pages=False
-    )
-    return len((yield delete))
+def prune_deprecated_calls(before: Milliseconds) -> Unit[int]:
+    """Delete a batch of the calls of days that ended before a moment; return how many."""
+    return prune_by_age("deprecated_calls", "key_id, operation, day", "day", before // DAY)
 
 
 def prune_deprecated_call_saves(before: Milliseconds) -> Unit[int]:
-    """Delete some of the numbers of batches before a moment; return how many, 0 at the end."""
-    sql = delete_some("deprecated_call_saves", "process", "saved_at")
-    delete = Statement(
-        sql, (before, PRUNED_AT_ONCE), name="prune_deprecated_call_saves", affects_pages=False
-    )
-    return len((yield delete))
+    """Delete a batch of the numbers that processes saved before a moment; return how many."""
+    return prune_by_age("deprecated_call_saves", "process", "saved_at", before)
 
 
 def _save(process: str, batch: int, counts: Mapping[_Name, Calls], now: Milliseconds) -> Unit[None]:

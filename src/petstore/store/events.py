@@ -7,24 +7,23 @@ reads behind a place would miss its event. There a unit records to ``events_outb
 """
 
 from collections.abc import Collection, Sequence
-from itertools import chain
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from petstore.clock import Milliseconds, rfc3339_milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholders
+from petstore.databases.contract import Reader, Row, Statement, Store, Unit, Value, placeholders
 from petstore.domain.events import START, Event, NewEvent, Position, new_event_id
 from petstore.errors import CursorExpired
+from petstore.store.retention import prune_in_order
 
 _COLUMNS = "id, type, at, resource, key_id, data, previous"
-_INSERT = f"INSERT INTO events/*pg _outbox */ ({_COLUMNS}) VALUES"
 _WIDTH = 7
 _RECORDED = "insert_events"
 _SEARCHED_AT_ONCE = 2000
 _PUBLISHED_AT_ONCE = 2000
-_DELETED_AT_ONCE = 500
 _PUBLISHER = 0x45564E54  # "EVNT": names the lock of whoever gives places
 
 _encode = msgspec.json.Encoder().encode
@@ -44,8 +43,9 @@ def record(now: Milliseconds, *events: NewEvent) -> Statement:
     It comes after the locks that the unit of work takes on what the events are about. So on
     PostgreSQL, too, events of one resource are in the order of its changes.
     """
-    rows = (
-        (
+    values: list[Value] = []
+    for event in events:
+        values += (
             new_event_id(),
             event.type,
             now,
@@ -54,14 +54,14 @@ def record(now: Milliseconds, *events: NewEvent) -> Statement:
             _json(event.data),
             None if event.previous is None else _json(event.previous),
         )
-        for event in events
-    )
-    return Statement(
-        f"{_INSERT} {placeholders(_WIDTH, len(events))}",
-        tuple(chain.from_iterable(rows)),
-        name=_RECORDED,
-        affects_pages=False,
-    )
+    sql = _insert(len(events))
+    return Statement(sql, values, name=_RECORDED, affects_pages=False)
+
+
+@cache
+def _insert(rows: int) -> str:
+    values = placeholders(_WIDTH, rows)
+    return f"INSERT INTO events/*pg _outbox */ ({_COLUMNS}) VALUES {values}"  # noqa: S608 - only names
 
 
 def recorded_types(statement: Statement) -> Sequence[Any]:
@@ -85,15 +85,7 @@ async def read_feed(
     Raises:
         CursorExpired: the event at the position was deleted, or is of another history.
     """
-    if after is None or after == START:
-        oldest = await store.read(
-            Statement("SELECT min(sequence) FROM events", name="select_oldest_event")
-        )
-        first = (oldest[0][0] or 1) - 1
-        if after is not None and first > 0:
-            raise _expired()
-    else:
-        first = after.sequence
+    first = await _oldest_sequence(store) - 1 if after is None else after.sequence
     end = await _last_position(store, first + _SEARCHED_AT_ONCE)
     kinds = tuple(types)
     names = ", ".join(f"?{n}" for n in range(5, 5 + len(kinds))) or "NULL"
@@ -107,7 +99,11 @@ async def read_feed(
         )
     )
     known = [Position.behind(*row[:2]) for row in rows[:1] if row[0] == first]
-    if after not in (None, START, *known):
+    # Asked last: the first events may just be deleted.
+    is_expired = (
+        await _oldest_sequence(store) > 1 if after == START else after not in (None, *known)
+    )
+    if is_expired:
         raise _expired()
     found = rows[len(known) :]
     events = [_event_of(row) for row in found[:limit]]
@@ -138,9 +134,13 @@ async def publish_all(store: Store) -> None:
     """
     select = "SELECT 1 FROM events_outbox ORDER BY position LIMIT 1"
     pending = Statement(select, name="select_unpublished_event")
+    limit = _PUBLISHED_AT_ONCE
     while await store.read(pending):
-        if not await store.write(_publish()):
+        published = await store.write(_publish(limit))
+        if published is None:
             return
+        # None at all: a transaction has recorded more events than were looked at.
+        limit = _PUBLISHED_AT_ONCE if published else 2 * limit
 
 
 async def oldest_unpublished(store: Reader) -> Milliseconds | None:
@@ -150,50 +150,55 @@ async def oldest_unpublished(store: Reader) -> Milliseconds | None:
     return rows[0][0] if rows else None
 
 
-def _publish() -> Unit[int]:
-    """Give places to a batch of committed events; return how many.
+def _publish(limit: int) -> Unit[int | None]:
+    """Give places to committed events among the first ``limit`` recorded; return how many.
 
     Events of one transaction stay together. A transaction that waited for another one has recorded
-    its last event later, and so follows it. If another process is publishing, this does nothing.
+    its last event later, and so follows it. If another process is publishing, this does nothing and
+    returns ``None``.
     """
-    ((may_publish,),) = yield Statement(
-        "SELECT pg_try_advisory_xact_lock(?1)", (_PUBLISHER,), name="lock_feed"
+    # A plan made while the outbox was small would not do for a long one.
+    ((may_publish, _),) = yield Statement(
+        "SELECT pg_try_advisory_xact_lock(?1),"
+        " set_config('plan_cache_mode', 'force_custom_plan', true)",
+        (_PUBLISHER,),
+        name="lock_feed",
     )
     if not may_publish:
-        return 0
+        return None
     ((count,),) = yield Statement(
-        "WITH committed AS ("  # noqa: S608 - only names
-        "  SELECT transaction, max(position) AS last,"
-        "  sum(count(*)) OVER (ORDER BY max(position)) - count(*) AS before"
-        "  FROM events_outbox GROUP BY transaction"
+        "WITH first AS ("  # noqa: S608 - only names
+        "  SELECT transaction, position FROM events_outbox ORDER BY position LIMIT ?1"
+        "), committed AS ("
+        "  SELECT transaction, max(position) AS last FROM first GROUP BY transaction"
+        "), whole AS ("
+        "  SELECT transaction, last FROM committed c WHERE NOT EXISTS (SELECT 1"
+        "  FROM events_outbox o WHERE o.transaction = c.transaction"
+        "  AND o.position > (SELECT max(position) FROM first))"
         "), taken AS ("
-        "  DELETE FROM events_outbox o USING committed c"
-        "  WHERE o.transaction = c.transaction AND c.before < ?1 RETURNING o.*, c.last"
+        "  DELETE FROM events_outbox o USING whole w"
+        "  WHERE o.transaction = w.transaction RETURNING o.*, w.last"
         "), published AS ("
         f"  INSERT INTO events (sequence, {_COLUMNS})"
         "  SELECT (SELECT coalesce(max(sequence), 0) FROM events)"
         f"  + row_number() OVER (ORDER BY last, position), {_COLUMNS} FROM taken RETURNING 1"
         ") SELECT count(*) FROM published",
-        (_PUBLISHED_AT_ONCE,),
+        (limit,),
         name="publish_events",
     )
     return int(count)
 
 
 def prune_events(before: Milliseconds) -> Unit[int]:
-    """Delete a batch of the events from before a moment, the oldest first; return how many.
+    """Delete a batch of the events from before a moment; return how many."""
+    return prune_in_order("events", "sequence", before)
 
-    The newest event stays: its place is where the next one follows.
-    """
-    deleted = yield Statement(
-        "DELETE FROM events WHERE at < ?1 AND sequence IN"
-        " (SELECT sequence FROM events WHERE sequence < (SELECT max(sequence) FROM events)"
-        " ORDER BY sequence LIMIT ?2) RETURNING sequence",
-        (before, _DELETED_AT_ONCE),
-        name="delete_events",
-        affects_pages=False,
-    )
-    return len(deleted)
+
+async def _oldest_sequence(store: Reader) -> int:
+    """Return the place of the oldest event that is kept, or 1 before there is any."""
+    select = Statement("SELECT min(sequence) FROM events", name="select_oldest_event")
+    ((sequence,),) = await store.read(select)
+    return sequence or 1
 
 
 async def _last_position(store: Reader, up_to: int) -> Position:

@@ -7,11 +7,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from petstore.clock import Milliseconds, rfc3339, utc_second
-from petstore.databases.contract import Reader, Row, Statement
+from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.domain.api_keys import ApiKey, Environment
 from petstore.domain.fields import Id
 from petstore.store.key_status import found, select_key
 from petstore.store.pages import Page, read_page
+from petstore.store.retention import prune_in_order
 
 # What a new key has of these unless it is named, and no change.
 _UNSET: dict[str, Any] = {"allowedNetworks": [], "rehearseSunset": False}
@@ -47,6 +48,11 @@ async def list_history(
     found(await store.read(select_key(key_id)), key_id, environment)
     select, of_key = "SELECT id, at, actor, action, changes FROM api_key_events", {"key_id": key_id}
     return await read_page(store, "select_key_events", select, of_key, after, limit, _event_of)
+
+
+def prune_history(before: Milliseconds) -> Unit[int]:
+    """Delete a batch of the changes to any key from before a moment; return how many."""
+    return prune_in_order("api_key_events", "id", before)
 
 
 def insert_event(

@@ -21,7 +21,7 @@ from petstore.rate_limits.contract import NEVER
 from petstore.store.deprecated_calls import first_day, select_uses, use_of
 from petstore.store.events import record
 from petstore.store.key_status import COLUMNS, api_key_of
-from petstore.store.pruning import PRUNED_AT_ONCE, delete_some
+from petstore.store.retention import prune_by_age
 
 EXPIRING: Milliseconds = 7 * DAY
 """How long before its expiry the holder of a key is told."""
@@ -157,9 +157,7 @@ def prune_key_notices(before: Milliseconds) -> Unit[int]:
 
     A notice could be told again once its row is gone: keep them for at least two months.
     """
-    sql = delete_some("key_notices", "key_id, notice, period", "noticed_at")
-    delete = Statement(sql, (before, PRUNED_AT_ONCE), name="prune_key_notices", affects_pages=False)
-    return len((yield delete))
+    return prune_by_age("key_notices", "key_id, notice, period", "noticed_at", before)
 
 
 def _event(notice: Notice, now: Milliseconds) -> Unit[NewEvent]:

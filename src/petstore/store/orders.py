@@ -206,7 +206,7 @@ def _free(lapsed: list[Row], now: Milliseconds) -> Unit[None]:
 
 def _moved(pet: Pet, before: PetStatus) -> NewEvent:
     """Return the event that an order has changed the status of a pet."""
-    return resource_event("pet.updated", pet, replace(pet, status=before))
+    return NewEvent("pet.updated", f"pet/{pet.id}", pet, {"status": before})
 
 
 def _refuse(pet_id: int) -> Unit[None]:

@@ -5,12 +5,14 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from petstore.databases.contract import Reader, Statement
+from petstore.clock import DAY, Milliseconds
+from petstore.databases.contract import Reader, Statement, Unit
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.deprecations import DeprecatedUse
 from petstore.domain.plans import PlanName
 from petstore.rate_limits.contract import RateLimiter
 from petstore.store.deprecated_calls import DeprecatedCalls
+from petstore.store.retention import prune_by_age
 
 DAYS = 30
 _EPOCH = date(1970, 1, 1)
@@ -40,6 +42,11 @@ class Usage(Struct, frozen=True):
     bannedUntil: Annotated[datetime, Meta(tz=True)] | None  # noqa: N815 - JSON names are in camel case
     days: list[UsageDay]
     deprecated: list[DeprecatedUse]
+
+
+def prune_usage(before: Milliseconds) -> Unit[int]:
+    """Delete a batch of the counts of days that ended before a moment; return how many."""
+    return prune_by_age("usage", "key_id, day", "day", before // DAY)
 
 
 async def get_usage(

@@ -22,3 +22,5 @@ CREATE TABLE events_outbox (
     data TEXT NOT NULL,
     previous TEXT
 );
+
+CREATE INDEX events_outbox_by_transaction ON events_outbox (transaction, position);

@@ -1,6 +1,6 @@
 -- What changed, in the order of the commits. key_id is there if an event concerns one key alone.
 CREATE TABLE events (
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
     type TEXT NOT NULL,
     at INTEGER NOT NULL,

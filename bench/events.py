@@ -1,0 +1,346 @@
+"""Measure what events cost, and how soon a client that waits for one has it.
+
+    python bench/events.py                        how soon, and what waiting clients cost a list
+    python bench/events.py --against ../before    and what a change costs beside another tree
+    python bench/events.py --save                 writes bench/results/events.md, too
+
+The other tree has a ``.venv`` of its own. Where there are two cores, one process of the service has
+one and everything else the other. Only compare numbers of the same run.
+"""
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from random import Random
+from statistics import median, quantiles
+from typing import Any, NamedTuple
+
+import machine
+from servers import Server, allow_many_files, free_port, leave_one_core, processes, running
+from stage import postgres_server
+from stock import fill, issue_key
+from support.postgres import PostgresServer
+from support.redis_server import redis_server
+from tables import table
+
+_REPORT = Path(__file__).parent / "results" / "events.md"
+_ANIMALS = 3_000
+_WRITERS = 32
+_WAITING = 1_000
+_SAMPLES = 200
+_LOAD_SECONDS = 5.0
+_REQUESTS = 2_000
+_ROUNDS = 7
+_NEXT = re.compile(rb"\r\nlink: <([^>]+)>")
+_LENGTH = re.compile(rb"\r\ncontent-length: (\d+)")
+_HOW = """\
+# Events
+
+Written by `bench/events.py --save`.
+
+- Machine: {machine}; {system}; load average before {load:.1f}."""
+
+
+class Site(NamedTuple):
+    """A running service, the token of a key without limits, and PostgreSQL where it is used."""
+
+    server: Server
+    token: str
+    postgres: PostgresServer | None = None
+
+
+class Client:
+    """One connection to the service, for one request at a time."""
+
+    def __init__(self, site: Site) -> None:
+        self._port = site.server.port
+        self._head = f"Host: bench\r\nAuthorization: Bearer {site.token}\r\n"
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, method: str, target: str, body: object = None) -> tuple[bytes, bytes]:
+        """Return head and body of the response, which must be a success."""
+        if self._streams is None:
+            self._streams = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = self._streams
+        content = b"" if body is None else json.dumps(body).encode()
+        lines = f"{method} {target} HTTP/1.1\r\n{self._head}Content-Length: {len(content)}\r\n\r\n"
+        writer.write(lines.encode() + content)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = _LENGTH.search(head)
+        response = await reader.readexactly(int(length[1]) if length else 0)
+        if head[9:10] != b"2":
+            raise RuntimeError(head + response)
+        return head, response
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._streams is not None:
+            self._streams[1].transport.abort()
+
+
+# How soon
+
+
+class Lags:
+    """The time from the response to a change until a client that waits has its event."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._responded: dict[str, float] = {}
+        self._arrived: dict[str, float] = {}
+        self._names = count(1)
+
+    async def idle(self) -> list[float]:
+        """Return the seconds of single changes, one after another."""
+        return await self._measure(self._write_now_and_then())
+
+    async def busy(self) -> list[float]:
+        """Return the seconds while many clients write without pause."""
+        ends = time.perf_counter() + _LOAD_SECONDS
+        writers = (self._write_until(ends) for _ in range(_WRITERS))
+        return await self._measure(_all(writers))
+
+    async def _measure(self, writing: Coroutine[Any, Any, None]) -> list[float]:
+        self._responded, self._arrived = {}, {}
+        waiting = asyncio.create_task(self._wait())
+        await asyncio.sleep(0.5)
+        await writing
+        while self._responded.keys() - self._arrived.keys():  # noqa: ASYNC110 - they come last
+            await asyncio.sleep(0.05)
+        waiting.cancel()
+        return [max(0, self._arrived[name] - at) for name, at in self._responded.items()]
+
+    async def _wait(self) -> None:
+        client, target = Client(self._site), "/v1/events?type=pet.created&cursor=latest"
+        while True:
+            head, body = await client.ask("GET", f"{target}&limit=100&wait=25")
+            now = time.perf_counter()
+            target = f"/v1/events?type=pet.created&cursor={_cursor(head)}"
+            self._arrived |= {event["data"]["name"]: now for event in json.loads(body)}
+
+    async def _write_now_and_then(self) -> None:
+        client, random = Client(self._site), Random(15)  # noqa: S311 - no secret
+        for _ in range(_SAMPLES):
+            await self._create(client)
+            await asyncio.sleep(random.uniform(0.02, 0.1))
+        client.close()
+
+    async def _write_until(self, ends: float) -> None:
+        client = Client(self._site)
+        while time.perf_counter() < ends:
+            await self._create(client)
+        client.close()
+
+    async def _create(self, client: Client) -> None:
+        name = f"Pet {next(self._names)}"
+        await client.ask("POST", "/v1/pets", {"name": name, "categoryId": 1})
+        self._responded[name] = time.perf_counter()
+
+
+def _cursor(head: bytes) -> str:
+    """Return the cursor in the ``Link`` of a page."""
+    (target,) = _NEXT.findall(head)
+    return str(target, "ascii").rpartition("cursor=")[2]
+
+
+async def _all(tasks: Iterator[Coroutine[Any, Any, None]]) -> None:
+    await asyncio.gather(*tasks)
+
+
+async def _lag_row(name: str, site: Site) -> tuple[str, ...]:
+    lags = Lags(site)
+    cells = []
+    for seconds in (await lags.idle(), await lags.busy()):
+        cells += [f"{median(seconds) * 1e3:.0f}", f"{quantiles(seconds, n=100)[98] * 1e3:.0f}"]
+    return (name, *cells)
+
+
+# What it costs
+
+
+async def _cpu(site: Site, targets: list[tuple[str, str, object]]) -> float:
+    """Send requests from 32 connections; return the µs of CPU of the service and PostgreSQL."""
+
+    async def send(client: Client, some: list[tuple[str, str, object]]) -> None:
+        for one in some:
+            await client.ask(*one)
+        client.close()
+
+    before = _spent(site)
+    await asyncio.gather(*(send(Client(site), targets[n::_WRITERS]) for n in range(_WRITERS)))
+    return (_spent(site) - before) / len(targets) * 1e6
+
+
+def _spent(site: Site) -> float:
+    """Return the seconds of CPU of a site's processes, to the nanosecond; none of them ends."""
+    first = [site.server.pid]
+    if site.postgres is not None:
+        first.append(int((site.postgres.data / "postmaster.pid").read_text().split()[0]))
+    threads = (
+        thread
+        for pid in first
+        for process in processes(pid)
+        for thread in Path(f"/proc/{process}/task").iterdir()
+    )
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+
+
+async def _lists(alone: Site, crowded: Site) -> tuple[float, float, float]:
+    """Return the µs of CPU of a list without and with waiting clients, and the ratio's median."""
+    lists: list[tuple[str, str, object]] = [
+        ("GET", f"/v1/pets?status=available&limit=20&categoryId={n % 30 + 1}", None)
+        for n in range(_REQUESTS)
+    ]
+    waiting = [asyncio.create_task(_wait_on(Client(crowded))) for _ in range(_WAITING)]
+    for site in (alone, crowded):
+        await _cpu(site, lists)
+    rounds = [(await _cpu(alone, lists), await _cpu(crowded, lists)) for _ in range(_ROUNDS)]
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    without, beside = (median(costs) for costs in zip(*rounds, strict=True))
+    return without, beside, median(crowd / none for none, crowd in rounds)
+
+
+async def _wait_on(client: Client) -> None:
+    try:
+        while True:
+            await client.ask("GET", "/v1/events?cursor=latest&wait=25")
+    finally:
+        client.close()
+
+
+async def _changes(site: Site, kind: str, first: int) -> float:
+    """Return the µs of CPU of a create, or of an order for the animals from ``first`` on."""
+    if kind == "create":
+        new = {"name": "Bella", "categoryId": 1, "status": "available"}
+        return await _cpu(site, [("POST", "/v1/pets", new)] * _REQUESTS)
+    animals = range(first, first + _REQUESTS)
+    return await _cpu(site, [("POST", "/v1/store/orders", {"petId": pet}) for pet in animals])
+
+
+async def _beside(here: Site, there: Site) -> list[tuple[str, ...]]:
+    """Return rows: what a create and an order cost there and here, in alternation."""
+    rows: list[tuple[str, ...]] = []
+    spent: dict[tuple[str, Site], list[float]] = {}
+    for number in range(_ROUNDS):
+        for kind in ("create", "place order"):
+            for site in (here, there) if number % 2 else (there, here):
+                cost = await _changes(site, kind, 1 + number * _REQUESTS)
+                spent.setdefault((kind, site), []).append(cost)
+    for kind in ("create", "place order"):
+        now, before = spent[kind, here], spent[kind, there]
+        ratios = sorted(mine / others for mine, others in zip(now, before, strict=True))
+        rows.append(
+            (
+                *(kind, f"{median(before):.0f}", f"{median(now):.0f}"),
+                f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})",
+            )
+        )
+    return rows
+
+
+# The services
+
+
+@contextmanager
+def _served(
+    folder: Path, database: str, *options: str, python: str = sys.executable, core: str | None
+) -> Iterator[Site]:
+    folder.mkdir(exist_ok=True)
+    port = free_port()
+    log = folder / f"{port}.log"
+    command = (python, "-m", "petstore", "serve", "--port", str(port), "--database", database)
+    with running((*command, *options), port, log, "/readyz", core=core) as server:
+        yield Site(server, issue_key(database, python=python))
+
+
+def _sqlite(folder: Path) -> str:
+    folder.mkdir()
+    return f"sqlite:///{folder / 'store.db'}"
+
+
+def _report(folder: Path, against: Path | None, core: str | None) -> str:
+    parts = [_HOW.format(machine=machine.machine(), system=machine.system(), load=_load())]
+    with postgres_server() as postgres, redis_server() as redis:
+        shared = ("--workers", "2", "--redis", redis.url)
+        with (
+            _served(folder, _sqlite(folder / "lag"), core=core) as alone,
+            _served(folder, postgres.new_database(), *shared, core=None) as two,
+        ):
+            rows = [
+                asyncio.run(_lag_row("SQLite, one process", alone)),
+                asyncio.run(_lag_row("PostgreSQL and Redis, two workers", two)),
+            ]
+        head = ("Database", "idle: median", "p99", f"{_WRITERS} writers: median", "p99")
+        parts += [
+            "Milliseconds from the response to a change until a waiting client has its event:"
+        ]
+        parts += [table(head, rows)]
+        databases = [_sqlite(folder / name) for name in ("alone", "crowded")]
+        for database in databases:
+            fill(folder, database, _ANIMALS)
+        with (
+            _served(folder, databases[0], core=core) as alone,
+            _served(folder, databases[1], core=core) as crowded,
+        ):
+            without, with_, ratio = asyncio.run(_lists(alone, crowded))
+        parts.append(
+            f"A list costs {without:.0f} µs of CPU, and {with_:.0f} µs beside {_WAITING:,} clients"
+            f" that wait for events: {ratio:.3f} × in the median of {_ROUNDS} rounds."
+        )
+        if against is not None:
+            parts += _costs(folder, against, postgres, core)
+    return "\n\n".join(parts) + "\n"
+
+
+def _costs(
+    folder: Path, against: Path, postgres: PostgresServer, core: str | None
+) -> Iterator[str]:
+    """Yield the tables of what changes cost beside another tree, on each database."""
+    other = str(against.resolve() / ".venv/bin/python")
+    databases: dict[str, Callable[[str], str]] = {
+        "SQLite": lambda name: _sqlite(folder / name),
+        "PostgreSQL": lambda _: postgres.new_database(),
+    }
+    for name, new in databases.items():
+        with (
+            _served(folder, new("now"), core=core) as here,
+            _served(folder, new("before"), python=other, core=core) as there,
+        ):
+            server = None if name == "SQLite" else postgres
+            sites = (site._replace(postgres=server) for site in (here, there))
+            rows = asyncio.run(_beside(*sites))
+        yield f"µs of CPU of a change on {name}, medians of {_ROUNDS} rounds:"
+        yield table(("Change", "without events", "with", "ratio"), rows)
+
+
+def _load() -> float:
+    return machine.load_average()
+
+
+def main() -> None:
+    """Measure, and print the report or save it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--against", type=Path, help="another tree, without events")
+    parser.add_argument("--save", action="store_true", help=f"write {_REPORT.name}")
+    options = parser.parse_args()
+    allow_many_files()
+    core = leave_one_core()
+    with tempfile.TemporaryDirectory(prefix="petstore-bench-") as folder:
+        report = _report(Path(folder), options.against, core)
+    print(report)
+    if options.save:
+        _REPORT.write_text(report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""What is deleted once it is old, in batches so small that no change waits for one."""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from petstore.clock import Clock, Milliseconds
+from petstore.databases.contract import Statement, Store, Unit
+
+BATCH = 500
+_PAUSE_SECONDS = 0.05
+
+
+class Retained(NamedTuple):
+    """What is kept for a time, and how to delete a batch of it from before a moment.
+
+    ``prune`` returns how many rows it has deleted. A time of 0 is for ever.
+    """
+
+    prune: Callable[[Milliseconds], Unit[int]]
+    time: Milliseconds
+
+
+async def prune_all(store: Store, clock: Clock, retained: tuple[Retained, ...]) -> None:
+    """Delete what is old, one batch after another until nothing is left to delete.
+
+    Several processes may do so at once.
+
+    Raises:
+        Unavailable: the database is out of reach, full or failing; the next call goes on.
+    """
+    for prune, time in retained:
+        if time == 0:
+            continue
+        while await store.write(prune(clock() - time)):  # noqa: ASYNC110 - it waits for nothing
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def prune_in_order(table: str, key: str, before: Milliseconds) -> Unit[int]:
+    """Delete a batch of a table whose rows are in order of time ``at``; return how many.
+
+    What is left has no gaps, even if a clock was late. The newest row stays: the next one follows.
+    """
+    oldest = yield Statement(
+        f"SELECT {key}, at FROM {table} ORDER BY {key} LIMIT ?1",  # noqa: S608 - only names
+        (BATCH + 1,),
+        name="select_oldest_rows",
+    )
+    kept = next((row[0] for row in oldest if row[1] >= before or row is oldest[-1]), 0)
+    deleted = yield Statement(
+        f"DELETE FROM {table} WHERE {key} < ?1 RETURNING {key}",  # noqa: S608 - only names
+        (kept,),
+        name="delete_oldest_rows",
+        affects_pages=False,
+    )
+    return len(deleted)
+
+
+def prune_by_age(table: str, key: str, age: str, before: int) -> Unit[int]:
+    """Delete a batch of the rows whose ``age``, an indexed column, is below ``before``.
+
+    ``key`` are the columns of the primary key. Return how many were deleted. Rows that another
+    process is just deleting or changing stay.
+    """
+    deleted = yield Statement(
+        f"DELETE FROM {table} WHERE ({key}) IN"  # noqa: S608 - only names
+        f" (SELECT {key} FROM {table} WHERE {age} < ?1 ORDER BY {age}"
+        " LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */) RETURNING 1",
+        (before, BATCH),
+        name="delete_aged_rows",
+        affects_pages=False,
+    )
+    return len(deleted)
