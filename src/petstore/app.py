@@ -21,6 +21,7 @@ from petstore.clock import SECOND, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Store
 from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
 from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
+from petstore.databases.secret_files import SecretFile
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes, last_backup
 from petstore.domain.plans import UNLIMITED, Limits
@@ -45,7 +46,7 @@ from petstore.observability.registry import Registry, SharedMetrics
 from petstore.rate_limits.contract import BanRules, RateLimiter
 from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
-from petstore.settings import Settings, is_postgres, sqlite_path
+from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 from petstore.store.key_ring import KeyRing
 from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.reservations import Reservations
@@ -288,6 +289,24 @@ def store_at(
     registry.report(POOL_IN_USE, lambda: server.connections_in_use, name)
     registry.report(POOL_SIZE, lambda: server.connections, name)
     return measure_store(server, name, registry)
+
+
+def secret_file_of(settings: Settings) -> SecretFile:
+    """Return the file with the master secret of all webhooks, if there is one.
+
+    Raises:
+        SettingError: it does not hold a secret, or is missing and is for the operator to make.
+    """
+    path = settings.secret_path
+    # Instances on PostgreSQL may run on several machines, and each would make another.
+    file = SecretFile(path, may_create=not is_postgres(settings.database))
+    try:
+        file.check()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        msg = f"secret-file: {path}: {reason}"
+        raise SettingError(msg) from error
+    return file
 
 
 def open_log(settings: Settings) -> RequestLog:

@@ -60,6 +60,18 @@ class UnknownCategory(PetstoreError, status=400, code="unknown_category"):
     """The body names an unregistered category, and this store is strict about categories."""
 
 
+class InvalidWebhookUrl(PetstoreError, status=400, code="invalid_webhook_url"):
+    """The body names a URL to which the service delivers no events."""
+
+
+class UnknownEventType(PetstoreError, status=400, code="unknown_event_type"):
+    """The body names a type of events that does not exist."""
+
+
+class ReplayTooLarge(PetstoreError, status=400, code="replay_too_large"):
+    """The window of the replay holds too many events."""
+
+
 class MissingKey(PetstoreError, status=401, code="missing_api_key"):
     """The request has no API key."""
 
@@ -122,6 +134,22 @@ class KeyEnded(Conflict, code="api_key_ended"):
 
 class LastAdminKey(Conflict, code="last_admin_key"):
     """This is the last API key with the scope ``keys:admin``."""
+
+
+class TooManyWebhooks(Conflict, code="too_many_webhooks"):
+    """The API key has as many webhooks as a key may have."""
+
+
+class WebhookDisabled(Conflict, code="webhook_disabled"):
+    """The webhook is disabled, so nothing can be sent to it."""
+
+
+class DeliveriesPending(Conflict, code="deliveries_pending"):
+    """Too many deliveries of the webhook are still to come for a replay."""
+
+
+class WebhooksNotConfigured(PetstoreError, status=409, code="webhooks_not_configured"):
+    """The operator has not set up webhooks: the secret file is missing."""
 
 
 class IdempotencyKeyInUse(Conflict, code="idempotency_key_in_use"):

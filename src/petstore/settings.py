@@ -5,6 +5,7 @@ A setting is an option of ``petstore serve`` (``--body-bytes``) and an environme
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -95,6 +96,16 @@ class Settings:
     )
     allowed_origin: tuple[str, ...] = _setting(
         (), "An origin whose pages may call the service, or * for any. May be repeated."
+    )
+    webhook_network: tuple[str, ...] = _setting(
+        (),
+        "A network to which webhooks may deliver although it is private, by http and at any port,"
+        " such as 10.0.0.0/8. May be repeated.",
+    )
+    secret_file: str = _setting(
+        "",
+        "A file with the master secret of all webhooks. Default: with SQLite, the database's name"
+        " with .secret at its end; with PostgreSQL none, and no webhooks.",
     )
     strict_categories: bool = _flag("Accept only animals of registered categories.")
     reservation_minutes: int = _setting(
@@ -189,11 +200,26 @@ class Settings:
         Raises:
             SettingError: one of them is not a network.
         """
-        try:
-            return tuple(ip_network(network) for network in self.trusted_proxy)
-        except ValueError as error:
-            msg = f"trusted-proxy: expected a network such as 10.0.0.0/8; {error}"
-            raise SettingError(msg) from None
+        return _networks("trusted-proxy", self.trusted_proxy)
+
+    @property
+    def webhook_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks to which webhooks may deliver, whatever they are.
+
+        Raises:
+            SettingError: one of them is not a network.
+        """
+        return _networks("webhook-network", self.webhook_network)
+
+    @property
+    def secret_path(self) -> Path | None:
+        """The file with the master secret; ``None`` if there is none."""
+        if self.secret_file:
+            return Path(self.secret_file)
+        if is_postgres(self.database):
+            return None
+        path = sqlite_path(self.database)
+        return path.with_name(f"{path.name}.secret")
 
     def check(self) -> None:
         """Refuse values that do not fit together.
@@ -211,7 +237,7 @@ class Settings:
             not self.redis or self.redis.startswith(_REDIS_SCHEMES),
             "redis: expected redis://host:6379, rediss://… or redis+sentinel://…",
         )
-        _ = self.trusted_networks
+        _ = self.trusted_networks, self.webhook_networks
         for origin in self.allowed_origin:
             _require(
                 _ORIGIN.match(origin),
@@ -244,6 +270,14 @@ class Settings:
 def _require(condition: object, message: str) -> None:
     if not condition:
         raise SettingError(message)
+
+
+def _networks(name: str, networks: Iterable[str]) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return tuple(ip_network(network) for network in networks)
+    except ValueError as error:
+        msg = f"{name}: expected a network such as 10.0.0.0/8; {error}"
+        raise SettingError(msg) from None
 
 
 def _can_trace() -> bool:

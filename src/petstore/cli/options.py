@@ -23,6 +23,7 @@ SECTIONS = {
         *("database", "read_database", "redis", "database_connections", "database_timeout"),
         *("environment", "strict_categories", "reservation_minutes"),
     ),
+    "Webhooks": ("webhook_network", "secret_file"),
     "Processes": ("workers", "pid_file", "shutdown_timeout", "drain_timeout"),
     "Logs and traces": (
         *("log_format", "log_level", "log_health_checks", "omit_addresses", "trace_endpoint"),

@@ -11,7 +11,7 @@ import apsw
 
 from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.migrations.sqlite import inspect, migrate
-from petstore.databases.private_files import part_of, replacing
+from petstore.databases.private_files import part_of, replacing, sync_names
 from petstore.databases.sqlite_connection import connect, unusable
 from petstore.databases.sqlite_files import INDEX, LOG
 from petstore.errors import Conflict, UnusableDatabase
@@ -67,8 +67,8 @@ def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bo
             # SQLite would take an old log for that of the new file.
             for ending in (LOG, INDEX, "-journal"):
                 path.with_name(path.name + ending).unlink(missing_ok=True)
-            _sync_names(path.parent)
-        _sync_names(path.parent)
+            sync_names(path.parent)
+        sync_names(path.parent)
 
 
 def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool) -> None:
@@ -122,12 +122,3 @@ def _unused(path: Path) -> Iterator[None]:
             msg = f"{path} is in use: stop what uses it first"
             raise Conflict(msg) from error
         yield
-
-
-def _sync_names(folder: Path) -> None:
-    """Flush the names in a folder to disk."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -4,8 +4,9 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 from petstore.errors import Conflict
@@ -45,6 +46,36 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         finally:
             if _is(part, made):
                 part.unlink()
+
+
+def create_once(path: Path, content: bytes) -> None:
+    """Create a file with ``content``, as a whole and on disk, unless something has its name.
+
+    Of several processes that do so at once, the first one decides what is in it.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    part = path.with_name(f"{path.name}.{token_hex(8)}.part")
+    with create(part) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                path.hardlink_to(part)
+        finally:
+            part.unlink()
+    sync_names(path.parent)
+
+
+def sync_names(folder: Path) -> None:
+    """Flush the names in a folder to disk."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def part_of(path: Path) -> Path:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from petstore.app import open_log, store_at
+from petstore.app import open_log, secret_file_of, store_at
 from petstore.clock import SECOND
 from petstore.databases.sqlite import put_log_away
 from petstore.http.open_files import require_room
@@ -71,6 +71,7 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
         PetstoreError: the database cannot be used.
     """
     settings.check()
+    secret_file_of(settings)
     require_room(settings.connections)
     with ExitStack() as opened:
         listener = opened.enter_context(listen(settings.host, settings.port))

@@ -1,0 +1,64 @@
+"""The master secret of all webhooks, in a file beside the database or where the operator says."""
+
+import logging
+import secrets
+from pathlib import Path
+
+from petstore.databases.private_files import create_once
+from petstore.domain.webhook_secrets import LENGTH, master_of_text, text_of_master
+from petstore.errors import WebhooksNotConfigured
+
+_LOG = logging.getLogger(__name__)
+
+
+class SecretFile:
+    """The file at ``path``, read once. If nobody else can have made it, the service may."""
+
+    def __init__(self, path: Path | None, *, may_create: bool) -> None:
+        self._path = path
+        self._may_create = may_create
+        self._master: bytes | None = None
+
+    def check(self) -> None:
+        """Return if the file is in order, or is not there and may be created.
+
+        Raises:
+            ValueError: it does not hold a master secret.
+            OSError: it cannot be read.
+        """
+        if self._path is not None and (self._path.exists() or not self._may_create):
+            master_of_text(self._path.read_bytes())
+
+    def create(self) -> None:
+        """Make the file, unless it is there or is for the operator to make."""
+        if self._path is None or not self._may_create:
+            return
+        try:
+            if not self._path.exists():
+                create_once(self._path, text_of_master(secrets.token_bytes(LENGTH)))
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def read(self) -> bytes:
+        """Return the master secret.
+
+        Raises:
+            WebhooksNotConfigured: there is none, or the file cannot be used; the log says why.
+        """
+        if self._master is None:
+            if self._path is None:
+                msg = (
+                    "the operator of this service has not set up webhooks: --secret-file is not set"
+                )
+                raise WebhooksNotConfigured(msg)
+            try:
+                self._master = master_of_text(self._path.read_bytes())
+            except (OSError, ValueError) as error:
+                raise self._unusable(error) from error
+        return self._master
+
+    def _unusable(self, error: OSError | ValueError) -> WebhooksNotConfigured:
+        _LOG.warning("the secret file %s cannot be used: %s", self._path, error)
+        return WebhooksNotConfigured(
+            "the secret file of this service cannot be used; tell its operator"
+        )

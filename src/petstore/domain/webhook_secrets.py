@@ -1,0 +1,63 @@
+"""Secrets of webhooks: each is derived from one master secret, so no database holds any."""
+
+import binascii
+from base64 import b64decode, b64encode
+
+from petstore.clock import Milliseconds
+
+LENGTH = 32
+"""The bytes of every secret, and of the master secret."""
+
+_PREFIX = "whsec_"
+
+
+def webhook_secrets(
+    master: bytes,
+    webhook_id: int,
+    secret_version: int,
+    previous_ends_at: Milliseconds | None,
+    now: Milliseconds,
+) -> list[bytes]:
+    """Return the secrets that sign a delivery at ``now``, the newest first.
+
+    The one before signs too until ``previous_ends_at``, so that a receiver has time to change.
+    """
+    has_grace = previous_ends_at is not None and now < previous_ends_at
+    versions = (secret_version, secret_version - 1) if has_grace else (secret_version,)
+    return [_derived(master, webhook_id, version) for version in versions]
+
+
+def secret_text(secret: bytes) -> str:
+    """Return a secret as its holder gets it (Standard Webhooks 1.0.0)."""
+    return _PREFIX + b64encode(secret).decode("ascii")
+
+
+def text_of_master(master: bytes) -> bytes:
+    """Return the content of a file that holds the master secret."""
+    return b64encode(master) + b"\n"
+
+
+def master_of_text(text: bytes) -> bytes:
+    """Return the master secret in the content of its file.
+
+    Raises:
+        ValueError: it is not one line with 32 bytes in base64.
+    """
+    try:
+        master = b64decode(text.removesuffix(b"\n").removesuffix(b"\r"), validate=True)
+    except binascii.Error:
+        master = b""
+    if len(master) != LENGTH:
+        msg = f"expected one line, {LENGTH} random bytes in base64"
+        raise ValueError(msg)
+    return master
+
+
+def _derived(master: bytes, webhook_id: int, version: int) -> bytes:
+    """Return a secret (HKDF with SHA-256, RFC 5869). The master needs no salt: it is random."""
+    # Imported on first use: only webhooks need it.
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    purpose = f"petstore webhook {webhook_id} secret {version}".encode("ascii")
+    return HKDF(SHA256(), LENGTH, salt=None, info=purpose).derive(master)
