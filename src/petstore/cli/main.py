@@ -9,6 +9,7 @@ from petstore import __version__
 from petstore.cli.backup import backup, restore
 from petstore.cli.categories import categories
 from petstore.cli.copy import copy
+from petstore.cli.deliver import deliver
 from petstore.cli.environment import KEY, refuse_mistyped
 from petstore.cli.keys import keys
 from petstore.cli.orders import orders
@@ -61,6 +62,6 @@ def main() -> None:
     """
 
 
-main.add_section("Run the service", serve, reload)
+main.add_section("Run the service", serve, deliver, reload)
 main.add_section("Work on its store", keys, copy, backup, restore)
 main.add_section(f"Ask a running service, with the key in {KEY}", pets, orders, categories)

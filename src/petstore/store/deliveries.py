@@ -296,7 +296,8 @@ def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
     delivery, at = outcome.delivery, outcome.at
     saved = yield Statement(
         "UPDATE webhook_deliveries SET state = ?1, due_at = ?2, attempts = attempts + ?3,"
-        " first_attempt_at = coalesce(first_attempt_at, ?4), last_attempt_at = coalesce(?4, last_attempt_at),"
+        " first_attempt_at = coalesce(first_attempt_at, ?4),"
+        " last_attempt_at = coalesce(?4, last_attempt_at),"
         " response_status = ?5, response_body = ?6, error = ?7"
         " WHERE id = ?8 AND state = 'pending' AND attempts = ?9 RETURNING id",
         (

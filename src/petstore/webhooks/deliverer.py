@@ -25,7 +25,6 @@ from petstore.webhooks.progress import Progress
 from petstore.webhooks.queue import Parts, Queue, Secrets, Watcher
 from petstore.webhooks.sender import Sender
 
-_STOP_SECONDS = 5
 _BACKLOG_SECONDS = 5
 _RENEW_BEFORE: Milliseconds = 10 * SECOND
 
@@ -35,6 +34,7 @@ class Rules(NamedTuple):
 
     It looks for new events every ``poll_seconds``, and for changes to webhooks every
     ``refresh_seconds``. If it ``publishes`` it gives places in the feed, too (PostgreSQL).
+    Attempts under way have ``stop_seconds`` to end at a stop.
     ``chance`` returns a random number from 0 to 1.
     """
 
@@ -42,6 +42,7 @@ class Rules(NamedTuple):
     publishes: bool = False
     poll_seconds: float = 0.05
     refresh_seconds: float = 0.5
+    stop_seconds: float = 5
     chance: Callable[[], float] = lambda: secrets.randbelow(1001) / 1000
 
 
@@ -81,7 +82,7 @@ class Deliverer:
     async def running(self) -> AsyncIterator[None]:
         """Deliver until the block ends.
 
-        Attempts under way then have 5 seconds. Those that have not ended stay pending.
+        Attempts that have not ended some time later stay pending.
         """
         refresh = Chore(self._refresh, self._rules.refresh_seconds, "webhooks not read")
         follow = Chore(self._follow, self._rules.poll_seconds, "no deliveries of new events made")
@@ -93,7 +94,7 @@ class Deliverer:
         finally:
             self._keep([])
             if self._attempts:
-                _, unfinished = await asyncio.wait(self._attempts, timeout=_STOP_SECONDS)
+                _, unfinished = await asyncio.wait(self._attempts, timeout=self._rules.stop_seconds)
                 for task in unfinished:
                     task.cancel()
                 await asyncio.gather(*unfinished, return_exceptions=True)
@@ -150,7 +151,7 @@ class Deliverer:
                         queue.wake()
 
     async def _measure(self) -> None:
-        self._watcher.remaining(await read_backlog(self._store, self._active))
+        self._watcher.remaining(*await read_backlog(self._store, self._active))
 
     async def _release(self) -> None:
         await self._store.write(release_leases(self._owner))

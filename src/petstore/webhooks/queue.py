@@ -17,13 +17,7 @@ from petstore.domain.deliveries import (
     next_attempt,
     paused_until,
 )
-from petstore.store.deliveries import (
-    Backlog,
-    Delivery,
-    Outcome,
-    Webhook,
-    due_deliveries,
-)
+from petstore.store.deliveries import Delivery, Outcome, Webhook, due_deliveries
 from petstore.store.events import read_event
 from petstore.webhooks.progress import Progress
 from petstore.webhooks.sender import DeliveryFailed, Response, Sender
@@ -44,9 +38,19 @@ class Watcher(Protocol):
         """Note an attempt: it succeeded, is to be repeated (``pending``) or was the last."""
         ...
 
-    def remaining(self, backlog: Backlog) -> None:
-        """Note what is not delivered yet."""
+    def remaining(self, oldest: Milliseconds | None, disabled: int) -> None:
+        """Note when the oldest pending delivery was made, and how many webhooks are disabled."""
         ...
+
+
+class NoWatcher:
+    """Wants to know nothing."""
+
+    def attempted(self, state: DeliveryState, seconds: float) -> None:
+        """Ignore an attempt."""
+
+    def remaining(self, oldest: Milliseconds | None, disabled: int) -> None:
+        """Ignore what is left."""
 
 
 class Parts(NamedTuple):
@@ -96,14 +100,16 @@ class Queue:
         return _MAX_UNDER_WAY - len(self._under_way) if may_begin else 0
 
     async def _start_whenever_due(self) -> None:
-        failure = f"deliveries to webhook {self.webhook.id} not read"
+        failure = f"deliveries to webhook {self.webhook.id} not started"
+        is_failing = False
         while True:
             await self._wake.wait()
             self._wake.clear()
-            await attempt(Chore(self._start_due, 0, failure))
+            is_failing = not await attempt(Chore(self._start_due, 0, failure), quiet=is_failing)
 
     async def _start_due(self) -> None:
         while self._room:
+            self._parts.secrets_of(self.webhook)  # without them, nothing can be sent
             now = self._parts.clock()
             due = await due_deliveries(self._parts.store, self.webhook.id, now)
             due = [delivery for delivery in due if delivery.id not in self._under_way]

@@ -104,7 +104,7 @@ class Sender:
         self._resolve = resolve
         self._networks = networks
         self._user_agent = user_agent
-        self._tls = tls or ssl.create_default_context()
+        self._tls = tls
         self._seconds = seconds
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
@@ -157,7 +157,7 @@ class Sender:
         self, scheme: str, host: str, port: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to one of the addresses of ``host``, if deliveries may go to all of them."""
-        tls: Any = {"ssl": self._tls, "server_hostname": host} if scheme == "https" else {}
+        tls: Any = {"ssl": self._context(), "server_hostname": host} if scheme == "https" else {}
         failure = OSError("the name has no address")
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
@@ -174,6 +174,11 @@ class Sender:
         except TimeoutError:
             msg = f"no connection within {_CONNECT_SECONDS} seconds"
             raise ConnectionError(msg) from None
+
+    def _context(self) -> ssl.SSLContext:
+        # The certificates of all authorities take some memory, and not every shop has webhooks.
+        self._tls = self._tls or ssl.create_default_context()
+        return self._tls
 
 
 class _Parser:
