@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from standardwebhooks import Webhook
 
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+Reader: TypeAlias = asyncio.StreamReader
+Writer: TypeAlias = asyncio.StreamWriter
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 

@@ -111,8 +111,10 @@ class Queue:
         while self._room:
             self._parts.secrets_of(self.webhook)  # without them, nothing can be sent
             now = self._parts.clock()
+            # One whose outcome is saved during the query may still be pending in its result.
+            under_way = frozenset(self._under_way)
             due = await due_deliveries(self._parts.store, self.webhook.id, now)
-            due = [delivery for delivery in due if delivery.id not in self._under_way]
+            due = [delivery for delivery in due if delivery.id not in under_way]
             ready = [delivery for delivery in due if delivery.held_until <= now]
             for delivery in ready[: self._room]:
                 self._under_way.add(delivery.id)
