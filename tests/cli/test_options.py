@@ -62,7 +62,7 @@ def settings_of(*arguments: str, **environment: str) -> Settings:
     found = []
 
     @click.command()
-    @settings_options
+    @settings_options()
     def command(**options: Any) -> None:
         found.append(Settings(**options))
 

@@ -103,7 +103,7 @@ async def looked(store: Store, clock: ManualClock) -> None:
 
     async def is_renewed() -> bool:
         (until,) = await webhook_row(store, "leased_until")
-        return int(until or 0) == clock.now + LEASE
+        return bool(until == clock.now + LEASE)
 
     await eventually(is_renewed, 30)
 

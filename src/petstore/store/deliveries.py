@@ -220,14 +220,14 @@ def make_deliveries(
 ) -> Unit[dict[int, int]]:
     """Make deliveries of the events behind the position of ``webhooks`` up to ``end``.
 
-    Return how many for each; a webhook that ``owner`` has lost, or whose position was moved by
-    another, is missing.
+    Return how many for each; a webhook that ``owner`` has lost, or that was disabled or moved
+    meanwhile, is missing.
     """
     made = {}
     for webhook in webhooks:
         moved = yield Statement(
             "UPDATE webhooks SET position = ?1"
-            " WHERE id = ?2 AND position = ?3 AND leased_by = ?4 RETURNING id",
+            " WHERE id = ?2 AND position = ?3 AND leased_by = ?4 AND enabled = 1 RETURNING id",
             (end, webhook.id, webhook.position, owner),
             name="move_webhook",
             affects_pages=False,
