@@ -33,6 +33,9 @@ OTHERS: dict[str, Any] = {
     "pid_file": "petstore.pid",
     "trusted_proxy": ("10.0.0.0/8",),
     "allowed_origin": ("https://shop.example",),
+    "webhook_network": ("10.0.0.0/8",),
+    "secret_file": "/run/secrets/petstore",
+    "no_deliveries": True,
     "strict_categories": True,
     **{name: low for name, low, _ in RANGES if low != getattr(Settings, name)},
     "workers": 2,
@@ -139,7 +142,7 @@ def test_an_option_counts_more_than_its_variable() -> None:
     assert settings_of("--port", "81", PETSTORE_PORT="82").port == 81
 
 
-@pytest.mark.parametrize("name", ["trusted_proxy", "allowed_origin"])
+@pytest.mark.parametrize("name", ["trusted_proxy", "allowed_origin", "webhook_network"])
 def test_a_setting_of_many_values_may_be_repeated(name: str) -> None:
     first, second = "10.0.0.0/8", "fd00::/8"
     repeated = settings_of(option(name), first, option(name), second)

@@ -19,12 +19,7 @@ from petstore.store.events import publish_all, read_feed, record
 from petstore.store.pets import update_pet
 from petstore.webhooks import deliverer as deliverer_module
 from support.changes import create_pets
-from support.keys import change, revoke
-from support.manual_clock import ManualClock
-from support.receivers import OK, Behaviour, Receiver, Request, Writer, receiving, saying, silent
-from support.stores import do, open_store
-from support.waiting import eventually
-from support.webhooks import (
+from support.delivering import (
     SCOPES,
     SECRET,
     Watched,
@@ -34,6 +29,11 @@ from support.webhooks import (
     issue_with_webhooks,
     webhook_row,
 )
+from support.keys import change, revoke
+from support.manual_clock import ManualClock
+from support.receivers import OK, Behaviour, Receiver, Request, Writer, receiving, saying, silent
+from support.stores import do, open_store
+from support.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -93,7 +93,7 @@ async def saved(store: Store, attempts: int) -> None:
 
     async def are_saved() -> bool:
         rows = await deliveries(store, "attempts")
-        return sum(count for (count,) in rows) >= attempts
+        return sum(int(row[0]) for row in rows) >= attempts
 
     await eventually(are_saved, 30)
 
@@ -102,8 +102,9 @@ async def looked(store: Store, clock: ManualClock) -> None:
     """Wait until the webhook was looked at since the clock was moved, by 10 seconds or more."""
 
     async def is_renewed() -> bool:
+        until: int
         (until,) = await webhook_row(store, "leased_until")
-        return bool(until == clock.now + LEASE)
+        return until == clock.now + LEASE
 
     await eventually(is_renewed, 30)
 
