@@ -75,6 +75,7 @@ KNOWN = {
         *("databases.contract", "databases.replicas", "http.messages"),
         *("rate_limits.contract", "rate_limits.minutes"),
     ),
+    "webhooks": (*BASICS, "domain", "store", "chores", "logs", "databases.contract"),
     "http": (),
     "observability": (
         *(*BASICS, "domain", "api", "chores", "http", "logs", "databases.contract"),
@@ -115,8 +116,8 @@ def test_every_package_has_its_rule() -> None:
         ("redis", ("petstore.redis_client",)),
         ("prometheus_client", ("petstore.observability",)),
         ("opentelemetry", ("petstore.observability",)),
-        ("cryptography", ("petstore.domain.sealing",)),
-        ("httptools", ("petstore.http",)),
+        ("cryptography", ("petstore.domain.sealing", "petstore.domain.webhook_secrets")),
+        ("httptools", ("petstore.http", "petstore.webhooks.sender")),
         ("uvloop", ("petstore.server",)),
         *((library, ("petstore.cli",)) for library in ("click", "rich", "urllib3")),
     ],

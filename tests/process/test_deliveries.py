@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from petstore.clock import system_clock
@@ -19,6 +20,7 @@ from petstore.store.api_keys import unconditional
 from petstore.store.pets import update_pet
 from support.changes import create_pets
 from support.delivering import add_webhook, deliveries, issue_with_webhooks
+from support.process import free_port
 from support.receivers import Receiver, receiving
 from support.servers import StartServer
 from support.stores import open_store
@@ -34,7 +36,7 @@ CHANGES = 10
 class Deliverer:
     """``petstore deliver`` as a process of its own."""
 
-    def __init__(self, folder: Path, address: str) -> None:
+    def __init__(self, folder: Path, address: str, *options: str) -> None:
         self.log = folder / f"deliver-{id(self)}.jsonl"
         secret = folder / "master.secret"
         secret.write_bytes(text_of_master(MASTER))
@@ -43,7 +45,7 @@ class Deliverer:
                 [
                     *(sys.executable, "-m", "petstore", "deliver", "--database", address),
                     *("--secret-file", str(secret), "--webhook-network", "127.0.0.0/8"),
-                    *("--log-format", "json"),
+                    *("--log-format", "json", *options),
                 ],
                 cwd=folder,
                 stderr=log,
@@ -60,9 +62,9 @@ class Deliverer:
 
 
 @contextmanager
-def deliverer(folder: Path, address: str) -> Iterator[Deliverer]:
+def deliverer(folder: Path, address: str, *options: str) -> Iterator[Deliverer]:
     """Start one; it ends with the block."""
-    started = Deliverer(folder, address)
+    started = Deliverer(folder, address, *options)
     try:
         yield started
     finally:
@@ -127,7 +129,16 @@ async def test_a_service_delivers_by_a_process_of_its_own(
 ) -> None:
     (tmp_path / "petstore.db.secret").write_bytes(text_of_master(MASTER))
     async with receiving() as receiver:
-        server = await asyncio.to_thread(start, "--webhook-network", "127.0.0.0/8", delivers=True)
+        metrics = free_port()
+        options = ("--webhook-network", "127.0.0.0/8", "--metrics-port", str(metrics))
+        server = await asyncio.to_thread(start, *options, delivers=True)
+
+        async def are_counted() -> bool:
+            async with httpx.AsyncClient() as client:
+                page = (await client.get(f"http://127.0.0.1:{metrics}/metrics")).text
+            counted = 'petstore_deliveries_total{outcome="succeeded"} 2.0\n' in page
+            return counted and "petstore_workers 1.0\n" in page
+
         async with open_store(tmp_path / "petstore.db") as store:
             key_id = await issue_with_webhooks(store, system_clock)
             await add_webhook(store, key_id, receiver.url)
@@ -140,4 +151,28 @@ async def test_a_service_delivers_by_a_process_of_its_own(
             await eventually(lambda: len(server.workers()) == 2, 30)
             await store.write(create_pets([NewPet("Rex", 1, "available")]))
             await eventually(lambda: len(receiver.requests) == 2, 30)
+            await eventually(are_counted, 30)
     assert await asyncio.to_thread(server.stop) == 0
+
+
+async def test_a_deliverer_alone_reports_its_metrics(tmp_path: Path, database: Path) -> None:
+    async with open_store(database):
+        port = free_port()
+        with deliverer(tmp_path, f"sqlite:///{database}", "--metrics-port", str(port)) as started:
+            await eventually(lambda: started.logged() == ["deliveries_started"], 30)
+            async with httpx.AsyncClient() as client:
+                page = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
+            assert "petstore_oldest_delivery_seconds 0.0\n" in page
+            assert "petstore_workers 0.0\n" in page
+            assert await asyncio.to_thread(started.stop) == 0
+
+
+async def test_a_password_on_the_command_line_is_a_warning(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    address = postgres_url.replace("://", "://petstore:secret@") if "@" not in postgres_url else ""
+    address = address or postgres_url.replace("@", ":secret@", 1)
+    with deliverer(tmp_path, address) as started:
+        await eventually(lambda: "deliveries_started" in started.logged(), 30)
+        assert started.logged()[0].startswith("--database: others on this machine can read")
+        assert await asyncio.to_thread(started.stop) == 0

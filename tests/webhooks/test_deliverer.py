@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from itertools import permutations
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -32,7 +34,7 @@ from support.delivering import (
 from support.keys import change, revoke
 from support.manual_clock import ManualClock
 from support.receivers import OK, Behaviour, Receiver, Request, Writer, receiving, saying, silent
-from support.stores import do, open_store
+from support.stores import do, locked, open_store
 from support.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -320,10 +322,11 @@ async def test_at_most_eight_attempts_of_a_webhook_are_under_way(
 
     endpoint.behaviour = waiting
     await add_pets(store, 30)
+    await rename(store, 1, "Rex")
     async with delivering(store, clock):
         await attempted(endpoint, 8)
         may_respond.set()
-        await settled(store, 30)
+        await settled(store, 31)
     assert most == 8
 
 
@@ -592,3 +595,54 @@ async def test_without_the_secret_nothing_is_sent_and_the_log_says_so_once(
         await eventually(lambda: asked > 3, 30)
     assert endpoint.connections == 0
     assert caplog.messages == ["deliveries to webhook 1 not started: the secret file is missing"]
+
+
+@pytest.fixture
+async def impatient(address: str) -> AsyncIterator[Store]:
+    """A store that gives up soon."""
+    async with open_store(address, 100) as store:
+        yield store
+
+
+async def test_outcomes_are_saved_once_the_database_is_back(
+    database: Path, impatient: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    may_respond = asyncio.Event()
+
+    async def wait(_: Request, writer: Writer) -> None:
+        await may_respond.wait()
+        writer.write(OK)
+
+    async with receiving(wait) as receiver:
+        await add_webhook(impatient, await issue_with_webhooks(impatient, clock), receiver.url)
+        await add_pets(impatient)
+        async with delivering(impatient, clock):
+            await attempted(receiver, 1)
+            with locked(database):
+                may_respond.set()
+                await eventually(lambda: "outcomes of deliveries not saved yet" in caplog.text, 30)
+            await settled(impatient, 1)
+    assert len(receiver.requests) == 1
+
+
+async def test_a_stop_does_not_wait_for_a_database_that_is_gone(
+    database: Path, impatient: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    may_respond = asyncio.Event()
+
+    async def wait(_: Request, writer: Writer) -> None:
+        await may_respond.wait()
+        writer.write(OK)
+
+    async with receiving(wait) as receiver:
+        await add_webhook(impatient, await issue_with_webhooks(impatient, clock), receiver.url)
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(delivering(impatient, clock))
+            await add_pets(impatient)
+            await attempted(receiver, 1)
+            with locked(database):
+                may_respond.set()
+                await eventually(lambda: "outcomes of deliveries not saved yet" in caplog.text, 30)
+                await opened.aclose()
+    assert "leases of webhooks not released" in caplog.text
+    assert await deliveries(impatient) == [(1, "pending", 0)]

@@ -119,6 +119,12 @@ async def test_a_body_that_is_longer_than_it_says_ends_there() -> None:
     assert response == Response(200, None, "he")
 
 
+async def test_a_body_may_follow_its_head_later() -> None:
+    start, end = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Pad: ", b"\r\n\r\n"
+    padding = b"x" * (4096 - len(start) - len(end))  # so the first piece read is the head
+    assert await post(start + padding + end + b"hello") == Response(200, None, "hello")
+
+
 async def test_a_body_is_kept_as_text_whatever_it_is() -> None:
     response = await post(b"HTTP/1.1 500 No\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\0ok")
     assert response == Response(500, None, "\x1f\ufffd\ufffdok")

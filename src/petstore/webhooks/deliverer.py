@@ -125,30 +125,29 @@ class Deliverer:
 
     def _keep(self, webhooks: Iterable[Webhook]) -> None:
         """Deliver to these webhooks and no others."""
-        queues = {}
+        before, self._queues = self._queues, {}
         for webhook in webhooks:
-            queue = self._queues.pop(webhook.id, None) or Queue(self._parts, webhook)
+            queue = before.get(webhook.id) or Queue(self._parts, webhook)
             queue.update(webhook)
-            queues[webhook.id] = queue
-        for queue in self._queues.values():
-            queue.close()
-        self._queues = queues
+            self._queues[webhook.id] = queue
+        for webhook_id in before.keys() - self._queues.keys():
+            before[webhook_id].close()
 
     async def _follow(self) -> None:
         """Make deliveries of new events."""
-        if not self._queues:
+        queues = self._queues
+        if not queues:
             return
         if self._rules.publishes:
             await publish_all(self._store)
         newest = (await newest_position(self._store)).sequence
-        for webhooks, end in batches([queue.webhook for queue in self._queues.values()], newest):
+        for webhooks, end in batches([queue.webhook for queue in queues.values()], newest):
             unit = make_deliveries(self._owner, webhooks, end, self._clock())
             for webhook_id, made in (await self._store.write(unit)).items():
-                queue = self._queues.get(webhook_id)
-                if queue is not None:
-                    queue.webhook = queue.webhook._replace(position=end)
-                    if made:
-                        queue.wake()
+                queue = queues[webhook_id]
+                queue.webhook = queue.webhook._replace(position=end)
+                if made:
+                    queue.wake()
 
     async def _measure(self) -> None:
         self._watcher.remaining(*await read_backlog(self._store, self._active))
