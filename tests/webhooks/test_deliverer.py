@@ -266,6 +266,22 @@ async def test_an_event_that_is_not_kept_any_more_is_given_up(
     assert await deliveries(store, "state, error") == [("failed", "the event is no longer kept")]
 
 
+async def test_an_event_that_cannot_be_read_is_sent_later(
+    store: Store, clock: ManualClock, endpoint: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint.behaviour = failing_at({1})
+    await add_pets(store)
+    async with delivering(store, clock):
+        await saved(store, 1)
+        endpoint.behaviour = saying(OK)
+        await store.write(do("ALTER TABLE events RENAME TO mislaid"))
+        clock.advance(6)
+        await eventually(lambda: "delivery 1 not attempted" in caplog.text, 30)
+        await store.write(do("ALTER TABLE mislaid RENAME TO events"))
+        await settled(store, 1)
+    assert sent(endpoint) == [(1, 0), (1, 6)]
+
+
 # Attempts
 
 

@@ -109,9 +109,9 @@ async def deliver(settings: Settings, shared_metrics: SharedMetrics | None, phas
     registry = shared_metrics and create_registry(shared_metrics, serves=False)
     async with opened_deliverer(settings, registry) as deliverer:
         tune_garbage_collector()
-        if await phases.may_serve():
-            async with deliverer.running():
-                await phases.leave.wait()
+        await phases.may_serve()
+        async with deliverer.running():
+            await phases.leave.wait()
 
 
 async def _serve(

@@ -56,8 +56,7 @@ class Progress:
         is_failing = False
         while self._outcomes or self._held:
             is_failing = not await attempt(write, quiet=is_failing)
-            if is_failing:
-                await asyncio.sleep(write.seconds)
+            await asyncio.sleep(write.seconds if is_failing else 0)
         self._writing = None
 
     async def _write(self) -> None:
