@@ -23,7 +23,7 @@ from support.waiting import within
 GUARDED, PASSWORD = "guarded", "corr3ct-h0rse"
 _NOBODY = "nobody"
 _CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'petstore'"
-_TABLES = ("inventory", *(table.name for table in TABLES if table.name != PRESET))
+_TABLES = ("inventory", "events_outbox", *(table.name for table in TABLES if table.name != PRESET))
 _EMPTY = f"TRUNCATE {', '.join(_TABLES)} RESTART IDENTITY; UPDATE {PRESET} SET revision = 0"  # noqa: S608
 _HELP = (
     "The tests need PostgreSQL's programs, and there are none here. Install the wheel"

@@ -138,7 +138,10 @@ async def active_webhooks(
 
 
 async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> list[Delivery]:
-    """Return the first deliveries of a webhook that are due, also those that have to wait."""
+    """Return the first deliveries of a webhook that are due, also those that have to wait.
+
+    There are none if it is disabled.
+    """
     rows = await store.read(
         Statement(
             "SELECT d.id, d.webhook_id, d.sequence, d.event_id, d.type, d.resource, d.attempts,"
@@ -147,6 +150,7 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
             "  AND e.resource = d.resource AND e.id < d.id ORDER BY e.id DESC LIMIT 1)"
             " FROM webhook_deliveries d"
             " WHERE d.webhook_id = ?1 AND d.state = 'pending' AND d.due_at <= ?2"
+            " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = ?1 AND w.enabled = 1)"
             " ORDER BY d.due_at, d.id LIMIT ?4",
             (webhook_id, now, HOLD, _READ_AT_ONCE),
             name="select_due_deliveries",

@@ -1,1 +1,1 @@
-"""Deliveries of events to webhooks: what is sent, where it may go, and when."""
+"""Webhooks: events sent to a URL, signed."""

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from petstore.chores import Chore, attempt
-from petstore.clock import Clock, Milliseconds
+from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Store
 from petstore.domain.deliveries import (
     GONE,
@@ -149,7 +149,8 @@ class Queue:
             outcome = _given_up(delivery, at, "the key may no longer read the event")
         else:
             body = _encode(event)
-            headers = signed_headers(event.id, at, body, parts.secrets_of(webhook))
+            secrets = parts.secrets_of(webhook)
+            headers = signed_headers(event.id, at // SECOND, body, secrets)
             try:
                 response = await parts.sender.post(webhook.url, headers, body)
             except DeliveryFailed as error:
@@ -166,9 +167,7 @@ class Queue:
         else:
             outcome = self._failed(delivery, at, f"expected a status of 2xx, not {status}")
         if status == GONE:
-            outcome = outcome._replace(state="failed")
-            # The next refresh finds the webhook disabled; until then nothing more is sent.
-            self.webhook = self.webhook._replace(leased_until=None)
+            outcome = outcome._replace(state="failed")  # and the webhook is disabled with it
         pause = paused_until(status, response.retry_after, now)
         if pause is not None:
             outcome = outcome._replace(due_at=max(outcome.due_at, pause), paused_until=pause)
