@@ -27,7 +27,10 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes, last_backup
 from petstore.domain.deprecations import KEPT_DAYS
 from petstore.domain.plans import UNLIMITED, Limits
+from petstore.domain.webhook_secrets import webhook_secrets
+from petstore.http.open_files import room_for
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
+from petstore.observability.deliveries import DeliveryMetrics
 from petstore.observability.measured import measure_limiter, measure_requests, measure_store
 from petstore.observability.metrics import (
     BANS,
@@ -52,6 +55,7 @@ from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 from petstore.store.api_keys import prune_tokens
+from petstore.store.deliveries import Webhook
 from petstore.store.deprecated_calls import (
     DeprecatedCalls,
     prune_deprecated_call_saves,
@@ -69,6 +73,9 @@ from petstore.store.retention import Retained, prune_all
 from petstore.store.safe_retries import SafeRetries
 from petstore.store.usage import prune_usage
 from petstore.store.webhooks import prune_deliveries
+from petstore.webhooks.deliverer import Deliverer, Rules
+from petstore.webhooks.queue import NoWatcher, Watcher
+from petstore.webhooks.sender import Resolver, Sender
 
 if TYPE_CHECKING:
     from petstore.observability.tracing import Tracing
@@ -88,11 +95,15 @@ _USAGE_TABLE = 20_000
 _FEED_SECONDS = (0.02, 0.05)
 _PUBLISH_SECONDS = 0.05
 _FEED_LAG_SECONDS = 1
+_SQLITE_POLL_SECONDS = 0.05
+_POSTGRES_POLL_SECONDS = 0.1
+_DELIVERY_STOP_SECONDS = 5
+_DELIVERY_CONNECTIONS = 20_000
 
 
-def create_registry(shared: SharedMetrics) -> Registry:
+def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:
     """Return the registry of this worker, which reports the process too."""
-    registry = Registry(shared, __version__)
+    registry = Registry(shared, __version__, serves=serves)
     report_process(registry, str(shared.worker_id))
     return registry
 
@@ -236,6 +247,40 @@ def retained(settings: Settings) -> tuple[Retained, ...]:
         Retained(prune_tokens, history),
         Retained(prune_usage, history),
     )
+
+
+@asynccontextmanager
+async def opened_deliverer(
+    settings: Settings, registry: Registry | None = None
+) -> AsyncIterator[Deliverer]:
+    """Give what delivers events to webhooks; it logs to standard error until the block ends."""
+    # Most of them wait for a response.
+    room_for(_DELIVERY_CONNECTIONS)
+    secret = secret_file_of(settings)
+    watcher: Watcher = NoWatcher()
+    if registry is not None:
+        watcher = DeliveryMetrics(registry, system_clock)
+    on_postgres = is_postgres(settings.database)
+    store = database_of(settings, registry)
+
+    def secrets_of(webhook: Webhook) -> list[bytes]:
+        version, ends_at = webhook.secret_version, webhook.previous_secret_ends_at
+        return webhook_secrets(secret.read(), webhook.id, version, ends_at, system_clock())
+
+    rules = Rules(
+        settings.environment,
+        publishes=on_postgres,
+        poll_seconds=_POSTGRES_POLL_SECONDS if on_postgres else _SQLITE_POLL_SECONDS,
+        stop_seconds=min(_DELIVERY_STOP_SECONDS, settings.shutdown_timeout - 1),
+    )
+    sender = Sender(Resolver(), settings.webhook_networks, f"petstore/{__version__}")
+    async with AsyncExitStack() as opened:
+        opened.callback(open_log(settings).close)
+        await store.open()
+        opened.push_async_callback(store.close)
+        if registry is not None:
+            await opened.enter_async_context(registry.running())
+        yield Deliverer(store, sender, secrets_of, system_clock, watcher, rules)
 
 
 def create_tracing(settings: Settings) -> "Tracing | None":

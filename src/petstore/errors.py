@@ -32,6 +32,10 @@ class UnusableDatabase(PetstoreError):
     """This version cannot use the database; the message says why. Only the operator sees it."""
 
 
+class ForbiddenAddress(PetstoreError):
+    """A delivery may not go to an address. Only the webhook's holder sees it, as a failure."""
+
+
 class InvalidRequest(PetstoreError, status=400, code="invalid_request"):
     """The HTTP message itself is invalid, such as its Host (RFC 9112 section 3.2)."""
 

@@ -38,6 +38,10 @@ EventName: TypeAlias = Literal[
     "reload_failed",
     "stop_started",
     "stopped",
+    "deliveries_started",
+    "deliveries_stopped",
+    "webhook_failing",
+    "webhook_disabled",
 ]
 """Events of the service as a whole. Programs wait for these names, so they are stable."""
 

@@ -108,6 +108,7 @@ class Settings:
         "A file with the master secret of all webhooks. Default: with SQLite, the database's name"
         " with .secret at its end; with PostgreSQL none, and no webhooks.",
     )
+    no_deliveries: bool = _flag("Deliver no events to webhooks; petstore deliver may do so.")
     strict_categories: bool = _flag("Accept only animals of registered categories.")
     reservation_minutes: int = _setting(
         1440,
@@ -228,6 +229,11 @@ class Settings:
             return None
         path = sqlite_path(self.database)
         return path.with_name(f"{path.name}.secret")
+
+    @property
+    def delivers(self) -> bool:
+        """Whether the service delivers events to webhooks itself."""
+        return not self.no_deliveries and self.secret_path is not None
 
     def check(self) -> None:
         """Refuse values that do not fit together.

@@ -35,6 +35,7 @@ OTHERS: dict[str, Any] = {
     "allowed_origin": ("https://shop.example",),
     "webhook_network": ("10.0.0.0/8",),
     "secret_file": "/run/secrets/petstore",
+    "no_deliveries": True,
     "strict_categories": True,
     **{name: low for name, low, _ in RANGES if low != getattr(Settings, name)},
     "workers": 2,
@@ -64,7 +65,7 @@ def settings_of(*arguments: str, **environment: str) -> Settings:
     found = []
 
     @click.command()
-    @settings_options
+    @settings_options()
     def command(**options: Any) -> None:
         found.append(Settings(**options))
 

@@ -26,10 +26,10 @@ def work(worker_id, link):
 
 
 class Counted(supervisor._Worker):
-    def __init__(self, work, worker_id):
+    def __init__(self, *arguments):
         global starts
         starts += 1
-        super().__init__(work, worker_id)
+        super().__init__(*arguments)
 
 
 class Told(Lifecycle):
@@ -49,7 +49,7 @@ class Told(Lifecycle):
 
 starts = 0
 supervisor._Worker = Counted
-main = supervisor.Supervisor(work, 1, 1, lambda: None, Told(1, None))
+main = supervisor.Supervisor([work], 1, 1, lambda: None, Told(1, None))
 sys.exit(main.run())
 """
 

@@ -55,7 +55,8 @@ def is_ready(url: str) -> bool:
 class ServerProcess:
     """``petstore serve`` in ``folder``, on a free port of the loopback address.
 
-    It logs to ``log_path``, or to the file descriptor ``stderr``.
+    It logs to ``log_path``, or to the file descriptor ``stderr``. Unless it ``delivers``, it has no
+    process for webhooks.
     """
 
     def __init__(
@@ -64,12 +65,14 @@ class ServerProcess:
         *arguments: str,
         env: dict[str, str] | None = None,
         stderr: int | None = None,
+        delivers: bool = False,
     ) -> None:
         self.folder = folder
         self.database = f"sqlite:///{folder / 'petstore.db'}"
         self.arguments = arguments
         self._env = {**os.environ, **(env or {})}
         self._stderr = stderr
+        self._delivers = delivers
         self._starts = 0
         self._start()
 
@@ -93,7 +96,9 @@ class ServerProcess:
         """Return the command that starts it."""
         return [
             *(sys.executable, "-m", "petstore", "serve", "--port", str(self.port)),
-            *("--database", self.database, "--log-format", "json", *self.arguments),
+            *("--database", self.database, "--log-format", "json"),
+            *(() if self._delivers else ("--no-deliveries",)),
+            *self.arguments,
         ]
 
     def environment(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ from petstore import __version__
 from petstore.cli.backup import backup, restore
 from petstore.cli.categories import categories
 from petstore.cli.copy import copy
+from petstore.cli.deliver import deliver
 from petstore.cli.deprecations import deprecations
 from petstore.cli.environment import KEY, refuse_mistyped
 from petstore.cli.events import events
@@ -64,7 +65,7 @@ def main() -> None:
     """
 
 
-main.add_section("Run the service", serve, reload)
+main.add_section("Run the service", serve, deliver, reload)
 main.add_section("Work on its store", keys, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}", pets, orders, categories, events, webhooks

@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
@@ -24,8 +24,9 @@ SECTIONS = {
     "Store": (
         *("database", "read_database", "redis", "database_connections", "database_timeout"),
         *("environment", "strict_categories", "reservation_minutes"),
+        *("event_days", "history_days"),
     ),
-    "Webhooks": ("webhook_network", "secret_file"),
+    "Webhooks": ("webhook_network", "secret_file", "no_deliveries"),
     "Processes": ("workers", "pid_file", "shutdown_timeout", "drain_timeout"),
     "Logs and traces": (
         *("log_format", "log_level", "log_health_checks", "omit_addresses", "trace_endpoint"),
@@ -197,28 +198,35 @@ database_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def settings_options(command: Command) -> Command:
-    """Give ``command`` an option for every setting."""
+def settings_options(*names: str) -> Callable[[Command], Command]:
+    """Give a command an option for each setting of these ``names``, or for every setting."""
     hints = get_type_hints(Settings)
-    for setting in reversed(fields(Settings)):
-        hint = hints[setting.name]
-        multiple = get_origin(hint) is tuple
-        # `serve` writes the warning of a secret to its log.
-        secret: dict[str, Any] = {"cls": SecretOption, "warns": False}
-        option = click.option(
-            f"--{setting.name.replace('_', '-')}",
-            is_flag=hint is bool,
-            envvar=f"PETSTORE_{setting.name.upper()}",
-            show_envvar=True,
-            default=setting.default,
-            show_default=not multiple,
-            multiple=multiple,
-            type=_type(hint, setting.metadata),
-            help=setting.metadata["description"],
-            **(secret if setting.metadata["secret"] else {}),
-        )
-        command = option(command)
-    return command
+
+    def decorate(command: Command) -> Command:
+        for setting in reversed(fields(Settings)):
+            if not names or setting.name in names:
+                command = _setting_option(setting, hints[setting.name])(command)
+        return command
+
+    return decorate
+
+
+def _setting_option(setting: Field[Any], hint: Any) -> Callable[[Command], Command]:
+    multiple = get_origin(hint) is tuple
+    # `serve` writes the warning of a secret to its log.
+    secret: dict[str, Any] = {"cls": SecretOption, "warns": False}
+    return click.option(
+        f"--{setting.name.replace('_', '-')}",
+        is_flag=hint is bool,
+        envvar=f"PETSTORE_{setting.name.upper()}",
+        show_envvar=True,
+        default=setting.default,
+        show_default=not multiple,
+        multiple=multiple,
+        type=_type(hint, setting.metadata),
+        help=setting.metadata["description"],
+        **(secret if setting.metadata["secret"] else {}),
+    )
 
 
 def settings_from_environment() -> Settings:
@@ -230,7 +238,7 @@ def settings_from_environment() -> Settings:
     from petstore.cli.main import main
 
     @click.command()
-    @settings_options
+    @settings_options()
     @click.pass_context
     def read(ctx: click.Context, /, **values: Any) -> Settings:
         refuse_mistyped(ctx, main)

@@ -49,7 +49,7 @@ class SectionedCommand(click.Command):
     is_flag=True,
     help="Print the settings, try what they name, and end; change nothing.",
 )
-@settings_options
+@settings_options()
 @click.pass_context
 def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) -> None:
     """Serve the interface over HTTP until stopped."""

@@ -51,6 +51,11 @@ BANS = _counter("petstore_bans", "Bans of keys that began.")
 LAPSED = _counter("petstore_reservations_lapsed", "Orders cancelled because they lapsed.")
 REPLAYS = _counter("petstore_replays", "Responses replayed for a repeated Idempotency-Key.")
 EVENTS = _counter("petstore_events_written", "Events written with their changes.", "type")
+DELIVERIES = _counter(
+    "petstore_deliveries",
+    "Attempts to deliver an event: succeeded, failed (another follows), or abandoned.",
+    "outcome",
+)
 DATABASE_ERRORS = _counter(
     "petstore_database_errors", "Reads, transactions and checks that failed.", "database"
 )
@@ -82,6 +87,12 @@ LAST_BACKUP = _gauge(
     "petstore_last_backup_timestamp_seconds",
     "When the last good backup of the SQLite file began; 0 for never.",
 )
+OLDEST_DELIVERY = _gauge(
+    "petstore_oldest_delivery_seconds", "Age of the oldest delivery that is pending; 0 for none."
+)
+WEBHOOKS_DISABLED = _gauge(
+    "petstore_webhooks_disabled", "Webhooks that were disabled because deliveries failed."
+)
 START_TIME = _gauge(
     "process_start_time_seconds", "When the process started, in seconds since 1970.", "worker"
 )
@@ -111,6 +122,11 @@ TRANSACTIONS = _histogram(
     "From the change to its commit on disk, including the wait for other changes.",
     (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
     "database",
+)
+DELIVERY_SECONDS = _histogram(
+    "petstore_delivery_duration_seconds",
+    "From the start of an attempt to deliver an event to its end.",
+    (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15),
 )
 LAG = _histogram(
     "petstore_event_loop_lag_seconds",

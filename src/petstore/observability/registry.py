@@ -68,10 +68,10 @@ def share_metrics(listener: socket.socket, workers: int = 1) -> Iterator[SharedM
 class Registry:
     """The samples of this worker. Instruments change them in place or register a function.
 
-    ``chores`` run as long as the registry does.
+    ``chores`` run as long as the registry does. A worker that ``serves`` clients counts as such.
     """
 
-    def __init__(self, shared: SharedMetrics, version: str) -> None:
+    def __init__(self, shared: SharedMetrics, version: str, *, serves: bool = True) -> None:
         self._listener = shared.listener
         self._file = shared.folder / str(shared.worker_id)
         self._previous = _decode(self._file.read_bytes()) if self._file.exists() else {}
@@ -86,7 +86,7 @@ class Registry:
         self._disk = ThreadPoolExecutor(1, "metrics")
         self.chores: list[Chore] = []
         self.report(CRASHES, lambda: crashes)
-        self.report(WORKERS, lambda: 1)
+        self.report(WORKERS, lambda: int(serves))
         self.report_shared(WORKERS_CONFIGURED, lambda: shared.workers)
         self.report_shared(BUILD, lambda: 1, version)
 

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from petstore.app import open_log, secret_file_of, store_at
@@ -16,8 +17,8 @@ from petstore.http.open_files import require_room
 from petstore.observability.registry import SharedMetrics, share_metrics
 from petstore.server.lifecycle import Lifecycle
 from petstore.server.pid_file import PidFile, locked_pid_file
-from petstore.server.supervisor import Link, Supervisor
-from petstore.server.worker import work
+from petstore.server.supervisor import Link, Supervisor, Work
+from petstore.server.worker import deliver, serve, work
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
 _BACKLOG = 4096  # the system may allow fewer
@@ -47,18 +48,28 @@ class Service:
         if file:
             _warn_if_open_to_others(file)
         lifecycle = Lifecycle(settings.workers, self.pid_file)
+        works: list[Work] = [self._serve] * settings.workers
+        if settings.delivers:
+            works.append(self._deliver)
         count, timeout = settings.workers, settings.shutdown_timeout
         try:
-            return Supervisor(self._work, count, timeout, self.listener.close, lifecycle).run()
+            return Supervisor(works, count, timeout, self.listener.close, lifecycle).run()
         finally:
             # Workers that close the database at the same moment leave its log to each other.
             if file:
                 put_log_away(file)
             log.close()
 
-    def _work(self, worker_id: int, link: Link) -> None:
-        shared = self.shared_metrics and self.shared_metrics._replace(worker_id=worker_id)
-        work(self.settings, self.listener, shared, link)
+    def _serve(self, worker_id: int, link: Link) -> None:
+        shared = self._shared_metrics(worker_id)
+        work(self.settings, link, partial(serve, self.settings, self.listener, shared))
+
+    def _deliver(self, worker_id: int, link: Link) -> None:
+        shared = self._shared_metrics(worker_id)
+        work(self.settings, link, partial(deliver, self.settings, shared))
+
+    def _shared_metrics(self, worker_id: int) -> SharedMetrics | None:
+        return self.shared_metrics and self.shared_metrics._replace(worker_id=worker_id)
 
 
 @contextmanager

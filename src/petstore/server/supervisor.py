@@ -1,13 +1,14 @@
 """The main process: it starts the workers, replaces them and stops them."""
 
 import ctypes
+import itertools
 import logging
 import math
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, connection, get_context
 from typing import TypeAlias
@@ -20,7 +21,7 @@ Link: TypeAlias = connection.Connection
 Work: TypeAlias = Callable[[int, Link], None]
 """Runs a worker, given its id and its end of the link.
 
-No two workers serve under one id at a time. The worker prepares, and sends ``READY`` or the reason
+No two workers run under one id at a time. The worker prepares, and sends ``READY`` or the reason
 why it cannot serve. It serves after ``SERVE``, and exits some time after ``LEAVE`` or a stop
 signal.
 """
@@ -39,25 +40,26 @@ _fork = get_context("fork")
 
 
 class Supervisor:
-    """Keeps ``count`` workers serving until a stop signal (SIGINT or SIGTERM).
+    """Keeps one worker running for each of ``works`` until a stop signal (SIGINT or SIGTERM).
 
-    A worker that exits unexpectedly is replaced. SIGHUP replaces all, one after another: the next
-    worker prepares, the old one is asked to leave, and once it has exited the next one serves. So
-    at most ``count`` serve at a time, and if the next one cannot start, the old one stays. A worker
-    is killed if it has not exited ``shutdown_timeout`` seconds after it was asked to, or if it
-    hangs while it prepares.
+    The first ``serving`` of them serve clients: the service has started once they are ready, and
+    ends if none of them can start. A worker that exits unexpectedly is replaced. SIGHUP replaces
+    all, one after another: the next worker prepares, the old one is asked to leave, and once it has
+    exited the next one works. So no two do the same work at a time, and if the next one cannot
+    start, the old one stays. A worker is killed if it has not exited ``shutdown_timeout`` seconds
+    after it was asked to, or if it hangs while it prepares.
     """
 
     def __init__(
         self,
-        work: Work,
-        count: int,
+        works: Sequence[Work],
+        serving: int,
         shutdown_timeout: float,
         on_stop: Callable[[], None],
         lifecycle: Lifecycle,
     ) -> None:
-        self._work = work
-        self._count = count
+        self._works = works
+        self._serving = serving
         self._shutdown_timeout = shutdown_timeout
         self._on_stop = on_stop
         self._lifecycle = lifecycle
@@ -97,7 +99,7 @@ class Supervisor:
         if self._is_stopping:
             return self._workers != []
         self._retire_next()
-        if len(self._workers) < self._wanted and time.monotonic() >= self._starts_at:
+        if self._missing() and time.monotonic() >= self._starts_at:
             self._start_missing()
         self._let_serve()
         self._report_progress()
@@ -123,10 +125,21 @@ class Supervisor:
             worker.is_outdated = False
         self._lifecycle.reload_failed(reason)
 
-    @property
-    def _wanted(self) -> int:
-        """The number of workers there should be: during a reload one more."""
-        return self._count + any(worker.is_outdated for worker in self._workers)
+    def _missing(self) -> list[int]:
+        """Return the places of the workers to start: in a reload, that of one outdated too."""
+        present = {worker.place for worker in self._workers}
+        missing = [place for place in range(len(self._works)) if place not in present]
+        outdated = self._first_outdated()
+        if outdated and not missing and self._replacement_of(outdated) is None:
+            return [outdated.place]
+        return missing
+
+    def _first_outdated(self) -> "_Worker | None":
+        return next((worker for worker in self._workers if worker.is_outdated), None)
+
+    def _replacement_of(self, outdated: "_Worker") -> "_Worker | None":
+        others = (worker for worker in self._workers if not worker.is_outdated)
+        return next((worker for worker in others if worker.place == outdated.place), None)
 
     def _handle_exit(self, worker: "_Worker") -> None:
         if self._is_stopping:
@@ -138,7 +151,9 @@ class Supervisor:
         self._starts_at = worker.started + _RESTART_SECONDS
         if worker.is_ready:
             return
-        if not any(other.is_ready for other in self._workers):
+        if worker.place < self._serving and not any(
+            other.is_ready and other.place < self._serving for other in self._workers
+        ):
             _LOG.error("no process can serve: the service ends")
             self._status = 1
             self._stop()
@@ -147,16 +162,16 @@ class Supervisor:
 
     def _retire_next(self) -> None:
         are_well = all(worker.is_ready and not worker.is_leaving for worker in self._workers)
-        outdated = [worker for worker in self._workers if worker.is_outdated]
-        if outdated and are_well and len(self._workers) > self._count:
-            outdated[0].leave(self._shutdown_timeout)
+        outdated = self._first_outdated()
+        if outdated and are_well and self._replacement_of(outdated):
+            outdated.leave(self._shutdown_timeout)
 
     def _start_missing(self) -> None:
-        free = set(range(self._wanted)) - {worker.worker_id for worker in self._workers}
-        missing = self._wanted - len(self._workers)
+        used = {worker.worker_id for worker in self._workers}
+        free = (number for number in itertools.count() if number not in used)
         try:
-            for worker_id in sorted(free)[:missing]:
-                self._workers.append(_Worker(self._work, worker_id))
+            for place in self._missing():
+                self._workers.append(_Worker(self._works[place], next(free), place))
         except OSError as error:  # such as too little memory; try again later
             _LOG.error("no process can be started: %s", error)
             self._starts_at = time.monotonic() + _RESTART_SECONDS
@@ -164,16 +179,17 @@ class Supervisor:
                 self._fail_reload(f"no process can be started: {error}")
 
     def _let_serve(self) -> None:
-        waiting = [worker for worker in self._workers if not worker.may_serve]
-        serving = len(self._workers) - len(waiting)
-        for worker in waiting[: self._count - serving]:
-            worker.serve()
+        serving = {worker.place for worker in self._workers if worker.may_serve}
+        for worker in self._workers:
+            if worker.place not in serving:
+                serving.add(worker.place)
+                worker.serve()
 
     def _report_progress(self) -> None:
-        if len(self._workers) != self._count or not all(
-            worker.is_ready and not (worker.is_outdated or worker.is_leaving)
-            for worker in self._workers
-        ):
+        serving = [worker for worker in self._workers if worker.place < self._serving]
+        if len(serving) != self._serving or not all(worker.is_ready for worker in serving):
+            return
+        if any(worker.is_outdated or worker.is_leaving for worker in self._workers):
             return
         if not self._has_started:
             self._has_started = True
@@ -190,19 +206,20 @@ class Supervisor:
 
     def _seconds_until_due(self) -> float | None:
         due = min((worker.deadline for worker in self._workers), default=math.inf)
-        if len(self._workers) < self._wanted and not self._is_stopping:
+        if not self._is_stopping and self._missing():
             due = min(due, self._starts_at)
         return None if due == math.inf else max(0, due - time.monotonic())
 
 
 class _Worker:
-    """A worker process.
+    """A worker process that does the work at a ``place`` among all works.
 
     It is killed at its ``deadline`` if it is not ready by then, or was asked to exit and has not.
     """
 
-    def __init__(self, work: Work, worker_id: int) -> None:
+    def __init__(self, work: Work, worker_id: int, place: int) -> None:
         self.worker_id = worker_id
+        self.place = place
         self.started = time.monotonic()
         self.deadline = self.started + _START_TIMEOUT
         self.is_outdated = False

@@ -6,13 +6,15 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import TypeAlias
 
 import uvloop
 
 from petstore.api.application import Servable
 from petstore.api.client_address import is_in
-from petstore.app import create_registry, open_log, serve_settings
+from petstore.app import create_registry, open_log, opened_deliverer, serve_settings
 from petstore.errors import PetstoreError
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
@@ -29,16 +31,14 @@ _GC_THRESHOLD = 10_000
 _LOG = logging.getLogger(__name__)
 
 
-def work(
-    settings: Settings, listener: socket.socket, shared_metrics: SharedMetrics | None, link: Link
-) -> None:
-    """Serve on ``listener`` until the supervisor or a signal stops it (see ``supervisor.Work``).
+def work(settings: Settings, link: Link, run: "Run") -> None:
+    """Run a worker until the supervisor or a signal stops it (see ``supervisor.Work``).
 
     Raises:
-        SystemExit: it cannot serve; the reason is in the log and was sent over ``link``.
+        SystemExit: it cannot work; the reason is in the log and was sent over ``link``.
     """
     try:
-        uvloop.new_event_loop().run_until_complete(_run(settings, listener, shared_metrics, link))
+        uvloop.new_event_loop().run_until_complete(_run(run, link))
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs in the log
         log = open_log(settings)  # the log of the application is closed by now
         # An operator can fix these, so a line is enough; our own faults have a traceback.
@@ -50,7 +50,7 @@ def work(
         sys.exit(1)
 
 
-class _Phases:
+class Phases:
     """What the worker may or must do: set by the messages of ``link`` and by stop signals.
 
     ``serve``: no other process serves in its place any more. ``leave``: another process takes its
@@ -71,30 +71,54 @@ class _Phases:
         for phase in (self.serve, self.leave, self.stop):
             phase.set()
 
+    async def may_serve(self) -> bool:
+        """Report that the worker is ready, and return whether it is to serve."""
+        self._link.send_bytes(READY)
+        await self.serve.wait()
+        return not self.stop.is_set()
+
     def _receive(self) -> None:
         {SERVE: self.serve, LEAVE: self.leave}[self._link.recv_bytes()].set()
 
 
-async def _run(
-    settings: Settings, listener: socket.socket, shared_metrics: SharedMetrics | None, link: Link
+Run: TypeAlias = Callable[[Phases], Awaitable[None]]
+"""Prepares, works once the supervisor says so, and cleans up."""
+
+
+async def _run(run: Run, link: Link) -> None:
+    await run(Phases(link))
+
+
+async def serve(
+    settings: Settings,
+    listener: socket.socket,
+    shared_metrics: SharedMetrics | None,
+    phases: Phases,
 ) -> None:
-    """Prepare, serve once the supervisor says so, and clean up."""
-    phases = _Phases(link)
+    """Serve clients on ``listener``."""
     registry = shared_metrics and create_registry(shared_metrics)
     app = serve_settings(settings, registry)
     async with app.lifespan():
         tune_garbage_collector()
-        link.send_bytes(READY)
-        await phases.serve.wait()
-        if not phases.stop.is_set():
+        if await phases.may_serve():
             await _serve(settings, listener, app, phases, registry)
+
+
+async def deliver(settings: Settings, shared_metrics: SharedMetrics | None, phases: Phases) -> None:
+    """Deliver events to webhooks."""
+    registry = shared_metrics and create_registry(shared_metrics, serves=False)
+    async with opened_deliverer(settings, registry) as deliverer:
+        tune_garbage_collector()
+        await phases.may_serve()
+        async with deliverer.running():
+            await phases.leave.wait()
 
 
 async def _serve(
     settings: Settings,
     listener: socket.socket,
     app: Servable,
-    phases: _Phases,
+    phases: Phases,
     registry: Registry | None,
 ) -> None:
     limits = ConnectionLimits(

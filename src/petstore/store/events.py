@@ -113,6 +113,17 @@ async def read_feed(
     return FeedPage(events, end if end.sequence > first else after or end, is_last)
 
 
+async def read_event(store: Reader, sequence: int, event_id: str) -> Event | None:
+    """Return one event, or ``None`` if it is not kept any more."""
+    select = Statement(
+        f"SELECT sequence, {_COLUMNS} FROM events WHERE sequence = ?1 AND id = ?2",  # noqa: S608
+        (sequence, event_id),
+        name="select_event",
+    )
+    rows = await store.read(select)
+    return _event_of(rows[0]) if rows else None
+
+
 async def recent_events(store: Reader, after: int) -> list[Row]:
     """Return sequence, type and key of the first events after ``after``, to tell whom they concern.
 

@@ -1,6 +1,5 @@
 """What is deleted once it is old, in batches so small that no change waits for one."""
 
-import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -29,6 +28,8 @@ async def prune_all(store: Store, clock: Clock, retained: tuple[Retained, ...]) 
     Raises:
         Unavailable: the database is out of reach, full or failing; the next call goes on.
     """
+    import asyncio  # here, so that `petstore --help` is instant
+
     for prune, time in retained:
         if time == 0:
             continue

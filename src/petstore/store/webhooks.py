@@ -195,7 +195,7 @@ def change_webhook(
     if changed.enabled and not webhook.enabled:
         position = _NEWEST if patch.resume == "now" else "position"
         yield Statement(
-            "UPDATE webhooks SET failures = 0, failing_since = NULL,"  # noqa: S608 - only names
+            "UPDATE webhooks SET failures = 0, failing_since = NULL, paused_until = NULL,"  # noqa: S608 - only names
             f" position = {position} WHERE id = ?1",
             (webhook_id,),
             name="resume_webhook",

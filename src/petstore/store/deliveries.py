@@ -1,0 +1,363 @@
+"""Deliveries of events to webhooks: which there are, who makes them, and how they went.
+
+A process that delivers leases webhooks. It alone makes deliveries of new events, attempts those
+that are due and saves the outcomes, until it releases the lease or has not renewed it in time.
+Units lock the webhook first and then its deliveries.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+from petstore.clock import SECOND, Milliseconds
+from petstore.databases.contract import Reader, Row, Statement, Unit
+from petstore.domain.api_keys import Environment, Scope
+from petstore.domain.deliveries import (
+    GONE,
+    HOLD,
+    NOTICED_FAILURES,
+    DisabledReason,
+    Health,
+)
+from petstore.domain.events import EventType, NewEvent, readable_types
+from petstore.domain.webhooks import DeliveryState, wanted_types
+from petstore.store.events import record
+from petstore.store.webhooks import COLUMNS, webhook_of
+
+LEASE: Milliseconds = 15 * SECOND
+"""How long a lease lasts unless it is renewed."""
+
+_LEASED_AT_ONCE = 50
+_MADE_AT_ONCE = 1000
+_WEBHOOKS_AT_ONCE = 100
+_READ_AT_ONCE = 100
+_TEST: EventType = "webhook.test"
+
+
+class Webhook(NamedTuple):
+    """An enabled webhook of a key that may have webhooks.
+
+    Deliveries exist for the events up to ``position``. The next one is due at ``due_at``.
+    """
+
+    id: int
+    key_id: int
+    scopes: str
+    url: str
+    types: str
+    secret_version: int
+    previous_secret_ends_at: Milliseconds | None
+    position: int
+    paused_until: Milliseconds | None
+    leased_by: str | None
+    leased_until: Milliseconds | None
+    due_at: Milliseconds | None
+
+    @property
+    def readable(self) -> frozenset[EventType]:
+        """The types of the events that its key may read now."""
+        scopes: frozenset[Scope] = frozenset(self.scopes.split())  # type: ignore[arg-type]
+        return readable_types(scopes)
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The types of the events that it gets."""
+        scopes: frozenset[Scope] = frozenset(self.scopes.split())  # type: ignore[arg-type]
+        return tuple(sorted(wanted_types(self.types.split(), scopes)))
+
+
+class Delivery(NamedTuple):
+    """A pending delivery. Until ``held_until`` it waits for another one of its resource."""
+
+    id: int
+    webhook_id: int
+    sequence: int
+    event_id: str
+    type: str
+    resource: str
+    attempts: int
+    held_until: Milliseconds
+
+
+class Outcome(NamedTuple):
+    """How an attempt at a delivery went, which began ``at`` a moment.
+
+    It is attempted again at ``due_at`` if it is still pending. Without an attempt (``at`` is
+    ``None``) it could not even be sent.
+    """
+
+    delivery: Delivery
+    state: DeliveryState
+    at: Milliseconds | None
+    due_at: Milliseconds
+    status: int | None = None
+    body: str | None = None
+    error: str | None = None
+    paused_until: Milliseconds | None = None
+
+    @property
+    def webhook_id(self) -> int:
+        """The webhook of the delivery."""
+        return self.delivery.webhook_id
+
+
+class Notice(NamedTuple):
+    """Bad news of a webhook. Without a ``reason`` it is failing, with one it was disabled."""
+
+    webhook_id: int
+    key_id: int
+    reason: DisabledReason | None
+
+
+class Backlog(NamedTuple):
+    """When the oldest delivery that is not made yet was due first, and the disabled webhooks."""
+
+    oldest: Milliseconds | None
+    disabled: int
+
+
+async def active_webhooks(
+    store: Reader, environment: Environment, now: Milliseconds
+) -> list[Webhook]:
+    """Return the webhooks to deliver to: they and their keys are active."""
+    rows = await store.read(
+        Statement(
+            "SELECT w.id, w.key_id, k.scopes, w.url, w.types, w.secret_version,"
+            " w.previous_secret_ends_at, w.position, w.paused_until, w.leased_by, w.leased_until,"
+            " (SELECT min(d.due_at) FROM webhook_deliveries d"
+            "  WHERE d.webhook_id = w.id AND d.state = 'pending')"
+            " FROM webhooks w JOIN api_keys k ON k.id = w.key_id"
+            " WHERE w.enabled = 1 AND k.environment = ?1 AND k.revoked_at IS NULL"
+            " AND (k.expires_at IS NULL OR k.expires_at > ?2)"
+            " AND k.scopes LIKE '%webhooks:write%' ORDER BY w.id",
+            (environment, now),
+            name="select_active_webhooks",
+        )
+    )
+    return [Webhook(*row) for row in rows]
+
+
+async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> list[Delivery]:
+    """Return the first deliveries of a webhook that are due, also those that have to wait.
+
+    There are none if it is disabled.
+    """
+    rows = await store.read(
+        Statement(
+            "SELECT d.id, d.webhook_id, d.sequence, d.event_id, d.type, d.resource, d.attempts,"
+            " (SELECT coalesce(e.first_attempt_at, ?2) + ?3 FROM webhook_deliveries e"
+            "  WHERE e.webhook_id = d.webhook_id AND e.state = 'pending'"
+            "  AND e.resource = d.resource AND e.id < d.id ORDER BY e.id DESC LIMIT 1)"
+            " FROM webhook_deliveries d"
+            " WHERE d.webhook_id = ?1 AND d.state = 'pending' AND d.due_at <= ?2"
+            " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = ?1 AND w.enabled = 1)"
+            " ORDER BY d.due_at, d.id LIMIT ?4",
+            (webhook_id, now, HOLD, _READ_AT_ONCE),
+            name="select_due_deliveries",
+        )
+    )
+    return [Delivery._make((*row[:-1], row[-1] or 0)) for row in rows]
+
+
+async def read_backlog(store: Reader, webhooks: Iterable[Webhook]) -> Backlog:
+    """Return what is not yet delivered to these ``webhooks``, and how many others are disabled."""
+    ids = [webhook.id for webhook in webhooks]
+    ((oldest, disabled),) = await store.read(
+        Statement(
+            "SELECT (SELECT min(d.created_at) FROM webhooks w JOIN webhook_deliveries d ON"  # noqa: S608
+            " d.id = (SELECT e.id FROM webhook_deliveries e WHERE e.webhook_id = w.id"
+            " AND e.state = 'pending' ORDER BY e.id LIMIT 1)"
+            f" WHERE w.id IN ({_parameters(1, ids)})),"
+            " (SELECT count(*) FROM webhooks WHERE enabled = 0 AND disabled_reason IS NOT NULL)",
+            ids,
+            name="select_backlog",
+        )
+    )
+    return Backlog(oldest, disabled)
+
+
+def take_leases(owner: str, webhooks: Collection[Webhook], now: Milliseconds) -> Unit[set[int]]:
+    """Renew the leases of ``owner`` and take up to 50 that are free; return the ids of both."""
+    free = [hook.id for hook in webhooks if hook.leased_until is None or hook.leased_until <= now]
+    own = [hook.id for hook in webhooks if hook.leased_by == owner]
+    ids = sorted({*own, *free[:_LEASED_AT_ONCE]})
+    rows = yield Statement(
+        "UPDATE webhooks SET leased_by = ?1, leased_until = ?2 WHERE id IN ("  # noqa: S608
+        f" SELECT id FROM webhooks WHERE id IN ({_parameters(4, ids)})"
+        " AND (leased_by = ?1 OR leased_until IS NULL OR leased_until <= ?3)"
+        " /*pg FOR UPDATE SKIP LOCKED */) RETURNING id",
+        (owner, now + LEASE, now, *ids),
+        name="lease_webhooks",
+        affects_pages=False,
+    )
+    return {webhook_id for (webhook_id,) in rows}
+
+
+def release_leases(owner: str) -> Unit[None]:
+    """Let others lease the webhooks of ``owner`` at once."""
+    yield Statement(
+        "UPDATE webhooks SET leased_by = NULL, leased_until = NULL WHERE leased_by = ?1",
+        (owner,),
+        name="release_webhooks",
+        affects_pages=False,
+    )
+
+
+def batches(webhooks: Collection[Webhook], newest: int) -> Iterable[tuple[list[Webhook], int]]:
+    """Yield webhooks of one position, and the position to go on to, in batches of bounded size.
+
+    A transaction that makes many deliveries would keep others from writing.
+    """
+    behind = sorted(
+        (webhook for webhook in webhooks if webhook.position < newest), key=attrgetter("position")
+    )
+    for position, group in groupby(behind, attrgetter("position")):
+        end = min(newest, position + _MADE_AT_ONCE)
+        size = min(_WEBHOOKS_AT_ONCE, _MADE_AT_ONCE // (end - position))
+        waiting = list(group)
+        for first in range(0, len(waiting), size):
+            yield waiting[first : first + size], end
+
+
+def make_deliveries(
+    owner: str, webhooks: Sequence[Webhook], end: int, now: Milliseconds
+) -> Unit[dict[int, int]]:
+    """Make deliveries of the events behind the position of ``webhooks`` up to ``end``.
+
+    Return how many for each; a webhook that ``owner`` has lost, or that was disabled or moved
+    meanwhile, is missing.
+    """
+    made = {}
+    for webhook in webhooks:
+        moved = yield Statement(
+            "UPDATE webhooks SET position = ?1"
+            " WHERE id = ?2 AND position = ?3 AND leased_by = ?4 AND enabled = 1 RETURNING id",
+            (end, webhook.id, webhook.position, owner),
+            name="move_webhook",
+            affects_pages=False,
+        )
+        if moved:
+            wanted = webhook.wanted
+            rows = yield Statement(
+                "INSERT INTO webhook_deliveries"  # noqa: S608 - only parameters
+                " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts,"
+                " due_at)"
+                " SELECT CAST(?1 AS BIGINT), sequence, id, type, resource, 'pending',"
+                " CAST(?2 AS BIGINT), 0, CAST(?2 AS BIGINT)"
+                " FROM events WHERE sequence > ?3 AND sequence <= ?4"
+                " AND (key_id IS NULL OR key_id = ?5)"
+                f" AND (type IN ({_parameters(8, wanted)}) OR type = ?6 AND resource = ?7)"
+                " ORDER BY sequence RETURNING id",
+                (
+                    *(webhook.id, now, webhook.position, end, webhook.key_id),
+                    *(_TEST, f"webhook/{webhook.id}", *wanted),
+                ),
+                name="insert_deliveries",
+                affects_pages=False,
+            )
+            made[webhook.id] = len(rows)
+    return made
+
+
+def save_progress(
+    outcomes: Sequence[Outcome], held: Sequence[Delivery], now: Milliseconds
+) -> Unit[list[Notice]]:
+    """Save how attempts went, and let deliveries wait that others of their resource hold back.
+
+    An outcome is ignored if another process has made an attempt at the same delivery meanwhile. A
+    webhook that keeps failing, or whose endpoint is gone, is disabled.
+    """
+    notices = []
+    in_order = sorted(outcomes, key=attrgetter("webhook_id"))
+    for webhook_id, group in groupby(in_order, attrgetter("webhook_id")):
+        stored = yield Statement(
+            "SELECT failures, failing_since, last_success_at, enabled, key_id, paused_until"
+            " FROM webhooks WHERE id = ?1 /*pg FOR UPDATE */",
+            (webhook_id,),
+            name="select_webhook_health",
+        )
+        saved: list[Outcome] = []
+        for outcome in group:
+            saved += yield from _save(outcome, now)
+        if stored and saved:
+            notices += yield from _update_webhook(webhook_id, stored[0], saved, now)
+    for delivery in held:
+        # Unless what it waits for has meanwhile ended.
+        yield Statement(
+            "UPDATE webhook_deliveries SET due_at = ?1 WHERE id = ?2 AND EXISTS ("
+            " SELECT 1 FROM webhook_deliveries WHERE webhook_id = ?3 AND resource = ?4"
+            " AND state = 'pending' AND id < ?2)",
+            (delivery.held_until, delivery.id, delivery.webhook_id, delivery.resource),
+            name="hold_delivery",
+            affects_pages=False,
+        )
+    return notices
+
+
+def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
+    """Save an outcome; return it, or nothing if it is outdated."""
+    delivery, at = outcome.delivery, outcome.at
+    saved = yield Statement(
+        "UPDATE webhook_deliveries SET state = ?1, due_at = ?2, attempts = attempts + ?3,"
+        " first_attempt_at = coalesce(first_attempt_at, ?4),"
+        " last_attempt_at = coalesce(?4, last_attempt_at),"
+        " response_status = ?5, response_body = ?6, error = ?7"
+        " WHERE id = ?8 AND state = 'pending' AND attempts = ?9 RETURNING id",
+        (
+            *(outcome.state, outcome.due_at, int(at is not None), at),
+            *(outcome.status, outcome.body, outcome.error, delivery.id, delivery.attempts),
+        ),
+        name="update_delivery",
+        affects_pages=False,
+    )
+    if saved and outcome.state != "pending":
+        yield Statement(
+            "UPDATE webhook_deliveries SET due_at = ?1 WHERE attempts = 0 AND due_at > ?1"
+            " AND id = (SELECT id FROM webhook_deliveries WHERE webhook_id = ?2 AND resource = ?3"
+            " AND state = 'pending' AND id > ?4 ORDER BY id LIMIT 1)",
+            (now, delivery.webhook_id, delivery.resource, delivery.id),
+            name="free_next_delivery",
+            affects_pages=False,
+        )
+    return [outcome] if saved else []
+
+
+def _update_webhook(
+    webhook_id: int, stored: Row, outcomes: Sequence[Outcome], now: Milliseconds
+) -> Unit[list[Notice]]:
+    """Save how a webhook fares, and disable it if need be."""
+    failures, failing_since, last_success_at, enabled, key_id, paused = stored
+    health = Health(failures, failing_since, last_success_at)
+    for outcome in outcomes:
+        if outcome.at is not None:
+            health = health.after(outcome.at, succeeded=outcome.state == "succeeded")
+    reason: DisabledReason | None = None
+    if enabled and any(outcome.status == GONE for outcome in outcomes):
+        reason = "gone"
+    elif enabled and health.is_failing_for_good(now):
+        reason = "failing"
+    pauses = [outcome.paused_until for outcome in outcomes if outcome.paused_until is not None]
+    (row,) = yield Statement(
+        "UPDATE webhooks SET failures = ?1, failing_since = ?2, last_success_at = ?3,"  # noqa: S608
+        " paused_until = ?4, enabled = ?5, disabled_reason = coalesce(?6, disabled_reason)"
+        f" WHERE id = ?7 RETURNING {COLUMNS}",
+        (
+            *(*health, max(pauses, default=paused)),
+            *(0 if reason else enabled, reason, webhook_id),
+        ),
+        name="update_webhook_health",
+        affects_pages=False,
+    )
+    if reason is not None:
+        was = {"enabled": True, "disabledReason": None}
+        resource = f"webhook/{webhook_id}"
+        yield record(now, NewEvent("webhook.disabled", resource, webhook_of(row), was, key_id))
+    elif not failures < NOTICED_FAILURES <= health.failures:
+        return []
+    return [Notice(webhook_id, key_id, reason)]
+
+
+def _parameters(first: int, values: Collection[object]) -> str:
+    """Return the parameters of ``values`` from number ``first`` on; ``NULL`` for none."""
+    return ", ".join(f"?{n}" for n in range(first, first + len(values))) or "NULL"

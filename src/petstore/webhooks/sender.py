@@ -1,0 +1,245 @@
+"""One attempt to deliver an event: an HTTP request to the endpoint of a webhook.
+
+Each attempt has a connection of its own, to an address that this attempt has resolved and checked.
+It follows no redirect and uses no proxy.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
+from http import HTTPStatus
+from ipaddress import ip_address
+from threading import Thread
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import quote, urlsplit
+
+import httptools
+
+from petstore.errors import ForbiddenAddress
+from petstore.webhooks.addresses import Address, Network, check_target
+
+Resolve: TypeAlias = Callable[[str], Awaitable[Collection[Address]]]
+"""Returns the addresses of a host, or raises ``OSError``."""
+
+_CONNECT_SECONDS = 5
+_TOTAL_SECONDS = 15
+# The status decides the outcome; only so long is the rest of the response worth waiting for.
+_BODY_SECONDS = 1
+_MAX_BODY = 1024
+_MAX_HEAD = 64 * 1024
+_READ_BYTES = 4096
+_PORTS = {"https": 443, "http": 80}
+_PATH_CHARACTERS = "!$%&'()*+,-./:;=?@[]_~"
+
+
+class DeliveryFailed(Exception):
+    """There was no response; the message says why, for the holder of the webhook."""
+
+
+class Response(NamedTuple):
+    """The status, the field Retry-After and the first 1 KiB of the body of a response."""
+
+    status: int
+    retry_after: str | None
+    body: str
+
+
+class Resolver:
+    """Resolves names, each in a thread. Requests for one name share the look-up under way.
+
+    So a name whose servers do not respond takes one thread, and others need not wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, asyncio.Future[list[Address]]] = {}
+
+    async def __call__(self, host: str) -> list[Address]:
+        """Return the addresses of ``host``.
+
+        Raises:
+            OSError: there are none.
+        """
+        with suppress(ValueError):  # it is a name
+            return [ip_address(host)]
+        if host not in self._under_way:
+            self._under_way[host] = asyncio.get_running_loop().create_future()
+            # A thread of a pool would keep the process from ending until the look-up has.
+            Thread(target=self._look_up, args=(host, self._under_way[host]), daemon=True).start()
+        return await asyncio.shield(self._under_way[host])
+
+    def _look_up(self, host: str, found: asyncio.Future[list[Address]]) -> None:
+        outcome: list[Address] | Exception
+        try:
+            rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            outcome = [ip_address(str(address[0])) for *_, address in rows]
+        except (OSError, UnicodeError) as error:  # of a label that is too long, say
+            outcome = OSError(getattr(error, "strerror", None) or "not a valid name")
+        with suppress(RuntimeError):  # the loop has ended
+            found.get_loop().call_soon_threadsafe(self._settle, host, found, outcome)
+
+    def _settle(
+        self, host: str, found: asyncio.Future[list[Address]], outcome: list[Address] | Exception
+    ) -> None:
+        del self._under_way[host]
+        if isinstance(outcome, Exception):
+            found.set_exception(outcome)
+            found.exception()  # those who asked may have given up
+        else:
+            found.set_result(outcome)
+
+
+class Sender:
+    """Sends requests to public addresses, and to those in ``networks``."""
+
+    def __init__(
+        self,
+        resolve: Resolve,
+        networks: Collection[Network],
+        user_agent: str,
+        tls: ssl.SSLContext | None = None,
+        seconds: float = _TOTAL_SECONDS,
+    ) -> None:
+        self._resolve = resolve
+        self._networks = networks
+        self._user_agent = user_agent
+        self._tls = tls
+        self._seconds = seconds
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+        """Send ``body`` as JSON and return the response, whatever its status.
+
+        Raises:
+            DeliveryFailed: there was none in time, or the address is forbidden.
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._post(url, headers, body)
+        except TimeoutError:
+            msg = f"no response within {self._seconds} seconds"
+        except ssl.SSLCertVerificationError as error:
+            msg = f"TLS: {error.verify_message}"
+        except ssl.SSLError as error:
+            msg = f"TLS: {error.reason or 'the handshake failed'}"
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            msg = "the response is not valid HTTP/1.1"
+        except ForbiddenAddress as error:
+            msg = error.message
+        except OSError as error:
+            msg = error.strerror or str(error) or "the connection failed"
+        raise DeliveryFailed(msg)
+
+    async def _post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        fields = {
+            "host": parts.netloc,
+            "user-agent": self._user_agent,
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            "connection": "close",
+            **headers,
+        }
+        target = quote(parts.path or "/", _PATH_CHARACTERS)
+        if parts.query:
+            target += "?" + quote(parts.query, _PATH_CHARACTERS)
+        lines = [f"POST {target} HTTP/1.1", *(f"{name}: {fields[name]}" for name in fields)]
+        head = "\r\n".join([*lines, "\r\n"]).encode("ascii")
+        reader, writer = await self._connect(parts.scheme, host, port)
+        try:
+            writer.write(head + body)
+            return await _receive(reader)
+        finally:
+            writer.transport.abort()
+
+    async def _connect(
+        self, scheme: str, host: str, port: int
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to one of the addresses of ``host``, if deliveries may go to all of them."""
+        tls: Any = {"ssl": self._context(), "server_hostname": host} if scheme == "https" else {}
+        failure = OSError("the name has no address")
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                addresses = list(await self._resolve(host))
+                check_target(scheme, port, addresses, self._networks)
+                for tried, address in enumerate(addresses):
+                    share = _CONNECT_SECONDS / (len(addresses) - tried)
+                    try:
+                        async with asyncio.timeout(share):
+                            return await asyncio.open_connection(str(address), port, **tls)
+                    except OSError as error:  # a timeout, too
+                        failure = error
+                raise failure
+        except TimeoutError:
+            msg = f"no connection within {_CONNECT_SECONDS} seconds"
+            raise ConnectionError(msg) from None
+
+    def _context(self) -> ssl.SSLContext:
+        # The certificates of all authorities take some memory, and not every shop has webhooks.
+        self._tls = self._tls or ssl.create_default_context()
+        return self._tls
+
+
+class _Parser:
+    """Collects a response: the status, one field and the start of the body."""
+
+    def __init__(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._head_bytes = 0
+        self.retry_after: str | None = None
+        self.status = 0
+        self.body = b""
+        self.is_complete = False
+
+    def feed(self, data: bytes) -> None:
+        """Parse more bytes.
+
+        Raises:
+            httptools.HttpParserError: they are not HTTP, or the head is too large.
+        """
+        if not self.status:
+            self._head_bytes += len(data)
+            if self._head_bytes > _MAX_HEAD:
+                msg = "the head is too large"
+                raise httptools.HttpParserError(msg)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            if not self.status:
+                raise
+            self.is_complete = True
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"retry-after":
+            self.retry_after = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status >= HTTPStatus.OK:  # else it is an interim response
+            self.status = status
+
+    def on_body(self, body: bytes) -> None:
+        self.body += body[: _MAX_BODY - len(self.body)]
+        self.is_complete = len(self.body) == _MAX_BODY
+
+    def on_message_complete(self) -> None:
+        self.is_complete = self.status > 0
+
+
+async def _receive(reader: asyncio.StreamReader) -> Response:
+    """Read a response up to the first 1 KiB of its body."""
+    parser = _Parser()
+    while not parser.status:
+        data = await reader.read(_READ_BYTES)
+        if not data:
+            msg = "the connection was closed before a response"
+            raise ConnectionError(msg)
+        parser.feed(data)
+    with suppress(OSError):
+        async with asyncio.timeout(_BODY_SECONDS):
+            while not parser.is_complete and (data := await reader.read(_READ_BYTES)):
+                parser.feed(data)
+    # PostgreSQL has no U+0000 in a text.
+    body = parser.body.decode("utf-8", "replace").replace("\0", "\ufffd")
+    return Response(parser.status, parser.retry_after, body)

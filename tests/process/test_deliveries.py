@@ -1,0 +1,178 @@
+"""Deliveries by processes of their own, which are killed in the middle."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from petstore.clock import system_clock
+from petstore.databases.contract import Store, Unit
+from petstore.domain.pets import NewPet, PetPatch
+from petstore.domain.webhook_secrets import text_of_master, webhook_secrets
+from petstore.store.api_keys import unconditional
+from petstore.store.pets import update_pet
+from support.changes import create_pets
+from support.delivering import add_webhook, deliveries, issue_with_webhooks
+from support.process import free_port
+from support.receivers import Receiver, receiving
+from support.servers import StartServer
+from support.stores import open_store
+from support.waiting import eventually
+
+pytestmark = pytest.mark.anyio
+
+MASTER = b"m" * 32
+PETS = 20
+CHANGES = 10
+
+
+class Deliverer:
+    """``petstore deliver`` as a process of its own."""
+
+    def __init__(self, folder: Path, address: str, *options: str) -> None:
+        self.log = folder / f"deliver-{id(self)}.jsonl"
+        secret = folder / "master.secret"
+        secret.write_bytes(text_of_master(MASTER))
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "petstore", "deliver", "--database", address),
+                    *("--secret-file", str(secret), "--webhook-network", "127.0.0.0/8"),
+                    *("--log-format", "json", *options),
+                ],
+                cwd=folder,
+                stderr=log,
+            )
+
+    def logged(self) -> list[str]:
+        """Return the names of the events in its log."""
+        return [json.loads(line)["event"] for line in self.log.read_text().splitlines()]
+
+    def stop(self) -> int:
+        """Ask it to stop, and return its exit status."""
+        self.process.terminate()
+        return self.process.wait(10)
+
+
+@contextmanager
+def deliverer(folder: Path, address: str, *options: str) -> Iterator[Deliverer]:
+    """Start one; it ends with the block."""
+    started = Deliverer(folder, address, *options)
+    try:
+        yield started
+    finally:
+        started.process.kill()
+        started.process.wait()
+
+
+def rename_all(name: str) -> Unit[None]:
+    """Change every animal."""
+    for pet_id in range(1, PETS + 1):
+        yield from update_pet(
+            pet_id, PetPatch(name=name), system_clock(), unconditional, strict_categories=False
+        )
+
+
+async def change_all(store: Store) -> None:
+    """Add animals and change each several times."""
+    await store.write(create_pets([NewPet("0", 1, "available")] * PETS))
+    for number in range(1, CHANGES):
+        await store.write(rename_all(str(number)))
+        await asyncio.sleep(0)
+
+
+def by_resource(receiver: Receiver) -> dict[str, list[str]]:
+    """Return the names in the events of each animal, in the order in which they first arrived."""
+    names: dict[str, dict[str, None]] = {}
+    for request in receiver.requests:
+        event = request.verified(webhook_secrets(MASTER, 1, 1, None, 0)[0])
+        names.setdefault(event["resource"], {})[event["data"]["name"]] = None
+    return {resource: list(found) for resource, found in names.items()}
+
+
+@pytest.mark.each_database
+async def test_events_arrive_at_least_once_and_in_order_although_a_deliverer_is_killed(
+    tmp_path: Path, address: str, store: Store
+) -> None:
+    async with receiving() as receiver:
+        key_id = await issue_with_webhooks(store, system_clock)
+        await add_webhook(store, key_id, receiver.url)
+        with ExitStack() as opened:
+            first = opened.enter_context(deliverer(tmp_path, address))
+            changing = asyncio.create_task(change_all(store))
+            await eventually(lambda: len(receiver.requests) > PETS, 30)
+            second = opened.enter_context(deliverer(tmp_path, address))
+            await eventually(lambda: second.logged() == ["deliveries_started"], 30)
+            first.process.kill()
+            await changing
+            expected = {f"pet/{n}": [*map(str, range(CHANGES))] for n in range(1, PETS + 1)}
+
+            async def are_all_delivered() -> bool:
+                states = [row[0] for row in await deliveries(store, "state")]
+                return states.count("succeeded") == PETS * CHANGES
+
+            await eventually(are_all_delivered, 60)
+            assert by_resource(receiver) == expected
+            assert await asyncio.to_thread(second.stop) == 0
+            assert second.logged() == ["deliveries_started", "deliveries_stopped"]
+
+
+async def test_a_service_delivers_by_a_process_of_its_own(
+    tmp_path: Path, start: StartServer
+) -> None:
+    (tmp_path / "petstore.db.secret").write_bytes(text_of_master(MASTER))
+    async with receiving() as receiver:
+        metrics = free_port()
+        options = ("--webhook-network", "127.0.0.0/8", "--metrics-port", str(metrics))
+        server = await asyncio.to_thread(start, *options, delivers=True)
+
+        async def are_counted() -> bool:
+            async with httpx.AsyncClient() as client:
+                page = (await client.get(f"http://127.0.0.1:{metrics}/metrics")).text
+            counted = 'petstore_deliveries_total{outcome="succeeded"} 2.0\n' in page
+            return counted and "petstore_workers 1.0\n" in page
+
+        async with open_store(tmp_path / "petstore.db") as store:
+            key_id = await issue_with_webhooks(store, system_clock)
+            await add_webhook(store, key_id, receiver.url)
+            await store.write(create_pets([NewPet("Bella", 1, "available")]))
+            await eventually(lambda: len(receiver.requests) == 1, 30)
+            before = server.workers()
+            assert len(before) == 2
+            server.process.send_signal(signal.SIGHUP)
+            await eventually(lambda: not {*before} & {*server.workers()}, 30)
+            await eventually(lambda: len(server.workers()) == 2, 30)
+            await store.write(create_pets([NewPet("Rex", 1, "available")]))
+            await eventually(lambda: len(receiver.requests) == 2, 30)
+            await eventually(are_counted, 30)
+    assert await asyncio.to_thread(server.stop) == 0
+
+
+async def test_a_deliverer_alone_reports_its_metrics(tmp_path: Path, database: Path) -> None:
+    async with open_store(database):
+        port = free_port()
+        with deliverer(tmp_path, f"sqlite:///{database}", "--metrics-port", str(port)) as started:
+            await eventually(lambda: started.logged() == ["deliveries_started"], 30)
+            async with httpx.AsyncClient() as client:
+                page = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
+            assert "petstore_oldest_delivery_seconds 0.0\n" in page
+            assert "petstore_workers 0.0\n" in page
+            assert await asyncio.to_thread(started.stop) == 0
+
+
+async def test_a_password_on_the_command_line_is_a_warning(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    address = postgres_url.replace("://", "://petstore:secret@") if "@" not in postgres_url else ""
+    address = address or postgres_url.replace("@", ":secret@", 1)
+    with deliverer(tmp_path, address) as started:
+        await eventually(lambda: "deliveries_started" in started.logged(), 30)
+        assert started.logged()[0].startswith("--database: others on this machine can read")
+        assert await asyncio.to_thread(started.stop) == 0

@@ -1,0 +1,664 @@
+"""Deliveries of what changes in a store, to real endpoints, by the clock of the test."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from itertools import permutations
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from petstore.clock import DAY, MINUTE, SECOND
+from petstore.databases.contract import Store, Unit
+from petstore.databases.sqlite import SqliteStore
+from petstore.domain.events import Event, NewEvent
+from petstore.domain.pets import NewPet, PetPatch
+from petstore.errors import WebhooksNotConfigured
+from petstore.store.api_keys import unconditional
+from petstore.store.deliveries import LEASE, Webhook
+from petstore.store.events import publish_all, read_feed, record
+from petstore.store.pets import update_pet
+from petstore.webhooks import deliverer as deliverer_module
+from support.changes import create_pets
+from support.delivering import (
+    SCOPES,
+    SECRET,
+    Watched,
+    add_webhook,
+    deliveries,
+    delivering,
+    issue_with_webhooks,
+    webhook_row,
+)
+from support.keys import change, revoke
+from support.manual_clock import ManualClock
+from support.receivers import OK, Behaviour, Receiver, Request, Writer, receiving, saying, silent
+from support.stores import do, locked, open_store
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+BELLA = NewPet("Bella", 1, "available")
+NO = b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nsick"
+GAPS = [5 * SECOND, *(m * MINUTE for m in (5, 30, 120, 300, 600, 840, 1200, 1440))]
+
+
+@pytest.fixture
+async def key_id(store: Store, clock: ManualClock) -> int:
+    return await issue_with_webhooks(store, clock)
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    """An endpoint that takes everything."""
+    async with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+async def endpoint(store: Store, key_id: int, receiver: Receiver) -> Receiver:
+    """The endpoint of the first webhook."""
+    assert await add_webhook(store, key_id, receiver.url) == 1
+    return receiver
+
+
+async def add_pets(store: Store, count: int = 1) -> None:
+    """Add animals; each is an event of a resource of its own."""
+    await store.write(create_pets([BELLA] * count))
+
+
+async def rename(store: Store, pet_id: int, name: str) -> None:
+    """Change an animal, which is an event of the same resource as its creation."""
+    await store.write(
+        update_pet(pet_id, PetPatch(name=name), 0, unconditional, strict_categories=False)
+    )
+
+
+async def attempted(receiver: Receiver, times: int) -> None:
+    """Wait until an endpoint has got so many requests."""
+    await eventually(lambda: len(receiver.requests) >= times, 30)
+
+
+async def settled(store: Store, count: int) -> None:
+    """Wait until so many deliveries have ended."""
+
+    async def are_settled() -> bool:
+        states = [state for (state,) in await deliveries(store, "state")]
+        return len(states) - states.count("pending") >= count
+
+    await eventually(are_settled, 30)
+
+
+async def saved(store: Store, attempts: int) -> None:
+    """Wait until the outcomes of so many attempts are saved."""
+
+    async def are_saved() -> bool:
+        rows = await deliveries(store, "attempts")
+        return sum(int(row[0]) for row in rows) >= attempts
+
+    await eventually(are_saved, 30)
+
+
+async def looked(store: Store, clock: ManualClock) -> None:
+    """Wait until the webhook was looked at since the clock was moved, by 10 seconds or more."""
+
+    async def is_renewed() -> bool:
+        until: int
+        (until,) = await webhook_row(store, "leased_until")
+        return until == clock.now + LEASE
+
+    await eventually(is_renewed, 30)
+
+
+def failing_at(sequences: set[int]) -> Behaviour:
+    """Return what refuses the events with these numbers."""
+
+    async def respond(request: Request, writer: Writer) -> None:
+        writer.write(NO if request.event["sequence"] in sequences else OK)
+
+    return respond
+
+
+def sent(receiver: Receiver) -> list[tuple[int, int]]:
+    """Return the number of each event that was sent, and after how many seconds."""
+    start = ManualClock().now // SECOND
+    return [
+        (request.event["sequence"], int(request.headers["webhook-timestamp"]) - start)
+        for request in receiver.requests
+    ]
+
+
+async def disabled(store: Store) -> None:
+    """Wait until the webhook is disabled."""
+
+    async def is_disabled() -> bool:
+        (is_enabled,) = await webhook_row(store, "enabled")
+        return not is_enabled
+
+    await eventually(is_disabled, 30)
+
+
+async def disabled_event(store: Store, key_id: int) -> Event:
+    """Return the event that tells the holder of a key that a webhook was disabled."""
+    if not isinstance(store, SqliteStore):
+        await publish_all(store)
+    (event,) = (await read_feed(store, ["webhook.disabled"], key_id, None, 2)).events
+    return event
+
+
+def recorded(*events: NewEvent) -> Unit[None]:
+    """Record events."""
+    yield record(ManualClock().now, *events)
+
+
+# What is delivered
+
+
+async def test_each_event_arrives_as_the_feed_shows_it_signed_and_once(
+    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
+) -> None:
+    await add_pets(store, 20)
+    async with delivering(store, clock):
+        await settled(store, 20)
+        await rename(store, 7, "Rex")
+        await settled(store, 21)
+    feed = await read_feed(store, ["pet.created", "pet.updated"], key_id, None, 100)
+    got = [request.verified(SECRET) for request in endpoint.requests]
+    assert sorted(event["sequence"] for event in got) == list(range(1, 22))
+    assert got[-1]["data"]["name"] == "Rex"
+    assert got[-1]["previous"] == {"name": "Bella"}
+    assert {event["id"] for event in got} == {event.id for event in feed.events}
+    assert await webhook_row(store, "position, failures, last_success_at") == (21, 0, clock.now)
+    columns = "state, attempts, first_attempt_at, last_attempt_at, response_status, error"
+    assert set(await deliveries(store, columns)) == {
+        ("succeeded", 1, clock.now, clock.now, 204, None)
+    }
+
+
+async def test_a_webhook_gets_the_types_that_it_wants(
+    store: Store, clock: ManualClock, key_id: int, receiver: Receiver
+) -> None:
+    await add_webhook(store, key_id, receiver.url, "pet.updated pet.deleted")
+    await add_pets(store)
+    await rename(store, 1, "Rex")
+    async with delivering(store, clock):
+        await settled(store, 1)
+    assert [event["type"] for event in receiver.events] == ["pet.updated"]
+
+
+async def test_a_webhook_gets_what_its_key_may_read_of_itself_alone(
+    store: Store, clock: ManualClock, receiver: Receiver
+) -> None:
+    own = await issue_with_webhooks(store, clock, scopes=frozenset({"webhooks:write"}))
+    other = await issue_with_webhooks(store, clock)
+    await add_webhook(store, own, receiver.url)
+    await add_pets(store)
+    for key_id in (other, own):
+        await store.write(recorded(NewEvent("key.banned", f"key/{key_id}", {}, None, key_id)))
+    async with delivering(store, clock):
+        await settled(store, 1)
+    assert [event["resource"] for event in receiver.events] == [f"key/{own}"]
+
+
+async def test_a_test_goes_to_its_webhook_alone_whatever_its_types(
+    store: Store, clock: ManualClock, key_id: int, receiver: Receiver
+) -> None:
+    await add_webhook(store, key_id, f"{receiver.url}/1")
+    await add_webhook(store, key_id, f"{receiver.url}/2", "pet.deleted")
+    await store.write(recorded(NewEvent("webhook.test", "webhook/2", {}, None, key_id)))
+    async with delivering(store, clock):
+        await settled(store, 1)
+    assert [request.line.split()[1] for request in receiver.requests] == ["/hooks/2"]
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired", "scope", "disabled", "environment"])
+async def test_a_webhook_stops_with_its_key(
+    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver, end: str
+) -> None:
+    if end == "revoked":
+        await revoke(store, clock, key_id)
+    elif end == "expired":
+        await change(store, clock, key_id, expires_at=clock())
+    elif end == "scope":
+        await change(store, clock, key_id, scopes=SCOPES - {"webhooks:write"})
+    elif end == "disabled":
+        await store.write(do("UPDATE webhooks SET enabled = 0"))
+    else:
+        await store.write(do("UPDATE api_keys SET environment = 'staging'"))
+    other = await issue_with_webhooks(store, clock)
+    await add_webhook(store, other, f"{endpoint.url}/other")
+    await add_pets(store)
+    async with delivering(store, clock):
+        await settled(store, 1)
+    assert [request.line.split()[1] for request in endpoint.requests] == ["/hooks/other"]
+    assert await webhook_row(store, "position, leased_by") == (0, None)
+
+
+async def test_what_the_key_may_no_longer_read_is_not_sent(
+    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = saying(NO)
+    watched = Watched()
+    await add_pets(store)
+    async with delivering(store, clock, watcher=watched):
+        await saved(store, 1)
+        await change(store, clock, key_id, scopes=SCOPES - {"pets:read"})
+        clock.advance(6)
+        await settled(store, 1)
+    assert await deliveries(store, "state, attempts, last_attempt_at, error") == [
+        ("failed", 1, ManualClock().now, "the key may no longer read the event")
+    ]
+    assert len(endpoint.requests) == 1
+    assert watched.attempts == ["pending", "failed"]
+
+
+async def test_an_event_that_is_not_kept_any_more_is_given_up(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = saying(NO)
+    await add_pets(store)
+    async with delivering(store, clock):
+        await saved(store, 1)
+        await store.write(do("DELETE FROM events"))
+        clock.advance(6)
+        await settled(store, 1)
+    assert await deliveries(store, "state, error") == [("failed", "the event is no longer kept")]
+
+
+async def test_an_event_that_cannot_be_read_is_sent_later(
+    store: Store, clock: ManualClock, endpoint: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint.behaviour = failing_at({1})
+    await add_pets(store)
+    async with delivering(store, clock):
+        await saved(store, 1)
+        endpoint.behaviour = saying(OK)
+        await store.write(do("ALTER TABLE events RENAME TO mislaid"))
+        clock.advance(6)
+        await eventually(lambda: "delivery 1 not attempted" in caplog.text, 30)
+        await store.write(do("ALTER TABLE mislaid RENAME TO events"))
+        await settled(store, 1)
+    assert sent(endpoint) == [(1, 0), (1, 6)]
+
+
+# Attempts
+
+
+async def test_a_delivery_is_attempted_ten_times_each_signed_at_its_time(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = saying(NO)
+    watched, times = Watched(), []
+    await add_pets(store)
+    async with delivering(store, clock, watcher=watched):
+        for attempts, gap in enumerate([*GAPS, 0], 1):
+            times.append(clock.now // SECOND)
+            await saved(store, attempts)
+            if gap:
+                ((due_at,),) = await deliveries(store, "due_at")
+                assert due_at == clock.now + gap
+            clock.now += gap
+        clock.advance(86400 * 3)
+        await add_pets(store)
+        await attempted(endpoint, 11)
+    requests = endpoint.requests[:10]
+    assert {request.verified(SECRET)["sequence"] for request in requests} == {1}
+    assert [int(request.headers["webhook-timestamp"]) for request in requests] == times
+    columns = "state, attempts, response_status, response_body, error"
+    assert (await deliveries(store, columns))[0] == (
+        *("failed", 10, 500, "sick", "expected a status of 2xx, not 500"),
+    )
+    assert watched.attempts[:10] == [*["pending"] * 9, "failed"]
+
+
+async def test_a_delivery_without_a_response_tells_why(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = silent
+    await add_pets(store)
+    async with delivering(store, clock, seconds=0.05):
+        await saved(store, 1)
+    assert (await deliveries(store, "state, response_status, error"))[0] == (
+        *("pending", None, "no response within 0.05 seconds"),
+    )
+
+
+async def test_at_most_eight_attempts_of_a_webhook_are_under_way(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    most = 0
+    may_respond = asyncio.Event()
+
+    async def waiting(_: Request, writer: Writer) -> None:
+        nonlocal most
+        most = max(most, endpoint.under_way)
+        await may_respond.wait()
+        writer.write(OK)
+
+    endpoint.behaviour = waiting
+    await add_pets(store, 30)
+    await rename(store, 1, "Rex")
+    async with delivering(store, clock):
+        await attempted(endpoint, 8)
+        may_respond.set()
+        await settled(store, 31)
+    assert most == 8
+
+
+async def test_a_429_with_retry_after_pauses_the_webhook(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = saying(b"HTTP/1.1 429 No\r\nRetry-After: 3600\r\n\r\n")
+    await add_pets(store)
+    async with delivering(store, clock):
+        await saved(store, 1)
+        assert await webhook_row(store, "paused_until") == (clock.now + 3600 * SECOND,)
+        assert await deliveries(store, "due_at") == [(clock.now + 3600 * SECOND,)]
+        endpoint.behaviour = saying(OK)
+        await add_pets(store)
+        for seconds in (20, 3579):
+            clock.advance(seconds)
+            await looked(store, clock)
+        clock.advance(1)
+        await settled(store, 2)
+    assert sent(endpoint)[0] == (1, 0)
+    assert sorted(sent(endpoint)[1:]) == [(1, 3600), (2, 3600)]
+
+
+# Order
+
+
+async def test_a_failing_delivery_holds_back_the_next_of_its_resource_for_five_minutes(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = failing_at({1})
+    await add_pets(store, 2)
+    await rename(store, 1, "Rex")
+    await rename(store, 1, "Max")
+    await rename(store, 2, "Luna")
+    async with delivering(store, clock):
+        await settled(store, 2)
+        clock.advance(20)
+        await saved(store, 4)
+        clock.advance(279)
+        await looked(store, clock)
+        clock.advance(1)
+        await settled(store, 4)
+    assert tuple(sent(endpoint)[:3]) in permutations([(1, 0), (2, 0), (5, 0)])
+    assert sent(endpoint)[3:] == [(1, 20), (3, 300), (4, 300)]
+
+
+async def test_what_was_held_back_follows_a_success_at_once(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = failing_at({1})
+    await add_pets(store)
+    await rename(store, 1, "Rex")
+    async with delivering(store, clock):
+        await saved(store, 1)
+        endpoint.behaviour = saying(OK)
+        clock.advance(6)
+        await settled(store, 2)
+    assert sent(endpoint) == [(1, 0), (1, 6), (2, 6)]
+
+
+async def test_a_long_queue_of_one_resource_keeps_no_other_waiting(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = failing_at({1})
+    updates = [NewEvent("pet.updated", "pet/1", {"id": 1})] * 350
+    await store.write(recorded(*updates, NewEvent("pet.updated", "pet/2", {"id": 2})))
+    async with delivering(store, clock):
+        await settled(store, 1)
+        endpoint.behaviour = saying(OK)
+        clock.advance(6)
+        await settled(store, 351)
+    assert {(1, 0), (351, 0)} == set(sent(endpoint)[:2])
+    assert sent(endpoint)[2:] == [(1, 6), *((n, 6) for n in range(2, 351))]
+
+
+# Webhooks that fail
+
+
+async def test_a_410_disables_the_webhook_at_once(
+    store: Store,
+    clock: ManualClock,
+    key_id: int,
+    endpoint: Receiver,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    endpoint.behaviour = saying(b"HTTP/1.1 410 Gone\r\n\r\n")
+    await add_pets(store)
+    await rename(store, 1, "Rex")
+    async with delivering(store, clock):
+        await settled(store, 1)
+    assert await deliveries(store, "state, attempts") == [("failed", 1), ("pending", 0)]
+    assert await webhook_row(store, "enabled, disabled_reason") == (0, "gone")
+    event = await disabled_event(store, key_id)
+    assert event.resource == "webhook/1"
+    assert msgspec.json.decode(event.data) == {
+        "id": 1,
+        "url": endpoint.url,
+        "types": [],
+        "description": None,
+        "enabled": False,
+        "disabledReason": "gone",
+        "createdAt": "1970-01-01T00:00:00Z",
+        "lastSuccessAt": None,
+    }
+    assert msgspec.json.decode(msgspec.json.encode(event.previous)) == {
+        "enabled": True,
+        "disabledReason": None,
+    }
+    (logged,) = caplog.messages
+    assert logged == f"webhook 1 of key {key_id} was disabled: gone"
+
+
+async def test_a_webhook_without_success_for_five_days_is_disabled(
+    store: Store,
+    clock: ManualClock,
+    key_id: int,
+    endpoint: Receiver,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await add_pets(store)
+    async with delivering(store, clock):
+        await settled(store, 1)
+        endpoint.behaviour = saying(NO)
+        await add_pets(store, 9)
+        await saved(store, 10)
+        assert await webhook_row(store, "failures, failing_since") == (9, clock.now)
+        clock.now += 5 * DAY
+        await disabled(store)
+    failures, *rest = await webhook_row(store, "failures, enabled, disabled_reason")
+    assert failures >= 10
+    assert rest == [0, "failing"]
+    data = msgspec.json.decode((await disabled_event(store, key_id)).data)
+    assert data["disabledReason"] == "failing"
+    assert data["lastSuccessAt"] == "2026-12-01T12:00:00Z"
+    assert caplog.messages == [
+        f"deliveries to webhook 1 of key {key_id} fail",
+        f"webhook 1 of key {key_id} was disabled: failing",
+    ]
+
+
+async def test_a_success_ends_a_run_of_failures(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = saying(NO)
+    await add_pets(store, 9)
+    async with delivering(store, clock):
+        await saved(store, 9)
+        clock.now += 5 * DAY
+        endpoint.behaviour = saying(OK)
+        await settled(store, 9)
+    columns = "failures, failing_since, last_success_at, enabled"
+    assert await webhook_row(store, columns) == (0, None, clock.now, 1)
+
+
+async def test_a_webhook_that_is_deleted_meanwhile_is_left_alone(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    may_respond = asyncio.Event()
+
+    async def wait(_: Request, writer: Writer) -> None:
+        await may_respond.wait()
+        writer.write(OK)
+
+    endpoint.behaviour = wait
+    await add_pets(store)
+    async with delivering(store, clock, stop_seconds=30):
+        await attempted(endpoint, 1)
+        await store.write(do("DELETE FROM webhooks"))
+        may_respond.set()
+        await settled(store, 1)
+
+
+async def test_the_metrics_tell_what_is_not_delivered_yet(
+    store: Store,
+    clock: ManualClock,
+    key_id: int,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deliverer_module, "_BACKLOG_SECONDS", 0.01)
+    receiver.behaviour = failing_at({1})
+    await add_webhook(store, key_id, receiver.url)
+    gone = await add_webhook(store, key_id, receiver.url)
+    await store.write(
+        do("UPDATE webhooks SET enabled = 0, disabled_reason = 'gone' WHERE id = ?1", gone)
+    )
+    watched = Watched()
+    await add_pets(store, 2)
+    async with delivering(store, clock, watcher=watched):
+        await settled(store, 1)
+        await eventually(lambda: watched.oldest == clock.now and watched.disabled == 1, 30)
+        receiver.behaviour = saying(OK)
+        clock.advance(20)
+        await eventually(lambda: watched.oldest is None, 30)
+
+
+# Many processes, and their ends
+
+
+async def test_of_two_processes_one_delivers(
+    address: str, store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    async with open_store(address) as other, delivering(store, clock), delivering(other, clock):
+        for count in (10, 20):
+            await add_pets(store, 10)
+            await settled(store, count)
+            clock.advance(20)  # both want the lease
+            await looked(store, clock)
+    assert sorted(sequence for sequence, _ in sent(endpoint)) == list(range(1, 21))
+
+
+async def test_another_process_goes_on_where_one_has_stopped(
+    address: str, store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    async with open_store(address) as other:
+        async with delivering(other, clock):
+            await add_pets(store)
+            await settled(store, 1)
+        assert await webhook_row(store, "leased_by, leased_until") == (None, None)
+        await add_pets(store)
+        async with delivering(store, clock):
+            await settled(store, 2)
+    assert [sequence for sequence, _ in sent(endpoint)] == [1, 2]
+
+
+async def test_a_lease_that_is_not_renewed_ends_after_15_seconds(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    until = clock.now + LEASE
+    await store.write(do("UPDATE webhooks SET leased_by = 'lost', leased_until = ?1", until))
+    own = await add_webhook(store, await issue_with_webhooks(store, clock), endpoint.url)
+    await add_pets(store)
+    async with delivering(store, clock):
+        await settled(store, 1)
+        assert await deliveries(store, "webhook_id") == [(own,)]
+        clock.advance(15)
+        await settled(store, 2)
+
+
+async def test_an_attempt_that_does_not_end_before_the_stop_stays_pending(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = silent
+    await add_pets(store)
+    async with delivering(store, clock):
+        await attempted(endpoint, 1)
+    assert await deliveries(store) == [(1, "pending", 0)]
+
+
+async def test_without_the_secret_nothing_is_sent_and_the_log_says_so_once(
+    store: Store,
+    clock: ManualClock,
+    endpoint: Receiver,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asked = 0
+
+    def missing(_: Webhook) -> list[bytes]:
+        nonlocal asked
+        asked += 1
+        msg = "the secret file is missing"
+        raise WebhooksNotConfigured(msg)
+
+    await add_pets(store)
+    async with delivering(store, clock, secrets_of=missing):
+        await eventually(lambda: asked > 3, 30)
+    assert endpoint.connections == 0
+    assert caplog.messages == ["deliveries to webhook 1 not started: the secret file is missing"]
+
+
+@pytest.fixture
+async def impatient(address: str) -> AsyncIterator[Store]:
+    """A store that gives up soon."""
+    async with open_store(address, 100) as store:
+        yield store
+
+
+async def test_outcomes_are_saved_once_the_database_is_back(
+    database: Path, impatient: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    may_respond = asyncio.Event()
+
+    async def wait(_: Request, writer: Writer) -> None:
+        await may_respond.wait()
+        writer.write(OK)
+
+    async with receiving(wait) as receiver:
+        await add_webhook(impatient, await issue_with_webhooks(impatient, clock), receiver.url)
+        await add_pets(impatient)
+        async with delivering(impatient, clock):
+            await attempted(receiver, 1)
+            with locked(database):
+                may_respond.set()
+                await eventually(lambda: "outcomes of deliveries not saved yet" in caplog.text, 30)
+            await settled(impatient, 1)
+    assert len(receiver.requests) == 1
+
+
+async def test_a_stop_does_not_wait_for_a_database_that_is_gone(
+    database: Path, impatient: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    may_respond = asyncio.Event()
+
+    async def wait(_: Request, writer: Writer) -> None:
+        await may_respond.wait()
+        writer.write(OK)
+
+    async with receiving(wait) as receiver:
+        await add_webhook(impatient, await issue_with_webhooks(impatient, clock), receiver.url)
+        async with AsyncExitStack() as opened:
+            await opened.enter_async_context(delivering(impatient, clock))
+            await add_pets(impatient)
+            await attempted(receiver, 1)
+            with locked(database):
+                may_respond.set()
+                await eventually(lambda: "outcomes of deliveries not saved yet" in caplog.text, 30)
+                await opened.aclose()
+    assert "leases of webhooks not released" in caplog.text
+    assert await deliveries(impatient) == [(1, "pending", 0)]

@@ -1,0 +1,324 @@
+"""One attempt, to receivers that behave and to others; all on real sockets."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+import pytest
+
+from petstore.webhooks import sender as sender_module
+from petstore.webhooks.addresses import Address
+from petstore.webhooks.sender import DeliveryFailed, Resolver, Response, Sender
+from support.receivers import OK, Behaviour, Request, Writer, receiving, reset, silent
+from support.tls import self_signed_certificate
+
+pytestmark = pytest.mark.anyio
+
+LOOPBACK = [ip_network("127.0.0.0/8")]
+BODY = b'{"id":"evt_1"}'
+
+
+def sender(seconds: float = 10, tls: ssl.SSLContext | None = None) -> Sender:
+    return Sender(Resolver(), LOOPBACK, "petstore/1.2.3", tls, seconds)
+
+
+async def post(behaviour: Behaviour | bytes, seconds: float = 10) -> Response:
+    async with receiving(behaviour) as receiver:
+        return await sender(seconds).post(receiver.url, {}, BODY)
+
+
+async def failure(behaviour: Behaviour | bytes, seconds: float = 10) -> str:
+    with pytest.raises(DeliveryFailed) as failed:
+        await post(behaviour, seconds)
+    return str(failed.value)
+
+
+async def failure_at(url: str, resolve: Callable[[str], list[str]] | None = None) -> str:
+    async def resolved(host: str) -> list[Address]:
+        assert resolve is not None
+        return [ip_address(address) for address in resolve(host)]
+
+    resolver = Resolver() if resolve is None else resolved
+    with pytest.raises(DeliveryFailed) as failed:
+        await Sender(resolver, LOOPBACK, "petstore").post(url, {}, BODY)
+    return str(failed.value)
+
+
+# What is sent
+
+
+async def test_a_request_is_a_post_of_json_on_a_connection_of_its_own() -> None:
+    async with receiving() as receiver:
+        url = f"{receiver.url}/a%20b?c=d e"
+        response = await sender().post(url, {"webhook-id": "evt_1"}, BODY)
+    assert response == Response(204, None, "")
+    (request,) = receiver.requests
+    assert request.line == "POST /hooks/a%20b?c=d%20e HTTP/1.1"
+    assert request.body == BODY
+    assert request.headers == {
+        "host": f"127.0.0.1:{receiver.port}",
+        "user-agent": "petstore/1.2.3",
+        "content-type": "application/json",
+        "content-length": "14",
+        "connection": "close",
+        "webhook-id": "evt_1",
+    }
+
+
+async def test_a_url_without_a_path_is_the_root() -> None:
+    async with receiving() as receiver:
+        await sender().post(f"http://127.0.0.1:{receiver.port}", {}, BODY)
+    assert receiver.requests[0].line == "POST / HTTP/1.1"
+
+
+async def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with receiving() as receiver, receiving() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+        await sender().post(receiver.url, {}, BODY)
+    assert (len(receiver.requests), proxy.connections) == (1, 0)
+
+
+# Responses
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    async with receiving() as elsewhere:
+        head = f"HTTP/1.1 307 Go\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n"
+        assert (await post(head.encode())).status == 307
+    assert elsewhere.connections == 0
+
+
+async def test_a_response_tells_how_long_to_wait() -> None:
+    head = b"HTTP/1.1 429 Slow down\r\nReTrY-aFtEr: 120\r\nContent-Length: 0\r\n\r\n"
+    assert await post(head) == Response(429, "120", "")
+
+
+async def test_of_a_response_without_end_one_kibibyte_is_read() -> None:
+    async def endless(_: Request, writer: Writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n")
+        try:
+            while True:
+                writer.write(b"x" * 1000)
+                await writer.drain()
+        except ConnectionError:
+            closed.set()
+
+    closed = asyncio.Event()
+    async with receiving(endless) as receiver:
+        assert await sender().post(receiver.url, {}, BODY) == Response(200, None, "x" * 1024)
+        async with asyncio.timeout(30):
+            await closed.wait()
+
+
+async def test_a_body_that_is_longer_than_it_says_ends_there() -> None:
+    response = await post(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello")
+    assert response == Response(200, None, "he")
+
+
+async def test_a_body_may_follow_its_head_later() -> None:
+    start, end = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Pad: ", b"\r\n\r\n"
+    padding = b"x" * (4096 - len(start) - len(end))  # so the first piece read is the head
+    assert await post(start + padding + end + b"hello") == Response(200, None, "hello")
+
+
+async def test_a_body_is_kept_as_text_whatever_it_is() -> None:
+    response = await post(b"HTTP/1.1 500 No\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\0ok")
+    assert response == Response(500, None, "\x1f\ufffd\ufffdok")
+
+
+async def test_an_interim_response_is_skipped() -> None:
+    response = await post(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + OK)
+    assert response.status == 204
+
+
+async def test_http_1_0_is_understood() -> None:
+    assert await post(b"HTTP/1.0 200 OK\r\n\r\nfine") == Response(200, None, "fine")
+
+
+async def test_a_status_counts_although_its_body_drips(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "_BODY_SECONDS", 0.05)
+
+    async def drip(_: Request, writer: Writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\nx")
+        await silent(_, writer)
+
+    assert await post(drip) == Response(200, None, "x")
+
+
+# No response
+
+
+async def test_a_silent_receiver_fails_in_time() -> None:
+    assert await failure(silent, 0.2) == "no response within 0.2 seconds"
+
+
+async def test_a_head_that_drips_fails_in_time() -> None:
+    async def drip(_: Request, writer: Writer) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nx-drop: ")
+        while not writer.is_closing():
+            writer.write(b"x")
+            await asyncio.sleep(0.01)
+
+    assert await failure(drip, 0.2) == "no response within 0.2 seconds"
+
+
+async def test_a_reset_is_a_failure() -> None:
+    assert await failure(reset) == "Connection reset by peer"
+
+
+async def test_a_connection_that_closes_without_a_response_is_a_failure() -> None:
+    assert await failure(b"") == "the connection was closed before a response"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"hello\r\n\r\n",
+        b"HTTP/1.1 OK\r\n\r\n",
+        b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 20_000,
+    ],
+    ids=["no HTTP", "no status", "an upgrade", "a head without end"],
+)
+async def test_what_is_no_response_is_a_failure(response: bytes) -> None:
+    assert await failure(response) == "the response is not valid HTTP/1.1"
+
+
+async def test_a_port_where_nobody_listens_is_a_failure() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    failed = await failure_at(f"http://127.0.0.1:{port}/")
+    assert "Connect call failed" in failed or failed == "Connection refused"
+
+
+async def test_a_name_that_nobody_has_is_a_failure() -> None:
+    assert await failure_at("https://nobody.invalid/") != ""
+    assert await failure_at(f"https://{'a' * 64}.invalid/") != ""
+
+
+# TLS
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(*self_signed_certificate(tmp_path))
+    async with receiving(tls=server) as receiver:
+        failed = await failure_at(f"https://127.0.0.1:{receiver.port}/")
+    assert failed == "TLS: self-signed certificate"
+    assert receiver.requests == []
+
+
+async def test_a_certificate_is_checked_for_the_name_in_the_url(tmp_path: Path) -> None:
+    certificate, key = self_signed_certificate(tmp_path)
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(certificate, key)
+    trusting = ssl.create_default_context(cafile=certificate)
+
+    async def resolve(_: str) -> list[Address]:
+        return [ip_address("127.0.0.1")]
+
+    async with receiving(tls=server) as receiver:
+        trusted = Sender(resolve, LOOPBACK, "petstore", trusting)
+        response = await trusted.post(f"https://127.0.0.1:{receiver.port}/", {}, BODY)
+        assert response.status == 204
+        with pytest.raises(DeliveryFailed, match=r"TLS: Hostname mismatch.*'shop.example'"):
+            await trusted.post(f"https://shop.example:{receiver.port}/", {}, BODY)
+
+
+async def test_a_server_without_tls_fails_the_handshake() -> None:
+    def refuse(_: asyncio.StreamReader, writer: Writer) -> None:
+        writer.write(b"HTTP/1.1 400 No\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert (await failure_at(f"https://127.0.0.1:{port}/")).startswith("TLS: ")
+
+
+# Where it goes
+
+
+@pytest.mark.parametrize(
+    ("url", "addresses", "reason"),
+    [
+        ("https://shop.example/", ["10.0.0.1"], "expected a public address"),
+        ("https://shop.example/", ["1.1.1.1", "10.0.0.1"], "expected a public address"),
+        ("https://shop.example/", ["127.0.0.1", "10.0.0.1"], "expected a public address"),
+        ("http://shop.example/", ["1.1.1.1"], "expected https and port 443"),
+        ("http://shop.example:{port}/", ["1.1.1.1", "127.0.0.1"], "expected https and port 443"),
+        ("https://[::1]:{port}/", ["::1"], "expected a public address"),
+    ],
+)
+async def test_nothing_is_sent_where_it_may_not_go(
+    url: str, addresses: list[str], reason: str
+) -> None:
+    async with receiving() as receiver:
+        failed = await failure_at(url.format(port=receiver.port), lambda _: addresses)
+    assert failed.startswith(reason)
+    assert receiver.connections == 0
+
+
+async def test_a_name_that_changes_leads_to_the_address_that_was_checked() -> None:
+    answers = iter([["127.0.0.1"], ["10.0.0.1"], ["127.0.0.1"]])
+    asked = []
+
+    async def resolve(host: str) -> list[Address]:
+        asked.append(host)
+        return [ip_address(address) for address in next(answers)]
+
+    async with receiving() as receiver:
+        rebinding = Sender(resolve, LOOPBACK, "petstore")
+        url = f"http://rebind.example:{receiver.port}/"
+        assert (await rebinding.post(url, {}, BODY)).status == 204
+        with pytest.raises(DeliveryFailed, match="expected a public address"):
+            await rebinding.post(url, {}, BODY)
+        assert (await rebinding.post(url, {}, BODY)).status == 204
+    # Asked once for each attempt: nothing resolves the name again to connect.
+    assert asked == ["rebind.example"] * 3
+    assert receiver.requests[0].headers["host"] == f"rebind.example:{receiver.port}"
+
+
+async def test_of_several_addresses_the_next_is_tried() -> None:
+    async with receiving() as receiver:
+
+        async def resolve(_: str) -> list[Address]:
+            return [ip_address("127.0.0.2"), ip_address("127.0.0.1")]
+
+        url = f"http://shop.example:{receiver.port}/"
+        assert (await Sender(resolve, LOOPBACK, "petstore").post(url, {}, BODY)).status == 204
+
+
+async def test_a_name_without_addresses_is_a_failure() -> None:
+    assert await failure_at("https://shop.example/", lambda _: []) == "the name has no address"
+
+
+async def test_a_name_that_does_not_resolve_fails_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "_CONNECT_SECONDS", 0.05)
+
+    async def resolve(_: str) -> list[Address]:
+        await asyncio.sleep(60)
+        return []
+
+    with pytest.raises(DeliveryFailed, match=r"no connection within 0\.05 seconds"):
+        await Sender(resolve, LOOPBACK, "petstore").post("https://shop.example/", {}, BODY)
+
+
+async def test_requests_for_one_name_share_a_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    look_ups = []
+    look_up = socket.getaddrinfo
+
+    def counted(host: str, *arguments: object, **options: object) -> object:
+        look_ups.append(host)
+        return look_up(host, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", counted)
+    resolver = Resolver()
+    found = await asyncio.gather(*(resolver("localhost") for _ in range(8)))
+    assert all(ip_address("127.0.0.1") in addresses for addresses in found)
+    assert look_ups == ["localhost"]
+    await resolver("localhost")
+    assert look_ups == ["localhost"] * 2
