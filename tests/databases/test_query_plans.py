@@ -467,7 +467,10 @@ def test_look_ups_and_changes_use_an_index(connection: apsw.Connection, name: st
     for statement in RECORDED[name]:
         details = plan(connection, statement)
         assert any(detail.startswith("SEARCH ") for detail in details), details
-        assert not any("SCAN" in detail or "TEMP B-TREE" in detail for detail in details), details
+        batches = [each.replace("MATERIALIZE", "SCAN") for each in details if "MATERIALIZE" in each]
+        scans = [each for each in details if "SCAN" in each and each not in batches]
+        assert not scans, details
+        assert not any("TEMP B-TREE" in detail for detail in details), details
 
 
 @pytest.mark.parametrize("name", [*BY_INDEX, *INSERTS])

@@ -121,7 +121,7 @@ async def follow(redis: RedisServer, rules: BanRules, trace: list[Step]) -> None
             moment = when(step.moment, caller.state, rules, caller.clock())
             if step.action == "unbans":
                 # By a clock that may differ from the server's; other processes learn of it later.
-                caller.unbanned_at = moment + step.off
+                caller.unbanned_at = moment + step.off or 1  # no key was unbanned in 1970
             else:
                 caller.clock.now = max(0, moment + step.off)
             caller.limits = step.limits or caller.limits

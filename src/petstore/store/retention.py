@@ -37,13 +37,13 @@ async def prune_all(store: Store, clock: Clock, retained: tuple[Retained, ...]) 
             await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def prune_in_order(table: str, key: str, before: Milliseconds) -> Unit[int]:
-    """Delete a batch of a table whose rows are in order of time ``at``; return how many.
+def prune_in_order(table: str, key: str, before: Milliseconds, time: str = "at") -> Unit[int]:
+    """Delete a batch of a table whose rows are in order of a ``time``; return how many.
 
     What is left has no gaps, even if a clock was late. The newest row stays: the next one follows.
     """
     oldest = yield Statement(
-        f"SELECT {key}, at FROM {table} ORDER BY {key} LIMIT ?1",  # noqa: S608 - only names
+        f"SELECT {key}, {time} FROM {table} ORDER BY {key} LIMIT ?1",  # noqa: S608 - only names
         (BATCH + 1,),
         name="select_oldest_rows",
     )
@@ -63,10 +63,11 @@ def prune_by_age(table: str, key: str, age: str, before: int) -> Unit[int]:
     ``key`` are the columns of the primary key. Return how many were deleted. Rows that another
     process is just deleting or changing stay.
     """
+    # PostgreSQL may run a subquery more than once, and each time it skips what it has deleted.
     deleted = yield Statement(
-        f"DELETE FROM {table} WHERE ({key}) IN"  # noqa: S608 - only names
-        f" (SELECT {key} FROM {table} WHERE {age} < ?1 ORDER BY {age}"
-        " LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */) RETURNING 1",
+        f"WITH old AS MATERIALIZED (SELECT {key} FROM {table} WHERE {age} < ?1"  # noqa: S608
+        f" ORDER BY {age} LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */)"
+        f" DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM old) RETURNING 1",
         (before, BATCH),
         name="delete_aged_rows",
         affects_pages=False,

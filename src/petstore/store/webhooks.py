@@ -37,6 +37,7 @@ from petstore.errors import (
 )
 from petstore.store.events import record
 from petstore.store.pages import Page, found, read_page
+from petstore.store.retention import prune_in_order
 
 COLUMNS = "id, url, types, description, enabled, disabled_reason, created_at, last_success_at"
 """The columns of a webhook in SQL, as ``webhook_of`` reads them."""
@@ -305,8 +306,9 @@ def replay(
 def delete_deliveries(webhook_id: int) -> Unit[int]:
     """Delete a batch of the deliveries of a webhook; return how many."""
     deleted = yield Statement(
-        "DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries"
-        " WHERE webhook_id = ?1 ORDER BY id LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */) RETURNING id",
+        "WITH first AS MATERIALIZED (SELECT id FROM webhook_deliveries WHERE webhook_id = ?1"
+        " ORDER BY id LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */)"
+        " DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM first) RETURNING id",
         (webhook_id, _BATCH),
         name="delete_deliveries",
         affects_pages=False,
@@ -319,15 +321,7 @@ def prune_deliveries(before: Milliseconds) -> Unit[int]:
 
     Those that are pending as well: their events are not kept for longer.
     """
-    deleted = yield Statement(
-        "DELETE FROM webhook_deliveries WHERE created_at < ?1 AND id IN"
-        " (SELECT id FROM webhook_deliveries ORDER BY id LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */)"
-        " RETURNING id",
-        (before, _BATCH),
-        name="prune_deliveries",
-        affects_pages=False,
-    )
-    return len(deleted)
+    return prune_in_order("webhook_deliveries", "id", before, "created_at")
 
 
 def webhook_of(row: Row) -> Webhook:
