@@ -246,3 +246,51 @@ async def test_head_has_the_headers_of_the_feed(service: Service) -> None:
     assert response.headers["Cache-Control"] == "no-store"
     assert "ETag" not in response.headers
     assert "next" in response.links
+
+
+async def test_a_key_that_may_not_be_used_from_there_any_more_gets_nothing(
+    service: Service,
+) -> None:
+    key, other = await service.issue(), await service.issue()
+    task = await waiting(service, key.token)
+    elsewhere = "UPDATE api_keys SET allowed_networks = '203.0.113.0/24' WHERE id = ?1"
+    await service.store.write(do(elsewhere, key.key.id))
+    await service.store.write(do("UPDATE api_key_revision SET revision = revision + 1"))
+    await service.status_becomes(key.token, 403)
+    await add_pets(service, other.token)
+    assert_error(await task, 403, "network_not_allowed")
+
+
+def many_events(count: int) -> Any:
+    """Record events that no one asks for, and then one of another type."""
+    for _ in range(count // 1000):
+        yield record(0, *[NewEvent("pet.updated", "pet/1", {})] * 1000)
+    yield record(0, NewEvent("pet.deleted", "pet/1", {}))
+
+
+async def published(service: Service, token: str, count: int) -> None:
+    async def is_last() -> bool:
+        response = await service.request("GET", f"{EVENTS}?cursor=latest", token)
+        cursor = response.links["next"]["url"].partition("cursor=")[2]
+        return Position.of_cursor(cursor).sequence == count
+
+    await eventually(is_last)
+
+
+async def test_a_rare_event_is_found_behind_thousands_of_others(service: Service) -> None:
+    key = await service.issue()
+    await service.store.write(many_events(5_000))
+    await published(service, key.token, 5_001)
+    response = await service.request("GET", f"{EVENTS}?type=pet.deleted", key.token)
+    assert [event["sequence"] for event in response.json()] == [5_001]
+
+
+async def test_one_request_searches_a_bounded_part_of_the_feed(service: Service) -> None:
+    key = await service.issue()
+    await service.store.write(many_events(25_000))
+    await published(service, key.token, 25_001)
+    target = f"{EVENTS}?type=pet.deleted&wait={WAIT}"
+    response = await service.request("GET", target, key.token)
+    assert response.json() == []
+    events, _ = await follow(service, key.token, response.links["next"]["url"], 1)
+    assert [event["sequence"] for event in events] == [25_001]
