@@ -129,6 +129,25 @@ async def test_a_client_that_is_being_accepted_during_a_stop_is_disconnected() -
         assert caller.recv(1) == b""
 
 
+@pytest.mark.anyio
+async def test_every_client_that_waits_to_be_accepted_at_a_stop_gets_its_response() -> None:
+    listener = listen("127.0.0.1", 0)
+    server = HttpServer(Echo(), listener, ConnectionLimits())
+    serving = asyncio.create_task(server.serve())
+    await asyncio.sleep(0)
+    with ExitStack() as stack:
+        # The loop accepts none of them before the stop.
+        callers = [
+            stack.enter_context(socket.create_connection(listener.getsockname(), 5))
+            for _ in range(40)
+        ]
+        for caller in callers:
+            caller.sendall(GET)
+        server.stop()
+        await asyncio.wait_for(serving, 5)
+        assert {caller.recv(15) for caller in callers} == {b"HTTP/1.1 200 OK"}
+
+
 def test_clients_that_connect_during_a_stop_are_disconnected() -> None:
     with served(Echo()) as server, ExitStack() as stack:
         for _ in range(50):
