@@ -228,6 +228,21 @@ async def test_a_key_that_ends_meanwhile_gets_nothing(service: Service) -> None:
     assert_error(await task, 401, "invalid_api_key")
 
 
+async def test_a_key_that_loses_a_scope_meanwhile_gets_no_events_of_it(service: Service) -> None:
+    key, other = await service.issue(), await service.issue()
+    anything = await waiting(service, key.token)
+    asked_for = await waiting(service, key.token, type="pet.created")
+    narrow = do("UPDATE api_keys SET scopes = 'orders:read' WHERE id = ?1", key.key.id)
+    await service.store.write(narrow)
+    await service.store.write(do("UPDATE api_key_revision SET revision = revision + 1"))
+    await service.status_becomes(key.token, 403, "/v1/pets")
+    await add_pets(service, other.token)
+    assert_error(await asked_for, 403, "missing_scope")
+    service.app.retire()
+    response = await anything
+    assert (response.status_code, response.json()) == (200, [])
+
+
 async def test_limits_are_those_at_the_end_of_a_wait(service: Service) -> None:
     key = await service.issue(per_minute=10)
     before = (await service.request("GET", EVENTS, key.token)).headers["X-RateLimit-Reset"]

@@ -178,6 +178,15 @@ async def test_what_failed_before_is_forgotten_when_a_webhook_is_enabled_again(
     assert (await column(store, "failures"), await column(store, "failing_since")) == (0, None)
 
 
+async def test_a_new_url_need_not_wait_as_the_old_one_asked(store: Store, key: ApiKey) -> None:
+    await add_webhook(store, key)
+    await store.write(do("UPDATE webhooks SET paused_until = 9"))
+    await change(store, key, WebhookPatch(url=URL, description="The till"))
+    assert await column(store, "paused_until") == 9
+    await change(store, key, WebhookPatch(url=f"{URL}/new"))
+    assert await column(store, "paused_until") is None
+
+
 async def test_a_webhook_that_is_enabled_again_goes_on_or_skips(store: Store, key: ApiKey) -> None:
     await add_webhook(store, key)
     await change(store, key, OFF)

@@ -14,11 +14,13 @@ from petstore.databases.contract import Store, Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.events import Event, NewEvent
 from petstore.domain.pets import NewPet, PetPatch
+from petstore.domain.webhooks import WebhookPatch
 from petstore.errors import WebhooksNotConfigured
 from petstore.store.api_keys import unconditional
 from petstore.store.deliveries import LEASE, Webhook
 from petstore.store.events import publish_all, read_feed, record
 from petstore.store.pets import update_pet
+from petstore.store.webhooks import change_webhook, resume_deliveries
 from petstore.webhooks import deliverer as deliverer_module
 from support.changes import create_pets
 from support.delivering import (
@@ -432,8 +434,8 @@ async def test_a_410_disables_the_webhook_at_once(
     await add_pets(store)
     await rename(store, 1, "Rex")
     async with delivering(store, clock):
-        await settled(store, 1)
-    assert await deliveries(store, "state, attempts") == [("failed", 1), ("pending", 0)]
+        await saved(store, 1)
+    assert await deliveries(store, "state, attempts") == [("pending", 1), ("pending", 0)]
     assert await webhook_row(store, "enabled, disabled_reason") == (0, "gone")
     event = await disabled_event(store, key_id)
     assert event.resource == "webhook/1"
@@ -453,6 +455,34 @@ async def test_a_410_disables_the_webhook_at_once(
     }
     (logged,) = caplog.messages
     assert logged == f"webhook 1 of key {key_id} was disabled: gone"
+
+
+async def test_no_event_is_lost_if_one_gets_a_410_while_others_are_under_way(
+    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
+) -> None:
+    is_gone = asyncio.Event()
+
+    async def refuse_the_first(request: Request, writer: Writer) -> None:
+        if request.event["sequence"] == 1:
+            writer.write(b"HTTP/1.1 410 Gone\r\n\r\n")
+        else:
+            await is_gone.wait()
+            writer.write(OK)
+
+    endpoint.behaviour = refuse_the_first
+    await add_pets(store, 2)
+    async with delivering(store, clock):
+        await saved(store, 1)
+        is_gone.set()
+        await saved(store, 2)
+        endpoint.behaviour = saying(OK)
+        await resume_deliveries(store, 1, "lastSuccess", clock.now)
+        enable = WebhookPatch(enabled=True)
+        await store.write(change_webhook(1, enable, key_id, unconditional))
+        clock.advance(6)
+        await settled(store, 3)
+    # The third event tells that the webhook was disabled.
+    assert sorted(sent(endpoint)[2:]) == [(1, 6), (3, 6)]
 
 
 async def test_a_webhook_without_success_for_five_days_is_disabled(

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from petstore.api.authentication import require_scope
+from petstore.api.authentication import authenticate, bearer_token, require_scope
 from petstore.api.messages import json_response
 from petstore.api.operation import Call, Operation, Success
 from petstore.api.pages import limit_of
+from petstore.domain.api_keys import ApiKey
 from petstore.domain.events import (
     EVENT_TYPES,
     FEED_CURSOR_PATTERN,
@@ -75,7 +76,7 @@ class ListEventsQuery(Struct, frozen=True):
 
 async def _list(call: Call[None, ListEventsQuery]) -> Response:
     query, services = call.query.values, call.services
-    types = _types(call)
+    types = _types(query, call.key)
     after: Position | None = None
     if query.cursor == LATEST:
         after = await newest_position(services.store)
@@ -89,6 +90,9 @@ async def _list(call: Call[None, ListEventsQuery]) -> Response:
         waited += perf_counter() - began
         if not is_news:
             break
+        # Its scopes may be others by now.
+        key = await authenticate(bearer_token(call.request), services.keys)
+        types = _types(query, key)
         page = await _search(call, types, after)
     return replace(_page_response(call, page), waited=waited)
 
@@ -102,18 +106,17 @@ def _position(cursor: str) -> Position:
         raise InvalidParameter(msg) from None
 
 
-def _types(call: Call[None, ListEventsQuery]) -> Collection[str]:
+def _types(query: ListEventsQuery, key: ApiKey) -> Collection[str]:
     """Return the types that are wanted, and that the key may read.
 
     Raises:
         MissingScope: the key may not read one that the client asks for.
     """
-    wanted = call.query.values.type
-    if wanted is UNSET:
-        return readable_types(call.key.scopes)
-    for kind in wanted:
-        require_scope(call.key, scope_of(kind))
-    return frozenset(wanted)
+    if query.type is UNSET:
+        return readable_types(key.scopes)
+    for kind in query.type:
+        require_scope(key, scope_of(kind))
+    return frozenset(query.type)
 
 
 async def _search(

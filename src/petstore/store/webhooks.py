@@ -185,7 +185,9 @@ def change_webhook(
         return webhook
     yield Statement(
         "UPDATE webhooks SET url = ?2, types = ?3, description = ?4, enabled = ?5,"
-        " disabled_reason = ?6 WHERE id = ?1",
+        " disabled_reason = ?6,"
+        # Another endpoint has not asked to wait.
+        " paused_until = CASE WHEN url = ?2 THEN paused_until END WHERE id = ?1",
         (
             *(webhook_id, changed.url, " ".join(changed.types), changed.description),
             *(int(changed.enabled), changed.disabledReason),

@@ -11,7 +11,6 @@ from petstore.chores import Chore, attempt
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Store
 from petstore.domain.deliveries import (
-    GONE,
     is_success,
     next_attempt,
     paused_until,
@@ -166,8 +165,6 @@ class Queue:
             outcome = Outcome(delivery, "succeeded", at, now)
         else:
             outcome = self._failed(delivery, at, f"expected a status of 2xx, not {status}")
-        if status == GONE:
-            outcome = outcome._replace(state="failed")  # and the webhook is disabled with it
         pause = paused_until(status, response.retry_after, now)
         if pause is not None:
             outcome = outcome._replace(due_at=max(outcome.due_at, pause), paused_until=pause)
