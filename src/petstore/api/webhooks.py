@@ -324,7 +324,7 @@ OPERATIONS = (
         description=(
             "Sends the events from `since` on, and before `until` if it is given, again: those that"
             " the webhook wants and that are not pending. Their ids stay the same. A window has up"
-            " to 10,000 events, of whatever type."
+            " to 2,000 events, of whatever type."
         ),
         handler=_replay,
         tagged=False,

@@ -23,7 +23,7 @@ MAX_WEBHOOKS = 16
 """The webhooks of one key."""
 
 MAX_URL = 2048
-MAX_REPLAY = 10_000
+MAX_REPLAY = 2_000
 """The events in the window of one replay; no webhook with as many pending deliveries takes one."""
 
 LONGEST_GRACE = 7 * 24 * 3600

@@ -179,15 +179,17 @@ async def read_backlog(store: Reader, webhooks: Iterable[Webhook]) -> Backlog:
 
 def take_leases(owner: str, webhooks: Collection[Webhook], now: Milliseconds) -> Unit[set[int]]:
     """Renew the leases of ``owner`` and take up to 50 that are free; return the ids of both."""
-    free = [hook.id for hook in webhooks if hook.leased_until is None or hook.leased_until <= now]
+    # A lease that ends later than any could is one from before a clock was set back.
+    never = now + 2 * LEASE
+    free = [hook.id for hook in webhooks if not now < (hook.leased_until or 0) <= never]
     own = [hook.id for hook in webhooks if hook.leased_by == owner]
     ids = sorted({*own, *free[:_LEASED_AT_ONCE]})
     rows = yield Statement(
         "UPDATE webhooks SET leased_by = ?1, leased_until = ?2 WHERE id IN ("  # noqa: S608
-        f" SELECT id FROM webhooks WHERE id IN ({_parameters(4, ids)})"
-        " AND (leased_by = ?1 OR leased_until IS NULL OR leased_until <= ?3)"
+        f" SELECT id FROM webhooks WHERE id IN ({_parameters(5, ids)})"
+        " AND (leased_by = ?1 OR leased_until IS NULL OR leased_until <= ?3 OR leased_until > ?4)"
         " /*pg FOR UPDATE SKIP LOCKED */) RETURNING id",
-        (owner, now + LEASE, now, *ids),
+        (owner, now + LEASE, now, never, *ids),
         name="lease_webhooks",
         affects_pages=False,
     )

@@ -109,7 +109,9 @@ class Deliverer:
         ending = [
             webhook
             for webhook in self._active
-            if (webhook.leased_until or 0) <= now + (_RENEW_BEFORE if webhook.id in own else 0)
+            if not now + (_RENEW_BEFORE if webhook.id in own else 0)
+            < (webhook.leased_until or 0)
+            <= now + LEASE
         ]
         taken = set()
         if ending:

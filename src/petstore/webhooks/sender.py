@@ -64,9 +64,10 @@ class Resolver:
         with suppress(ValueError):  # it is a name
             return [ip_address(host)]
         if host not in self._under_way:
-            self._under_way[host] = asyncio.get_running_loop().create_future()
+            found: asyncio.Future[list[Address]] = asyncio.get_running_loop().create_future()
             # A thread of a pool would keep the process from ending until the look-up has.
-            Thread(target=self._look_up, args=(host, self._under_way[host]), daemon=True).start()
+            Thread(target=self._look_up, args=(host, found), daemon=True).start()
+            self._under_way[host] = found
         return await asyncio.shield(self._under_way[host])
 
     def _look_up(self, host: str, found: asyncio.Future[list[Address]]) -> None:
