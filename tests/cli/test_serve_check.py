@@ -237,7 +237,7 @@ def test_a_secret_file_is_checked_if_it_is_named_or_there(
     command: Command, tmp_path: Path, port: str
 ) -> None:
     named = ("serve", "--check", "--port", port, "--secret-file", str(tmp_path / "secret"))
-    made = f"there is no {tmp_path / 'secret'} yet; the first webhook makes it"
+    made = f"there is no {tmp_path / 'secret'} yet; the first webhook of a store makes it"
     assert results(command.succeed(*named))[-1] == f"ok      secret file: {made}"
     beside = command.database.with_name(f"{command.database.name}.secret")
     beside.write_bytes(text_of_master(bytes(32)))

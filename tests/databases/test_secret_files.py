@@ -88,6 +88,24 @@ def test_a_file_with_anything_else_is_refused_and_the_log_says_where_it_is(
     assert "geheim" not in caplog.text
 
 
+def test_the_log_says_once_why_a_file_cannot_be_used(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = SecretFile(path, may_create=False)
+    for _ in range(3):
+        with pytest.raises(WebhooksNotConfigured):
+            file.read()
+    path.write_text("geheim")
+    for _ in range(3):
+        with pytest.raises(WebhooksNotConfigured):
+            file.read()
+    causes = [record.message for record in caplog.records]
+    assert ["No such file" in cause for cause in causes] == [True, False]
+    assert "32 random bytes in base64" in causes[1]
+    path.write_bytes(text_of_master(MASTER))
+    assert file.read() == MASTER
+
+
 def test_a_file_that_cannot_be_made_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,6 +18,7 @@ class SecretFile:
         self._path = path
         self._may_create = may_create
         self._master: bytes | None = None
+        self._reported = ""  # not again for each delivery that waits for the file
 
     def check(self) -> None:
         """Return if the file is in order, or is not there and may be created.
@@ -58,7 +59,9 @@ class SecretFile:
         return self._master
 
     def _unusable(self, error: OSError | ValueError) -> WebhooksNotConfigured:
-        _LOG.warning("the secret file %s cannot be used: %s", self._path, error)
+        if (cause := str(error)) != self._reported:
+            self._reported = cause
+            _LOG.warning("the secret file %s cannot be used: %s", self._path, cause)
         return WebhooksNotConfigured(
             "the secret file of this service cannot be used; tell its operator"
         )

@@ -31,6 +31,7 @@ LONGEST_GRACE = 7 * 24 * 3600
 
 _EXAMPLE = "an address such as https://shop.example/hooks"
 _HOST = "a host name, or an address such as 192.0.2.7 or [2001:db8::7]"
+_ASK = "the operator can allow more with --webhook-network"
 _HTTPS = 443
 _MAX_PORT = 65535
 _MAX_NAMED = 3
@@ -214,8 +215,8 @@ def check_url(url: str, networks: Networks) -> None:
         return
     if address is not None or not networks:  # a name may have an address in one of the networks
         is_usual = parts["scheme"].lower() == "https" and port == _HTTPS
-        _require(is_usual, "https and port 443")
-    _require(address is None or address.is_global, "a public address")
+        _require(is_usual, f"https and port 443; {_ASK}")
+    _require(address is None or address.is_global, f"a public address; {_ASK}")
 
 
 def known_types(types: Collection[str]) -> list[EventType]:

@@ -121,7 +121,7 @@ def _secret_file(settings: Settings) -> str:
     path = settings.secret_path
     if path and path.exists():
         return f"{path} holds a secret"
-    return f"there is no {path} yet; the first webhook makes it"
+    return f"there is no {path} yet; the first webhook of a store makes it"
 
 
 def _replica(settings: Settings) -> str:
