@@ -189,6 +189,7 @@ ROWS: dict[str, list[Row]] = {
     "select_key": [(*KEY_ROW, None, None, None)],
     "select_key_by_digest": [(*KEY_ROW, None)],
     "select_key_revision": [(1,)],
+    "count_events": [(1,)],
     "select_oldest_event": [(1,)],
     "select_last_event": [(9, "evt_0123456789abcdef01234567")],
     "lock_webhook": [WEBHOOK_ROW],
@@ -331,7 +332,7 @@ IN_BATCHES = (
     *("delete_deliveries", "prune_deliveries", "select_oldest_rows", "delete_oldest_rows"),
 )
 # All events in the window of a replay are read.
-IN_LARGE_BATCHES = ("insert_replayed_deliveries",)
+IN_LARGE_BATCHES = ("insert_replayed_deliveries", "count_events")
 UNSEARCHED = ("fill_name_keys", "select_inventory", "prune_deliveries")
 ONE_ROW = ("select_key_revision", "update_key_revision")
 IN_ORDER = ("select_next_lapse", "select_oldest_rows")

@@ -67,6 +67,16 @@ async def test_a_lease_is_given_to_one_owner_until_it_ends(
     assert await take(store, clock, "one") == set()
 
 
+async def test_a_lease_from_before_a_clock_was_set_back_is_free(
+    store: Store, clock: ManualClock
+) -> None:
+    await add_webhooks(store, clock, 1)
+    await take(store, clock, "one")
+    clock.advance(-3600)
+    assert await take(store, clock, "other") == {1}
+    assert await webhook_row(store, "leased_until") == (clock() + LEASE,)
+
+
 async def test_a_lease_is_renewed_by_its_owner(store: Store, clock: ManualClock) -> None:
     await add_webhooks(store, clock, 1)
     await take(store, clock, "one")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from petstore.domain.addresses import Address
 from petstore.webhooks import sender as sender_module
-from petstore.webhooks.addresses import Address
 from petstore.webhooks.sender import DeliveryFailed, Resolver, Response, Sender
 from support.receivers import OK, Behaviour, Request, Writer, receiving, reset, silent
 from support.tls import self_signed_certificate

@@ -8,10 +8,11 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from petstore.domain.addresses import check_target
 from petstore.domain.api_keys import Scope
 from petstore.domain.events import EVENT_TYPES, EventType, readable_types
 from petstore.domain.fields import PRINTABLE, Id, Moment
-from petstore.errors import InvalidWebhookUrl, UnknownEventType
+from petstore.errors import ForbiddenAddress, InvalidWebhookUrl, UnknownEventType
 
 Networks: TypeAlias = Sequence[IPv4Network | IPv6Network]
 """The networks to which the operator allows deliveries, whatever their addresses and ports are."""
@@ -211,12 +212,15 @@ def check_url(url: str, networks: Networks) -> None:
         raise _refused(_EXAMPLE)
     address, port = _address(parts["host"]), int(parts["port"] or _HTTPS)
     _require(1 <= port <= _MAX_PORT, f"a port from 1 to {_MAX_PORT}")
-    if address is not None and any(address in network for network in networks):
-        return
-    if address is not None or not networks:  # a name may have an address in one of the networks
-        is_usual = parts["scheme"].lower() == "https" and port == _HTTPS
-        _require(is_usual, f"https and port 443; {_ASK}")
-    _require(address is None or address.is_global, f"a public address; {_ASK}")
+    scheme = parts["scheme"].lower()
+    if address is not None:
+        try:
+            check_target(scheme, port, [address], networks)
+        except ForbiddenAddress as error:
+            msg = f"url: {error.message}"
+            raise InvalidWebhookUrl(msg) from None
+    elif not networks:  # else the name may have an address in one of them
+        _require((scheme, port) == ("https", _HTTPS), f"https and port 443; {_ASK}")
 
 
 def known_types(types: Collection[str]) -> list[EventType]:

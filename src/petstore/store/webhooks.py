@@ -53,7 +53,7 @@ _LAST_ID = 2**63 - 1
 _BATCH = 500
 _SEARCHED_AT_ONCE = 500
 # The times of events are those of several clocks, so not quite in the order of the feed.
-_CLOCKS_DIFFER: Milliseconds = 2_000
+_CLOCKS_DIFFER: Milliseconds = 10_000
 _MAX_SEARCHED = 50_000
 
 

@@ -17,8 +17,8 @@ from urllib.parse import quote, urlsplit
 
 import httptools
 
+from petstore.domain.addresses import Address, Network, check_target
 from petstore.errors import ForbiddenAddress
-from petstore.webhooks.addresses import Address, Network, check_target
 
 Resolve: TypeAlias = Callable[[str], Awaitable[Collection[Address]]]
 """Returns the addresses of a host, or raises ``OSError``."""

@@ -4,8 +4,8 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
+from petstore.domain.addresses import check_address, check_target
 from petstore.errors import ForbiddenAddress
-from petstore.webhooks.addresses import check_address, check_target
 
 LOCAL = [
     "0.0.0.0",  # noqa: S104 - nothing listens
