@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from petstore.errors import Unavailable
+from petstore.errors import InternalError, PetstoreError
 
 _LOG = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ async def attempt(chore: Chore, *, quiet: bool = False) -> bool:
         await chore.action()
     except Exception as error:  # noqa: BLE001 - a failure must not end the repetition
         if not quiet:
-            is_fault = not isinstance(error, Unavailable)
+            is_fault = isinstance(error, InternalError) or not isinstance(error, PetstoreError)
             _LOG.warning("%s: %s", chore.failure, error, exc_info=is_fault)
         return False
     return True

@@ -33,6 +33,16 @@ def test_a_pid_file_that_cannot_be_written_is_warned_of_and_no_reason_to_end(
     assert warning.startswith("the pid file cannot be written: ")
 
 
+def test_the_log_says_which_process_exited(caplog: pytest.LogCaptureFixture) -> None:
+    lifecycle = Lifecycle(1, None)
+    lifecycle.worker_ended(7, "exit status 1", serves=True)
+    lifecycle.worker_ended(8, "killed by signal 9", serves=False)
+    assert caplog.messages == [
+        "process 7 exited unexpectedly: exit status 1",
+        "process 8, which delivers to webhooks, exited unexpectedly: killed by signal 9",
+    ]
+
+
 def test_a_receiver_at_a_path_gets_all_assignments_in_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,9 +47,10 @@ class Lifecycle:
         _LOG.info(Event("started", "the service has started", workers=self._workers))
         notify("READY=1", self._serving)
 
-    def worker_ended(self, pid: int, outcome: str) -> None:
-        """Report that a worker exited unexpectedly."""
-        message = f"process {pid} exited unexpectedly: {outcome}"
+    def worker_ended(self, pid: int, outcome: str, *, serves: bool) -> None:
+        """Report that a worker exited unexpectedly: one that ``serves``, or the deliverer."""
+        role = "" if serves else ", which delivers to webhooks,"
+        message = f"process {pid}{role} exited unexpectedly: {outcome}"
         _LOG.error(Event("worker_ended", message, pid=pid))
 
     def reload_requested(self) -> None:

@@ -147,11 +147,12 @@ class Supervisor:
         if worker.is_leaving:
             self._lifecycle.worker_replaced(worker.pid)
             return
-        self._lifecycle.worker_ended(worker.pid, worker.outcome)
+        serves = worker.place < self._serving
+        self._lifecycle.worker_ended(worker.pid, worker.outcome, serves=serves)
         self._starts_at = worker.started + _RESTART_SECONDS
         if worker.is_ready:
             return
-        if worker.place < self._serving and not any(
+        if serves and not any(
             other.is_ready and other.place < self._serving for other in self._workers
         ):
             _LOG.error("no process can serve: the service ends")
