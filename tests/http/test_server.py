@@ -4,6 +4,7 @@ import asyncio
 import gc
 import resource
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.server.service import listen
 from support.raw_socket import ConnectionEnded, RawSocket
@@ -250,3 +252,38 @@ def test_a_request_that_waits_its_turn_at_a_stop_gets_its_response() -> None:
         server.stop()
         caller.finish_sending()
         assert caller.read_response().status == 200
+
+
+class LongPoll(Echo):
+    """Responds once the client has left, or the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lost = 0
+
+    def note_loss(self) -> None:
+        self.lost += 1
+        self.is_free = lambda: True
+
+    async def __call__(self, request: Request, receive: Receive) -> Response:
+        request.on_lost = self.note_loss
+        return await super().__call__(request, receive)
+
+
+@pytest.mark.parametrize("leaves", ["closes", "ends its side", "resets"])
+def test_a_client_that_leaves_during_a_long_poll_is_noticed(leaves: str) -> None:
+    app = LongPoll()
+    app.is_free = lambda: False
+    with served(app) as server:
+        caller = socket.create_connection(("127.0.0.1", server.port), 5)
+        caller.sendall(GET)
+        assert within(5, lambda: app.seen)
+        assert app.lost == 0
+        if leaves == "ends its side":
+            caller.shutdown(socket.SHUT_WR)
+            assert caller.recv(1) == b""
+        elif leaves == "resets":
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        caller.close()
+        assert within(5, lambda: app.lost == 1)
+        assert within(5, lambda: server.connections == 0)

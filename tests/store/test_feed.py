@@ -1,7 +1,7 @@
 """Who waits for events is woken by one that concerns it, and by nothing else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 
 import pytest
 
@@ -226,3 +226,26 @@ async def test_a_database_that_was_restored_wakes_nobody_in_vain(
     waiter = waiting(feed, after=9)
     await seen(watched)
     assert not waiter.done()
+
+
+class Visitor:
+    """A client that waits until it leaves."""
+
+    def __init__(self) -> None:
+        self.on_lost: Callable[[], object] | None = None
+
+
+async def test_a_client_that_leaves_ends_its_wait_and_no_other(feed: Feed) -> None:
+    visitor = Visitor()
+    waits = [
+        asyncio.create_task(feed.wait(0, PETS, 1, LONG, client)) for client in (visitor, Visitor())
+    ]
+    await eventually(lambda: feed.waiting == 2)
+    leave = visitor.on_lost
+    assert leave is not None
+    leave()
+    assert not await waits[0]
+    assert visitor.on_lost is None
+    assert feed.waiting == 1
+    feed.release()
+    assert not await waits[1]

@@ -60,6 +60,11 @@ class Served:
         self._loop = uvloop.new_event_loop()
         self.thread = Thread(target=self._run)
 
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return self._server.connections
+
     def stop(self) -> None:
         """Stop accepting, and end when the last connection closes."""
         if self.thread.is_alive():

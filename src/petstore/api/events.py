@@ -86,7 +86,9 @@ async def _list(call: Call[None, ListEventsQuery]) -> Response:
     page = await _search(call, types, after)
     while not page.events and page.is_last and (began := perf_counter()) < ends:
         after, seconds = page.position, ends - began
-        is_news = await services.feed.wait(after.sequence, types, call.key.id, seconds)
+        is_news = await services.feed.wait(
+            after.sequence, types, call.key.id, seconds, call.request
+        )
         waited += perf_counter() - began
         if not is_news:
             break

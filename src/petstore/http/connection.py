@@ -127,14 +127,21 @@ class Connection(asyncio.BufferedProtocol):
             self._regulate()
 
     def eof_received(self) -> bool:
-        """Return whether a response is still to come; if not, the connection closes."""
+        """Return whether a response is still to come; if not, the connection closes.
+
+        A client that ends its side during a long poll has left, like most who do so.
+        """
         self._has_eof = True
         self._end_at_eof()
+        if self._request is not None and self._request.on_lost is not None:
+            return False
         return self._request is not None or self.awaits_turn
 
     def connection_lost(self, _: Exception | None) -> None:
         """Drop the request under way: nobody waits for its response."""
         self._ignore_input()
+        if self._request is not None and self._request.on_lost is not None:
+            self._request.on_lost()
         self._request = self._body = None
         self._shared.connections.discard(self)
         self._shared.budget.note(self, 0)

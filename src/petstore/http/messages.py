@@ -38,6 +38,7 @@ class Request(msgspec.Struct, eq=False):
     ``fields`` has the header fields by their names in lower case. Values with the same name are
     joined (RFC 9110 section 5.3), and the name is in ``repeated``. ``content`` is the body if all
     of it arrived with the head. A message that the server refuses has a ``refusal`` and no data.
+    ``on_lost`` is called if the client leaves before it has the response; a long poll sets it.
     """
 
     method: str
@@ -50,6 +51,7 @@ class Request(msgspec.Struct, eq=False):
     body: BodyState = "none"
     content: bytes | None = None
     refusal: Refusal | None = None
+    on_lost: Callable[[], object] | None = None
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -1,8 +1,10 @@
 """The feed for those who wait: a long poll ends as soon as there is an event for it."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -12,6 +14,12 @@ from petstore.errors import Unavailable
 from petstore.store.events import oldest_unpublished, recent_events
 
 _WOKEN_AT_ONCE = 8
+
+
+class Client(Protocol):
+    """Whoever waits; ``on_lost`` is called when it leaves."""
+
+    on_lost: Callable[[], object] | None
 
 
 class _Waiter(Struct, eq=False):
@@ -39,8 +47,18 @@ class Feed:
         """How many wait now."""
         return len(self._waiters)
 
-    async def wait(self, after: int, types: Collection[str], key_id: int, seconds: float) -> bool:
-        """Wait for an event after the place ``after``; return whether there was one in time."""
+    async def wait(
+        self,
+        after: int,
+        types: Collection[str],
+        key_id: int,
+        seconds: float,
+        client: Client | None = None,
+    ) -> bool:
+        """Wait for an event after the place ``after``; return whether there was one in time.
+
+        The wait also ends if the ``client`` leaves.
+        """
         if self._is_released:
             return False
         waiter = _Waiter(after, types, key_id, asyncio.get_running_loop().create_future())
@@ -49,6 +67,8 @@ class Feed:
             self._seen = after
             self._watching = asyncio.create_task(self._watch())
         self._seen = min(self._seen, after)
+        if client is not None:
+            client.on_lost = partial(_wake, waiter, is_event=False)
         try:
             async with asyncio.timeout(seconds):
                 return await waiter.woken
@@ -56,6 +76,8 @@ class Feed:
             return False
         finally:
             self._waiters.discard(waiter)
+            if client is not None:
+                client.on_lost = None
 
     def release(self) -> None:
         """End every wait, now and from now on: this process stops."""
