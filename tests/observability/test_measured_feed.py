@@ -1,4 +1,4 @@
-"""Events, their feed and those who wait for it, as ``/metrics`` has them."""
+"""Events, their feed and its long polls, as ``/metrics`` has them."""
 
 import asyncio
 import json

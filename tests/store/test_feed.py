@@ -1,4 +1,4 @@
-"""Who waits for events is woken by one that concerns it, and by nothing else."""
+"""A long poll is woken by an event that concerns it, and by nothing else."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection

@@ -45,7 +45,7 @@ def pets() -> None:
 @click.option("--category", type=int, help="Only those of this category, by its ID.")
 @click.option("--id", "ids", type=int, multiple=True, help="Only this one; may be repeated.")
 @click.option(
-    "--name", metavar="PREFIX", help="Only those whose name begins so, in any case, by name."
+    "--name", metavar="PREFIX", help="Filters by how the name begins, in any case; sorts by name."
 )
 @click.option("--newest", is_flag=True, help="The newest first.")
 @list_options

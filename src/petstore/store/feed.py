@@ -1,4 +1,4 @@
-"""The feed for those who wait: a long poll ends as soon as there is an event for it."""
+"""Long polls of the feed: each ends as soon as there is an event for it."""
 
 import asyncio
 from collections.abc import Callable, Collection

@@ -86,7 +86,7 @@ class Resolver:
         del self._under_way[host]
         if isinstance(outcome, Exception):
             found.set_exception(outcome)
-            found.exception()  # those who asked may have given up
+            found.exception()  # perhaps nobody waits for it any more
         else:
             found.set_result(outcome)
 
