@@ -19,7 +19,8 @@ from petstore.domain.categories import Category
 from petstore.domain.events import EVENT_TYPES, Event, scope_of
 from petstore.domain.orders import Order
 from petstore.domain.pets import Pet
-from petstore.webhooks.signatures import encoded_secret, signed_headers
+from petstore.domain.webhook_secrets import secret_text
+from petstore.webhooks.signatures import signed_headers
 from support.manual_clock import ManualClock
 from support.process import ServerProcess, free_port
 from support.service import Service, running_service
@@ -191,7 +192,7 @@ def is_listening(url: str) -> bool:
 def test_the_receiver_takes_what_is_signed_and_each_event_once(tmp_path: Path) -> None:
     port, now = free_port(), int(time.time())
     url, body = f"http://127.0.0.1:{port}/webhooks", LINES[0].encode()
-    environment = {"WEBHOOK_SECRET": encoded_secret(SECRET), "PORT": str(port)}
+    environment = {"WEBHOOK_SECRET": secret_text(SECRET), "PORT": str(port)}
     with running(tmp_path, RECEIVER, **environment) as output:
         assert within(SECONDS, lambda: is_listening(url))
         right = signed_headers("evt_1", now, body, [SECRET])

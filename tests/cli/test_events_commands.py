@@ -15,7 +15,7 @@ from click.testing import Result
 from standardwebhooks import Webhook
 
 from petstore.cli.events import Receiver
-from petstore.webhooks.signatures import encoded_secret
+from petstore.domain.webhook_secrets import secret_text
 from support.observed import read_metrics
 from support.odd_service import HANG_UP, SILENCE, error, odd_service, response
 from support.process import free_port
@@ -25,7 +25,7 @@ from support.shop import Shop
 from support.waiting import within
 
 SECONDS = 30
-SECRET = encoded_secret(bytes(range(32)))
+SECRET = secret_text(bytes(range(32)))
 EVENT: dict[str, Any] = {
     "id": "evt_1",
     "type": "pet.updated",

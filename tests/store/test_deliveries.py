@@ -54,6 +54,16 @@ async def due(store: Store, clock: ManualClock) -> list[Delivery]:
     return await due_deliveries(store, 1, clock())
 
 
+async def only_delivery(store: Store, clock: ManualClock) -> Delivery:
+    """Make one delivery to one webhook, which is due."""
+    await add_webhooks(store, clock, 1)
+    await store.write(create_pets([NewPet("Bella", 1, "available")]))
+    await take(store, clock, "one")
+    await make_all(store, clock, "one")
+    (delivery,) = await due(store, clock)
+    return delivery
+
+
 async def test_a_lease_is_given_to_one_owner_until_it_ends(
     store: Store, clock: ManualClock
 ) -> None:
@@ -129,11 +139,7 @@ async def test_a_transaction_makes_a_bounded_number_of_deliveries(
 async def test_the_outcome_of_a_process_that_lost_its_lease_changes_nothing(
     store: Store, clock: ManualClock
 ) -> None:
-    await add_webhooks(store, clock, 1)
-    await store.write(create_pets([NewPet("Bella", 1, "available")]))
-    await take(store, clock, "one")
-    await make_all(store, clock, "one")
-    (delivery,) = await due(store, clock)
+    delivery = await only_delivery(store, clock)
     later = clock() + 5 * SECOND
     failed = Outcome(delivery, "pending", clock(), later, error="no")
     for outcome in (failed, Outcome(delivery, "succeeded", clock(), clock()), failed):
@@ -145,11 +151,7 @@ async def test_the_outcome_of_a_process_that_lost_its_lease_changes_nothing(
 async def test_what_waits_for_nothing_any_more_is_not_held(
     store: Store, clock: ManualClock
 ) -> None:
-    await add_webhooks(store, clock, 1)
-    await store.write(create_pets([NewPet("Bella", 1, "available")]))
-    await take(store, clock, "one")
-    await make_all(store, clock, "one")
-    (delivery,) = await due(store, clock)
+    delivery = await only_delivery(store, clock)
     held = delivery._replace(held_until=clock() + 300 * SECOND)
     await store.write(save_progress([], [held], clock()))
     assert await due(store, clock) == [delivery]

@@ -650,16 +650,21 @@ async def impatient(address: str) -> AsyncIterator[Store]:
         yield store
 
 
-async def test_outcomes_are_saved_once_the_database_is_back(
-    database: Path, impatient: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    may_respond = asyncio.Event()
+def once(may_respond: asyncio.Event) -> Behaviour:
+    """Return a receiver that accepts an event once it may."""
 
     async def wait(_: Request, writer: Writer) -> None:
         await may_respond.wait()
         writer.write(OK)
 
-    async with receiving(wait) as receiver:
+    return wait
+
+
+async def test_outcomes_are_saved_once_the_database_is_back(
+    database: Path, impatient: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    may_respond = asyncio.Event()
+    async with receiving(once(may_respond)) as receiver:
         await add_webhook(impatient, await issue_with_webhooks(impatient, clock), receiver.url)
         await add_pets(impatient)
         async with delivering(impatient, clock):
@@ -675,12 +680,7 @@ async def test_a_stop_does_not_wait_for_a_database_that_is_gone(
     database: Path, impatient: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     may_respond = asyncio.Event()
-
-    async def wait(_: Request, writer: Writer) -> None:
-        await may_respond.wait()
-        writer.write(OK)
-
-    async with receiving(wait) as receiver:
+    async with receiving(once(may_respond)) as receiver:
         await add_webhook(impatient, await issue_with_webhooks(impatient, clock), receiver.url)
         async with AsyncExitStack() as opened:
             await opened.enter_async_context(delivering(impatient, clock))

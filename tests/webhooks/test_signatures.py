@@ -6,7 +6,8 @@ from base64 import b64encode
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from petstore.webhooks.signatures import decoded_secret, encoded_secret, signed_headers
+from petstore.domain.webhook_secrets import secret_of_text, secret_text
+from petstore.webhooks.signatures import signed_headers
 
 SECRET, OTHER = bytes(range(32)), bytes(range(1, 33))
 BODY = '{"name":"Bello ☃"}'.encode()
@@ -20,25 +21,25 @@ BODY = '{"name":"Bello ☃"}'.encode()
         b64encode(SECRET).decode(),
         "whsec_%%%%",
         "whsec_é",
-        encoded_secret(bytes(23)),
-        encoded_secret(bytes(65)),
-        encoded_secret(SECRET) + "\n",
+        secret_text(bytes(23)),
+        secret_text(bytes(65)),
+        secret_text(SECRET) + "\n",
     ],
 )
 def test_a_text_that_is_no_secret_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected whsec_ and the base64 of 24 to 64 bytes"):
-        decoded_secret(text)
+        secret_of_text(text)
 
 
 @pytest.mark.parametrize("secret", [bytes(24), SECRET, bytes(64)])
 def test_a_secret_is_what_it_was_encoded_from(secret: bytes) -> None:
-    assert decoded_secret(encoded_secret(secret)) == secret
+    assert secret_of_text(secret_text(secret)) == secret
 
 
 def test_the_public_library_verifies_a_signature_by_each_secret() -> None:
     headers = signed_headers("evt_1", int(time.time()), BODY, [SECRET, OTHER])
     for secret in (SECRET, OTHER):
-        assert Webhook(encoded_secret(secret)).verify(BODY, headers) == {"name": "Bello ☃"}
+        assert Webhook(secret_text(secret)).verify(BODY, headers) == {"name": "Bello ☃"}
 
 
 def test_a_signature_is_of_the_id_the_time_and_the_body() -> None:
@@ -46,12 +47,12 @@ def test_a_signature_is_of_the_id_the_time_and_the_body() -> None:
     later = str(int(headers["webhook-timestamp"]) + 1)
     for changed in ({"webhook-id": "evt_2"}, {"webhook-timestamp": later}):
         with pytest.raises(WebhookVerificationError):
-            Webhook(encoded_secret(SECRET)).verify(BODY, headers | changed)
+            Webhook(secret_text(SECRET)).verify(BODY, headers | changed)
     with pytest.raises(WebhookVerificationError):
-        Webhook(encoded_secret(SECRET)).verify(BODY + b" ", headers)
+        Webhook(secret_text(SECRET)).verify(BODY + b" ", headers)
 
 
 def test_another_secret_does_not_verify() -> None:
     headers = signed_headers("evt_1", int(time.time()), BODY, [OTHER])
     with pytest.raises(WebhookVerificationError):
-        Webhook(encoded_secret(SECRET)).verify(BODY, headers)
+        Webhook(secret_text(SECRET)).verify(BODY, headers)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from petstore.api.deprecations import DEPRECATED_USE
 from petstore.domain.events import EVENT_TYPES, EventType
 
 _PET = {"id": 7, "name": "Bella", "categoryId": 1, "status": "pending"}
@@ -56,20 +57,7 @@ _DATA: dict[EventType, dict[str, Any]] = {
         "level": 1,
     },
     "key.expiring": {"keyId": 4, "expiresAt": "2026-11-28T10:00:00Z"},
-    "deprecation.used": {
-        "keyId": 4,
-        "operation": "getPet",
-        "method": "GET",
-        "path": "/v1/pets/{petId}",
-        "since": "2026-11-21T00:00:00Z",
-        "sunset": "2030-12-05T00:00:00Z",
-        "use": "GET /v1/pets, with id for one animal or with status",
-        "documentation": "/docs#/Pets/getPet",
-        "calls": 12,
-        "lastCalledAt": "2026-11-21T10:04:00Z",
-        "lastUserAgent": "shop/1.4",
-        "lastRequestId": "3f9c0a7be1d2",
-    },
+    "deprecation.used": {"keyId": 4} | DEPRECATED_USE,
     "webhook.disabled": WEBHOOK | {"enabled": False, "disabledReason": "failing", "types": []},
     "webhook.test": WEBHOOK,
 }

@@ -3,15 +3,16 @@
 import asyncio
 from collections.abc import Collection
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from petstore.api.authentication import authenticate, bearer_token, require_scope
+from petstore.api.event_examples import example_of
 from petstore.api.messages import json_response
 from petstore.api.operation import Call, Operation, Success
-from petstore.api.pages import limit_of
+from petstore.api.pages import limit_of, next_link
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.events import (
     EVENT_TYPES,
@@ -96,7 +97,9 @@ async def _list(call: Call[None, ListEventsQuery]) -> Response:
         key = await authenticate(bearer_token(call.request), services.keys)
         types = _types(query, key)
         page = await _search(call, types, after)
-    return replace(_page_response(call, page), waited=waited)
+    # Also where nothing follows yet.
+    link = next_link(call, page.position.cursor)
+    return replace(json_response(200, page.events, [link]), waited=waited)
 
 
 def _position(cursor: str) -> Position:
@@ -135,24 +138,6 @@ async def _search(
     return page
 
 
-def _page_response(call: Call[Any, Any], page: FeedPage) -> Response:
-    """Respond with events, and a ``Link`` to what follows them, even if nothing does yet."""
-    filters = call.query.filters
-    rest = f"{filters}&" if filters else ""
-    target = f"{call.request.path}?{rest}cursor={page.position.cursor}"
-    return json_response(200, page.events, [f'link: <{target}>; rel="next"'.encode("ascii")])
-
-
-_EVENT = {
-    "id": "evt_5f2c8e0b7a9d4c1f6e3b8a70",
-    "type": "pet.updated",
-    "timestamp": "2026-11-22T10:00:00.123Z",
-    "resource": "pet/7",
-    "sequence": 41,
-    "data": {"id": 7, "name": "Bella", "categoryId": 1, "status": "sold"},
-    "previous": {"status": "pending"},
-}
-
 OPERATIONS = (
     Operation(
         id="listEvents",
@@ -173,7 +158,7 @@ OPERATIONS = (
         no_store=True,
         waits=True,
         query=ListEventsQuery,
-        success=Success(200, "Events.", list[Event], [_EVENT]),
+        success=Success(200, "Events.", list[Event], [example_of("pet.updated")]),
         errors=(CursorExpired, MissingScope),
     ),
 )

@@ -96,9 +96,14 @@ def page_response(
         response = json_response(200, page.items)
         body = response.body
         return with_tag(response, body[1:-1] if len(page.items) == 1 else body)
-    filters = call.query.filters
-    rest = f"{filters}&" if filters else ""
-    target = f"{call.request.path}?{rest}cursor={encode(page.next_after)}"
-    link = f'link: <{target}>; rel="next"'.encode("ascii")
+    link = next_link(call, encode(page.next_after))
     response = json_response(200, page.items, [link])
     return with_tag(response, response.body + link)
+
+
+def next_link(call: Call[Any, Any], cursor: str) -> bytes:
+    """Return the ``Link`` to the same list from ``cursor`` on (RFC 8288)."""
+    filters = call.query.filters
+    rest = f"{filters}&" if filters else ""
+    target = f"{call.request.path}?{rest}cursor={cursor}"
+    return f'link: <{target}>; rel="next"'.encode("ascii")

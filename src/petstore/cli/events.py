@@ -15,7 +15,8 @@ from petstore.cli.options import SecretOption
 from petstore.cli.output import printable
 from petstore.cli.resources import client_option, is_address
 from petstore.clock import SECOND, system_clock
-from petstore.webhooks.signatures import decoded_secret, encoded_secret, signed_headers
+from petstore.domain.webhook_secrets import secret_of_text, secret_text
+from petstore.webhooks.signatures import signed_headers
 
 _URL = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?", re.IGNORECASE)
 _SECRET_BYTES = 32
@@ -87,7 +88,7 @@ def _receiver_url(_ctx: click.Context, _param: click.Parameter, url: str | None)
 
 def _secret(_ctx: click.Context, _param: click.Parameter, text: str | None) -> bytes | None:
     try:
-        return None if text is None else decoded_secret(text)
+        return None if text is None else secret_of_text(text)
     except ValueError as error:
         msg = f"{error}."
         raise click.BadParameter(msg) from None
@@ -153,7 +154,7 @@ def listen(
 def _new_secret() -> bytes:
     """Return a new secret, and print it for the receiver."""
     secret = token_bytes(_SECRET_BYTES)
-    click.echo(f"Webhook signing secret: {encoded_secret(secret)}", err=True)
+    click.echo(f"Webhook signing secret: {secret_text(secret)}", err=True)
     return secret
 
 

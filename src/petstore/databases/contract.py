@@ -11,7 +11,7 @@ the same order, so that no two wait for each other: idempotency records, the rev
 a key, its webhooks, their deliveries, orders, animals, categories.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -60,6 +60,14 @@ def placeholders(width: int, rows: int = 1) -> str:
     numbers = count(1)
     row = range(width)
     return ", ".join(f"({', '.join(f'?{next(numbers)}' for _ in row)})" for _ in range(rows))
+
+
+def placeholder_list(first: int, values: Sized) -> str:
+    """Return the parameters of a list of values, the ``first`` number first, such as ``?5, ?6``.
+
+    An empty one is ``NULL``, which nothing equals: PostgreSQL rejects an empty list.
+    """
+    return ", ".join(f"?{number}" for number in range(first, first + len(values))) or "NULL"
 
 
 @contextmanager

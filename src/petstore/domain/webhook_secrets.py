@@ -9,6 +9,7 @@ LENGTH = 32
 """The bytes of every secret, and of the master secret."""
 
 _PREFIX = "whsec_"
+_MIN_BYTES, _MAX_BYTES = 24, 64
 
 
 def webhook_secrets(
@@ -30,6 +31,22 @@ def webhook_secrets(
 def secret_text(secret: bytes) -> str:
     """Return a secret as its holder gets it (Standard Webhooks 1.0.0)."""
     return _PREFIX + b64encode(secret).decode("ascii")
+
+
+def secret_of_text(text: str) -> bytes:
+    """Return the secret in a text.
+
+    Raises:
+        ValueError: it is not ``whsec_`` and 24 to 64 bytes in base64.
+    """
+    try:
+        secret = b64decode(text.removeprefix(_PREFIX), validate=True)
+    except ValueError:
+        secret = b""
+    if not (text.startswith(_PREFIX) and _MIN_BYTES <= len(secret) <= _MAX_BYTES):
+        msg = f"expected {_PREFIX} and the base64 of {_MIN_BYTES} to {_MAX_BYTES} bytes"
+        raise ValueError(msg)
+    return secret
 
 
 def text_of_master(master: bytes) -> bytes:

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Unit
+from petstore.databases.contract import Reader, Row, Statement, Unit, placeholder_list
 from petstore.domain.api_keys import Environment, Scope
 from petstore.domain.deliveries import (
     GONE,
@@ -57,14 +57,16 @@ class Webhook(NamedTuple):
     @property
     def readable(self) -> frozenset[EventType]:
         """The types of the events that its key may read now."""
-        scopes: frozenset[Scope] = frozenset(self.scopes.split())  # type: ignore[arg-type]
-        return readable_types(scopes)
+        return readable_types(self._scopes)
 
     @property
     def wanted(self) -> tuple[str, ...]:
         """The types of the events that it gets."""
-        scopes: frozenset[Scope] = frozenset(self.scopes.split())  # type: ignore[arg-type]
-        return tuple(sorted(wanted_types(self.types.split(), scopes)))
+        return tuple(sorted(wanted_types(self.types.split(), self._scopes)))
+
+    @property
+    def _scopes(self) -> frozenset[Scope]:
+        return frozenset(self.scopes.split())  # type: ignore[arg-type]
 
 
 class Delivery(NamedTuple):
@@ -168,7 +170,7 @@ async def read_backlog(store: Reader, webhooks: Iterable[Webhook]) -> Backlog:
             "SELECT (SELECT min(d.created_at) FROM webhooks w JOIN webhook_deliveries d ON"  # noqa: S608
             " d.id = (SELECT e.id FROM webhook_deliveries e WHERE e.webhook_id = w.id"
             " AND e.state = 'pending' ORDER BY e.id LIMIT 1)"
-            f" WHERE w.id IN ({_parameters(1, ids)})),"
+            f" WHERE w.id IN ({placeholder_list(1, ids)})),"
             " (SELECT count(*) FROM webhooks WHERE enabled = 0 AND disabled_reason IS NOT NULL)",
             ids,
             name="select_backlog",
@@ -186,7 +188,7 @@ def take_leases(owner: str, webhooks: Collection[Webhook], now: Milliseconds) ->
     ids = sorted({*own, *free[:_LEASED_AT_ONCE]})
     rows = yield Statement(
         "UPDATE webhooks SET leased_by = ?1, leased_until = ?2 WHERE id IN ("  # noqa: S608
-        f" SELECT id FROM webhooks WHERE id IN ({_parameters(5, ids)})"
+        f" SELECT id FROM webhooks WHERE id IN ({placeholder_list(5, ids)})"
         " AND (leased_by = ?1 OR leased_until IS NULL OR leased_until <= ?3 OR leased_until > ?4)"
         " /*pg FOR UPDATE SKIP LOCKED */) RETURNING id",
         (owner, now + LEASE, now, never, *ids),
@@ -249,7 +251,7 @@ def make_deliveries(
                 " CAST(?2 AS BIGINT), 0, CAST(?2 AS BIGINT)"
                 " FROM events WHERE sequence > ?3 AND sequence <= ?4"
                 " AND (key_id IS NULL OR key_id = ?5)"
-                f" AND (type IN ({_parameters(8, wanted)}) OR type = ?6 AND resource = ?7)"
+                f" AND (type IN ({placeholder_list(8, wanted)}) OR type = ?6 AND resource = ?7)"
                 " ORDER BY sequence RETURNING id",
                 (
                     *(webhook.id, now, webhook.position, end, webhook.key_id),
@@ -358,8 +360,3 @@ def _update_webhook(
     elif not failures < NOTICED_FAILURES <= health.failures:
         return []
     return [Notice(webhook_id, key_id, reason)]
-
-
-def _parameters(first: int, values: Collection[object]) -> str:
-    """Return the parameters of ``values`` from number ``first`` on; ``NULL`` for none."""
-    return ", ".join(f"?{n}" for n in range(first, first + len(values))) or "NULL"

@@ -9,7 +9,16 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from petstore.clock import DAY, Clock, Milliseconds, utc_second
-from petstore.databases.contract import Reader, Row, Statement, Store, Unit, Value, placeholders
+from petstore.databases.contract import (
+    Reader,
+    Row,
+    Statement,
+    Store,
+    Unit,
+    Value,
+    placeholder_list,
+    placeholders,
+)
 from petstore.domain.api_keys import Environment
 from petstore.domain.deprecations import (
     KEPT_DAYS,
@@ -144,7 +153,7 @@ async def list_uses(
     by_id = {each.id: number for number, each in enumerate(operations)}
     key_id, number = divmod(after or 0, _MAX_OPERATIONS)
     last = operations[number].id if after is not None and number < len(operations) else ""
-    names = ", ".join(f"?{n}" for n in range(5, 5 + len(by_id))) or "NULL"
+    names = placeholder_list(5, by_id)
     condition = f"(c.key_id, c.operation) > (?2, ?3) AND c.operation IN ({names})"
     parameters: list[Value] = [first_day(clock()), key_id, last, limit + 1, *by_id]
     if environment is not None:

@@ -14,7 +14,16 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from petstore.clock import Milliseconds, rfc3339_milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Store, Unit, Value, placeholders
+from petstore.databases.contract import (
+    Reader,
+    Row,
+    Statement,
+    Store,
+    Unit,
+    Value,
+    placeholder_list,
+    placeholders,
+)
 from petstore.domain.events import START, Event, NewEvent, Position, new_event_id
 from petstore.errors import CursorExpired
 from petstore.store.retention import prune_in_order
@@ -88,7 +97,7 @@ async def read_feed(
     first = await _oldest_sequence(store) - 1 if after is None else after.sequence
     end = await _last_position(store, first + _SEARCHED_AT_ONCE)
     kinds = tuple(types)
-    names = ", ".join(f"?{n}" for n in range(5, 5 + len(kinds))) or "NULL"
+    names = placeholder_list(5, kinds)
     rows = await store.read(
         Statement(
             f"SELECT sequence, {_COLUMNS} FROM events WHERE sequence >= ?1 AND sequence <= ?2"  # noqa: S608

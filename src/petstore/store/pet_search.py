@@ -14,7 +14,7 @@ from petstore.databases.contract import Reader, Statement, Store, Unit, Value, p
 from petstore.domain.names import end_of_prefix, search_key
 from petstore.domain.paging import NamePosition
 from petstore.domain.pets import Pet, PetFilter
-from petstore.store.pet_rows import pet_of
+from petstore.store.pet_rows import COLUMNS, pet_of
 from petstore.store.pets import list_pets
 
 MAX_SCANNED = 2_000
@@ -102,7 +102,7 @@ def _select_by_name(prefix: str, after: NamePosition | None, limit: int) -> Stat
     if end is not None:
         conditions.append(f"name_key < {bind(end)}")
     sql = (
-        "SELECT id, name, category_id, status, name_key FROM pets"  # noqa: S608 - no values
+        f"SELECT {COLUMNS}, name_key FROM pets"  # noqa: S608 - no values
         f" WHERE {' AND '.join(conditions)} ORDER BY name_key, id LIMIT ?1"
     )
     return Statement(sql, parameters, name="search_pets")

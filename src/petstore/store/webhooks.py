@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from petstore.clock import Milliseconds, rfc3339_milliseconds, utc_second
-from petstore.databases.contract import Reader, Row, Statement, Store, Unit
+from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholder_list
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.events import NewEvent
 from petstore.domain.webhooks import (
@@ -288,7 +288,7 @@ def replay(
     yield from _require_few_pending(webhook_id)
     first, last = yield from _events_around(webhook_id, window)
     kinds = tuple(wanted_types(webhook.types, key.scopes))
-    names = ", ".join(f"?{n}" for n in range(8, 8 + len(kinds))) or "NULL"
+    names = placeholder_list(8, kinds)
     rows = yield Statement(
         "INSERT INTO webhook_deliveries"  # noqa: S608 - only names
         " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts, due_at)"
