@@ -1,6 +1,5 @@
 """``petstore deprecations``: which keys still call deprecated operations."""
 
-import csv
 import sys
 from typing import Any
 
@@ -13,7 +12,7 @@ from petstore.cli.stores import in_store
 from petstore.clock import system_clock
 from petstore.domain.deprecations import DeprecatedUse
 from petstore.store.deprecated_calls import list_uses
-from petstore.store.pet_files import FORMULA_STARTS, Output
+from petstore.store.pet_files import Output, csv_writer
 
 _ALL = 2**62
 _COLUMNS = ("keyId", "keyName", *DeprecatedUse.__struct_fields__)
@@ -51,11 +50,9 @@ def deprecations(*, as_csv: bool, as_json: bool, database: str) -> None:
 
 def _print_csv(found: list[dict[str, Any]]) -> None:
     output: Output = TerminalOutput() if sys.stdout.isatty() else sys.stdout
-    rows = csv.writer(output, lineterminator="\n")
-    rows.writerow(_COLUMNS)
+    write = csv_writer(output, _COLUMNS, spreadsheet_safe=True)
     for use in found:
-        cells = (str(value) for value in use.values())
-        rows.writerow(f"'{cell}" if cell.startswith(FORMULA_STARTS) else cell for cell in cells)
+        write(use)
 
 
 def _row(use: dict[str, Any]) -> dict[str, str]:

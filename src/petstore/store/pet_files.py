@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -21,7 +21,7 @@ _REQUIRED = [field.name for field in fields(NewPet) if field.required]
 
 # What spreadsheets take for a formula (https://owasp.org/www-community/attacks/CSV_Injection). The
 # last are =, +, - and @ in full width, which some take for the others.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 _BATCH = 1000
 
@@ -61,7 +61,7 @@ async def export_pets(
         Unavailable: the database is out of reach.
     """
     if file_format == "csv":
-        write = _csv_writer(file, FORMULA_STARTS if spreadsheet_safe else ())
+        write = csv_writer(file, COLUMNS, spreadsheet_safe=spreadsheet_safe)
     else:
         write = _json_lines_writer(file)
     count, after = 0, None
@@ -171,15 +171,21 @@ def _read_json_lines(file: BinaryIO) -> Iterator[FileRow]:
             yield FileRow(number, text, None, error.message.replace("the body", "the line", 1))
 
 
-def _csv_writer(file: Output, quoted: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
-    """Return what writes a pet, with ``'`` before texts that start with one of ``quoted``."""
+def csv_writer(
+    file: Output, columns: Sequence[str], *, spreadsheet_safe: bool
+) -> Callable[[dict[str, Any]], Any]:
+    """Write the header of ``columns``, and return what writes a row.
+
+    With ``spreadsheet_safe`` there is ``'`` before texts that begin like a formula.
+    """
+    quoted = _FORMULA_STARTS if spreadsheet_safe else ()
     writer = csv.writer(file, lineterminator="\n")
     # Python writes a lone carriage return without quotes, and could not read it back.
     quoting = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    writer.writerow(COLUMNS)
+    writer.writerow(columns)
 
-    def write(pet: dict[str, Any]) -> None:
-        values = [pet.get(name, "") for name in COLUMNS]
+    def write(row: dict[str, Any]) -> None:
+        values = [row.get(name, "") for name in columns]
         cells = [
             f"'{value}" if isinstance(value, str) and value.startswith(quoted) else value
             for value in values
