@@ -2,11 +2,12 @@
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from petstore.clock import DAY, SECOND, utc_second
-from petstore.databases.contract import Statement, Store, T, Unit
+from petstore.databases.contract import Row, Statement, Store, T, Unit
 from petstore.domain.deprecations import DeprecatedOperation, KeyDeprecatedUse
 from petstore.errors import Unavailable
 from petstore.store.deprecated_calls import (
@@ -314,6 +315,39 @@ async def test_a_list_of_one_environment_has_no_keys_of_the_other(
     for environment, key_id in (("production", 1), ("staging", 4)):
         page = await list_uses(uncertain, OPERATIONS, environment, None, 10, clock)  # type: ignore[arg-type]
         assert [use.keyId for use in page.items] == [key_id]
+
+
+class SavedMeanwhile:
+    """A store in which a save ends just before or after each query."""
+
+    def __init__(self, store: Store, when: str) -> None:
+        self.write = store.write
+        self.save: Any = None
+        self._store = store
+        self._when = when
+
+    async def read(self, statement: Statement) -> list[Row]:
+        if self._when == "before":
+            await self.save()
+        rows = await self._store.read(statement)
+        if self._when == "after":
+            await self.save()
+        return rows
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_save_that_ends_during_a_query_neither_hides_nor_doubles_calls(
+    store: Store, clock: ManualClock, when: str
+) -> None:
+    await issue(store, clock)
+    between = SavedMeanwhile(store, when)
+    calls = DeprecatedCalls(between, clock, OPERATIONS)  # type: ignore[arg-type]
+    between.save = calls.save
+    call(calls, clock, key_id=1)
+    assert [use.calls for use in await calls.of_key(1)] == [1]
+    call(calls, clock, key_id=1)
+    call(calls, clock, key_id=1)
+    assert [use.calls for use in await calls.of_key(1)] == [3]
 
 
 # Pruning

@@ -50,7 +50,8 @@ _LAST = """(
 )"""
 # The last call is one of the latest day. The sign keeps both databases from using the index by day.
 _SELECT = f"""SELECT c.key_id, c.operation, (SELECT name FROM api_keys WHERE id = c.key_id),
-        CAST(sum(c.calls) AS BIGINT), {", ".join(_LAST.format(name) for name in _VALUES[1:])}
+        CAST(sum(c.calls) AS BIGINT),
+        {", ".join(_LAST.format(name) for name in _VALUES[1:])}{{more}}
     FROM deprecated_calls c WHERE +c.day >= ?1 AND {{condition}}
     GROUP BY c.key_id, c.operation ORDER BY c.key_id, c.operation {{limit}}
 """  # noqa: S608 - only names
@@ -120,9 +121,18 @@ class DeprecatedCalls:
     async def of_key(self, key_id: int) -> list[DeprecatedUse]:
         """Return what a key has called in the last 30 days, unsaved calls of this process too."""
         first = first_day(self._clock())
-        rows = await self._store.read(select_uses(first, key_id))
-        calls = {operation: Calls(*counts) for _, operation, _, *counts in rows}
-        for unsaved in (self._saving, self._counted):
+        # A save may end during the query. The number of its batch, which the query returns beside
+        # the rows, tells what is already in them.
+        batches = ((self._batch, self._saving), (self._batch + 1, self._counted))
+        batch = ", (SELECT batch FROM deprecated_call_saves WHERE process = ?3)"
+        sql = _SELECT.format(more=batch, condition="c.key_id = ?2", limit="")
+        parameters = (first, key_id, self._process)
+        rows = await self._store.read(
+            Statement(sql, parameters, name="select_deprecated_uses_and_batch")
+        )
+        calls = {operation: Calls(*counts) for _, operation, _, *counts, _ in rows}
+        saved = (rows[0][-1] or 0) if rows else 0
+        for unsaved in (part for number, part in batches if number > saved):
             for (caller, operation, day), tally in unsaved.items():
                 if caller == key_id and day >= first:
                     more = tally.counted()
@@ -160,7 +170,7 @@ async def list_uses(
         parameters.append(environment)
         of_key = "(SELECT environment FROM api_keys WHERE id = c.key_id)"
         condition += f" AND {of_key} = ?{len(parameters)}"
-    sql = _SELECT.format(condition=condition, limit="LIMIT ?4")
+    sql = _SELECT.format(more="", condition=condition, limit="LIMIT ?4")
     rows = await store.read(Statement(sql, parameters, name="select_deprecated_uses"))
     next_after = None
     if len(rows) > limit:
@@ -171,7 +181,7 @@ async def list_uses(
 
 def select_uses(first: int, key_id: int) -> Statement:
     """Return the SELECT of what a key has called from day ``first`` on, a row an operation."""
-    sql = _SELECT.format(condition="c.key_id = ?2", limit="")
+    sql = _SELECT.format(more="", condition="c.key_id = ?2", limit="")
     return Statement(sql, (first, key_id), name="select_deprecated_uses_of_key")
 
 
