@@ -61,6 +61,17 @@ $ AUTH=$ADMIN
 $ API=http://127.0.0.1:8000/v1
 ```
 """
+ROTATED = """
+```console
+$ make serve
+Petstore is at  http://127.0.0.1:8000/v1
+$ petstore keys create --name "Corner shop" --plan free > old.token 2> /dev/null
+$ ADMIN="Authorization: Bearer $(petstore keys create --name admin --plan enterprise \\
+    --scope keys:admin --scope pets:read --scope pets:write --scope orders:read \\
+    --scope orders:write 2> /dev/null)"
+$ API=http://127.0.0.1:8000/v1
+```
+"""
 HOOKS = """
 ```console
 $ make serve
@@ -118,6 +129,8 @@ SETUPS = {
     "docs/keys.md": KEYS,
     "docs/moving.md": SERVICE,
     "docs/operating.md": SECRETS,
+    "docs/guides/back-off.md": DEMO,
+    "docs/guides/rotate-a-key.md": ROTATED,
     "docs/http.md": DEMO,
     "docs/pets.md": DEMO,
     "docs/retries.md": DEMO,

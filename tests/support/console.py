@@ -54,6 +54,7 @@ _VARYING = [
         r"\bevt_[\w…]+": "EVENT",
         r"(?<=[?&]cursor=)[\w-]{16}\b": "CURSOR",
         r"\b[0-9a-f]{32}\b": "DIGEST",
+        r"command line \(\w+\)": "command line (USER)",
         r" +$": "",
         r"(?<=\S) {2,}": "  ",
     }.items()
