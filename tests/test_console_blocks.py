@@ -3,14 +3,15 @@
 A ``console`` block is run, see ``support/console.py``. A ``sh`` block is not: ``NOT_RUN`` says why.
 """
 
+import os
 import subprocess
 from pathlib import Path
+from shutil import which
 
 import pytest
 
 from support.console import Block, blocks, console
 from support.postgres import PostgresServer
-from support.process import free_port
 
 ROOT = Path(__file__).parent.parent
 TEXTS = {
@@ -23,6 +24,8 @@ NOT_RUN = {
     "README.md": "the targets of make",
     "docs/client.md": "scripts that begin from the reader's own key and orders",
     "docs/deploying.md": "images, clusters, systemd and packages from outside",
+    "docs/guides/back-off.md": "a wait of a minute",
+    "docs/guides/run-behind-a-proxy.md": "the journal of systemd",
     "docs/importing.md": "forms of one command, for files of the reader",
     "docs/keys.md": "forms of one command, for networks of the reader",
     "docs/logs.md": "the journal of systemd",
@@ -103,6 +106,17 @@ $ systemctl start petstore
 $ echo secret > ~/.petstore-password
 ```
 """
+PROXIED = f"""{SERVICE}
+```console
+$ AUTH="Authorization: Bearer $(cat /var/lib/petstore/petstore.db.demo-key)"
+$ mkdir /etc/ssl
+$ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 \\
+    -subj /CN=shop.example -addext subjectAltName=DNS:shop.example \\
+    -out /etc/ssl/shop.example.pem -keyout /etc/ssl/shop.example.key 2> /dev/null
+$ echo "resolve = shop.example:443:127.0.0.1" >> ~/.curlrc
+$ echo "cacert = /etc/ssl/shop.example.pem" >> ~/.curlrc
+```
+"""
 RECEIVER = """
 ```python
 # receiver.py
@@ -131,18 +145,27 @@ SETUPS = {
     "docs/operating.md": SECRETS,
     "docs/guides/back-off.md": DEMO,
     "docs/guides/rotate-a-key.md": ROTATED,
+    "docs/guides/run-behind-a-proxy.md": PROXIED,
     "docs/http.md": DEMO,
     "docs/pets.md": DEMO,
     "docs/retries.md": DEMO,
     "docs/webhooks.md": HOOKS,
 }
+# Texts of a page, with what they are here; programs that only one page needs.
+PLACES = {
+    "docs/guides/run-behind-a-proxy.md": {"https://shop.example": "https://shop.example:443"},
+    "docs/operating.md": {"cache:6379": "127.0.0.1:6379"},
+}
+NEEDS = {"docs/guides/run-behind-a-proxy.md": "nginx"}
 
 
 @pytest.mark.parametrize("name", RUN)
 def test_a_page_shows_what_is_printed(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    places = {"cache:6379": f"127.0.0.1:{free_port()}"}
+    if name in NEEDS and not which(NEEDS[name], path=f"{os.environ['PATH']}:/usr/sbin"):
+        pytest.skip(f"{NEEDS[name]} is not installed")
+    places = dict(PLACES.get(name, {}))
     if "@db/" in TEXTS[name]:
         postgres: PostgresServer = request.getfixturevalue("postgres")
         places["postgresql://petstore@db/petstore"] = postgres.new_database()

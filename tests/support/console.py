@@ -38,7 +38,7 @@ _ENDLESS = re.compile(
     r"(?:\w+=\S+ )*(?:make serve|petstore serve(?!.*--check)|petstore events listen"
     r"|nginx|python (?:receiver|follow)\.py)"
 )
-_PORTS = ("8000", "8080", "3000")
+_PORTS = ("8000", "6379", "3000", "443")
 _FOLDERS = ("/backup", "/etc", "/run", "/var")
 _VARYING = [
     (re.compile(pattern, re.MULTILINE), name)
@@ -54,6 +54,7 @@ _VARYING = [
         r"\bevt_[\w…]+": "EVENT",
         r"(?<=[?&]cursor=)[\w-]{16}\b": "CURSOR",
         r"\b[0-9a-f]{32}\b": "DIGEST",
+        r"\bwait \d+ seconds": "wait SOME seconds",
         r"command line \(\w+\)": "command line (USER)",
         r" +$": "",
         r"(?<=\S) {2,}": "  ",
@@ -258,7 +259,7 @@ class Console:
 
     def _there(self, text: str) -> str:
         """Put the places of the page into a text of this machine."""
-        for name, place in self._places.items():
+        for name, place in reversed(self._places.items()):
             text = text.replace(place, name)
         return text
 
@@ -266,7 +267,7 @@ class Console:
         """Stop every program, and the shell."""
         while self._programs:
             self._interrupt()
-        self._run("systemctl stop petstore")
+        self._run("systemctl stop nginx; systemctl stop petstore")
         self._shell.communicate("")
 
 
