@@ -4,6 +4,7 @@ A ``console`` block is run, see ``support/console.py``. A ``sh`` block is not: `
 """
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from shutil import which
@@ -25,7 +26,10 @@ NOT_RUN = {
     "docs/client.md": "scripts that begin from the reader's own key and orders",
     "docs/deploying.md": "images, clusters, systemd and packages from outside",
     "docs/guides/back-off.md": "a wait of a minute",
+    "docs/guides/move-to-postgresql.md": "administrator of PostgreSQL",
+    "docs/guides/restore-a-backup.md": "a secret file, which a store without webhooks has not",
     "docs/guides/run-behind-a-proxy.md": "the journal of systemd",
+    "docs/guides/upgrade.md": "packages of another version",
     "docs/importing.md": "forms of one command, for files of the reader",
     "docs/keys.md": "forms of one command, for networks of the reader",
     "docs/logs.md": "the journal of systemd",
@@ -103,12 +107,19 @@ SERVICE = """
 ```console
 $ mkdir /etc/petstore && echo PETSTORE_DEMO=1 > /etc/petstore/petstore.env
 $ systemctl start petstore
+$ echo > /etc/petstore/petstore.env
 $ echo secret > ~/.petstore-password
+$ AUTH="Authorization: Bearer $(cat /var/lib/petstore/petstore.db.demo-key)"
+$ API=http://127.0.0.1:8000/v1
+```
+"""
+SECRET = """
+```console
+$ openssl rand -base64 32 > /var/lib/petstore/petstore.db.secret
 ```
 """
 PROXIED = f"""{SERVICE}
 ```console
-$ AUTH="Authorization: Bearer $(cat /var/lib/petstore/petstore.db.demo-key)"
 $ mkdir /etc/ssl
 $ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 \\
     -subj /CN=shop.example -addext subjectAltName=DNS:shop.example \\
@@ -144,8 +155,11 @@ SETUPS = {
     "docs/moving.md": SERVICE,
     "docs/operating.md": SECRETS,
     "docs/guides/back-off.md": DEMO,
+    "docs/guides/move-to-postgresql.md": SERVICE + SECRET,
+    "docs/guides/restore-a-backup.md": SERVICE,
     "docs/guides/rotate-a-key.md": ROTATED,
     "docs/guides/run-behind-a-proxy.md": PROXIED,
+    "docs/guides/upgrade.md": SERVICE,
     "docs/http.md": DEMO,
     "docs/pets.md": DEMO,
     "docs/retries.md": DEMO,
@@ -168,7 +182,8 @@ def test_a_page_shows_what_is_printed(
     places = dict(PLACES.get(name, {}))
     if "@db/" in TEXTS[name]:
         postgres: PostgresServer = request.getfixturevalue("postgres")
-        places["postgresql://petstore@db/petstore"] = postgres.new_database()
+        for url in re.findall(r"postgresql://petstore@db/\w+", TEXTS[name]):
+            places[url] = places.get(url) or postgres.new_database()
     with console(tmp_path, places) as reader:
         reader.play(SETUPS.get(name, ""))
         reader.play(TEXTS[name])

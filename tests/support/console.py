@@ -38,7 +38,7 @@ _ENDLESS = re.compile(
     r"(?:\w+=\S+ )*(?:make serve|petstore serve(?!.*--check)|petstore events listen"
     r"|nginx|python (?:receiver|follow)\.py)"
 )
-_PORTS = ("8000", "6379", "3000", "443")
+_PORTS = ("8000", "8001", "6379", "3000", "443")
 _FOLDERS = ("/backup", "/etc", "/run", "/var")
 _VARYING = [
     (re.compile(pattern, re.MULTILINE), name)
