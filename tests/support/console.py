@@ -54,7 +54,7 @@ _VARYING = [
         r"\bevt_[\w…]+": "EVENT",
         r"(?<=[?&]cursor=)[\w-]{16}\b": "CURSOR",
         r"\b[0-9a-f]{32}\b": "DIGEST",
-        r"\bwait \d+ seconds": "wait SOME seconds",
+        r"\b(wait|in) \d+ seconds": r"\1 SOME seconds",
         r"command line \(\w+\)": "command line (USER)",
         r" +$": "",
         r"(?<=\S) {2,}": "  ",
