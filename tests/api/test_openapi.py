@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from schemathesis.specs.openapi import definitions
 
-from petstore.api.api_keys import NewKey
+from petstore.api.api_keys import KeyCreate
 from petstore.api.idempotency import idempotency_key
 from petstore.api.openapi import document
 from petstore.api.operation import BASE
@@ -23,12 +23,12 @@ from petstore.app import secret_file_of
 from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Unit
 from petstore.domain.api_keys import SCOPES, Environment, new_token
-from petstore.domain.categories import NewCategory
+from petstore.domain.categories import CategoryCreate
 from petstore.domain.events import EVENT_TYPES, Position
-from petstore.domain.orders import NewOrder
+from petstore.domain.orders import OrderCreate
 from petstore.domain.pets import NewPet
 from petstore.domain.plans import UNLIMITED
-from petstore.domain.webhooks import MAX_REPLAY, MAX_WEBHOOKS, NewWebhook
+from petstore.domain.webhooks import MAX_REPLAY, MAX_WEBHOOKS, WebhookCreate
 from petstore.errors import InvalidParameter
 from petstore.settings import sqlite_path
 from petstore.store.api_keys import ApiKeyChanges, change_key, create_key, unconditional
@@ -128,14 +128,14 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
     new = partial(new_api_key, environment=environment)
     issued = yield from create_key(new(plan="enterprise", scopes=frozenset(SCOPES)), OPERATOR, now)
     for name in ("Dogs", "Cats"):
-        yield from create_category(NewCategory(name))
+        yield from create_category(CategoryCreate(name))
     yield from create_pets([NewPet("Bella", 1, "available")] * 3)
     for pet_id in (2, 3):
-        yield from place_order(NewOrder(pet_id), now, 1440)
+        yield from place_order(OrderCreate(pet_id), now, 1440)
     yield from create_key(new(), OPERATOR, now)
     yield from change_key(2, ApiKeyChanges(name="Till 1"), OPERATOR, now, unconditional)
     for _ in range(2):
-        yield from create_webhook(NewWebhook(URL), 1, now)
+        yield from create_webhook(WebhookCreate(URL), 1, now)
     for key_id in (1, 2):
         called = "INSERT INTO deprecated_calls VALUES (?1, 'getPet', ?2, 1, ?3, 'till/1', 'r1')"
         yield from do(called, key_id, now // DAY, now)
@@ -523,7 +523,7 @@ def parameters(name: str, place: str) -> dict[str, dict[str, Any]]:
     return {each["name"]: each for each in DESCRIBED[name]["parameters"] if each["in"] == place}
 
 
-def is_name(name: str, model: type[NewPet | NewKey]) -> bool:
+def is_name(name: str, model: type[NewPet | KeyCreate]) -> bool:
     try:
         msgspec.convert({**BELLA, "name": name}, model)
     except msgspec.ValidationError:
@@ -663,10 +663,10 @@ def test_an_error_has_code_message_and_status() -> None:
     assert set(error["required"]) == set(types)
 
 
-@pytest.mark.parametrize("model", [NewPet, NewKey])
+@pytest.mark.parametrize("model", [NewPet, KeyCreate])
 @pytest.mark.parametrize("start", range(0, 0x11_0000, 0x1_1000))
 def test_the_document_and_the_service_agree_on_every_name_of_one_character(
-    start: int, model: type[NewPet | NewKey]
+    start: int, model: type[NewPet | KeyCreate]
 ) -> None:
     schema = SCHEMAS[model.__name__]["properties"]["name"]
     is_documented = jsonschema_rs.Draft202012Validator(schema)

@@ -91,7 +91,7 @@ _ExpiresAt = Annotated[
 ]
 
 
-class NewKey(Struct, frozen=True):
+class KeyCreate(Struct, frozen=True):
     """A key to create."""
 
     name: KeyName
@@ -145,7 +145,7 @@ async def _list(call: Call[None, PageQuery]) -> Response:
     return page_response(call, page)
 
 
-async def _create(call: Call[NewKey, None]) -> Response:
+async def _create(call: Call[KeyCreate, None]) -> Response:
     wanted, now = call.body, call.services.clock()
     new = NewApiKey(
         name=wanted.name,
@@ -302,7 +302,7 @@ OPERATIONS = (
         ),
         handler=_create,
         tagged=False,
-        body=NewKey,
+        body=KeyCreate,
         body_example={"name": "Till 2", "plan": "pro"},
         success=Success(201, "The key and its token.", KeyWithToken, _ISSUED),
         errors=(BeyondOwnRights, ResponseSealed),

@@ -30,7 +30,7 @@ Description = Annotated[
 ]
 
 
-class NewCategory(Struct, frozen=True):
+class CategoryCreate(Struct, frozen=True):
     """A category to add."""
 
     name: CategoryName

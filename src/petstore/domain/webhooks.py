@@ -81,7 +81,7 @@ _Time = Annotated[datetime, Meta(tz=True)]
 _Milliseconds = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
-class NewWebhook(Struct, frozen=True):
+class WebhookCreate(Struct, frozen=True):
     """A webhook to create."""
 
     url: Url
