@@ -125,7 +125,7 @@ class Rotation(Struct, frozen=True):
         Meta(
             ge=0,
             le=LONGEST_LIFE // SECOND,
-            description="How long the old token lives on.",
+            description="How long the old token lives on, in seconds.",
             extra={"expected": f"an integer from 0 to {LONGEST_LIFE // SECOND}"},
         ),
     ] = 0
@@ -134,7 +134,7 @@ class Rotation(Struct, frozen=True):
 class KeyWithToken(Key, frozen=True):
     """A key and its token, which is shown only once."""
 
-    token: str
+    token: Annotated[str, Meta(description="The token, which is shown only this once.")]
 
 
 async def _list(call: Call[None, PageQuery]) -> Response:
