@@ -27,8 +27,8 @@ class Following:
 
     def __init__(self, first: Listing[Event], rest: Listing[Event], clock: Clock) -> None:
         self.pause = 0.0
-        self.call: Call[list[Event]] = first.first
         self.cursor = dict(first.query).get("cursor")
+        self._call = first.first
         self._rest = rest
         self._clock = clock
         self._called_at = clock.now()
@@ -40,13 +40,16 @@ class Following:
     def next_event(self) -> Event | None:
         """Return the next event at hand, ``None`` if there is none."""
         if not self._events:
-            self.cursor = self._next_cursor
-            self._called_at = self._clock.now()
             return None
         event = self._events.popleft()
         if not self._events:
             self.cursor = self._next_cursor
         return event
+
+    def next_call(self) -> Call[list[Event]]:
+        """Return the call to make now."""
+        self._called_at = self._clock.now()
+        return self._call
 
     def go_on(self, response: Response[list[Event]]) -> None:
         """Take the events of a page, and go on behind them.
@@ -64,7 +67,9 @@ class Following:
         self._has_begun, self._backoff = True, _FIRST_PAUSE
         self._events.extend(page.items)
         self._next_cursor = page.cursor
-        self.call = self._rest.at(page.cursor)
+        if not page.items:
+            self.cursor = page.cursor
+        self._call = self._rest.at(page.cursor)
 
     def fail(self, error: PetstoreError) -> None:
         """Wait before the next call if ``error`` may pass.

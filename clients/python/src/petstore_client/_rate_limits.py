@@ -26,9 +26,14 @@ class _Window:
 
 @dataclass(frozen=True)
 class Wait:
-    """How long a request has to wait. ``error`` is the 429 that it waits out, if it is one."""
+    """How long a request has to wait.
+
+    It waits for a window to end, after the 429 ``error`` or because nothing is left; or for its
+    place among the others.
+    """
 
     seconds: float
+    is_for_window: bool = False
     error: RateLimited | None = None
 
 
@@ -56,7 +61,8 @@ class RateLimits:
     def enter(self, now: float, patience: float) -> Wait | None:
         """Count a request as sent and return ``None``, or return how long it has to wait first.
 
-        ``patience`` is how many seconds the caller waits at most for a full window.
+        ``patience`` is how many seconds the caller waits at most for a window to end. If it does
+        not end in time, the request goes, so that the service says what is the matter.
         """
         with self._lock:
             wait = self._wait(now, patience)
@@ -89,10 +95,9 @@ class RateLimits:
             is_first = now >= self._closed_until  # else it was sent before that was known
             if is_first:
                 self._refusals += 1
-            backoff = (
-                min(2.0 ** (self._refusals - 1), _LONGEST_BACKOFF) if self._refusals > 1 else 0
-            )
-            seconds = max(refusal.retry_after or 1, backoff)
+            # 1 s at first, and twice as long each time in a row.
+            backoff = min(2.0 ** (self._refusals - 1), _LONGEST_BACKOFF)
+            seconds = max(refusal.retry_after or 0, backoff)
             if is_first or now + seconds > self._refused_until:
                 self._refusal, self._refused_until = refusal, now + seconds
             longest = max(self._max_wait, _ASK_AGAIN_SECONDS)
@@ -101,7 +106,7 @@ class RateLimits:
 
     def _wait(self, now: float, patience: float) -> Wait | None:
         if now < self._closed_until:
-            return Wait(self._refused_until - now, self._refusal)
+            return Wait(self._refused_until - now, is_for_window=True, error=self._refusal)
         ended = [name for name, window in self._windows.items() if window.ends <= now]
         for name in ended:
             del self._windows[name]
@@ -109,7 +114,7 @@ class RateLimits:
             self._is_known, self._refusal = False, None
         full = [window.ends - now for window in self._windows.values() if window.left <= 0]
         if full and max(full) <= patience:
-            return Wait(max(full))
+            return Wait(max(full), is_for_window=True)
         distance = 0.0
         if full or not self._is_known:
             distance = _SECONDS_APART * self._pending

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
 import msgspec
+from httpx2 import Headers
 
 from petstore_client._calls import Call, Reply
 from petstore_client._clock import Clock
@@ -97,7 +98,9 @@ class Session:
         self.policy = policy
         self.clock = clock
         self._limits = RateLimits(policy.max_wait, pace=policy.pace)
-        self._warned: set[str] = set()
+        # Calls that cost nothing have a limit of their own.
+        self._limits_of_free_calls = RateLimits(policy.max_wait, pace=False)
+        self._warned: dict[str, object] = {}
 
     def exchange(self, call: Call[Any]) -> Generator[Step, Outcome, Reply]:
         """Send the request of ``call`` until there is an outcome; return the successful reply.
@@ -106,52 +109,52 @@ class Session:
             PetstoreError: there is none.
         """
         attempts = _Attempts(call, self.policy, self.clock)
+        limits = self._limits if call.charged else self._limits_of_free_calls
         while True:
-            if call.charged:
-                yield from self._turn(attempts)
-            outcome = yield from self._send(call, attempts.request)
+            yield from self._turn(limits, attempts)
+            try:
+                outcome = cast("Reply | Failure", (yield attempts.request))
+            except GeneratorExit:  # interrupted
+                limits.abandon()
+                raise
             if isinstance(outcome, Failure):
                 error: PetstoreError | None = outcome.error
+                limits.leave(self.clock.now(), None)
             else:
                 error = error_in(outcome)
+                self._learn(limits, call, outcome, error)
                 self._warn_if_deprecated(call, outcome)
-            if call.charged:
-                self._learn(outcome, error)
-            if error is None:
-                return cast("Reply", outcome)
+                if error is None:
+                    return outcome
             seconds = attempts.seconds_to_retry(outcome, error)
             if seconds > 0:
-                logger.info("waits %.1f s: %s", seconds, error)
+                logger.info("tries again in %.1f s: %s", seconds, error)
                 yield Sleep(seconds)
 
-    def _turn(self, attempts: "_Attempts") -> Generator[Step, Outcome, None]:
+    def _turn(self, limits: RateLimits, attempts: "_Attempts") -> Generator[Step, Outcome, None]:
         """Wait until the limits admit one more request."""
-        while wait := self._limits.enter(self.clock.now(), attempts.patience):
-            if wait.error is not None:
-                attempts.wait_out(wait.error, wait.seconds)
-                logger.info("waits %.1f s: %s", wait.seconds, wait.error)
+        while wait := limits.enter(self.clock.now(), attempts.patience):
+            if wait.is_for_window:
+                attempts.wait_out(wait.seconds, wait.error)
             yield Sleep(wait.seconds)
 
-    def _send(self, call: Call[Any], request: Request) -> Generator[Step, Outcome, Reply | Failure]:
-        try:
-            outcome = yield request
-        except GeneratorExit:  # interrupted
-            if call.charged:
-                self._limits.abandon()
-            raise
-        return cast("Reply | Failure", outcome)
-
-    def _learn(self, outcome: Reply | Failure, error: PetstoreError | None) -> None:
+    def _learn(
+        self, limits: RateLimits, call: Call[Any], reply: Reply, error: PetstoreError | None
+    ) -> None:
         now = self.clock.now()
         if isinstance(error, RateLimited):
-            self._limits.refuse(now, error)
+            limits.refuse(now, error)
         else:
-            self._limits.leave(now, outcome.headers if isinstance(outcome, Reply) else None)
+            # A free call tells of the limits of the others, too.
+            limits.leave(now, reply.headers if call.charged else Headers())
 
     def _warn_if_deprecated(self, call: Call[Any], reply: Reply) -> None:
-        if "Deprecation" not in reply.headers or call.operation in self._warned:
+        ours = object()  # of threads that come at the same time, the first one warns
+        if (
+            "Deprecation" not in reply.headers
+            or self._warned.setdefault(call.operation, ours) != ours
+        ):
             return
-        self._warned.add(call.operation)
         sunset = reply.headers.get("Sunset")
         end = f" and ends on {sunset}" if sunset else ""
         msg = f"{call.operation} is deprecated{end}; update petstore-client"
@@ -167,17 +170,18 @@ class _Attempts:
         self._retries_left = policy.max_retries
         self._backoff = _FIRST_BACKOFF
         self._clock = clock
-        self._is_charged = call.charged
         self._may_be_done = False
 
-    def wait_out(self, error: PetstoreError, seconds: float) -> None:
+    def wait_out(self, seconds: float, error: PetstoreError | None) -> None:
         """Take a wait that the service asks for from what the caller is ready to wait.
 
         Raises:
-            PetstoreError: it is too long.
+            PetstoreError: it is too long, so ``error`` stays.
         """
-        if seconds > self.patience:
-            self._fail(_still(error, seconds))
+        if error is not None:
+            if seconds > self.patience:
+                self._fail(_still(error, seconds))
+            logger.info("waits %.1f s: %s", seconds, error)
         self.patience -= seconds
 
     def seconds_to_retry(self, outcome: Reply | Failure, error: PetstoreError) -> float:
@@ -187,11 +191,7 @@ class _Attempts:
             PetstoreError: there is none.
         """
         if isinstance(error, RateLimited):
-            if self._is_charged:
-                return 0  # the limits know it, and make the next attempt wait
-            seconds = error.retry_after or 1
-            self.wait_out(error, seconds)
-            return seconds
+            return 0  # the limits know it, and make the next attempt wait
         is_failure = isinstance(outcome, Failure) or error.status in _FAILED
         was_sent = outcome.was_sent if isinstance(outcome, Failure) else is_failure
         self._may_be_done |= was_sent and self.request.method != "GET"
@@ -208,7 +208,7 @@ class _Attempts:
         self._backoff = min(2 * self._backoff, _LONGEST_BACKOFF)
         if error.retry_after is not None:
             seconds = max(seconds, error.retry_after)
-            self.wait_out(error, seconds)
+            self.wait_out(seconds, error)
         return seconds
 
     def _fail(self, error: PetstoreError) -> None:

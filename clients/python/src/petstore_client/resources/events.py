@@ -42,7 +42,7 @@ class EventStream(Iterator[Event]):
         while (event := self._following.next_event()) is None:
             self._driver.sleep(self._following.pause)
             try:
-                response = self._driver.run(self._following.call)
+                response = self._driver.run(self._following.next_call())
             except PetstoreError as error:
                 self._following.fail(error)
             else:
@@ -67,7 +67,7 @@ class AsyncEventStream(AsyncIterator[Event]):
         while (event := self._following.next_event()) is None:
             await self._driver.sleep(self._following.pause)
             try:
-                response = await self._driver.run(self._following.call)
+                response = await self._driver.run(self._following.next_call())
             except PetstoreError as error:
                 self._following.fail(error)
             else:
