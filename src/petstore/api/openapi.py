@@ -30,6 +30,7 @@ _REF = "#/components/schemas/{name}"
 _STATUSES = get_args(PetStatus)
 _CREATED = 201
 _EXAMPLE_ID = 7
+_EXAMPLE_ROOT = "https://api.example.com"
 _NOUNS = {
     "petId": "animal",
     "categoryId": "category",
@@ -91,7 +92,7 @@ _ACCEPT_PATCH = _header("The media types of a PATCH (RFC 5789 section 3.1).", AC
 _BEARER = _header("How to authenticate (RFC 6750).", 'Bearer realm="petstore"')
 _HELP = _header(
     'Where the error is explained, with `rel="help"` (RFC 8288).',
-    '<https://api.example.com/docs/errors#not_found>; rel="help"',
+    f'<{_EXAMPLE_ROOT}/docs/errors#not_found>; rel="help"',
 )
 _RETRY_AFTER = {"Retry-After": _header("Whole seconds to wait before trying again.", 42)}
 _HEADERS_OF_STATUS = {
@@ -352,10 +353,12 @@ def _success(operation: Operation, always: dict[str, Any]) -> dict[str, Any]:
     response: dict[str, Any] = {"description": success.description, "headers": headers}
     if operation.query is not None:
         target = re.sub(r"{\w+}", str(_EXAMPLE_ID), path)
-        example = f'<{target}?limit=20&cursor=AAAAAAAAABQ>; rel="next"'
+        example = f'<{_EXAMPLE_ROOT}{target}?limit=20&cursor=AAAAAAAAABQ>; rel="next"'
         headers["Link"] = _header("The next page, if there is one (RFC 8288).", example)
     if success.status == _CREATED:
-        headers["Location"] = _header("Where it is.", f"{path}/{success.example['id']}")
+        headers["Location"] = _header(
+            "Where it is.", f"{_EXAMPLE_ROOT}{path}/{success.example['id']}"
+        )
     if operation.tagged and success.content is not None:
         headers["ETag"] = _ETAG
     if operation.method == "POST":
@@ -395,7 +398,7 @@ def _errors(group: Sequence[type[errors.PetstoreError]], headers: dict[str, Any]
 
 def _deprecation_headers(deprecation: Deprecation) -> dict[str, Any]:
     headers = {}
-    for line in deprecation_headers(deprecation):
+    for line in deprecation_headers(deprecation, _EXAMPLE_ROOT):
         field, _, value = line.partition(b": ")
         name, description = _DEPRECATION_TEXTS[field]
         headers[name] = _header(description, value.decode("ascii"))
