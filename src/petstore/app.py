@@ -18,6 +18,7 @@ from petstore.api.operation import BASE, Services
 from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
 from petstore.api.routes import Routes
+from petstore.api.well_known import WellKnown
 from petstore.chores import Chore, attempt, background
 from petstore.clock import DAY, SECOND, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Store
@@ -166,11 +167,12 @@ def create_app(
             registry.chores.append(chore)
     health = Health(store)
     addresses = Addresses(settings.public_url)
+    well_known = WellKnown(addresses, settings.security_contact, clock)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
-        pages=_pages(health, addresses),
+        pages=_pages(health, addresses, well_known),
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
         log=log,
@@ -434,9 +436,10 @@ def open_log(settings: Settings) -> RequestLog:
     return log
 
 
-def _pages(health: Health, addresses: Addresses) -> dict[str, PublicPage]:
+def _pages(health: Health, addresses: Addresses, well_known: WellKnown) -> dict[str, PublicPage]:
     return {
-        "/": reference.home,
+        **well_known.pages(),
+        "/": well_known.linked(reference.home),
         "/healthz": health.live,
         "/readyz": health.ready,
         "/docs": reference.page,
@@ -444,5 +447,5 @@ def _pages(health: Health, addresses: Addresses) -> dict[str, PublicPage]:
         "/docs/reference.js": reference.script,
         "/docs/swagger-ui.css": reference.asset,
         "/docs/swagger-ui-bundle.js": reference.asset,
-        f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
+        f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),
     }
