@@ -8,7 +8,6 @@ from petstore.api.openapi.components import reference
 from petstore.api.openapi.schemas import parameter_schemas
 from petstore.api.operation import Operation
 from petstore.api.pages import PageQuery
-from petstore.domain.fields import INT64_MAX
 
 _EXAMPLE_ID = 7
 _NOUNS = {
@@ -19,7 +18,7 @@ _NOUNS = {
     "webhookId": "webhook",
 }
 _VERBS = {"GET": "retrieve", "POST": "change", "PATCH": "change", "DELETE": "delete"}
-_ID = {"type": "integer", "format": "int64", "minimum": 0, "maximum": INT64_MAX}
+_ID = {"type": "integer", "format": "int64", "minimum": 0}
 _ENTITY_TAGS = {"type": "string", "maxLength": LONGEST}
 
 
