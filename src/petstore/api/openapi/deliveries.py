@@ -102,7 +102,7 @@ def deliveries() -> dict[str, Any]:
 def _delivery(kind: EventType) -> dict[str, Any]:
     resource = _RESOURCES.get(kind.partition(".")[0])
     name = f"{'' if resource is None else resource.__name__}Event"
-    event: dict[str, Any] = reference("schemas", name) | {"properties": {"type": {"const": kind}}}
+    event = reference("schemas", name)
     return {
         "operationId": kind,
         "tags": [TAG],
