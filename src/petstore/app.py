@@ -13,11 +13,12 @@ from petstore.api.application import Application, HttpRules, PublicPage, Request
 from petstore.api.bodies import BodyReader
 from petstore.api.deprecations import deprecated_operations
 from petstore.api.health import Health
-from petstore.api.openapi import openapi_page
+from petstore.api.openapi.page import DocumentPage
 from petstore.api.operation import BASE, Services
 from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
 from petstore.api.routes import Routes
+from petstore.api.well_known import WellKnown
 from petstore.chores import Chore, attempt, background
 from petstore.clock import DAY, SECOND, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Store
@@ -165,15 +166,15 @@ def create_app(
             chore = Chore(lag.refresh, _FEED_LAG_SECONDS, "lag of the feed not measured")
             registry.chores.append(chore)
     health = Health(store)
+    addresses = Addresses(settings.public_url)
+    well_known = WellKnown(addresses, settings.security_contact, clock)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
-        pages=_pages(health),
+        pages=_pages(health, addresses, well_known),
         bodies=bodies,
-        rules=HttpRules(
-            Addresses(settings.public_url), settings.trusted_networks, settings.allowed_origin
-        ),
+        rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
         log=log,
         lifespan=partial(_running, settings, services, bodies, log, registry),
         on_retire=health.retire,
@@ -435,9 +436,10 @@ def open_log(settings: Settings) -> RequestLog:
     return log
 
 
-def _pages(health: Health) -> dict[str, PublicPage]:
+def _pages(health: Health, addresses: Addresses, well_known: WellKnown) -> dict[str, PublicPage]:
     return {
-        "/": reference.home,
+        **well_known.pages(),
+        "/": well_known.linked(reference.home),
         "/healthz": health.live,
         "/readyz": health.ready,
         "/docs": reference.page,
@@ -445,5 +447,5 @@ def _pages(health: Health) -> dict[str, PublicPage]:
         "/docs/reference.js": reference.script,
         "/docs/swagger-ui.css": reference.asset,
         "/docs/swagger-ui-bundle.js": reference.asset,
-        f"{BASE}/openapi.json": openapi_page(BASE, OPERATIONS),
+        f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),
     }
