@@ -27,6 +27,7 @@ NOT_RUN = {
     "docs/deploying.md": "images, clusters, systemd and packages from outside",
     "docs/guides/back-off.md": "a wait of a minute",
     "docs/guides/move-to-postgresql.md": "administrator of PostgreSQL",
+    "docs/guides/receive-webhooks.md": "a network of the reader",
     "docs/guides/restore-a-backup.md": "a secret file, which a store without webhooks has not",
     "docs/guides/run-behind-a-proxy.md": "the journal of systemd",
     "docs/guides/upgrade.md": "packages of another version",
@@ -113,6 +114,12 @@ $ AUTH="Authorization: Bearer $(cat /var/lib/petstore/petstore.db.demo-key)"
 $ API=http://127.0.0.1:8000/v1
 ```
 """
+PRIVATE = """
+```console
+$ PETSTORE_WEBHOOK_NETWORK=127.0.0.0/8 make serve
+Petstore is at  http://127.0.0.1:8000/v1
+```
+"""
 SECRET = """
 ```console
 $ openssl rand -base64 32 > /var/lib/petstore/petstore.db.secret
@@ -156,6 +163,7 @@ SETUPS = {
     "docs/operating.md": SECRETS,
     "docs/guides/back-off.md": DEMO,
     "docs/guides/move-to-postgresql.md": SERVICE + SECRET,
+    "docs/guides/receive-webhooks.md": PRIVATE,
     "docs/guides/restore-a-backup.md": SERVICE,
     "docs/guides/rotate-a-key.md": ROTATED,
     "docs/guides/run-behind-a-proxy.md": PROXIED,

@@ -35,7 +35,7 @@ _INTERRUPT = "^C\n"
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _FILE_NAME = re.compile(r"(?:#|//) ([\w./-]+\.\w+)$", re.MULTILINE)
 _ENDLESS = re.compile(
-    r"(?:\w+=\S+ )*(?:make serve|petstore serve(?!.*--check)|petstore events listen"
+    r"(?:\w+=(?:\"[^\"]*\"|\S+) )*(?:make serve|petstore serve(?!.*--check)|petstore events listen"
     r"|nginx|python (?:receiver|follow)\.py)"
 )
 _PORTS = ("8000", "8001", "6379", "3000", "443")
