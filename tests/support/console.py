@@ -45,6 +45,7 @@ _VARYING = [
     for pattern, name in {
         r"^((?:x-)?ratelimit[a-z-]*:).*": r"\1 LIMITS",
         r'("(?:remaining|reset|requests)":)\d+': r"\1NUMBER",
+        r'^etag: "\w+"': "etag: TAG",  # a page of a list: its links have the port
         r"^x-request-id: \w+": "x-request-id: ID",
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z": "TIME",
         r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?": "DATE",
