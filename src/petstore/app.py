@@ -7,7 +7,6 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from petstore import __version__
-from petstore.api import reference
 from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
 from petstore.api.deprecations import deprecated_operations
@@ -17,6 +16,7 @@ from petstore.api.operation import BASE, Services
 from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
 from petstore.api.routes import Routes
+from petstore.api.site import Site
 from petstore.chores import Chore, attempt, background
 from petstore.clock import DAY, SECOND, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Store
@@ -434,13 +434,8 @@ def open_log(settings: Settings) -> RequestLog:
 
 def _pages(health: Health) -> dict[str, PublicPage]:
     return {
-        "/": reference.home,
+        **Site().pages(),
         "/healthz": health.live,
         "/readyz": health.ready,
-        "/docs": reference.page,
-        "/docs/": reference.home,
-        "/docs/reference.js": reference.script,
-        "/docs/swagger-ui.css": reference.asset,
-        "/docs/swagger-ui-bundle.js": reference.asset,
         f"{BASE}/openapi.json": openapi_page(BASE, OPERATIONS),
     }
