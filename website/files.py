@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from petstore.api.site import CODINGS, MANIFEST, File, Manifest
+from petstore.api.site import CODINGS, HOME, MANIFEST, File, Manifest
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -29,6 +29,7 @@ _UNUSED = {"sitemap.xml", "404.html", ".map"}
 _LINK = re.compile(r'(?<=href=")([^":?]*?)(index)?\.html(?=[#"])')
 _LOCATION = re.compile(r'(?<="location":")([^":]*?)(index)?\.html(?=[#"])')
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_PAGE_ENDING = re.compile(r"(?<![^/])index\.html\Z|\.html\Z")
 _HASHED = re.compile(r"\.[0-9a-f]{8}\.min\.")
 _COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "zstd": zstandard.ZstdCompressor(level=15).compress,
@@ -57,18 +58,17 @@ def write_site(rendered: Path, target: Path, texts: Mapping[str, str]) -> int:
 
 
 def _add(manifest: Manifest, name: str, content: bytes, target: Path) -> None:
-    suffix = Path(name).suffix
-    manifest.files[_address(name)] = File(
+    suffix, address = Path(name).suffix, _address(name)
+    manifest.files[address] = File(
         name,
         _TYPES.get(suffix, _TEXT),
         sha256(content).hexdigest()[:24],
         is_immutable=bool(_HASHED.search(name)),
     )
     if suffix == ".html":
-        short, folder = Path(_address(name)), Path(name).stem == "index"
-        manifest.redirects[f"/docs/{name}"] = "./" if folder else short.name
-        if folder and name != "index.html":
-            manifest.redirects[_address(name).rstrip("/")] = f"{short.name}/"
+        manifest.redirects[f"{HOME}{name}"] = address
+        if address.endswith("/"):
+            manifest.redirects[address.removesuffix("/")] = address
     for coding, ending in CODINGS.items():
         file = target / f"{name}{ending}"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -76,11 +76,8 @@ def _add(manifest: Manifest, name: str, content: bytes, target: Path) -> None:
 
 
 def _address(name: str) -> str:
-    """Return the path of the address of a file."""
-    stem = name.removesuffix(".html")
-    if stem == name:
-        return f"/docs/{name}"
-    return f"/docs/{stem.removesuffix('index') if Path(stem).name == 'index' else stem}"
+    """Return the path of the address of a file: a page has no ending."""
+    return f"{HOME}{_PAGE_ENDING.sub('', name)}"
 
 
 def _finished(name: str, content: bytes, scripts: set[str]) -> bytes:

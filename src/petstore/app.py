@@ -7,6 +7,7 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from petstore import __version__
+from petstore.api.addresses import Addresses
 from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
 from petstore.api.deprecations import deprecated_operations
@@ -170,7 +171,9 @@ def create_app(
         routes=Routes(BASE, OPERATIONS),
         pages=_pages(health),
         bodies=bodies,
-        rules=HttpRules(settings.trusted_networks, settings.allowed_origin),
+        rules=HttpRules(
+            Addresses(settings.public_url), settings.trusted_networks, settings.allowed_origin
+        ),
         log=log,
         lifespan=partial(_running, settings, services, bodies, log, registry),
         on_retire=health.retire,

@@ -89,6 +89,10 @@ _ETAG = _header(
 _REPLAYED = _header("Present, and true, if this is a replay of the first response.", "true")
 _ACCEPT_PATCH = _header("The media types of a PATCH (RFC 5789 section 3.1).", ACCEPT_PATCH)
 _BEARER = _header("How to authenticate (RFC 6750).", 'Bearer realm="petstore"')
+_HELP = _header(
+    'Where the error is explained, with `rel="help"` (RFC 8288).',
+    '<https://api.example.com/docs/errors#not_found>; rel="help"',
+)
 _RETRY_AFTER = {"Retry-After": _header("Whole seconds to wait before trying again.", 42)}
 _HEADERS_OF_STATUS = {
     401: {"WWW-Authenticate": _BEARER},
@@ -100,7 +104,7 @@ _HEADERS_OF_STATUS = {
 _DEPRECATION_TEXTS = {
     b"deprecation": ("Deprecation", "Since when it is deprecated (RFC 9745)."),
     b"sunset": ("Sunset", "When it ends (RFC 8594)."),
-    b"link": ("Link", "What replaces it, and where that is explained."),
+    b"link": ("Link", "What replaces it, and where that and an error are explained."),
 }
 
 
@@ -384,7 +388,7 @@ def _errors(group: Sequence[type[errors.PetstoreError]], headers: dict[str, Any]
     schema = {"$ref": _REF.format(name="Error")}
     return {
         "description": " ".join(_summary(error) for error in group),
-        "headers": headers,
+        "headers": {"Link": _HELP} | headers,
         "content": {"application/json": {"schema": schema, "examples": examples}},
     }
 

@@ -27,10 +27,10 @@ _NOT_BUILT = (
     "the documentation is not built; run `make docs` in the checkout and start the service again"
 )
 _REDIRECTS = {
-    "/": "docs/",
-    "/docs": "docs/",
-    "/llms.txt": "docs/llms.txt",
-    "/llms-full.txt": "docs/llms-full.txt",
+    "/": HOME,
+    "/docs": HOME,
+    "/llms.txt": f"{HOME}llms.txt",
+    "/llms-full.txt": f"{HOME}llms-full.txt",
 }
 _HTML = "text/html"
 _IMMUTABLE = b"cache-control: public, max-age=31536000, immutable"
@@ -113,10 +113,6 @@ class Site:
 
 
 def _redirect(target: str) -> Page:
-    """Return the page that leads to ``target``, relative to itself (RFC 9110 section 10.2.2).
-
-    A proxy may serve it all below another path.
-    """
     location = f"location: {target}".encode()
 
     async def respond(_: Request) -> Response:
