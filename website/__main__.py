@@ -2,7 +2,8 @@
 
 import sys
 
-from website.build import BuildError, build
+from website.build import build
+from website.rendering import BuildError
 from website.sources import ROOT
 
 if __name__ == "__main__":
