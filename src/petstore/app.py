@@ -12,7 +12,7 @@ from petstore.api.application import Application, HttpRules, PublicPage, Request
 from petstore.api.bodies import BodyReader
 from petstore.api.deprecations import deprecated_operations
 from petstore.api.health import Health
-from petstore.api.openapi import openapi_page
+from petstore.api.openapi.page import DocumentPage
 from petstore.api.operation import BASE, Services
 from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
@@ -165,15 +165,14 @@ def create_app(
             chore = Chore(lag.refresh, _FEED_LAG_SECONDS, "lag of the feed not measured")
             registry.chores.append(chore)
     health = Health(store)
+    addresses = Addresses(settings.public_url)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
-        pages=_pages(health),
+        pages=_pages(health, addresses),
         bodies=bodies,
-        rules=HttpRules(
-            Addresses(settings.public_url), settings.trusted_networks, settings.allowed_origin
-        ),
+        rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
         log=log,
         lifespan=partial(_running, settings, services, bodies, log, registry),
         on_retire=health.retire,
@@ -435,10 +434,10 @@ def open_log(settings: Settings) -> RequestLog:
     return log
 
 
-def _pages(health: Health) -> dict[str, PublicPage]:
+def _pages(health: Health, addresses: Addresses) -> dict[str, PublicPage]:
     return {
         **Site().pages(),
         "/healthz": health.live,
         "/readyz": health.ready,
-        f"{BASE}/openapi.json": openapi_page(BASE, OPERATIONS),
+        f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
     }
