@@ -4,8 +4,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from petstore.api.openapi import document
-from petstore.api.operation import BASE
+from petstore.api.openapi.document import document
 from petstore.api.operations import OPERATIONS
 from website import llms, operations, tables
 from website.files import write_site
@@ -14,6 +13,7 @@ from website.rendering import BuildError, Navigation, render
 from website.sources import Sources
 
 _HOME = "index.md"
+_ORIGIN = "http://127.0.0.1:8000"
 _GENERATED = "Reference"
 _OPERATIONS = Entry(
     "Operations", "operations/index.md", "every operation: parameters, responses, errors, samples"
@@ -66,7 +66,7 @@ def check_navigation(sources: dict[str, str], listed: dict[str, list[Entry]]) ->
 
 def _add_generated(docs: Path) -> dict[str, list[Entry]]:
     """Write the pages that follow from the code; return the lists of the home page with them."""
-    made = operations.pages(document(BASE, OPERATIONS))
+    made = operations.pages(document(_ORIGIN, OPERATIONS))
     made |= {entry.path: page() for entry, page in _TABLES.items()}
     for path, text in made.items():
         page = docs / path

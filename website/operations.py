@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from textwrap import indent
 from typing import Any
 
+from petstore.api.openapi.errors import possible_errors
 from petstore.api.operation import BASE, Operation
 from petstore.api.operations import OPERATIONS
 from website.navigation import Entry
@@ -62,12 +63,12 @@ def _index(document: Json) -> str:
             for entry in entries
         ]
         parts.append(f"## {tag}\n\n{texts[tag]}\n\n{table(['Operation', 'Request'], rows)}")
-    return "\n\n".join(parts)
+    return "\n\n".join(parts) + "\n"
 
 
 def _page(operation: Operation, document: Document) -> str:
     described = document.operation(operation.method, operation.path)
-    return "\n\n".join(filter(None, _parts(operation, described, document)))
+    return "\n\n".join(filter(None, _parts(operation, described, document))) + "\n"
 
 
 def _parts(operation: Operation, described: Json, document: Document) -> Iterator[str]:
@@ -82,7 +83,7 @@ def _parts(operation: Operation, described: Json, document: Document) -> Iterato
     for status, response in described["responses"].items():
         if int(status) < _FIRST_ERROR:
             yield _response(status, document.resolve(response), document)
-    yield _errors(described, document)
+    yield _errors(operation)
 
 
 def _deprecation(operation: Operation) -> str:
@@ -101,7 +102,7 @@ def _day(time: Any) -> str:
 
 
 def _facts(operation: Operation) -> str:
-    scope = "no scope" if operation.scope is None else f"the scope `{operation.scope}`"
+    scope = "any scopes" if operation.scope is None else f"the scope `{operation.scope}`"
     cost = "one request of each window" if operation.charged else "nothing"
     return (
         f"Operation `{operation.id}` needs [a key](../keys.md) with {scope}."
@@ -147,10 +148,10 @@ def _body(described: Json, document: Document) -> str:
         [name, kind, "yes" if presence else "", text]
         for name, kind, presence, text in document.members(media["schema"])
     ]
-    optional = "" if body.get("required") else "The body may be left out.\n\n"
+    optional = f"{body['description']}\n\n" if "description" in body else ""
     return (
         f"## Body\n\n{optional}{table(['Member', 'Type', 'Required', 'Description'], rows)}"
-        f"\n{_example(media)}"
+        f"\n\n{_example(media)}"
     )
 
 
@@ -179,13 +180,16 @@ def _example(media: Json) -> str:
     return f"```json\n{json.dumps(example, indent=2, ensure_ascii=False)}\n```"
 
 
-def _errors(described: Json, document: Document) -> str:
-    rows = []
-    for status, response in described["responses"].items():
-        if int(status) >= _FIRST_ERROR:
-            media = document.resolve(response)["content"]["application/json"]
-            for code, example in media["examples"].items():
-                message = document.resolve(example)["value"]["message"]
-                rows.append([status, f"[`{code}`](../errors.md#{code})", message])
+def _errors(operation: Operation) -> str:
+    rows = [
+        [
+            str(error.status),
+            f"[`{error.code}`](../errors.md#{error.code})",
+            error.cause,
+            error.message,
+        ]
+        for error in possible_errors(operation)
+    ]
     text = "The body of an error has `code`, `message` and `status`."
-    return f"## Errors\n\n{text}\n\n{table(['Status', 'Code', 'Meaning'], rows)}"
+    names = ["Status", "Code", "Meaning", "Message, for example"]
+    return f"## Errors\n\n{text}\n\n{table(names, rows)}"

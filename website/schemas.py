@@ -38,14 +38,15 @@ class Document:
         schema = self.resolve(schema)
         variants = schema.get("anyOf", [])
         if variants:
-            others = [self.kind(variant) for variant in variants if variant != _NULL]
-            return " or ".join([*others, *(["null"] if _NULL in variants else [])])
+            kinds = [self.kind(variant) for variant in variants if variant != _NULL]
+            return " or ".join([*kinds, *(["null"] if _NULL in variants else [])])
         if "enum" in schema:
             return "one of " + ", ".join(f"`{value}`" for value in schema["enum"])
         if "const" in schema:
             return f"`{schema['const']}`"
         if schema.get("type") == "array":
-            return f"array of {self.kind(schema['items'])}{_bounds(schema)}"
+            items = self.kind(schema["items"]).removeprefix("one of ")
+            return f"array of {items}{_bounds(schema)}"
         return f"{_name(schema)}{_bounds(schema)}"
 
     def members(self, schema: Json, prefix: str = "", depth: int = 0) -> Iterator[list[str]]:
@@ -95,7 +96,9 @@ def _bounds(schema: Json) -> str:
         return ""
     if high is None or high == INT64_MAX:
         return f", at least {low}{unit}"
-    return f", at most {high}{unit}" if low is None else f", {low} to {high}{unit}"
+    if low is None or (low == 0 and unit):
+        return f", at most {high}{unit}"
+    return f", {low} to {high}{unit}"
 
 
 def table(names: list[str], rows: list[list[str]]) -> str:
@@ -103,7 +106,7 @@ def table(names: list[str], rows: list[list[str]]) -> str:
     kept = [index for index in range(len(names)) if any(row[index] for row in rows)]
     lines = [[names[index] for index in kept], ["---"] * len(kept)]
     lines += [[_cell(row[index]) for index in kept] for row in rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _cell(text: str) -> str:

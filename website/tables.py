@@ -43,7 +43,7 @@ def settings() -> str:
         ]
         for field in fields(Settings)
     ]
-    return _SETTINGS + table(["Option", "Variable", "Default", "From, to", "Meaning"], rows)
+    return _SETTINGS + table(["Option", "Variable", "Default", "From, to", "Meaning"], rows) + "\n"
 
 
 def _default(value: object) -> str:
@@ -70,7 +70,7 @@ def metric_table() -> str:
         ]
         for metric in found
     ]
-    return _METRICS + table(["Metric", "Kind", "Labels", "Meaning"], rows)
+    return _METRICS + table(["Metric", "Kind", "Labels", "Meaning"], rows) + "\n"
 
 
 def event_types() -> str:
@@ -79,4 +79,4 @@ def event_types() -> str:
         f"## {kind}\n\n```json\n{json.dumps(example_of(kind), indent=2, ensure_ascii=False)}\n```"
         for kind in EVENT_TYPES
     )
-    return _EVENT_TYPES + examples
+    return f"{_EVENT_TYPES}{examples}\n"
