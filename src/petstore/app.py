@@ -441,7 +441,7 @@ def _pages(health: Health, addresses: Addresses, well_known: WellKnown) -> dict[
     return {
         **well_known.pages(),
         **site,
-        HOME: well_known.linked(site[HOME]),
+        **{entrance: well_known.linked(site[entrance]) for entrance in ("/", HOME)},
         "/healthz": health.live,
         "/readyz": health.ready,
         f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),
