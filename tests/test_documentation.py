@@ -30,11 +30,11 @@ def test_the_page_of_errors_has_every_code_with_its_status_and_no_other() -> Non
     assert sorted(listed) == sorted({(str(error.status), error.code) for error in errors()})
 
 
-def test_the_readme_lists_every_setting_with_its_variable_and_default() -> None:
-    readme = (ROOT / "README.md").read_text()
+def test_the_page_of_settings_lists_each_with_its_variable_and_default() -> None:
+    page = (ROOT / "docs/settings.md").read_text()
     listed = re.findall(
         r"^\| `--([a-z-]+)` \| `(PETSTORE_[A-Z_]+)` \| (?:`(.*?)`|none|off) \|",
-        readme,
+        page,
         re.MULTILINE,
     )
     expected = [
