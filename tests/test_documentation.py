@@ -30,10 +30,10 @@ def test_the_page_of_errors_has_every_code_with_its_status_and_no_other() -> Non
     assert sorted(listed) == sorted({(str(error.status), error.code) for error in errors()})
 
 
-def test_the_page_of_settings_lists_each_with_its_variable_and_default() -> None:
+def test_the_page_of_settings_lists_each_as_it_is() -> None:
     page = (ROOT / "docs/settings.md").read_text()
     listed = re.findall(
-        r"^\| `--([a-z-]+)` \| `(PETSTORE_[A-Z_]+)` \| (?:`(.*?)`|none|off) \|",
+        r"^\| `--([a-z-]+)` \| `(PETSTORE_[A-Z_]+)` \| (?:`(.*?)`|none|off) \| (.+) \|$",
         page,
         re.MULTILINE,
     )
@@ -42,6 +42,7 @@ def test_the_page_of_settings_lists_each_with_its_variable_and_default() -> None
             field.name.replace("_", "-"),
             f"PETSTORE_{field.name.upper()}",
             "" if field.default in ((), "") or field.default is False else str(field.default),
+            field.metadata["description"],
         )
         for field in fields(Settings)
     ]

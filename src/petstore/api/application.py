@@ -195,7 +195,7 @@ class Application:
             response = error_response(error)
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
             _LOG.exception("request %s failed", exchange.request_id)
-            response = error_response(InternalError("the service failed; the reason is in its log"))
+            response = error_response(InternalError("the service failed; its log has the reason"))
         if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
             exchange.decision = await self.services.limiter.look_address(exchange.client)
         headers = self._headers(exchange, response)
@@ -269,7 +269,7 @@ class Application:
         if is_preflight(request, self._rules.allowed_origins):
             return preflight_response(exchange.route.methods())
         if page is None:
-            msg = "there is nothing here; the interface is under /v1, its reference at /docs"
+            msg = "there is nothing here; the interface is under /v1, and its reference is at /docs"
             raise NotFound(msg)
         if request.method not in _PAGE_METHODS:
             raise not_allowed(request.method, _PAGE_METHODS)
@@ -408,7 +408,7 @@ def _check_host(request: Request) -> None:
         msg = "Host: expected exactly once"
         raise InvalidRequest(msg)
     if len(host) > _LONGEST_HOST or not _is_host(host):
-        msg = "Host: expected a name or an address, and perhaps a port"
+        msg = "Host: expected a name or an address, with an optional port"
         raise InvalidRequest(msg)
 
 
