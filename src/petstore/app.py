@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from petstore import __version__
 from petstore.api import reference
+from petstore.api.addresses import Addresses
 from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
 from petstore.api.deprecations import deprecated_operations
 from petstore.api.health import Health
-from petstore.api.openapi import openapi_page
+from petstore.api.openapi.page import DocumentPage
 from petstore.api.operation import BASE, Services
 from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
@@ -164,13 +165,14 @@ def create_app(
             chore = Chore(lag.refresh, _FEED_LAG_SECONDS, "lag of the feed not measured")
             registry.chores.append(chore)
     health = Health(store)
+    addresses = Addresses(settings.public_url)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
-        pages=_pages(health),
+        pages=_pages(health, addresses),
         bodies=bodies,
-        rules=HttpRules(settings.trusted_networks, settings.allowed_origin),
+        rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
         log=log,
         lifespan=partial(_running, settings, services, bodies, log, registry),
         on_retire=health.retire,
@@ -434,7 +436,7 @@ def open_log(settings: Settings) -> RequestLog:
     return log
 
 
-def _pages(health: Health) -> dict[str, PublicPage]:
+def _pages(health: Health, addresses: Addresses) -> dict[str, PublicPage]:
     return {
         "/": reference.home,
         "/healthz": health.live,
@@ -444,5 +446,5 @@ def _pages(health: Health) -> dict[str, PublicPage]:
         "/docs/reference.js": reference.script,
         "/docs/swagger-ui.css": reference.asset,
         "/docs/swagger-ui-bundle.js": reference.asset,
-        f"{BASE}/openapi.json": openapi_page(BASE, OPERATIONS),
+        f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
     }
