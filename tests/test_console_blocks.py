@@ -41,6 +41,7 @@ NOT_RUN = {
     "docs/reliability.md": "the experiments",
     "docs/runbook.md": "systems that fail",
     "docs/scale.md": "the benchmarks",
+    "docs/settings.md": "a password of the reader",
     "docs/upgrading.md": "systemd and packages of another version",
     "docs/webhooks.md": "forms of one command, for addresses of the reader",
 }
@@ -155,6 +156,7 @@ ready
 ```
 """
 SETUPS = {
+    "docs/README.md": DEMO,
     "docs/client.md": DEMO,
     "docs/events.md": DEMO + RECEIVER,
     "docs/importing.md": FILES,
