@@ -13,7 +13,7 @@ from petstore.api.application import Application, HttpRules, PublicPage, Request
 from petstore.api.bodies import BodyReader
 from petstore.api.deprecations import deprecated_operations
 from petstore.api.health import Health
-from petstore.api.openapi import openapi_page
+from petstore.api.openapi.page import DocumentPage
 from petstore.api.operation import BASE, Services
 from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
@@ -172,7 +172,7 @@ def create_app(
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
-        pages=_pages(health, well_known),
+        pages=_pages(health, addresses, well_known),
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
         log=log,
@@ -436,7 +436,7 @@ def open_log(settings: Settings) -> RequestLog:
     return log
 
 
-def _pages(health: Health, well_known: WellKnown) -> dict[str, PublicPage]:
+def _pages(health: Health, addresses: Addresses, well_known: WellKnown) -> dict[str, PublicPage]:
     return {
         **well_known.pages(),
         "/": well_known.linked(reference.home),
@@ -447,5 +447,5 @@ def _pages(health: Health, well_known: WellKnown) -> dict[str, PublicPage]:
         "/docs/reference.js": reference.script,
         "/docs/swagger-ui.css": reference.asset,
         "/docs/swagger-ui-bundle.js": reference.asset,
-        f"{BASE}/openapi.json": well_known.linked(openapi_page(BASE, OPERATIONS)),
+        f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),
     }
