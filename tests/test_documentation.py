@@ -11,6 +11,7 @@ from petstore.api.operation import BASE, Operation
 from petstore.api.operations import OPERATIONS
 from petstore.errors import PetstoreError, UnusableDatabase
 from petstore.settings import Settings
+from website.navigation import sections
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
@@ -24,10 +25,22 @@ def errors(base: type[PetstoreError] = PetstoreError) -> Iterator[type[PetstoreE
             yield from errors(error)
 
 
-def test_the_page_of_errors_has_every_code_with_its_status_and_no_other() -> None:
-    page = (ROOT / "docs/errors.md").read_text()
-    listed = re.findall(r"^\| ([0-9]{3}) \| `([a-z_]+)` \| [^|]+ \| [^|]+ \|$", page, re.MULTILINE)
-    assert sorted(listed) == sorted({(str(error.status), error.code) for error in errors()})
+def codes(text: str) -> list[tuple[str, str]]:
+    """Return the status and the code of every section that says a cause and what to do."""
+    section = r"^## ([0-9]{3}) |^### ([a-z_]+)\n\n[^#]+?\n\n\*\*What to do:\*\* [A-Z]"
+    found, last = [], ""
+    for status, code in re.findall(section, text, re.MULTILINE):
+        last = status or last
+        if code:
+            found.append((last, code))
+    return found
+
+
+def test_the_page_of_errors_has_a_section_for_every_code_and_no_other() -> None:
+    """Each error links the section of its code, and the heading is the anchor."""
+    page = (ROOT / "docs/errors.md").read_text().partition("\n## From a balancer\n")[0]
+    assert sorted(codes(page)) == sorted({(str(error.status), error.code) for error in errors()})
+    assert len(re.findall("^### ", page, re.MULTILINE)) == len(codes(page))
 
 
 def test_the_readme_lists_every_setting_with_its_variable_and_default() -> None:
@@ -54,10 +67,15 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         assert (page.parent / link).exists(), link
 
 
-def test_every_page_can_be_reached_from_the_index() -> None:
-    index = (ROOT / "docs/README.md").read_text()
-    for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "README.md" or f"({page.name})" in index
+def test_every_page_stands_in_a_section_of_the_index() -> None:
+    index = sections((ROOT / "docs/README.md").read_text())
+    listed = {entry.path for entries in index.values() for entry in entries}
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert {path for path in pages if not path.startswith("decisions/")} - listed == {"README.md"}
+    assert list(index) == ["Tutorials", "How-to guides", "Reference", "Explanation"]
+
+
+def test_every_decision_stands_in_their_index() -> None:
     decisions = (ROOT / "docs/decisions/README.md").read_text()
     for page in (ROOT / "docs/decisions").glob("0*.md"):
         assert f"({page.name})" in decisions

@@ -7,7 +7,6 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from petstore import __version__
-from petstore.api import reference
 from petstore.api.addresses import Addresses
 from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
@@ -18,6 +17,7 @@ from petstore.api.operation import BASE, Services
 from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
 from petstore.api.routes import Routes
+from petstore.api.site import HOME, Site
 from petstore.api.well_known import WellKnown
 from petstore.chores import Chore, attempt, background
 from petstore.clock import DAY, SECOND, Clock, Milliseconds, system_clock
@@ -437,15 +437,12 @@ def open_log(settings: Settings) -> RequestLog:
 
 
 def _pages(health: Health, addresses: Addresses, well_known: WellKnown) -> dict[str, PublicPage]:
+    site = Site().pages()
     return {
         **well_known.pages(),
-        "/": well_known.linked(reference.home),
+        **site,
+        **{path: well_known.linked(site[path]) for path in ("/", HOME)},
         "/healthz": health.live,
         "/readyz": health.ready,
-        "/docs": reference.page,
-        "/docs/": reference.home,
-        "/docs/reference.js": reference.script,
-        "/docs/swagger-ui.css": reference.asset,
-        "/docs/swagger-ui-bundle.js": reference.asset,
         f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),
     }

@@ -194,7 +194,7 @@ OPERATIONS = (
         deprecation=Deprecation(
             since=datetime(2026, 11, 21, tzinfo=UTC),
             sunset=datetime(2030, 12, 5, tzinfo=UTC),
-            documentation="/docs#/Pets/getPet",
+            documentation="/docs/operations/getPet",
             successor=f"{BASE}/pets",
             use=f"GET {BASE}/pets, with id for one animal or with status",
         ),
