@@ -197,7 +197,9 @@ async def _running(
         settings.limits_save_seconds,
         "calls of deprecated operations not saved",
     )
-    lapse = Chore(services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed")
+    lapse = Chore(
+        services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations were not released"
+    )
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
         for part in (services.store, services.readers):
@@ -441,7 +443,7 @@ def _pages(health: Health, addresses: Addresses, well_known: WellKnown) -> dict[
     return {
         **well_known.pages(),
         **site,
-        **{path: well_known.linked(site[path]) for path in ("/", HOME)},
+        **{entrance: well_known.linked(site[entrance]) for entrance in ("/", HOME)},
         "/healthz": health.live,
         "/readyz": health.ready,
         f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),
