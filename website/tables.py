@@ -8,7 +8,7 @@ from petstore.domain.events import EVENT_TYPES
 from petstore.observability import metrics
 from petstore.observability.metrics import Metric
 from petstore.settings import Settings
-from website.schemas import table
+from website.schemas import bounds, table
 
 _SETTINGS = """# Settings
 
@@ -38,24 +38,18 @@ def settings() -> str:
             f"`--{field.name.replace('_', '-')}`",
             f"`PETSTORE_{field.name.upper()}`",
             _default(field.default),
-            _range(field.metadata["ge"], field.metadata["le"]),
+            bounds({"minimum": field.metadata["ge"], "maximum": field.metadata["le"]}),
             field.metadata["description"],
         ]
         for field in fields(Settings)
     ]
-    return _SETTINGS + table(["Option", "Variable", "Default", "From, to", "Meaning"], rows) + "\n"
+    return _SETTINGS + table(["Option", "Variable", "Default", "Bounds", "Meaning"], rows) + "\n"
 
 
 def _default(value: object) -> str:
     if value in ("", ()):
         return "none"
     return "off" if value is False else f"`{value}`"
-
-
-def _range(low: float | None, high: float | None) -> str:
-    if low is None and high is None:
-        return ""
-    return f"{'' if low is None else f'{low:g}'} … {'' if high is None else f'{high:g}'}".strip()
 
 
 def metric_table() -> str:
