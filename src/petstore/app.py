@@ -439,10 +439,9 @@ def open_log(settings: Settings) -> RequestLog:
 def _pages(health: Health, addresses: Addresses, well_known: WellKnown) -> dict[str, PublicPage]:
     site = Site().pages()
     return {
-        **site,
         **well_known.pages(),
-        "/": well_known.linked(site["/"]),
-        HOME: well_known.linked(site[HOME]),
+        **site,
+        **{entrance: well_known.linked(site[entrance]) for entrance in ("/", HOME)},
         "/healthz": health.live,
         "/readyz": health.ready,
         f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),

@@ -113,7 +113,7 @@ async def test_what_the_catalog_names_is_there(service: Service) -> None:
         assert response.headers["Content-Type"] == target["type"]
 
 
-@pytest.mark.parametrize("path", ["/", "/v1/openapi.json", CATALOG])
+@pytest.mark.parametrize("path", ["/", "/docs/", "/v1/openapi.json", CATALOG])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 async def test_a_program_finds_the_catalog_from_each_entrance(
     service: Service, method: str, path: str
