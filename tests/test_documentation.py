@@ -31,11 +31,11 @@ def test_the_page_of_errors_has_every_code_with_its_status_and_no_other() -> Non
     assert sorted(listed) == sorted({(str(error.status), error.code) for error in errors()})
 
 
-def test_the_readme_lists_every_setting_with_its_variable_and_default() -> None:
-    readme = (ROOT / "README.md").read_text()
+def test_the_page_of_settings_lists_each_as_it_is() -> None:
+    page = (ROOT / "docs/settings.md").read_text()
     listed = re.findall(
-        r"^\| `--([a-z-]+)` \| `(PETSTORE_[A-Z_]+)` \| (?:`(.*?)`|none|off) \|",
-        readme,
+        r"^\| `--([a-z-]+)` \| `(PETSTORE_[A-Z_]+)` \| (?:`(.*?)`|none|off) \| (.+) \|$",
+        page,
         re.MULTILINE,
     )
     expected = [
@@ -43,6 +43,7 @@ def test_the_readme_lists_every_setting_with_its_variable_and_default() -> None:
             field.name.replace("_", "-"),
             f"PETSTORE_{field.name.upper()}",
             "" if field.default in ((), "") or field.default is False else str(field.default),
+            field.metadata["description"],
         )
         for field in fields(Settings)
     ]

@@ -19,7 +19,6 @@ _OPERATIONS = Entry(
     "Operations", "operations/index.md", "every operation: parameters, responses, errors, samples"
 )
 _TABLES = {
-    Entry("Settings", "settings.md", "every option of `petstore serve`"): tables.settings,
     Entry("Metrics", "metrics.md", "every metric for Prometheus"): tables.metric_table,
     Entry("Types of events", "event-types.md", "every type, with an example"): tables.event_types,
 }

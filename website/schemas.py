@@ -83,10 +83,10 @@ def _name(schema: Json) -> str:
 
 
 def _with_bounds(kind: str, schema: Json) -> str:
-    return ", ".join(filter(None, (kind, bounds(schema))))
+    return ", ".join(filter(None, (kind, _bounds(schema))))
 
 
-def bounds(schema: Json) -> str:
+def _bounds(schema: Json) -> str:
     """Return the bounds of a schema in words; they are worth no word if any int64 is valid."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if (low, high) == _INT64_BOUNDS:

@@ -1,22 +1,13 @@
-"""Pages that list what the code declares: settings, metrics and types of events."""
+"""Pages that list what the code declares: metrics and types of events."""
 
 import json
-from dataclasses import fields
 
 from petstore.api.event_examples import example_of
 from petstore.domain.events import EVENT_TYPES
 from petstore.observability import metrics
 from petstore.observability.metrics import Metric
-from petstore.settings import Settings
-from website.schemas import bounds, table
+from website.schemas import table
 
-_SETTINGS = """# Settings
-
-Each setting is an option of `petstore serve` and an environment variable. The option wins.
-Separate several values in one variable by spaces. Times are in seconds, sizes in bytes.
-[Operating](operating.md#settings) says how to keep passwords in files and check the settings.
-
-"""
 _METRICS = """# Metrics
 
 The service reports these to Prometheus at `/metrics` of `--metrics-port`. The name of a counter
@@ -29,27 +20,6 @@ The [feed](events.md) and the [webhooks](webhooks.md) bring these. More types wi
 those that you do not know.
 
 """
-
-
-def settings() -> str:
-    """Return the page of all settings."""
-    rows = [
-        [
-            f"`--{field.name.replace('_', '-')}`",
-            f"`PETSTORE_{field.name.upper()}`",
-            _default(field.default),
-            bounds({"minimum": field.metadata["ge"], "maximum": field.metadata["le"]}),
-            field.metadata["description"],
-        ]
-        for field in fields(Settings)
-    ]
-    return _SETTINGS + table(["Option", "Variable", "Default", "Bounds", "Meaning"], rows) + "\n"
-
-
-def _default(value: object) -> str:
-    if value in ("", ()):
-        return "none"
-    return "off" if value is False else f"`{value}`"
 
 
 def metric_table() -> str:

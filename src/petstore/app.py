@@ -197,7 +197,9 @@ async def _running(
         settings.limits_save_seconds,
         "calls of deprecated operations not saved",
     )
-    lapse = Chore(services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed")
+    lapse = Chore(
+        services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations were not released"
+    )
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
         for part in (services.store, services.readers):

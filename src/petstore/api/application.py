@@ -191,7 +191,7 @@ class Application:
             response = error_response(error, exchange.root)
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
             _LOG.exception("request %s failed", exchange.request_id)
-            failure = InternalError("the service failed; the reason is in its log")
+            failure = InternalError("the service failed; its log has the reason")
             response = error_response(failure, exchange.root)
         if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
             exchange.decision = await self.services.limiter.look_address(exchange.client)
@@ -275,7 +275,7 @@ class Application:
         if is_preflight(request, self._rules.allowed_origins):
             return preflight_response(exchange.route.methods())
         if page is None:
-            msg = "there is nothing here; the interface is under /v1, its reference at /docs"
+            msg = "there is nothing here; the interface is under /v1, and its reference is at /docs"
             raise NotFound(msg)
         if request.method not in _PAGE_METHODS:
             raise not_allowed(request.method, _PAGE_METHODS)

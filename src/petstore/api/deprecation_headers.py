@@ -37,7 +37,7 @@ def check_sunset(deprecation: Deprecation, now: Milliseconds, *, is_rehearsed: b
     if is_rehearsed or now >= _end(deprecation):
         end = format_datetime(deprecation.sunset, usegmt=True)
         verb = "ended" if now >= _end(deprecation) else "ends, and this key rehearses that,"
-        msg = f"this operation {verb} on {end}; use {deprecation.use}, instead"
+        msg = f"this operation {verb} on {end}; use {deprecation.use} instead"
         raise Gone(msg)
 
 

@@ -62,7 +62,7 @@ class PageQuery(Struct, frozen=True):
         try:
             return decode(self.cursor)
         except ValueError:
-            msg = "cursor: expected the cursor of a Link header of this list in the same order"
+            msg = "cursor: expected the cursor of a Link header of this list, in the same order"
             raise InvalidParameter(msg) from None
 
 

@@ -100,7 +100,7 @@ async def _list(call: Call[None, ListPetsQuery]) -> Response:
 async def _search(call: Call[None, ListPetsQuery], prefix: str, wanted: PetFilter) -> Response:
     query = call.query.values
     if query.sort is not UNSET:
-        msg = "sort: expected none together with name: a search is sorted by name"
+        msg = "sort: expected no sort together with name; a search is sorted by name"
         raise InvalidParameter(msg)
     return await cached_page(
         call,

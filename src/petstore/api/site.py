@@ -74,11 +74,11 @@ class Site:
 
     def pages(self) -> dict[str, Page]:
         """Return the pages by their path: the files, and the redirects to them."""
-        pages = {path: _redirect(target) for path, target in _REDIRECTS.items()}
+        pages = {path: _redirect(path, target) for path, target in _REDIRECTS.items()}
         if self._manifest is None:
             return pages | {HOME: _not_built}
         for path, target in self._manifest.redirects.items():
-            pages[path] = _redirect(target)
+            pages[path] = _redirect(path, target)
         policy = f"content-security-policy: {self._manifest.policy}".encode()
         for path, file in self._manifest.files.items():
             pages[path] = self._page(file, policy)
@@ -112,8 +112,13 @@ class Site:
         return (self._folder / f"{name}{CODINGS[coding]}").read_bytes()
 
 
-def _redirect(target: str) -> Page:
-    location = f"location: {target}".encode()
+def _redirect(path: str, target: str) -> Page:
+    """Return the page that leads to ``target``, which stands in the same folder or below.
+
+    The reference is relative, so a proxy may serve it all below another path (RFC 9110 10.2.2).
+    """
+    folder = f"{path.rpartition('/')[0]}/"
+    location = f"location: {target.removeprefix(folder) or './'}".encode()
 
     async def respond(_: Request) -> Response:
         return Response(307, b"", [location])
