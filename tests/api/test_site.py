@@ -77,7 +77,9 @@ async def test_a_service_without_its_site_says_how_to_build_it(tmp_path: Path) -
         *(("/docs/guides", "guides/"), ("/docs/guides/index.html", "./")),
     ],
 )
-async def test_other_addresses_lead_to_the_page_below_any_path_of_a_proxy(folder: Path, path: str, target: str) -> None:
+async def test_other_addresses_lead_to_a_page_below_any_path_of_a_proxy(
+    folder: Path, path: str, target: str
+) -> None:
     response = await get(folder, path)
     assert (response.status, headers(response)) == (307, {"location": target})
 
