@@ -70,7 +70,7 @@ class Site:
         if (folder / MANIFEST).exists():
             encoded = (folder / MANIFEST).read_bytes()
             self._manifest = msgspec.json.decode(encoded, type=Manifest)
-        self._stored = lru_cache(_CACHED_FILES)(self._read)
+        self._content = lru_cache(_CACHED_FILES)(self._read)
 
     def pages(self) -> dict[str, Page]:
         """Return the pages by their path: the files, and the redirects to them."""
@@ -102,13 +102,10 @@ class Site:
 
         return respond
 
-    def _content(self, name: str, coding: str | None) -> bytes:
+    def _read(self, name: str, coding: str | None) -> bytes:
         """Return a file in a coding. As it is, it is not stored: few clients take no coding."""
         if coding is None:
-            return gzip.decompress(self._stored(name, "gzip"))
-        return self._stored(name, coding)
-
-    def _read(self, name: str, coding: str) -> bytes:
+            return gzip.decompress(self._read(name, "gzip"))
         return (self._folder / f"{name}{CODINGS[coding]}").read_bytes()
 
 
