@@ -242,6 +242,24 @@ def test_a_public_url_may_have_a_port_and_a_path(url: str) -> None:
     replace(Settings(), public_url=url).check()
 
 
+@pytest.mark.parametrize(
+    "contact",
+    [
+        *("security@example.com", "http://example.com/report", "mailto:", "mailto:security"),
+        *("https://", "tel:", "tel:now", "mailto:a@b\nCanonical: x", "mailto:ä@example.com"),
+    ],
+)
+def test_a_security_contact_that_is_no_address_to_write_to_is_refused(contact: str) -> None:
+    usual = "mailto:security@example.com"
+    with pytest.raises(SettingError, match=r"^security-contact: expected mailto:"):
+        replace(Settings(), security_contact=(usual, contact)).check()
+
+
+def test_a_security_contact_is_an_address_a_page_or_a_number() -> None:
+    contacts = ("mailto:a@example.com", "https://example.com/report", "tel:+1-201-555-0123")
+    replace(Settings(), security_contact=contacts).check()
+
+
 def test_a_first_ban_longer_than_the_longest_is_refused() -> None:
     with pytest.raises(SettingError, match=r"^ban-seconds: "):
         replace(Settings(), ban_seconds=90_000).check()

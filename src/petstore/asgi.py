@@ -43,7 +43,7 @@ class AsgiApp:
         if self._app is None:
             msg = "the service has not started: the ASGI server must use the lifespan protocol"
             _LOG.error(msg)
-            return error_response(Unavailable(msg))
+            return error_response(Unavailable(msg), "")
         pieces = _pieces(receive)
         return await self._app(_request(scope), lambda: anext(pieces, b""))
 

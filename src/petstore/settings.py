@@ -36,6 +36,8 @@ _PUBLIC_URL = re.compile(
     r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?"
     r"(?:/(?!v1/?\Z)(?:[A-Za-z0-9._~!$&'()*+=:@-]|%[0-9A-Fa-f]{2})+)*/?\Z"
 )
+# RFC 9116 section 2.5.3; a line break would begin another field.
+_CONTACT = re.compile(r"(?:mailto:[!-~]+@[!-~]+|https://[!-~]+|tel:\+?[0-9][0-9.()-]*)\Z")
 _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 
 
@@ -103,6 +105,11 @@ class Settings:
         "",
         "The URL that clients use for this service, without /v1, such as https://api.example.com."
         " Without it, links have http:// and the Host of the request.",
+    )
+    security_contact: tuple[str, ...] = _setting(
+        (),
+        "Where to report a vulnerability, for /.well-known/security.txt: mailto:…, https://… or"
+        " tel:…. May be repeated.",
     )
     pid_file: str = _setting("", "A file with the id of the main process, for petstore reload.")
     trusted_proxy: tuple[str, ...] = _setting(
@@ -293,6 +300,12 @@ class Settings:
             "public-url: expected a URL such as https://api.example.com, perhaps with a port and a"
             " path, without /v1, a user, ? and #",
         )
+        for contact in self.security_contact:
+            _require(
+                _CONTACT.match(contact),
+                "security-contact: expected mailto:security@example.com, https://… or"
+                f" tel:+1-201-555-0123: {contact}",
+            )
         for origin in self.allowed_origin:
             _require(
                 _ORIGIN.match(origin),
