@@ -177,7 +177,7 @@ def _illegal_transition(operation: Operation) -> str:
 def _gone(operation: Operation) -> str:
     assert operation.deprecation is not None  # noqa: S101 - only a deprecated one has this error
     end = format_datetime(operation.deprecation.sunset, usegmt=True)
-    return f"this operation ended on {end}; use {operation.deprecation.use}, instead"
+    return f"this operation ended on {end}; use {operation.deprecation.use} instead"
 
 
 _MESSAGES_OF_OPERATION: dict[type[PetstoreError], Callable[[Operation], str]] = {
