@@ -32,10 +32,11 @@ from petstore_client.errors import (
 
 logger = logging.getLogger("petstore_client")
 
+FAILED = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
+"""The service, or a proxy before it, is away: perhaps after it had carried out the request."""
+
 _FIRST_BACKOFF = 0.5
 _LONGEST_BACKOFF = 8.0
-# The service, or a proxy before it, failed: perhaps after it had carried out the request.
-_FAILED = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
 # They say nothing about an earlier attempt.
 _SILENT = {
     HTTPStatus.UNAUTHORIZED,
@@ -118,14 +119,15 @@ class Session:
                 limits.abandon()
                 raise
             if isinstance(outcome, Failure):
-                error: PetstoreError | None = outcome.error
                 limits.leave(self.clock.now(), None)
+                error: PetstoreError = outcome.error
             else:
-                error = error_in(outcome)
-                self._learn(limits, call, outcome, error)
+                refusal = error_in(outcome)
+                self._learn(limits, call, outcome, refusal)
                 self._warn_if_deprecated(call, outcome)
-                if error is None:
+                if refusal is None:
                     return outcome
+                error = refusal
             seconds = attempts.seconds_to_retry(outcome, error)
             if seconds > 0:
                 logger.info("tries again in %.1f s: %s", seconds, error)
@@ -192,7 +194,7 @@ class _Attempts:
         """
         if isinstance(error, RateLimited):
             return 0  # the limits know it, and make the next attempt wait
-        is_failure = isinstance(outcome, Failure) or error.status in _FAILED
+        is_failure = isinstance(outcome, Failure) or error.status in FAILED
         was_sent = outcome.was_sent if isinstance(outcome, Failure) else is_failure
         self._may_be_done |= was_sent and self.request.method != "GET"
         may_pass = (
@@ -217,7 +219,7 @@ class _Attempts:
         error.idempotency_key = key
         says_outcome = (
             isinstance(error, ErrorResponse)
-            and error.status not in _FAILED | _SILENT
+            and error.status not in FAILED | _SILENT
             and not isinstance(error, IdempotencyKeyInUse)
         )
         if not self._may_be_done or says_outcome:
