@@ -119,7 +119,7 @@ class Session:
                 limits.abandon()
                 raise
             if isinstance(outcome, Failure):
-                limits.leave(self.clock.now(), None)
+                limits.abandon()
                 error: PetstoreError = outcome.error
             else:
                 refusal = error_in(outcome)
