@@ -5,6 +5,7 @@ receives what came of it. A driver does it, with threads or with tasks.
 """
 
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Generator
@@ -44,6 +45,7 @@ _SILENT = {
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.TOO_MANY_REQUESTS,
 }
+_VISIBLE = re.compile(r"[!-~]+")
 _REPEATABLE = {"GET", "POST"}
 _PACKAGE = str(Path(__file__).parent)
 
@@ -245,10 +247,23 @@ def _request(call: Call[Any], timeout: float) -> Request:
         content = msgspec.json.encode(call.body)
         headers["Content-Type"] = "application/json"
     if call.if_match is not None:
-        headers["If-Match"] = call.if_match
+        headers["If-Match"] = _visible("if_match", call.if_match)
     if call.method == "POST":
-        headers["Idempotency-Key"] = call.idempotency_key or str(uuid4())
+        key = str(uuid4()) if call.idempotency_key is None else call.idempotency_key
+        headers["Idempotency-Key"] = _visible("idempotency_key", key)
     return Request(call.method, call.path, call.query, headers, content, timeout + call.wait)
+
+
+def _visible(name: str, value: str) -> str:
+    """Return the value of a header.
+
+    Raises:
+        ValueError: it cannot be one.
+    """
+    if not _VISIBLE.fullmatch(value):
+        msg = f"{name}: expected visible ASCII characters without spaces, not {value!r}"
+        raise ValueError(msg)
+    return value
 
 
 def _still(error: PetstoreError, seconds: float) -> PetstoreError:
