@@ -1,10 +1,12 @@
 """The clients themselves: their settings, their networks and what they warn of."""
 
+import asyncio
 import json
 import platform
 import ssl
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,11 +15,14 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import httpcore2
 import httpx2
 import pytest
 
 import petstore_client
 from petstore_client import AsyncClient, Client, NoResponse, errors
+from petstore_client._clock import Clock
+from petstore_client._deadlines import DeadlineBackend
 from petstore_client._transport import proxy_for
 from support.client_faces import KEY, Face, SleepingClock, each_face
 from support.odd_service import error, odd_service, response
@@ -303,6 +308,20 @@ def test_certificates_are_checked_against_those_that_the_system_or_the_user_trus
             face(url, get, SleepingClock(), max_retries=0)
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert face(url, get, SleepingClock()).id == 7
+
+
+def test_an_operation_of_a_socket_does_not_begin_after_its_deadline() -> None:
+    with pytest.raises(httpcore2.ConnectTimeout):
+        DeadlineBackend().connect_tcp("127.0.0.1", 1, timeout=time.monotonic())
+
+
+def test_real_time_passes_for_threads_and_for_tasks() -> None:
+    clock = Clock()
+    began = clock.now()
+    clock.sleep(0.01)
+    asyncio.run(clock.pause(0.01))
+    assert clock.now() - began >= 0.02
+    assert 0 <= clock.random() < 1
 
 
 @each_face

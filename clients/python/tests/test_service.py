@@ -12,6 +12,7 @@ from petstore_client import AsyncClient, Client, errors
 from support.memory_folder import folder_in_memory
 from support.process import ServerProcess
 
+FREE = 10**6  # a category that no test creates
 SCOPES = ("pets:read", "pets:write", "orders:read", "orders:write", "webhooks:write", "keys:admin")
 
 
@@ -69,8 +70,8 @@ def use(request: pytest.FixtureRequest, server: ServerProcess, token: str) -> It
 
 
 def test_an_animal_is_created_read_changed_and_deleted(use: Uses) -> None:
-    pet = use("pets.create", name="Bella", category_id=1)
-    assert (pet.name, pet.category_id, pet.status) == ("Bella", 1, None)
+    pet = use("pets.create", name="Bella", category_id=FREE)
+    assert (pet.name, pet.category_id, pet.status) == ("Bella", FREE, None)
     assert use("pets.get", pet.id) == pet
     assert use("pets.get", pet.id).etag == pet.etag
     changed = use("pets.update", pet.id, status="available", if_match=pet.etag)
@@ -86,12 +87,12 @@ def test_an_animal_is_created_read_changed_and_deleted(use: Uses) -> None:
 
 def test_an_idempotency_key_makes_two_posts_one(use: Uses) -> None:
     name = f"Twin-{datetime.now(UTC).timestamp()}"
-    first = use("pets.create", name=name, category_id=1, idempotency_key=name)
-    raw = use("pets.create.raw", name=name, category_id=1, idempotency_key=name)
+    first = use("pets.create", name=name, category_id=FREE, idempotency_key=name)
+    raw = use("pets.create.raw", name=name, category_id=FREE, idempotency_key=name)
     assert raw.value == first
     assert raw.headers["Idempotent-Replayed"] == "true"
     with pytest.raises(errors.IdempotencyKeyReused):
-        use("pets.create", name="other", category_id=1, idempotency_key=name)
+        use("pets.create", name="other", category_id=FREE, idempotency_key=name)
 
 
 def test_a_list_has_all_pages_and_pages_have_their_size(use: Uses) -> None:
@@ -127,7 +128,7 @@ def test_a_category_is_created_changed_and_deleted(use: Uses) -> None:
 
 
 def test_an_order_goes_from_placed_to_delivered_and_another_is_cancelled(use: Uses) -> None:
-    pet = use("pets.create", name="Sold", category_id=1, status="available")
+    pet = use("pets.create", name="Sold", category_id=FREE, status="available")
     sold = use("inventory.get").sold
     ship_date = datetime(2031, 12, 24, 10, tzinfo=UTC)
     order = use("orders.place", pet_id=pet.id, ship_date=ship_date)
@@ -168,7 +169,7 @@ def test_a_key_is_created_changed_rotated_and_revoked(use: Uses, server: ServerP
     with Client(key.token, f"{server.url}/v1") as till:
         assert till.usage.get().minute.limit == 10
         with pytest.raises(errors.MissingScope):
-            till.pets.create(name="Bella", category_id=1)
+            till.pets.create(name="Bella", category_id=FREE)
     assert use("keys.get", key.id).name == "Till 2"
     assert use("keys.update", key.id, per_minute=20, if_match=use("keys.get", key.id).etag)
     rotated = use("keys.rotate", key.id, grace_seconds=0)
@@ -191,7 +192,7 @@ def test_a_webhook_is_created_changed_tested_and_deleted(use: Uses) -> None:
     assert webhook.id in [each.id for each in use("webhooks.list")]
     assert use("webhooks.rotate", webhook.id, grace_seconds=0).secret != webhook.secret
     assert use("webhooks.test", webhook.id).event_id.startswith("evt_")
-    use("pets.create", name="Bella", category_id=1)
+    use("pets.create", name="Bella", category_id=FREE)
     since = datetime.now(UTC) - timedelta(minutes=5)
     count = use("webhooks.replay", webhook.id, since=since).deliveries
     deliveries = use("webhooks.deliveries", webhook.id, state="pending")
@@ -207,7 +208,7 @@ def test_a_webhook_is_created_changed_tested_and_deleted(use: Uses) -> None:
 
 def test_events_tell_what_happened(use: Uses) -> None:
     (page, *_) = use("events.pages", cursor="latest")
-    pet = use("pets.create", name="Bella", category_id=1)
+    pet = use("pets.create", name="Bella", category_id=FREE)
     (event,) = use("events.list", cursor=page.cursor, types=["pet.created"])
     assert (event.type, event.resource, event.data["name"]) == (
         "pet.created",
@@ -241,14 +242,14 @@ def test_events_are_followed_across_restarts_of_the_service() -> None:
             token, port = server.issue(), server.port
             with Client(token, f"{server.url}/v1") as client:
                 stream = client.events.follow()
-                first = client.pets.create(name="before", category_id=1)
+                first = client.pets.create(name="before", category_id=FREE)
                 assert next(stream).resource == f"pet/{first.id}"
                 server.stop()
                 restarted = ServerProcess(folder, "--port", str(port))
                 try:
                     restarted.port = port
                     restarted.wait_until_ready()
-                    second = client.pets.create(name="after", category_id=1)
+                    second = client.pets.create(name="after", category_id=FREE)
                     assert next(stream).resource == f"pet/{second.id}"
                 finally:
                     restarted.kill()

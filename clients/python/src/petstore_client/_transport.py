@@ -110,13 +110,18 @@ class _Stream(httpx2.SyncByteStream):
 @contextmanager
 def _mapped_errors() -> Iterator[None]:
     """Raise errors of ``httpcore2`` as those of ``httpx2``, which have the same names."""
+    import httpcore2
+
     try:
         yield
-    except Exception as error:
-        kind = getattr(httpx2, type(error).__name__, None)
-        if kind is None or not type(error).__module__.startswith("httpcore2"):
-            raise
-        raise kind(str(error)) from error
+    except (
+        httpcore2.TimeoutException,
+        httpcore2.NetworkError,
+        httpcore2.ProtocolError,
+        httpcore2.ProxyError,
+        httpcore2.UnsupportedProtocol,
+    ) as error:
+        raise getattr(httpx2, type(error).__name__)(str(error)) from error
 
 
 def _core_proxy(proxy: httpx2.Proxy) -> "httpcore2.Proxy":
