@@ -11,7 +11,7 @@ from petstore.domain.pets import NewPet
 from support.changes import create_pets
 from support.error_body import assert_error
 from support.sending import Send, sender
-from support.service import Service
+from support.service import SERVICE_URL, Service
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -132,7 +132,7 @@ async def test_an_invalid_order_is_refused(send: Send, body: bytes) -> None:
 async def test_an_animal_that_is_not_there_cannot_be_ordered(send: Send, pet_id: int) -> None:
     response = await send("POST", ORDERS, json={"petId": pet_id})
     message = assert_error(response, 400, "unknown_pet")
-    assert message == f"petId: expected an animal of this store; there is no pet {pet_id}"
+    assert message == f"petId: expected an existing animal; there is no pet {pet_id}"
 
 
 async def test_a_deleted_animal_cannot_be_ordered(send: Send) -> None:
@@ -165,9 +165,10 @@ async def test_an_order_reserves_the_animal(send: Send) -> None:
     response = await send("POST", ORDERS, json={"petId": 1})
     assert response.status_code == 201
     assert response.headers["Content-Type"] == "application/json"
-    assert response.headers["Location"] == "/v1/store/orders/1"
+    assert response.headers["Location"] == f"{SERVICE_URL}/v1/store/orders/1"
     assert response.json() == ORDER == await read(send)
-    assert (await send("GET", response.headers["Location"].removeprefix("/v1"))).json() == ORDER
+    path = response.headers["Location"].removeprefix(f"{SERVICE_URL}/v1")
+    assert (await send("GET", path)).json() == ORDER
     assert await pet_status(send) == "pending"
     assert (await send("GET", "/pets/2")).json()["status"] == "available"
 
@@ -275,7 +276,7 @@ async def test_the_date_of_a_closed_order_stays(
 ) -> None:
     order = await place_as(send, status, shipDate="2026-12-24T10:00:00Z")
     message = assert_error(await patch(send, **fields), 409, "order_closed")
-    assert message == f"order 1 is {status}: its shipDate cannot change any more"
+    assert message == f"order 1 is {status}: its shipDate can no longer change"
     assert await read(send) == order
 
 
@@ -445,7 +446,7 @@ async def pages(send: Send, path: str) -> AsyncIterator[list[int]]:
         assert response.status_code == 200
         yield [order["id"] for order in response.json()]
         link = response.links.get("next", {}).get("url")
-        following = link and link.removeprefix("/v1")
+        following = link and link.removeprefix(f"{SERVICE_URL}/v1")
 
 
 async def test_pages_show_each_order_once_while_others_are_placed(send: Send) -> None:
@@ -468,8 +469,8 @@ async def test_a_link_repeats_the_filters(send: Send) -> None:
     await place_order(send)
     response = await send("GET", f"{ORDERS}?petId=1&limit=1&other=x")
     url = response.links["next"]["url"]
-    assert url == "/v1/store/orders?petId=1&limit=1&cursor=AAAAAAAAAAE"
-    assert "next" not in (await send("GET", url.removeprefix("/v1"))).links
+    assert url == f"{SERVICE_URL}/v1/store/orders?petId=1&limit=1&cursor=AAAAAAAAAAE"
+    assert "next" not in (await send("GET", url.removeprefix(f"{SERVICE_URL}/v1"))).links
 
 
 # Who may

@@ -7,12 +7,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import count
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from petstore.api.addresses import Addresses
 from petstore.api.authentication import (
     authenticate,
     bearer_token,
@@ -62,12 +62,6 @@ _KEYED = _PUBLIC + b"\r\nvary: Authorization\r\n"
 _PRIVATE = _KEYED + b"cache-control: private, no-cache"
 _NO_STORE = _KEYED + b"cache-control: no-store"
 _FIRST_ERROR = 400
-# RFC 3986 sections 3.2.2 and 3.2.3, without the comma: it would join two hosts.
-_HOST = re.compile(
-    rb"(?:(?:[A-Za-z0-9._~!$&'()*+;=-]++|%[0-9A-Fa-f]{2})++|\[[0-9A-Fa-f:.]{2,45}\])"
-    rb"(?::[0-9]{0,5})?\Z"
-)
-_LONGEST_HOST = 261
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY: Query[Any] = Query(None)
 _EMPTY_BODY = b"{}"
@@ -77,8 +71,9 @@ _WHOLE = ("none", "read")
 
 @dataclass(frozen=True)
 class HttpRules:
-    """The proxies and the origins that the service trusts."""
+    """The URLs of the service, and the proxies and the origins that it trusts."""
 
+    addresses: Addresses
     trusted_proxies: Sequence[Network] = ()
     allowed_origins: Sequence[str] = ()
 
@@ -87,8 +82,8 @@ class Exchange(Struct):
     """A request in progress.
 
     ``client`` is the address behind trusted proxies and ``parameter`` the text of the path's
-    parameter. A public request needs no key, and gets ``page`` if there is one. ``key`` and
-    ``decision`` are set as soon as they are known.
+    parameter. A public request needs no key, and gets ``page`` if there is one. ``root`` is the URL
+    of the service; it, ``key`` and ``decision`` are set as soon as they are known.
     """
 
     request: Request
@@ -100,6 +95,7 @@ class Exchange(Struct):
     parameter: str
     operation: Operation | None
     is_public: bool
+    root: str
     key: ApiKey | None = None
     decision: Decision | None = None
 
@@ -192,10 +188,11 @@ class Application:
         except PetstoreError as error:
             if isinstance(error, Unavailable):
                 _LOG.warning("request %s: %s", exchange.request_id, error)
-            response = error_response(error)
+            response = error_response(error, exchange.root)
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
             _LOG.exception("request %s failed", exchange.request_id)
-            response = error_response(InternalError("the service failed; the reason is in its log"))
+            failure = InternalError("the service failed; its log has the reason")
+            response = error_response(failure, exchange.root)
         if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
             exchange.decision = await self.services.limiter.look_address(exchange.client)
         headers = self._headers(exchange, response)
@@ -228,13 +225,22 @@ class Application:
                 or is_preflight(request, self._rules.allowed_origins)
             )
         return Exchange(
-            request, request_id, started, client, page, route, parameter, operation, is_public
+            request,
+            request_id,
+            started,
+            client,
+            page,
+            route,
+            parameter,
+            operation,
+            is_public,
+            self._rules.addresses.public_url,
         )
 
     async def _respond(self, exchange: Exchange, receive: Receive) -> Response:
         request, operation = exchange.request, exchange.operation
         if request.refusal is not None:
-            return refusal_response(request.refusal)
+            return refusal_response(request.refusal, exchange.root)
         if exchange.is_public:
             return await self._respond_without_key(exchange)
         key = await self._admit(exchange)
@@ -265,11 +271,11 @@ class Application:
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:
         request, page = exchange.request, exchange.page
-        _check_host(request)
+        exchange.root = self._rules.addresses.root(request)
         if is_preflight(request, self._rules.allowed_origins):
             return preflight_response(exchange.route.methods())
         if page is None:
-            msg = "there is nothing here; the interface is under /v1, its reference at /docs"
+            msg = "there is nothing here; the interface is under /v1, and its reference is at /docs"
             raise NotFound(msg)
         if request.method not in _PAGE_METHODS:
             raise not_allowed(request.method, _PAGE_METHODS)
@@ -283,7 +289,7 @@ class Application:
         request, operation = exchange.request, exchange.operation
         keys, limiter = self.services.keys, self.services.limiter
         try:
-            _check_host(request)
+            exchange.root = self._rules.addresses.root(request)
             token = bearer_token(request)
             key = exchange.key = keys.recall(token) or await self._look_up(exchange, token)
             if key.allowed_networks:
@@ -342,7 +348,7 @@ class Application:
     def _call(
         self, exchange: Exchange, operation: Operation, key: ApiKey, body: object
     ) -> Call[Any, Any]:
-        request, path_id = exchange.request, 0
+        request, root, path_id = exchange.request, exchange.root, 0
         query: Query[Any] = _NO_QUERY
         if operation.query is not None:
             query = decode_query(request.query, operation.query)
@@ -352,7 +358,7 @@ class Application:
             check_conditions(request)
         retry_of = idempotency_key(request) if operation.method == "POST" else None
         client = exchange.client
-        return Call(self.services, request, client, key, path_id, query, body, retry_of)
+        return Call(self.services, request, root, client, key, path_id, query, body, retry_of)
 
     def _headers(self, exchange: Exchange, response: Response) -> Headers:
         operation, decision = exchange.operation, exchange.decision
@@ -361,7 +367,7 @@ class Application:
         if operation is not None:
             headers.append((_NO_STORE if operation.no_store else _PRIVATE) % request_id)
             if operation.deprecation is not None:
-                headers += deprecation_headers(operation.deprecation)
+                headers += deprecation_headers(operation.deprecation, exchange.root)
         else:
             headers.append((_PUBLIC if exchange.is_public else _PRIVATE) % request_id)
             if exchange.is_public and response.status >= _FIRST_ERROR:
@@ -397,21 +403,3 @@ class Application:
 
 def _is_api(path: str) -> bool:
     return path.startswith(("/v1/", "/v1%")) or path == "/v1"
-
-
-def _check_host(request: Request) -> None:
-    """Refuse a request without exactly one valid Host (RFC 9112 section 3.2)."""
-    host = request.fields.get(b"host")
-    if host is None and request.version == "1.0":
-        return
-    if host is None or b"host" in request.repeated:
-        msg = "Host: expected exactly once"
-        raise InvalidRequest(msg)
-    if len(host) > _LONGEST_HOST or not _is_host(host):
-        msg = "Host: expected a name or an address, and perhaps a port"
-        raise InvalidRequest(msg)
-
-
-@lru_cache(maxsize=64)
-def _is_host(text: bytes) -> bool:
-    return _HOST.match(text) is not None

@@ -61,18 +61,25 @@ class Services:
 class Call(Struct, Generic[Body, Values], frozen=True):
     """One request of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
 
-    ``client`` is the address behind trusted proxies. ``idempotency_key`` is ``None`` if the request
-    has none, or the method is not POST.
+    ``root`` is the URL of the service as the client reaches it, and ``client`` the address behind
+    trusted proxies. ``idempotency_key`` is ``None`` if the request has none, or the method is not
+    POST.
     """
 
     services: Services
     request: Request
+    root: str
     client: str
     key: ApiKey
     path_id: int
     query: Query[Values]
     body: Body
     idempotency_key: str | None = None
+
+    @property
+    def url(self) -> str:
+        """The URL of the request, without its query."""
+        return f"{self.root}{self.request.path}"
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,7 @@ class Operation:
     resource that the operation responds with or deletes. ``shows_orders``: a lapsed reservation
     shows in the response. ``no_store``: the response is about keys, so no cache may keep it.
     ``waits``: the handler may wait long (a long poll), so the key is checked once more after it.
+    ``endless``: every page of the list has a next one.
     """
 
     id: str
@@ -129,6 +137,7 @@ class Operation:
     shows_orders: bool = False
     no_store: bool = False
     waits: bool = False
+    endless: bool = False
     charged: bool = True
     deprecation: Deprecation | None = None
 
@@ -136,6 +145,11 @@ class Operation:
     def parameter(self) -> str | None:
         """The name of the only parameter that a path can have, an int64 in plain digits."""
         return self.path.partition("{")[2].partition("}")[0] or None
+
+    @cached_property
+    def resource(self) -> str | None:
+        """What ``parameter`` identifies, such as ``pet``."""
+        return None if self.parameter is None else self.parameter.removesuffix("Id")
 
     @cached_property
     def is_conditional(self) -> bool:

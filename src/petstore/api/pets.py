@@ -11,7 +11,7 @@ from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import BASE, Call, Deprecation, Operation, Success
 from petstore.api.pages import PageQuery, cached_page, cursor_of, limit_of
-from petstore.domain.fields import Int64
+from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.paging import (
     MAX_PETS_CURSOR,
@@ -59,10 +59,10 @@ class ListPetsQuery(PageQuery, frozen=True):
             Meta(
                 min_length=1,
                 max_length=MAX_SEARCHED,
-                pattern=r"^[^\x00]*$",
+                pattern=NO_U0000,
                 description=(
                     "Only animals whose name begins with this, without regard to case. They come by"
-                    " name and then `id`. Cannot be used together with `sort`."
+                    " name and then `id`. Cannot be used together with `sort`, and has no U+0000."
                 ),
                 extra={"expected": "1 to 100 characters, without U+0000"},
             ),
@@ -100,7 +100,7 @@ async def _list(call: Call[None, ListPetsQuery]) -> Response:
 async def _search(call: Call[None, ListPetsQuery], prefix: str, wanted: PetFilter) -> Response:
     query = call.query.values
     if query.sort is not UNSET:
-        msg = "sort: expected none together with name: a search is sorted by name"
+        msg = "sort: expected no sort together with name; a search is sorted by name"
         raise InvalidParameter(msg)
     return await cached_page(
         call,
@@ -115,8 +115,7 @@ async def _create(call: Call[NewPet, None]) -> Response:
     unit = create_pet(
         call.body, now=call.services.clock(), strict_categories=call.services.strict_categories
     )
-    path = call.request.path
-    return await respond_once(call, unit, lambda pet: created_response(pet, f"{path}/{pet.id}"))
+    return await respond_once(call, unit, lambda pet: created_response(pet, f"{call.url}/{pet.id}"))
 
 
 async def _get(call: Call[None, None]) -> Response:
@@ -195,7 +194,7 @@ OPERATIONS = (
         deprecation=Deprecation(
             since=datetime(2026, 11, 21, tzinfo=UTC),
             sunset=datetime(2030, 12, 5, tzinfo=UTC),
-            documentation="/docs#/Pets/getPet",
+            documentation="/docs/operations/getPet",
             successor=f"{BASE}/pets",
             use=f"GET {BASE}/pets, with id for one animal or with status",
         ),

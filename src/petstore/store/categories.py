@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Duplicate, Reader, Row, Statement, Unit, Value
-from petstore.domain.categories import Category, CategoryPatch, NewCategory, patched
+from petstore.domain.categories import Category, CategoryCreate, CategoryPatch, patched
 from petstore.domain.events import resource_event
 from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
@@ -27,7 +27,7 @@ async def get_category(store: Reader, category_id: int) -> Category:
     return found(await store.read(select), _category_of, "category", category_id)
 
 
-def create_category(new: NewCategory, *, now: Milliseconds) -> Unit[Category]:
+def create_category(new: CategoryCreate, *, now: Milliseconds) -> Unit[Category]:
     """Add a category and return it.
 
     Raises:
@@ -73,7 +73,7 @@ def update_category(
             name="update_category",
         )
     except Duplicate:
-        msg = f"name: another category has just been called {changed.name!r}"
+        msg = f"name: another category has just got the name {changed.name!r}"
         raise CategoryNameTaken(msg) from None
     yield record(now, resource_event("category.updated", changed, category))
     return changed
@@ -134,7 +134,7 @@ def _require_free_name(name: str) -> Unit[None]:
     rows = yield Statement(sql, (name_key(name),), name="select_category_named")
     if rows:
         taken = _category_of(rows[0])
-        msg = f"name: category {taken.id} is called {taken.name!r}"
+        msg = f"name: category {taken.id} already has the name {taken.name!r}"
         raise CategoryNameTaken(msg)
 
 
@@ -143,6 +143,6 @@ def _category_of(row: Row) -> Category:
     return Category(category_id, name, UNSET if description is None else description)
 
 
-def _values(category: NewCategory | Category) -> tuple[Value, ...]:
+def _values(category: CategoryCreate | Category) -> tuple[Value, ...]:
     description = None if category.description is UNSET else category.description
     return (category.name, name_key(category.name), description)

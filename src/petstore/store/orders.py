@@ -11,8 +11,8 @@ from petstore.databases.contract import Reader, Row, Statement, Unit, placeholde
 from petstore.domain.events import NewEvent, ResourceEventType, resource_event
 from petstore.domain.orders import (
     PET_AFTER,
-    NewOrder,
     Order,
+    OrderCreate,
     OrderFilter,
     OrderPatch,
     OrderStatus,
@@ -51,7 +51,7 @@ async def get_order(store: Reader, order_id: int) -> Order:
     return found(await store.read(select), _order_of, "order", order_id)
 
 
-def place_order(new: NewOrder, now: Milliseconds, reservation_minutes: int) -> Unit[Order]:
+def place_order(new: OrderCreate, now: Milliseconds, reservation_minutes: int) -> Unit[Order]:
     """Reserve an available pet and return the order. With 0 minutes it never lapses.
 
     Raises:
@@ -213,7 +213,7 @@ def _refuse(pet_id: int) -> Unit[None]:
     sql = "SELECT status FROM pets WHERE id = ?1"
     rows = yield Statement(sql, (pet_id,), name="select_pet_status")
     if not rows:
-        msg = f"petId: expected an animal of this store; there is no pet {pet_id}"
+        msg = f"petId: expected an existing animal; there is no pet {pet_id}"
         raise UnknownPet(msg)
     ((status,),) = rows
     if status != "available":  # otherwise it has just become available
