@@ -41,7 +41,7 @@ NOT_RUN = {
     "docs/reliability.md": "the experiments",
     "docs/runbook.md": "systems that fail",
     "docs/scale.md": "the benchmarks",
-    "docs/settings.md": "a password of the reader",
+    "docs/settings.md": "forms of one command",
     "docs/upgrading.md": "systemd and packages of another version",
     "docs/webhooks.md": "forms of one command, for addresses of the reader",
 }
