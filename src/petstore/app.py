@@ -12,7 +12,7 @@ from petstore.api.application import Application, HttpRules, PublicPage, Request
 from petstore.api.bodies import BodyReader
 from petstore.api.deprecations import deprecated_operations
 from petstore.api.health import Health
-from petstore.api.openapi import openapi_page
+from petstore.api.openapi.page import DocumentPage
 from petstore.api.operation import BASE, Services
 from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
@@ -28,6 +28,7 @@ from petstore.databases.sqlite_files import database_bytes, last_backup
 from petstore.domain.deprecations import KEPT_DAYS
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.domain.webhook_secrets import webhook_secrets
+from petstore.http.messages import Request
 from petstore.http.open_files import room_for
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.deliveries import DeliveryMetrics
@@ -442,5 +443,9 @@ def _pages(health: Health) -> dict[str, PublicPage]:
         "/docs/reference.js": reference.script,
         "/docs/swagger-ui.css": reference.asset,
         "/docs/swagger-ui-bundle.js": reference.asset,
-        f"{BASE}/openapi.json": openapi_page(BASE, OPERATIONS),
+        f"{BASE}/openapi.json": DocumentPage(OPERATIONS, _root),
     }
+
+
+def _root(request: Request) -> bytes:
+    return b"http://" + request.fields.get(b"host", b"")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from functools import partial
 from typing import Any, NamedTuple
 
 import httpx
@@ -15,6 +16,7 @@ from support.process import ServerProcess
 from support.raw_socket import RawSocket
 from support.sending import Send, sender
 from support.service import Service
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -61,6 +63,11 @@ def etag(response: httpx.Response) -> str:
     (tag,) = response.headers.get_list("ETag")
     assert re.fullmatch(r'"[\x21\x23-\x7e]+"', tag)
     return tag
+
+
+async def has_saved_its_use(send: Send) -> bool:
+    """Return whether ``lastUsedAt`` of the key, which the list of keys shows, is saved."""
+    return (await send("GET", "/keys/1")).json()["lastUsedAt"] is not None
 
 
 # ETag
@@ -413,6 +420,7 @@ async def test_if_none_match_with_an_unchanged_list_is_304(
 ) -> None:
     await add(send, CATEGORY)
     await add(send, ORDER)
+    await eventually(partial(has_saved_its_use, send))
     shown = await send("GET", path)
     tag = etag(shown)
     assert etag(await send(method, path)) == tag

@@ -12,7 +12,7 @@ from petstore.databases import migrations
 from petstore.databases.contract import Row
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import digest
-from petstore.domain.orders import NewOrder
+from petstore.domain.orders import OrderCreate
 from petstore.domain.pets import Inventory, NewPet, PetFilter
 from petstore.errors import UnusableDatabase
 from petstore.store.key_ring import KeyRing
@@ -282,7 +282,7 @@ async def test_a_store_of_version_1_goes_on_where_it_was(database: Path) -> None
     make_shop_of_version_1(database)
     async with open_store(database) as store:
         assert await get_inventory(store) == Inventory(available=3, pending=1, sold=2)
-        order = await store.write(place_order(NewOrder(1), NOW, 0))
+        order = await store.write(place_order(OrderCreate(1), NOW, 0))
         assert (order.id, order.petId) == (1, 1)
         assert await get_inventory(store) == Inventory(available=2, pending=2, sold=2)
         assert (await store.write(create_pet(NewPet("next", 1)))).id == 9

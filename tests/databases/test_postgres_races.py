@@ -13,8 +13,8 @@ from petstore.clock import DAY, SECOND, Clock
 from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey
-from petstore.domain.categories import Category, CategoryPatch, NewCategory
-from petstore.domain.orders import NewOrder, Order, OrderFilter, OrderPatch
+from petstore.domain.categories import Category, CategoryCreate, CategoryPatch
+from petstore.domain.orders import Order, OrderCreate, OrderFilter, OrderPatch
 from petstore.domain.pets import NewPet, Pet, PetFilter, PetPatch
 from petstore.errors import (
     CategoryInUse,
@@ -106,7 +106,7 @@ async def test_one_of_many_buyers_gets_the_animal(
 ) -> None:
     pet = await stores[0].write(create_pet(BELLA))
     attempts = [
-        store.write(lingering(orders.place_order(NewOrder(pet.id), clock(), 0)))
+        store.write(lingering(orders.place_order(OrderCreate(pet.id), clock(), 0)))
         for store in stores * 10
     ]
     outcomes = await outcomes_of(*attempts)
@@ -125,7 +125,7 @@ async def test_an_animal_is_deleted_or_ordered_but_never_both(
         pet = await first.write(create_pet(BELLA))
         deleted, ordered = await outcomes_in_any_order(
             first.write(lingering(pets.delete_pet(pet.id, 0, unconditional))),
-            second.write(lingering(orders.place_order(NewOrder(pet.id), clock(), 0))),
+            second.write(lingering(orders.place_order(OrderCreate(pet.id), clock(), 0))),
         )
         if deleted is None:
             assert type(ordered) is UnknownPet
@@ -141,7 +141,7 @@ async def order_once_free(store: PostgresStore, pet_id: int, clock: Clock) -> Or
     async with asyncio.timeout(20):
         while True:
             try:
-                return await store.write(orders.place_order(NewOrder(pet_id), clock(), 0))
+                return await store.write(orders.place_order(OrderCreate(pet_id), clock(), 0))
             except PetNotAvailable:
                 await asyncio.sleep(0)
 
@@ -171,7 +171,7 @@ async def test_a_strict_category_is_deleted_or_gets_an_animal_but_never_both(
     first, second, third = stores
     old = await first.write(create_pet(BELLA))
     for number in range(ROUNDS):
-        category = await first.write(create_category(NewCategory(f"dogs {number}")))
+        category = await first.write(create_category(CategoryCreate(f"dogs {number}")))
         patch = PetPatch(categoryId=category.id)
         update = pets.update_pet(old.id, patch, 0, unconditional, strict_categories=True)
         create = create_pet(NewPet("Rex", category.id), strict_categories=True)
@@ -192,7 +192,7 @@ async def test_a_strict_category_is_deleted_or_gets_an_animal_but_never_both(
 async def test_units_that_add_animals_to_a_category_do_not_wait_for_one_another(
     stores: list[PostgresStore],
 ) -> None:
-    category = await stores[0].write(create_category(NewCategory("dogs")))
+    category = await stores[0].write(create_category(CategoryCreate("dogs")))
     both_are_in = asyncio.Barrier(2)
 
     async def add(store: PostgresStore) -> None:
@@ -221,14 +221,14 @@ async def test_a_name_of_a_category_is_given_once(stores: list[PostgresStore]) -
     first, second, third = stores
     for number in range(ROUNDS):
         one, two = [
-            await first.write(create_category(NewCategory(f"{number} {name}")))
+            await first.write(create_category(CategoryCreate(f"{number} {name}")))
             for name in ("one", "two")
         ]
         patch = CategoryPatch(name=f"{number} dogs")
         outcomes = await outcomes_in_any_order(
             first.write(lingering(update_category(one.id, patch, unconditional))),
             second.write(lingering(update_category(two.id, patch, unconditional))),
-            third.write(lingering(create_category(NewCategory(f"{number} DOGS")))),
+            third.write(lingering(create_category(CategoryCreate(f"{number} DOGS")))),
         )
         assert Counter(map(type, outcomes)) == {Category: 1, CategoryNameTaken: 2}
 
@@ -361,7 +361,7 @@ async def test_a_lapsed_order_is_cancelled_once_however_many_processes_look(
     for _ in range(5):
         reserved = [await store.write(create_pet(BELLA)) for _ in range(20)]
         for pet in reserved:
-            await store.write(orders.place_order(NewOrder(pet.id), clock(), 1))
+            await store.write(orders.place_order(OrderCreate(pet.id), clock(), 1))
         clock.advance(61)
         lapsing = [Reservations(store, clock).refresh() for store in stores]
 
@@ -381,7 +381,7 @@ async def test_the_first_unit_at_a_lapsed_order_settles_it_and_none_deadlock(
     rename = PetPatch(name="Max")
     for _ in range(ROUNDS):
         pet = await first.write(create_pet(BELLA))
-        order = await first.write(orders.place_order(NewOrder(pet.id), clock(), 1))
+        order = await first.write(orders.place_order(OrderCreate(pet.id), clock(), 1))
         clock.advance(61)
         now = clock()
         update = pets.update_pet(pet.id, rename, now, unconditional, strict_categories=False)
@@ -391,7 +391,7 @@ async def test_the_first_unit_at_a_lapsed_order_settles_it_and_none_deadlock(
             Reservations(second, clock).refresh(),
             Reservations(third, clock).refresh(),
             second.write(lingering(pets.delete_pet(pet.id, now, unconditional))),
-            third.write(lingering(orders.place_order(NewOrder(pet.id), now, 0))),
+            third.write(lingering(orders.place_order(OrderCreate(pet.id), now, 0))),
         )
         assert kinds(others) <= {NotFound}
         assert (type(deleted), type(ordered)) in (
@@ -412,7 +412,7 @@ async def test_an_order_approved_in_time_does_not_lapse(
     first, second, third = stores
     for _ in range(ROUNDS):
         pet = await first.write(create_pet(BELLA))
-        order = await first.write(orders.place_order(NewOrder(pet.id), clock(), 1))
+        order = await first.write(orders.place_order(OrderCreate(pet.id), clock(), 1))
         clock.advance(61)
         approve = orders.update_order(
             order.id, OrderPatch(status="approved"), clock() - 2_000, unconditional

@@ -13,8 +13,8 @@ import pytest
 from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.domain.api_keys import ApiKey
-from petstore.domain.categories import CategoryPatch, NewCategory
-from petstore.domain.orders import NewOrder, OrderFilter, OrderPatch
+from petstore.domain.categories import CategoryCreate, CategoryPatch
+from petstore.domain.orders import OrderCreate, OrderFilter, OrderPatch
 from petstore.domain.pets import NewPet, PetFilter, PetPatch
 from petstore.errors import Conflict, PetstoreError
 from petstore.store import orders, pets
@@ -91,7 +91,7 @@ class Caller:
             self._update_order,
             self._update_order,
             lambda: orders.cancel_order(self._number(60), 0, unconditional),
-            lambda: create_category(NewCategory(self._chance.choice(NAMES))),
+            lambda: create_category(CategoryCreate(self._chance.choice(NAMES))),
             self._rename_category,
             lambda: delete_category(self._number(8), unconditional),
         ]
@@ -118,7 +118,7 @@ class Caller:
 
     def _place_order(self) -> Unit[Any]:
         minutes = self._chance.randint(0, 1)
-        return orders.place_order(NewOrder(self._number(30)), self._clock(), minutes)
+        return orders.place_order(OrderCreate(self._number(30)), self._clock(), minutes)
 
     def _update_order(self) -> Unit[Any]:
         patches = [
@@ -146,7 +146,7 @@ async def test_whatever_runs_at_once_nothing_fails_and_all_fits_together(
 ) -> None:
     store, *_ = stores
     for name in NAMES[:3]:
-        await store.write(create_category(NewCategory(name)))
+        await store.write(create_category(CategoryCreate(name)))
     for number in range(8):
         await store.write(create_pet(NewPet("Bella", number % 3 + 1, "available")))
     key = await stored_key(store, (await issue(store, clock)).key.id)

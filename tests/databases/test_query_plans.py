@@ -17,11 +17,11 @@ from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres import postgres_sql
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey, new_token
-from petstore.domain.categories import CategoryPatch, NewCategory
-from petstore.domain.orders import NewOrder, OrderFilter, OrderPatch, OrderStatus
+from petstore.domain.categories import CategoryCreate, CategoryPatch
+from petstore.domain.orders import OrderCreate, OrderFilter, OrderPatch, OrderStatus
 from petstore.domain.paging import NamePosition
 from petstore.domain.pets import NewPet, PetFilter, PetPatch, PetStatus
-from petstore.domain.webhooks import NewWebhook, WebhookPatch
+from petstore.domain.webhooks import WebhookCreate, WebhookPatch
 from petstore.settings import Settings
 from petstore.store.api_keys import (
     ApiKeyChanges,
@@ -215,10 +215,10 @@ def units() -> Iterator[Unit[Any]]:
     yield prune_deprecated_calls(5)
     yield prune_deprecated_call_saves(5)
     yield prune_key_notices(5)
-    yield create_category(NewCategory("New"))
+    yield create_category(CategoryCreate("New"))
     yield update_category(7, CategoryPatch("New"), unconditional)
     yield delete_category(7, unconditional)
-    yield place_order(NewOrder(9_999), NOW, 0)
+    yield place_order(OrderCreate(9_999), NOW, 0)
     yield update_order(7, OrderPatch(status="cancelled"), NOW, unconditional)
     yield free_if_lapsed(7, 7)
     yield free_lapsed(5)
@@ -228,7 +228,7 @@ def units() -> Iterator[Unit[Any]]:
     yield begin_import(b"", again=True)
     yield import_batch(b"", range(1), [NewPet("New", 7)], None)
     yield prune_events(5)
-    yield create_webhook(NewWebhook("https://shop.example"), 7, 0)
+    yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
     yield change_webhook(7, WebhookPatch(enabled=True, resume="now"), 7, unconditional)
     yield rotate_webhook(7, 0, 7, 0, unconditional)
     yield delete_webhook(7, 7, unconditional)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from msgspec import UNSET
 
-from petstore.domain.categories import Category, CategoryPatch, NewCategory, patched
+from petstore.domain.categories import Category, CategoryCreate, CategoryPatch, patched
 from petstore.domain.decoding import decode_json
 from petstore.domain.names import name_key
 from petstore.errors import InvalidBody
@@ -58,7 +58,7 @@ def test_a_name_is_the_same_however_it_is_composed(name: str) -> None:
     assert keys == {name_key(name)}
 
 
-@pytest.mark.parametrize("kind", [NewCategory, CategoryPatch])
+@pytest.mark.parametrize("kind", [CategoryCreate, CategoryPatch])
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -76,16 +76,16 @@ def test_an_invalid_value_is_refused_naming_the_field(kind: type, field: str, va
 
 def test_a_new_category_has_a_name_and_no_description_of_null() -> None:
     with pytest.raises(InvalidBody, match=r"^name: required; expected a string of 1 to 100"):
-        decode_json(b"{}", NewCategory)
+        decode_json(b"{}", CategoryCreate)
     with pytest.raises(InvalidBody, match=r"^description: expected a string of up to 1000"):
-        decode_json(b'{"name": "Dogs", "description": null}', NewCategory)
+        decode_json(b'{"name": "Dogs", "description": null}', CategoryCreate)
 
 
 @pytest.mark.parametrize("name", ["x", "\N{DOG FACE}" * 100, " Dogs\n", "null", "-1"])
 @pytest.mark.parametrize("description", ["", " ", "\n", "\N{DOG FACE}" * 1000])
 def test_a_category_is_kept_as_it_is(name: str, description: str) -> None:
     body = json.dumps({"name": name, "description": description}).encode()
-    assert decode_json(body, NewCategory) == NewCategory(name, description)
+    assert decode_json(body, CategoryCreate) == CategoryCreate(name, description)
 
 
 @pytest.mark.parametrize(

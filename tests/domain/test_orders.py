@@ -15,8 +15,8 @@ from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.orders import (
     PET_AFTER,
-    NewOrder,
     Order,
+    OrderCreate,
     OrderPatch,
     OrderStatus,
     moved,
@@ -73,7 +73,7 @@ def test_an_invalid_value_of_a_new_order_is_refused_naming_the_field(
     field: str, value: Any
 ) -> None:
     with pytest.raises(InvalidBody, match=rf"^{field}: expected "):
-        decode_json(json.dumps({"petId": 1, field: value}).encode(), NewOrder)
+        decode_json(json.dumps({"petId": 1, field: value}).encode(), OrderCreate)
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_an_invalid_value_of_a_change_is_refused_naming_the_field(field: str, va
 
 def test_an_order_needs_an_animal() -> None:
     with pytest.raises(InvalidBody, match=r"^petId: required; expected an integer"):
-        decode_json(b"{}", NewOrder)
+        decode_json(b"{}", OrderCreate)
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"placed"', b"7", b"", b" "])
-@pytest.mark.parametrize("struct", [NewOrder, OrderPatch])
+@pytest.mark.parametrize("struct", [OrderCreate, OrderPatch])
 def test_only_an_object_is_accepted(body: bytes, struct: type) -> None:
     with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
         decode_json(body, struct)
@@ -108,7 +108,7 @@ def test_only_an_object_is_accepted(body: bytes, struct: type) -> None:
 @pytest.mark.parametrize("quantity", ["1", "1.0", "1e0", "10e-1"])
 def test_one_is_one_however_it_is_written(quantity: str) -> None:
     body = f'{{"petId": 7, "quantity": {quantity}}}'
-    assert decode_json(body.encode(), NewOrder) == NewOrder(7)
+    assert decode_json(body.encode(), OrderCreate) == OrderCreate(7)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_one_is_one_however_it_is_written(quantity: str) -> None:
     ],
 )
 def test_a_ship_date_is_a_moment_with_an_offset(text: str, moment: datetime) -> None:
-    taken = decode_json(json.dumps({"petId": 7, "shipDate": text}).encode(), NewOrder).shipDate
+    taken = decode_json(json.dumps({"petId": 7, "shipDate": text}).encode(), OrderCreate).shipDate
     assert isinstance(taken, datetime)
     assert (taken, taken.utcoffset()) == (moment, moment.utcoffset())
 
@@ -149,7 +149,7 @@ def test_absent_and_null_differ(body: bytes, patch: OrderPatch) -> None:
 @given(st.dictionaries(st.sampled_from(["petId", "quantity", "shipDate", "x"]), json_values))
 def test_whatever_is_taken_as_an_order_is_one(value: dict[str, Any]) -> None:
     try:
-        new = decode_json(json.dumps(value).encode(), NewOrder)
+        new = decode_json(json.dumps(value).encode(), OrderCreate)
     except InvalidBody:
         return
     assert INT64_MIN <= new.petId == value["petId"] <= INT64_MAX

@@ -12,11 +12,11 @@ from petstore.app import store_at
 from petstore.clock import system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.domain.api_keys import SCOPES, digest, new_token
-from petstore.domain.categories import NewCategory
+from petstore.domain.categories import CategoryCreate
 from petstore.domain.events import EVENT_TYPES, NewEvent
-from petstore.domain.orders import NewOrder
+from petstore.domain.orders import OrderCreate
 from petstore.domain.pets import NewPet
-from petstore.domain.webhooks import MAX_WEBHOOKS, NewWebhook
+from petstore.domain.webhooks import MAX_WEBHOOKS, WebhookCreate
 from petstore.store.api_keys import create_key
 from petstore.store.events import record
 from petstore.store.orders import place_order
@@ -40,12 +40,12 @@ def add_some_of_everything() -> Unit[None]:
     """Make the ids of schemathesis.toml be there, for every kind of resource."""
     now = system_clock()
     for number in range(1, MANY + 1):
-        yield from create_category(NewCategory(f"Category {number}"))
+        yield from create_category(CategoryCreate(f"Category {number}"))
         yield from create_key(new_api_key(), OPERATOR, now)
         yield from create_pet(NewPet(f"Free {number}", -number, "available"))
     for number in range(1, MANY + 1):
         yield from create_pet(NewPet(f"Ordered {number}", -number, "available"))
-        yield from place_order(NewOrder(MANY + number), now, 1440)
+        yield from place_order(OrderCreate(MANY + number), now, 1440)
     # An event of each type: so no request has to wait for one.
     for kind in EVENT_TYPES:
         yield record(now, NewEvent(kind, "key/-1", {}))
@@ -71,7 +71,7 @@ def add_key_out_of_reach(token: str) -> Unit[None]:
 def add_webhooks() -> Unit[None]:
     """Add half as many webhooks as the key of ``add_key_out_of_reach`` may have."""
     for _ in range(MAX_WEBHOOKS // 2):
-        yield from create_webhook(NewWebhook("https://shop.example"), -1, system_clock())
+        yield from create_webhook(WebhookCreate("https://shop.example"), -1, system_clock())
 
 
 async def furnish(store: Store) -> str:

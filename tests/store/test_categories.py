@@ -4,7 +4,7 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from petstore.databases.contract import Row, Store, Unit
-from petstore.domain.categories import Category, CategoryPatch, NewCategory
+from petstore.domain.categories import Category, CategoryCreate, CategoryPatch
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.pets import NewPet
 from petstore.errors import CategoryInUse, CategoryNameTaken, NotFound, PreconditionFailed
@@ -33,7 +33,7 @@ def update(patch: CategoryPatch) -> Unit[Category]:
 
 async def add(store: Store, *names: str) -> None:
     for name in names:
-        await store.write(create_category(NewCategory(name)))
+        await store.write(create_category(CategoryCreate(name)))
 
 
 # On a database
@@ -55,7 +55,7 @@ async def test_a_category_that_is_not_there_is_not_found(store: Store, category_
 async def test_a_category_that_was_added_is_found(
     store: Store, description: str | UnsetType
 ) -> None:
-    added = await store.write(create_category(NewCategory("Dogs", description)))
+    added = await store.write(create_category(CategoryCreate("Dogs", description)))
     assert added == Category(1, "Dogs", description) == await get_category(store, 1)
 
 
@@ -129,5 +129,5 @@ def test_a_change_that_changes_nothing_is_not_written() -> None:
 
 
 def test_a_name_that_becomes_free_meanwhile_is_given() -> None:
-    unit = create_category(NewCategory("Dogs"))
+    unit = create_category(CategoryCreate("Dogs"))
     assert by_hand(unit, LOST, NONE, WRITTEN, []) == Category(1, "Dogs")

@@ -14,9 +14,9 @@ import pytest
 from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.postgres import postgres_sql
-from petstore.domain.categories import CategoryPatch, NewCategory
+from petstore.domain.categories import CategoryCreate, CategoryPatch
 from petstore.domain.events import EVENT_TYPES, START, NewEvent, Position
-from petstore.domain.orders import NewOrder, OrderPatch
+from petstore.domain.orders import OrderCreate, OrderPatch
 from petstore.domain.pets import NewPet, PetPatch
 from petstore.errors import (
     Conflict,
@@ -140,7 +140,7 @@ async def test_each_change_of_an_animal_is_told_with_what_changed(store: Store) 
 
 
 async def test_each_change_of_a_category_is_told_with_what_changed(store: Store) -> None:
-    await store.write(create_category(NewCategory("Dogs")))
+    await store.write(create_category(CategoryCreate("Dogs")))
     await store.write(update_category(1, CategoryPatch(description="Loyal"), unconditional))
     await store.write(delete_category(1, unconditional))
     dogs = {"id": 1, "name": "Dogs", "description": "Loyal"}
@@ -153,7 +153,7 @@ async def test_each_change_of_a_category_is_told_with_what_changed(store: Store)
 
 async def test_each_step_of_an_order_is_told_next_to_that_of_its_animal(store: Store) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(NewOrder(1), NOW, 1))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
     await store.write(move(1, shipDate=datetime(2027, 1, 1, tzinfo=UTC)))
     await store.write(move(1, status="approved"))
     await store.write(move(1, status="delivered"))
@@ -177,7 +177,7 @@ async def test_each_step_of_an_order_is_told_next_to_that_of_its_animal(store: S
 async def test_a_date_that_only_changes_its_offset_is_told_as_it_was(store: Store) -> None:
     noon = datetime(2027, 1, 1, 12, tzinfo=UTC)
     await store.write(create_pet(BELLA))
-    await store.write(place_order(NewOrder(1, shipDate=noon), NOW, 0))
+    await store.write(place_order(OrderCreate(1, shipDate=noon), NOW, 0))
     await store.write(move(1, shipDate=noon.astimezone(timezone(timedelta(hours=1)))))
     *_, (kind, _, data, previous) = await shown(store)
     assert (kind, previous) == ("order.updated", {"shipDate": "2027-01-01T12:00:00Z"})
@@ -198,7 +198,7 @@ async def test_the_end_of_a_reservation_is_told_however_it_comes(
     store: Store, name: str, end: Callable[[], Unit[Any]]
 ) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(NewOrder(1), NOW, 1))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
     await store.write(end())
     await store.write(free_lapsed(NOW + MINUTE))  # it has ended, so this tells nothing
     (*_, (kind, _, order, before), (moved, _, pet, _)) = await shown(store)
@@ -210,8 +210,8 @@ async def test_the_end_of_a_reservation_is_told_however_it_comes(
 
 async def test_who_orders_a_lapsed_animal_is_told_after_the_lapse(store: Store) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(NewOrder(1), NOW, 1))
-    await store.write(place_order(NewOrder(1), NOW + MINUTE, 1))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
+    await store.write(place_order(OrderCreate(1), NOW + MINUTE, 1))
     kinds = [f"{kind} {resource}" for kind, resource, *_ in await shown(store)]
     assert kinds[3:] == [
         *("order.lapsed order/1", "pet.updated pet/1"),
@@ -252,8 +252,8 @@ async def test_an_event_has_an_id_of_its_own_and_the_time_of_its_change(store: S
 )
 async def test_what_changes_nothing_is_not_told(store: Store, unit: Callable[[], Any]) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(NewOrder(1), NOW, 1))
-    await store.write(create_category(NewCategory("Dogs")))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
+    await store.write(create_category(CategoryCreate("Dogs")))
     before = await sequences(store)
     await store.write(unit())
     assert await sequences(store) == before
@@ -269,17 +269,17 @@ def think_better_of(unit: Unit[Any]) -> Unit[None]:
     ("error", "unit"),
     [
         (PetReserved, lambda: delete_pet(1, NOW, unconditional)),
-        (PetNotAvailable, lambda: place_order(NewOrder(1), NOW, 1)),
+        (PetNotAvailable, lambda: place_order(OrderCreate(1), NOW, 1)),
         (IllegalTransition, lambda: move(1, status="delivered")),
         (Unavailable, lambda: think_better_of(create_pet(BELLA))),
-        (Unavailable, lambda: think_better_of(place_order(NewOrder(2), NOW, 1))),
+        (Unavailable, lambda: think_better_of(place_order(OrderCreate(2), NOW, 1))),
     ],
 )
 async def test_what_is_refused_or_undone_is_not_told_and_leaves_no_gap(
     store: Store, error: type[PetstoreError], unit: Callable[[], Any]
 ) -> None:
     await store.write(create_pets([BELLA, BELLA]))
-    await store.write(place_order(NewOrder(1), NOW, 1))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
     with pytest.raises(error):
         await store.write(unit())
     await store.write(create_pet(BELLA))
@@ -290,7 +290,7 @@ async def test_a_replay_of_an_idempotency_key_tells_nothing_twice(
     store: Store, clock: ManualClock
 ) -> None:
     def order() -> Unit[bytes]:
-        placed = yield from place_order(NewOrder(1), NOW, 1)
+        placed = yield from place_order(OrderCreate(1), NOW, 1)
         return str(placed.id).encode()
 
     retries, key = SafeRetries(store, clock), await issue_stored(store, clock)
@@ -558,7 +558,7 @@ async def work(store: Store, seed: int) -> None:
     """Change the same few animals as everybody else, slowly, whatever is refused."""
     random = Random(seed)  # noqa: S311 - what is drawn is no secret
     units = (
-        lambda: place_order(NewOrder(random.randint(1, 6)), NOW, 0),
+        lambda: place_order(OrderCreate(random.randint(1, 6)), NOW, 0),
         lambda: cancel_order(random.randint(1, 9), NOW, unconditional),
         lambda: change(random.randint(1, 6), PetPatch(categoryId=random.randint(1, 9))),
         lambda: create_pet(BELLA),

@@ -5,7 +5,7 @@ from msgspec import UNSET
 
 from petstore.clock import utc
 from petstore.databases.contract import Row, Store, Unit
-from petstore.domain.orders import NewOrder, Order, OrderFilter, OrderPatch, OrderStatus
+from petstore.domain.orders import Order, OrderCreate, OrderFilter, OrderPatch, OrderStatus
 from petstore.domain.pets import NewPet, PetStatus
 from petstore.errors import (
     IllegalTransition,
@@ -58,7 +58,7 @@ def refuse(_: object) -> None:
 async def test_an_animal_that_is_not_there_cannot_be_ordered(store: Store) -> None:
     message = r"^petId: expected an animal of this store; there is no pet 1$"
     with pytest.raises(UnknownPet, match=message):
-        await store.write(place_order(NewOrder(1), NOW, 1))
+        await store.write(place_order(OrderCreate(1), NOW, 1))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ async def test_an_animal_that_is_not_available_cannot_be_ordered(
     await add(store, status)
     message = f"^pet 1 is {word}; only an available one can be ordered$"
     with pytest.raises(PetNotAvailable, match=message):
-        await store.write(place_order(NewOrder(1), NOW, 1))
+        await store.write(place_order(OrderCreate(1), NOW, 1))
     assert await status_of(store) == (status or UNSET)
     assert await list_orders(store, OrderFilter(), None, 10) == ([], None)
 
@@ -85,7 +85,7 @@ async def test_an_order_that_is_not_there_is_not_found(store: Store) -> None:
 
 async def test_an_order_holds_the_animal_for_so_many_minutes(store: Store) -> None:
     await add(store)
-    order = await store.write(place_order(NewOrder(1), NOW, 3))
+    order = await store.write(place_order(OrderCreate(1), NOW, 3))
     expected = Order(
         1,
         1,
@@ -101,7 +101,7 @@ async def test_an_order_holds_the_animal_for_so_many_minutes(store: Store) -> No
 
 async def test_with_no_minutes_it_holds_the_animal_for_ever(store: Store) -> None:
     await add(store)
-    order = await store.write(place_order(NewOrder(1), NOW, 0))
+    order = await store.write(place_order(OrderCreate(1), NOW, 0))
     assert order.reservedUntil is UNSET
 
 
@@ -118,7 +118,7 @@ async def test_the_animal_moves_with_its_order(
     store: Store, moves: tuple[OrderStatus, ...], status: PetStatus
 ) -> None:
     await add(store)
-    await store.write(place_order(NewOrder(1), NOW, 1))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
     for move in moves:
         order = await store.write(update(move))
         assert order.reservedUntil is UNSET
@@ -128,7 +128,7 @@ async def test_the_animal_moves_with_its_order(
 
 async def test_the_check_sees_the_order_and_may_refuse_it(store: Store) -> None:
     await add(store)
-    order = await store.write(place_order(NewOrder(1), NOW, 1))
+    order = await store.write(place_order(OrderCreate(1), NOW, 1))
     seen: list[Order] = []
     await store.write(update_order(1, OrderPatch(), NOW, seen.append))
     for unit in (
@@ -146,9 +146,9 @@ async def test_an_order_that_has_ended_does_not_move_another_buyers_animal(
     store: Store,
 ) -> None:
     await add(store)
-    await store.write(place_order(NewOrder(1), NOW, 1))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
     await store.write(update("cancelled"))
-    await store.write(place_order(NewOrder(1), NOW, 1))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
     await store.write(cancel_order(1, NOW, unconditional))
     for status in ("approved", "delivered", "cancelled"):
         with pytest.raises(IllegalTransition):
@@ -161,13 +161,13 @@ async def test_an_order_that_has_ended_does_not_move_another_buyers_animal(
 
 async def test_an_order_outlives_its_animal(store: Store) -> None:
     await add(store)
-    await store.write(place_order(NewOrder(1), NOW, 1))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
     await store.write(update("approved"))
     order = await store.write(update("delivered"))
     await store.write(delete_pet(1, 0, unconditional))
     assert await get_order(store, 1) == order
     await add(store)
-    assert (await store.write(place_order(NewOrder(2), NOW, 1))).id == 2
+    assert (await store.write(place_order(OrderCreate(2), NOW, 1))).id == 2
 
 
 # By hand: what others do between two statements, which SQLite does not let happen

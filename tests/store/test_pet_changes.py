@@ -4,8 +4,8 @@ import pytest
 from msgspec import UNSET
 
 from petstore.databases.contract import Row, Store, Unit
-from petstore.domain.categories import NewCategory
-from petstore.domain.orders import NewOrder, OrderPatch, OrderStatus
+from petstore.domain.categories import CategoryCreate
+from petstore.domain.orders import OrderCreate, OrderPatch, OrderStatus
 from petstore.domain.pets import NewPet, Pet, PetPatch
 from petstore.errors import (
     NotFound,
@@ -86,7 +86,7 @@ async def test_the_check_sees_the_animal_and_may_refuse_it(store: Store) -> None
 @pytest.mark.parametrize("status", ["placed", "approved"])
 async def test_an_open_order_holds_status_and_animal(store: Store, status: str) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(NewOrder(1), 0, 0))
+    await store.write(place_order(OrderCreate(1), 0, 0))
     if status == "approved":
         await store.write(update_order(1, OrderPatch(status="approved"), 0, unconditional))
     held = f"^order 1, which is {status}, holds pet 1$"
@@ -104,7 +104,7 @@ async def test_an_order_that_has_ended_holds_nothing(
     store: Store, moves: tuple[OrderStatus, ...]
 ) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(NewOrder(1), 0, 0))
+    await store.write(place_order(OrderCreate(1), 0, 0))
     for status in moves:
         await store.write(update_order(1, OrderPatch(status=status), 0, unconditional))
     await store.write(update(PetPatch(status="available")))
@@ -112,7 +112,7 @@ async def test_an_order_that_has_ended_holds_nothing(
 
 
 async def test_a_strict_store_takes_registered_categories_alone(store: Store) -> None:
-    await store.write(create_category(NewCategory("Dogs")))
+    await store.write(create_category(CategoryCreate("Dogs")))
     unknown = r"^categoryId: expected a registered category; there is no category 7$"
     with pytest.raises(UnknownCategory, match=unknown):
         await store.write(create_pet(BELLA, strict_categories=True))
@@ -126,7 +126,7 @@ async def test_a_strict_store_lets_an_old_category_be(store: Store) -> None:
     await store.write(create_pet(BELLA, strict_categories=False))
     changed = await store.write(update(PetPatch("Max", 7), strict_categories=True))
     assert changed == Pet(1, "Max", 7, "available")
-    await store.write(create_category(NewCategory("Dogs")))
+    await store.write(create_category(CategoryCreate("Dogs")))
     assert (await store.write(update(PetPatch(categoryId=1), strict_categories=True))).categoryId
 
 

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from petstore.databases.contract import Store
-from petstore.domain.categories import NewCategory
+from petstore.domain.categories import CategoryCreate
 from petstore.domain.pets import NewPet, Pet
 from petstore.errors import Conflict, InvalidBody, Unavailable
 from petstore.store.pet_files import FileFormat, FileRow
@@ -445,7 +445,7 @@ async def test_an_import_leaves_other_animals_alone(importer: Importer, store: S
 async def test_a_strict_import_refuses_animals_of_categories_that_are_not_registered(
     importer: Importer, store: Store
 ) -> None:
-    await store.write(create_category(NewCategory("Dogs")))
+    await store.write(create_category(CategoryCreate("Dogs")))
     content = HEADER + b"Bella,1,sold\nOskar,2,\n,2,\n"
     result = await importer.run(content, strict_categories=True)
     assert result == ImportResult(1, 2, 0, was_complete=False)

@@ -7,7 +7,7 @@ import pytest
 
 from petstore.clock import MINUTE
 from petstore.databases.contract import Store, Unit
-from petstore.domain.orders import NewOrder, Order, OrderPatch
+from petstore.domain.orders import Order, OrderCreate, OrderPatch
 from petstore.domain.pets import Inventory, NewPet
 from petstore.errors import Unavailable
 from petstore.store.api_keys import unconditional
@@ -40,7 +40,7 @@ def place_all(count: int, now: int, minutes: int) -> Unit[None]:
     """Add so many animals and order each."""
     yield from create_pets([NewPet("Bella", 1, "available")] * count)
     for pet_id in range(1, count + 1):
-        yield from place_order(NewOrder(pet_id), now, minutes)
+        yield from place_order(OrderCreate(pet_id), now, minutes)
 
 
 async def status_of(store: Store, order_id: int = 1) -> str:
@@ -91,7 +91,7 @@ async def test_only_what_is_due_lapses(
 ) -> None:
     await store.write(create_pets([NewPet("Bella", 1, "available")] * 4))
     for pet_id, minutes in ((1, 1), (2, 2), (3, 0), (4, 1)):
-        await store.write(place_order(NewOrder(pet_id), clock(), minutes))
+        await store.write(place_order(OrderCreate(pet_id), clock(), minutes))
     await store.write(update_order(4, OrderPatch(status="approved"), 0, unconditional))
     for passed, statuses in (
         (1, ["cancelled", "placed", "placed", "approved"]),
@@ -125,7 +125,7 @@ async def test_an_animal_that_another_service_released_is_not_released_again(
     await reservations.refresh()
     clock.now += MINUTE
     await Reservations(other, clock).refresh()
-    await other.write(place_order(NewOrder(1), clock(), 1))
+    await other.write(place_order(OrderCreate(1), clock(), 1))
     assert reservations.are_due()
     await reservations.settle()
     assert not reservations.are_due()

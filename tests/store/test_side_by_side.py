@@ -4,7 +4,7 @@ import pytest
 
 from petstore.databases.contract import Duplicate
 from petstore.domain.categories import CategoryPatch
-from petstore.domain.orders import NewOrder
+from petstore.domain.orders import OrderCreate
 from petstore.errors import CategoryNameTaken
 from petstore.store.api_keys import unconditional
 from petstore.store.orders import place_order
@@ -12,7 +12,7 @@ from support.changes import update_category
 
 
 def test_an_animal_that_becomes_available_in_this_moment_is_ordered() -> None:
-    unit = place_order(NewOrder(1), 0, 0)
+    unit = place_order(OrderCreate(1), 0, 0)
     tried = next(unit)
     unit.send([])  # it is not
     unit.send([])  # nor has an order for it lapsed

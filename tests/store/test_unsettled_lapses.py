@@ -6,7 +6,7 @@ import pytest
 
 from petstore.clock import MINUTE
 from petstore.databases.contract import Store, Unit
-from petstore.domain.orders import NewOrder, OrderPatch, OrderStatus
+from petstore.domain.orders import OrderCreate, OrderPatch, OrderStatus
 from petstore.domain.pets import Inventory, NewPet, Pet, PetPatch, PetStatus
 from petstore.errors import IllegalTransition, NotFound, PetNotAvailable, PetReserved
 from petstore.store.api_keys import unconditional
@@ -27,7 +27,7 @@ async def store(address: str) -> AsyncIterator[Store]:
     """A store with an animal that the order 1 holds for a minute."""
     async with open_store(address) as store:
         await store.write(create_pet(NewPet("Bella", 7, "available")))
-        await store.write(place_order(NewOrder(1), PLACED_AT, 1))
+        await store.write(place_order(OrderCreate(1), PLACED_AT, 1))
         yield store
 
 
@@ -41,8 +41,8 @@ async def statuses_of_orders(store: Store, *order_ids: int) -> list[OrderStatus]
 
 async def test_the_next_buyer_gets_the_animal_and_no_sooner(store: Store) -> None:
     with pytest.raises(PetNotAvailable):
-        await store.write(place_order(NewOrder(1), IN_TIME, 1))
-    order = await store.write(place_order(NewOrder(1), LAPSED, 1))
+        await store.write(place_order(OrderCreate(1), IN_TIME, 1))
+    order = await store.write(place_order(OrderCreate(1), LAPSED, 1))
     assert await statuses_of_orders(store, 1, order.id) == ["cancelled", "placed"]
     assert await get_inventory(store) == Inventory(pending=1)
 
@@ -91,7 +91,7 @@ async def test_an_order_that_was_approved_in_time_holds_the_animal(store: Store)
     for unit in (
         update(PetPatch(status="available"), LAPSED),
         delete_pet(1, LAPSED, unconditional),
-        place_order(NewOrder(1), LAPSED, 1),
+        place_order(OrderCreate(1), LAPSED, 1),
     ):
         with pytest.raises((PetReserved, PetNotAvailable)):
             await store.write(unit)
@@ -99,7 +99,7 @@ async def test_an_order_that_was_approved_in_time_holds_the_animal(store: Store)
 
 
 async def test_an_order_without_an_end_holds_the_animal(store: Store) -> None:
-    await store.write(place_order(NewOrder(1), LAPSED, 0))
+    await store.write(place_order(OrderCreate(1), LAPSED, 0))
     with pytest.raises(PetNotAvailable):
-        await store.write(place_order(NewOrder(1), 10**15, 0))
+        await store.write(place_order(OrderCreate(1), 10**15, 0))
     assert await statuses_of_orders(store, 1, 2) == ["cancelled", "placed"]

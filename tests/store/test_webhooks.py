@@ -12,7 +12,7 @@ from petstore.domain.api_keys import ApiKey
 from petstore.domain.webhooks import (
     MAX_REPLAY,
     MAX_WEBHOOKS,
-    NewWebhook,
+    WebhookCreate,
     WebhookPatch,
 )
 from petstore.errors import (
@@ -125,7 +125,7 @@ async def test_requests_at_once_do_not_create_more_than_16(
         await add_webhook(store, key)
 
     async def create() -> bool:
-        unit = create_webhook(NewWebhook(URL), key.id, NOW)
+        unit = create_webhook(WebhookCreate(URL), key.id, NOW)
         try:
             await store.write(lingering(unit) if database_kind == "postgresql" else unit)
         except TooManyWebhooks:

@@ -12,8 +12,8 @@ from petstore.clock import DAY
 from petstore.databases.copies.contract import TABLES
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import DEFAULT_SCOPES, NewApiKey
-from petstore.domain.categories import NewCategory
-from petstore.domain.orders import NewOrder, OrderPatch
+from petstore.domain.categories import CategoryCreate
+from petstore.domain.orders import OrderCreate, OrderPatch
 from petstore.domain.pets import NewPet
 from petstore.rate_limits.contract import State
 from petstore.settings import is_postgres, sqlite_path
@@ -48,10 +48,10 @@ async def fill(store: SqliteStore) -> str:
     await store.write(delete_pet(gone.id, NOW, unconditional))
     # As a process of an older version adds it.
     await store.write(do("UPDATE pets SET name_key = NULL WHERE id = 3"))
-    await store.write(create_category(NewCategory("Dogs", "Loyal")))
-    await store.write(create_category(NewCategory("Élans")))
-    await store.write(place_order(NewOrder(1), NOW, 1440))
-    await store.write(place_order(NewOrder(4), NOW, 0))
+    await store.write(create_category(CategoryCreate("Dogs", "Loyal")))
+    await store.write(create_category(CategoryCreate("Élans")))
+    await store.write(place_order(OrderCreate(1), NOW, 1440))
+    await store.write(place_order(OrderCreate(4), NOW, 0))
     for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
         await store.write(update_order(2, patch, 0, unconditional))
     await store.write(begin_import(b"digest of a file", again=False))

@@ -7,7 +7,7 @@ from typing import Any
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Statement, Store, Unit, placeholders
 from petstore.domain.api_keys import SCOPES, ApiKey
-from petstore.domain.webhooks import NewWebhook
+from petstore.domain.webhooks import WebhookCreate
 from petstore.store.events import publish_all
 from petstore.store.webhooks import IssuedSecret, create_webhook
 from support.keys import issue_stored
@@ -25,7 +25,7 @@ async def issue_key(store: Store, **wanted: Any) -> ApiKey:
 
 async def add_webhook(store: Store, key: ApiKey, *types: str) -> IssuedSecret:
     """Create a webhook of a key, for all events unless types are named."""
-    new = NewWebhook(URL, frozenset(types))
+    new = WebhookCreate(URL, frozenset(types))
     return await store.write(create_webhook(new, key.id, NOW))
 
 

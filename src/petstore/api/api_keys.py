@@ -91,7 +91,7 @@ _ExpiresAt = Annotated[
 ]
 
 
-class NewKey(Struct, frozen=True):
+class KeyCreate(Struct, frozen=True):
     """A key to create."""
 
     name: KeyName
@@ -125,7 +125,7 @@ class Rotation(Struct, frozen=True):
         Meta(
             ge=0,
             le=LONGEST_LIFE // SECOND,
-            description="How long the old token lives on.",
+            description="How long the old token lives on, in seconds.",
             extra={"expected": f"an integer from 0 to {LONGEST_LIFE // SECOND}"},
         ),
     ] = 0
@@ -134,7 +134,7 @@ class Rotation(Struct, frozen=True):
 class KeyWithToken(Key, frozen=True):
     """A key and its token, which is shown only once."""
 
-    token: str
+    token: Annotated[str, Meta(description="The token, which is shown only this once.")]
 
 
 async def _list(call: Call[None, PageQuery]) -> Response:
@@ -145,7 +145,7 @@ async def _list(call: Call[None, PageQuery]) -> Response:
     return page_response(call, page)
 
 
-async def _create(call: Call[NewKey, None]) -> Response:
+async def _create(call: Call[KeyCreate, None]) -> Response:
     wanted, now = call.body, call.services.clock()
     new = NewApiKey(
         name=wanted.name,
@@ -302,7 +302,7 @@ OPERATIONS = (
         ),
         handler=_create,
         tagged=False,
-        body=NewKey,
+        body=KeyCreate,
         body_example={"name": "Till 2", "plan": "pro"},
         success=Success(201, "The key and its token.", KeyWithToken, _ISSUED),
         errors=(BeyondOwnRights, ResponseSealed),

@@ -7,7 +7,7 @@ from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import Call, Operation, Success
 from petstore.api.pages import PageQuery, cached_page
-from petstore.domain.categories import Category, CategoryPatch, NewCategory
+from petstore.domain.categories import Category, CategoryCreate, CategoryPatch
 from petstore.errors import CategoryInUse, CategoryNameTaken
 from petstore.http.messages import Response
 from petstore.store.categories import (
@@ -24,7 +24,7 @@ async def _list(call: Call[None, PageQuery]) -> Response:
     return await cached_page(call, lambda reader: list_categories(reader, query.after, query.limit))
 
 
-async def _create(call: Call[NewCategory, None]) -> Response:
+async def _create(call: Call[CategoryCreate, None]) -> Response:
     path, unit = call.request.path, create_category(call.body, now=call.services.clock())
     return await respond_once(call, unit, lambda new: created_response(new, f"{path}/{new.id}"))
 
@@ -73,7 +73,7 @@ OPERATIONS = (
         description="Adds a category. No other may have its name, whatever the case of letters.",
         handler=_create,
         scope="pets:write",
-        body=NewCategory,
+        body=CategoryCreate,
         body_example={"name": "Dogs", "description": "Great and small."},
         success=Success(
             201, "The category, with the `id` the service assigned.", Category, _CATEGORY

@@ -157,6 +157,7 @@ OPERATIONS = (
         tagged=False,
         no_store=True,
         waits=True,
+        endless=True,
         query=ListEventsQuery,
         success=Success(200, "Events.", list[Event], [example_of("pet.updated")]),
         errors=(CursorExpired, MissingScope),

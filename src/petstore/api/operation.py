@@ -109,6 +109,7 @@ class Operation:
     resource that the operation responds with or deletes. ``shows_orders``: a lapsed reservation
     shows in the response. ``no_store``: the response is about keys, so no cache may keep it.
     ``waits``: the handler may wait long (a long poll), so the key is checked once more after it.
+    ``endless``: every page of the list has a next one.
     """
 
     id: str
@@ -129,6 +130,7 @@ class Operation:
     shows_orders: bool = False
     no_store: bool = False
     waits: bool = False
+    endless: bool = False
     charged: bool = True
     deprecation: Deprecation | None = None
 
@@ -136,6 +138,11 @@ class Operation:
     def parameter(self) -> str | None:
         """The name of the only parameter that a path can have, an int64 in plain digits."""
         return self.path.partition("{")[2].partition("}")[0] or None
+
+    @cached_property
+    def resource(self) -> str | None:
+        """What ``parameter`` identifies, such as ``pet``."""
+        return None if self.parameter is None else self.parameter.removesuffix("Id")
 
     @cached_property
     def is_conditional(self) -> bool:

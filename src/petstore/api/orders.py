@@ -12,7 +12,7 @@ from petstore.api.operation import Call, Operation, Success
 from petstore.api.pages import PageQuery, cached_page
 from petstore.clock import milliseconds
 from petstore.domain.fields import Int64
-from petstore.domain.orders import NewOrder, Order, OrderFilter, OrderPatch, StatusOfOrder
+from petstore.domain.orders import Order, OrderCreate, OrderFilter, OrderPatch, StatusOfOrder
 from petstore.domain.pets import Inventory
 from petstore.errors import IllegalTransition, OrderClosed, PetNotAvailable, UnknownPet
 from petstore.http.messages import Response
@@ -37,7 +37,7 @@ async def _list(call: Call[None, ListOrdersQuery]) -> Response:
     )
 
 
-async def _place(call: Call[NewOrder, None]) -> Response:
+async def _place(call: Call[OrderCreate, None]) -> Response:
     services = call.services
 
     def placed(order: Order) -> Response:
@@ -108,7 +108,7 @@ OPERATIONS = (
         ),
         handler=_place,
         scope="orders:write",
-        body=NewOrder,
+        body=OrderCreate,
         body_example={"petId": 7, "shipDate": "2026-12-24T10:00:00Z"},
         success=Success(201, "The order, with the `id` the service assigned.", Order, _ORDER),
         errors=(UnknownPet, PetNotAvailable),

@@ -11,7 +11,7 @@ from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import BASE, Call, Deprecation, Operation, Success
 from petstore.api.pages import PageQuery, cached_page, cursor_of, limit_of
-from petstore.domain.fields import Int64
+from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.paging import (
     MAX_PETS_CURSOR,
@@ -59,10 +59,10 @@ class ListPetsQuery(PageQuery, frozen=True):
             Meta(
                 min_length=1,
                 max_length=MAX_SEARCHED,
-                pattern=r"^[^\x00]*$",
+                pattern=NO_U0000,
                 description=(
                     "Only animals whose name begins with this, without regard to case. They come by"
-                    " name and then `id`. Cannot be used together with `sort`."
+                    " name and then `id`. Cannot be used together with `sort`, and has no U+0000."
                 ),
                 extra={"expected": "1 to 100 characters, without U+0000"},
             ),

@@ -21,11 +21,11 @@ from petstore.domain.webhook_secrets import secret_text, webhook_secrets
 from petstore.domain.webhooks import (
     Delivery,
     DeliveryState,
-    NewWebhook,
     Replay,
     ReplayWindow,
     SecretRotation,
     Webhook,
+    WebhookCreate,
     WebhookPatch,
     WebhookTest,
     check_url,
@@ -90,7 +90,7 @@ async def _list(call: Call[None, PageQuery]) -> Response:
     return page_response(call, page)
 
 
-async def _create(call: Call[NewWebhook, None]) -> Response:
+async def _create(call: Call[WebhookCreate, None]) -> Response:
     new, services = call.body, call.services
     check_url(new.url, services.webhook_networks)
     _check_types(new.types, call.key)
@@ -227,7 +227,7 @@ OPERATIONS = (
         ),
         handler=_create,
         tagged=False,
-        body=NewWebhook,
+        body=WebhookCreate,
         body_example={"url": "https://shop.example/hooks", "types": ["order.placed"]},
         success=Success(201, "The webhook and its secret.", WebhookWithSecret, _ISSUED),
         errors=(

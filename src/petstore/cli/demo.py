@@ -9,7 +9,7 @@ from petstore.clock import system_clock
 from petstore.databases.contract import Store
 from petstore.databases.private_files import create
 from petstore.domain.api_keys import DEFAULT_SCOPES, Environment, NewApiKey
-from petstore.domain.categories import NewCategory
+from petstore.domain.categories import CategoryCreate
 from petstore.domain.pets import PetFilter
 from petstore.errors import CategoryNameTaken
 from petstore.settings import Settings, is_postgres, sqlite_path
@@ -36,7 +36,7 @@ async def _import_samples(store: Store) -> None:
     samples = files("petstore.samples")
     for name in (samples / "categories.txt").read_text("utf-8").splitlines():
         with suppress(CategoryNameTaken):
-            await store.write(create_category(NewCategory(name), now=system_clock()))
+            await store.write(create_category(CategoryCreate(name), now=system_clock()))
     with as_file(samples / "animals.csv") as animals:
         callbacks = ImportCallbacks(lambda _: None, lambda *_: None)
         await import_pets(store, animals, "csv", system_clock, again=True, callbacks=callbacks)

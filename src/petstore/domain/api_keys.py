@@ -29,7 +29,10 @@ KeyName = Annotated[
         min_length=1,
         max_length=100,
         pattern=PRINTABLE,
-        description="What the key is for.",
+        description=(
+            "What the key is for. 1 to 100 printable characters, not only white space: none of"
+            " control or of text direction."
+        ),
         extra={"expected": "1 to 100 printable characters, not only white space"},
     ),
 ]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import NOT_BLANK, Id
+from petstore.domain.fields import NO_U0000, NOT_BLANK, Id
 
 CategoryName = Annotated[
     str,
@@ -12,7 +12,10 @@ CategoryName = Annotated[
         min_length=1,
         max_length=100,
         pattern=NOT_BLANK,
-        description="Its name, unique without regard to case.",
+        description=(
+            "Its name, unique without regard to case. 1 to 100 characters, not only white space,"
+            " without U+0000."
+        ),
         extra={
             "expected": "a string of 1 to 100 characters, not only white space and without U+0000"
         },
@@ -23,14 +26,14 @@ Description = Annotated[
     str,
     Meta(
         max_length=1000,
-        pattern=r"^[^\x00]*$",
-        description="What belongs to it.",
+        pattern=NO_U0000,
+        description="What belongs to it. Up to 1000 characters, without U+0000.",
         extra={"expected": "a string of up to 1000 characters, without U+0000"},
     ),
 ]
 
 
-class NewCategory(Struct, frozen=True):
+class CategoryCreate(Struct, frozen=True):
     """A category to add."""
 
     name: CategoryName

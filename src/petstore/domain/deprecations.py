@@ -34,24 +34,28 @@ class DeprecatedUse(Struct, frozen=True):
     The user agent and the request id are those of the last call.
     """
 
-    operation: str
-    method: str
-    path: str
-    since: Time
-    sunset: Time
+    operation: Annotated[str, Meta(description="The id of the operation, such as `getPet`.")]
+    method: Annotated[str, Meta(description="Its method.")]
+    path: Annotated[str, Meta(description="The template of its path.")]
+    since: Annotated[Time, Meta(description="When it was deprecated.")]
+    sunset: Annotated[Time, Meta(description="When it ends.")]
     use: Annotated[str, Meta(description="What to call instead.")]
-    documentation: str
+    documentation: Annotated[str, Meta(description="The address of the explanation.")]
     calls: Annotated[int, Meta(description="Calls in the last 30 days (UTC).")]
-    lastCalledAt: Time  # noqa: N815 - JSON names are in camel case
-    lastUserAgent: str  # noqa: N815
-    lastRequestId: str  # noqa: N815
+    lastCalledAt: Annotated[  # noqa: N815 - JSON names are in camel case
+        Time, Meta(description="When it was last called.")
+    ]
+    lastUserAgent: Annotated[  # noqa: N815
+        str, Meta(description="The `User-Agent` of the last call, up to 100 characters.")
+    ]
+    lastRequestId: Annotated[str, Meta(description="The id of the last request.")]  # noqa: N815
 
 
 class KeyDeprecatedUse(DeprecatedUse, frozen=True):
     """A deprecated operation that a key still calls, with the key."""
 
-    keyId: int  # noqa: N815
-    keyName: str  # noqa: N815
+    keyId: Annotated[int, Meta(description="The `id` of the key.")]  # noqa: N815
+    keyName: Annotated[str, Meta(description="What the key is for.")]  # noqa: N815
 
 
 class Calls(Struct, frozen=True):

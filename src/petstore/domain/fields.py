@@ -18,12 +18,24 @@ Int64 = Annotated[
     ),
 ]
 
-Id = Annotated[Int64, Meta(description="Unique identifier, assigned by the service on creation.")]
+Id = Annotated[
+    Int64,
+    Meta(
+        description=(
+            "Unique identifier, assigned by the service on creation. The service counts from 1, so"
+            " an id stays exact in JavaScript, which rounds integers above 2^53 - 1."
+        ),
+        extra_json_schema={"format": "int64", "readOnly": True},
+    ),
+]
 
 # Python's \s. In JSON Schema \s is another set, so the document must not say \s.
 _WHITE_SPACE = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 
-# Not only white space, and no U+0000, which PostgreSQL cannot store.
+# PostgreSQL cannot store U+0000.
+NO_U0000 = r"^[^\x00]*$"
+
+# Not only white space, and no U+0000.
 NOT_BLANK = rf"^[^\x00]*[^\x00{_WHITE_SPACE}][^\x00]*$"
 
 # Control characters of terminals and of text direction can make one name look like another.

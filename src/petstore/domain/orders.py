@@ -45,7 +45,7 @@ PET_AFTER: dict[OrderStatus, PetStatus] = {"delivered": "sold", "cancelled": "av
 """The status of an animal after its order ends."""
 
 
-class NewOrder(Struct, frozen=True):
+class OrderCreate(Struct, frozen=True):
     """An order to place."""
 
     petId: OrderedPetId  # noqa: N815 - JSON names are in camel case

@@ -16,14 +16,24 @@ PetName = Annotated[
         min_length=1,
         max_length=255,
         pattern=NOT_BLANK,
-        description="The animal's name.",
+        description=(
+            "The animal's name. 1 to 255 characters, not only white space, without U+0000."
+        ),
         extra={
             "expected": "a string of 1 to 255 characters, not only white space and without U+0000"
         },
     ),
 ]
 
-CategoryId = Annotated[Int64, Meta(description="Identifier of the category the animal belongs to.")]
+CategoryId = Annotated[
+    Int64,
+    Meta(
+        description=(
+            "Identifier of the category the animal belongs to. JavaScript rounds those above 2^53"
+            " - 1."
+        )
+    ),
+]
 
 Status = Annotated[
     PetStatus,
@@ -82,9 +92,9 @@ class PetFilter(Struct, frozen=True):
 class Inventory(Struct, frozen=True):
     """The number of animals of each status."""
 
-    available: int = 0
-    pending: int = 0
-    sold: int = 0
+    available: Annotated[int, Meta(description="Animals that can be ordered.")] = 0
+    pending: Annotated[int, Meta(description="Animals that are reserved.")] = 0
+    sold: Annotated[int, Meta(description="Animals that are sold.")] = 0
 
 
 def status_after(pet: Pet, patch: PetPatch) -> PetStatus | UnsetType:

@@ -72,16 +72,19 @@ Description = Annotated[
         min_length=1,
         max_length=255,
         pattern=PRINTABLE,
-        description="What it is for.",
+        description="What it is for. 1 to 255 printable characters, not only white space.",
         extra={"expected": "1 to 255 printable characters, not only white space, or null"},
     ),
 ]
-_Flag = Annotated[bool, Meta(extra={"expected": "true or false"})]
+_Flag = Annotated[
+    bool,
+    Meta(description="Whether its events are sent.", extra={"expected": "true or false"}),
+]
 _Time = Annotated[datetime, Meta(tz=True)]
 _Milliseconds = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
-class NewWebhook(Struct, frozen=True):
+class WebhookCreate(Struct, frozen=True):
     """A webhook to create."""
 
     url: Url
@@ -122,7 +125,7 @@ class Webhook(Struct, frozen=True):
     disabledReason: (  # noqa: N815 - JSON names are in camel case
         Annotated[str, Meta(description="Why the service disabled it; null if it did not.")] | None
     )
-    createdAt: _Time  # noqa: N815
+    createdAt: Annotated[_Time, Meta(description="When it was created.")]  # noqa: N815
     lastSuccessAt: (  # noqa: N815
         Annotated[datetime, Meta(tz=True, description="When its URL last took an event.")] | None
     )
@@ -136,8 +139,9 @@ class SecretRotation(Struct, frozen=True):
         Meta(
             ge=0,
             le=LONGEST_GRACE,
-            description="How long the old secret signs deliveries, too.",
+            description="How long the old secret signs deliveries, too, in seconds.",
             extra={"expected": f"an integer from 0 to {LONGEST_GRACE}"},
+            extra_json_schema={"format": "int64"},
         ),
     ] = 24 * 3600
 
@@ -173,8 +177,11 @@ class Delivery(Struct, frozen=True):
         Meta(description="`pending` until it is taken, or is not attempted any more."),
     ]
     attempts: Annotated[int, Meta(ge=0, description="How often it was attempted.")]
-    createdAt: _Milliseconds  # noqa: N815
-    lastAttemptAt: _Milliseconds | None  # noqa: N815
+    createdAt: Annotated[_Milliseconds, Meta(description="When it was created.")]  # noqa: N815
+    lastAttemptAt: (  # noqa: N815
+        Annotated[_Milliseconds, Meta(description="When it was last attempted; null if never.")]
+        | None
+    )
     nextAttemptAt: (  # noqa: N815
         Annotated[
             str,

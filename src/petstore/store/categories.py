@@ -6,7 +6,7 @@ from msgspec import UNSET
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Duplicate, Reader, Row, Statement, Unit, Value
-from petstore.domain.categories import Category, CategoryPatch, NewCategory, patched
+from petstore.domain.categories import Category, CategoryCreate, CategoryPatch, patched
 from petstore.domain.events import resource_event
 from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
@@ -27,7 +27,7 @@ async def get_category(store: Reader, category_id: int) -> Category:
     return found(await store.read(select), _category_of, "category", category_id)
 
 
-def create_category(new: NewCategory, *, now: Milliseconds) -> Unit[Category]:
+def create_category(new: CategoryCreate, *, now: Milliseconds) -> Unit[Category]:
     """Add a category and return it.
 
     Raises:
@@ -143,6 +143,6 @@ def _category_of(row: Row) -> Category:
     return Category(category_id, name, UNSET if description is None else description)
 
 
-def _values(category: NewCategory | Category) -> tuple[Value, ...]:
+def _values(category: CategoryCreate | Category) -> tuple[Value, ...]:
     description = None if category.description is UNSET else category.description
     return (category.name, name_key(category.name), description)

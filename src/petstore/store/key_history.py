@@ -23,18 +23,25 @@ Action: TypeAlias = Literal["created", "changed", "rotated", "revoked", "unbanne
 class Change(Struct, frozen=True):
     """The value of a field before and after a change."""
 
-    before: Any
-    after: Any
+    before: Annotated[Any, Meta(description="The value before the change; null if none.")]
+    after: Annotated[Any, Meta(description="The value after it; null if none.")]
 
 
 class KeyEvent(Struct, frozen=True):
     """A change to a key. ``by`` is ``key 3``, or ``command line`` with the operator's login."""
 
     id: Id
-    at: Annotated[datetime, Meta(tz=True)]
-    by: str
-    action: str
-    changes: dict[str, Change]
+    at: Annotated[datetime, Meta(tz=True, description="When it was changed.")]
+    by: Annotated[
+        str,
+        Meta(description="Who changed it: `key 3`, or `command line` and the operator's login."),
+    ]
+    action: Annotated[
+        str, Meta(description="`created`, `changed`, `rotated`, `revoked` or `unbanned`.")
+    ]
+    changes: Annotated[
+        dict[str, Change], Meta(description="The fields that changed, by their names.")
+    ]
 
 
 async def list_history(

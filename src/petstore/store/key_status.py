@@ -35,19 +35,35 @@ class Key(Struct, frozen=True):
     """An API key, without its tokens. A null limit is unlimited; a null time is never."""
 
     id: Id
-    name: str
-    plan: PlanName
-    perMinute: int | None  # noqa: N815 - JSON names are in camel case
-    perDay: int | None  # noqa: N815
-    scopes: list[Scope]
-    allowedNetworks: list[str]  # noqa: N815
-    rehearseSunset: bool  # noqa: N815
-    environment: Environment
-    state: KeyState
-    bannedUntil: Time | None  # noqa: N815
-    createdAt: Time  # noqa: N815
-    expiresAt: Time | None  # noqa: N815
-    lastUsedAt: Time | None  # noqa: N815
+    name: Annotated[str, Meta(description="What the key is for.")]
+    plan: Annotated[PlanName, Meta(description="How many requests it may make.")]
+    perMinute: (  # noqa: N815 - JSON names are in camel case
+        Annotated[int, Meta(description="Requests a minute; null is unlimited.")] | None
+    )
+    perDay: Annotated[int, Meta(description="Requests a day; null is unlimited.")] | None  # noqa: N815
+    scopes: Annotated[list[Scope], Meta(description="What it may do.")]
+    allowedNetworks: Annotated[  # noqa: N815
+        list[str],
+        Meta(description="The networks it may be used from, in CIDR notation; none is anywhere."),
+    ]
+    rehearseSunset: Annotated[  # noqa: N815
+        bool,
+        Meta(
+            description="Whether deprecated operations respond as they will from their sunset on."
+        ),
+    ]
+    environment: Annotated[
+        Environment, Meta(description="The environment of the services that take it.")
+    ]
+    state: Annotated[KeyState, Meta(description="Only an active key can be used.")]
+    bannedUntil: (  # noqa: N815
+        Annotated[Time, Meta(description="When its ban ends; null if it is not banned.")] | None
+    )
+    createdAt: Annotated[Time, Meta(description="When it was created.")]  # noqa: N815
+    expiresAt: Annotated[Time, Meta(description="When it ends; null is never.")] | None  # noqa: N815
+    lastUsedAt: (  # noqa: N815
+        Annotated[Time, Meta(description="When it was last used, to about a minute.")] | None
+    )
 
 
 class StoredKey(NamedTuple):

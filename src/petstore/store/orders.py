@@ -11,8 +11,8 @@ from petstore.databases.contract import Reader, Row, Statement, Unit, placeholde
 from petstore.domain.events import NewEvent, ResourceEventType, resource_event
 from petstore.domain.orders import (
     PET_AFTER,
-    NewOrder,
     Order,
+    OrderCreate,
     OrderFilter,
     OrderPatch,
     OrderStatus,
@@ -51,7 +51,7 @@ async def get_order(store: Reader, order_id: int) -> Order:
     return found(await store.read(select), _order_of, "order", order_id)
 
 
-def place_order(new: NewOrder, now: Milliseconds, reservation_minutes: int) -> Unit[Order]:
+def place_order(new: OrderCreate, now: Milliseconds, reservation_minutes: int) -> Unit[Order]:
     """Reserve an available pet and return the order. With 0 minutes it never lapses.
 
     Raises:

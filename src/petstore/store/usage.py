@@ -21,27 +21,38 @@ _EPOCH = date(1970, 1, 1)
 class UsageWindow(Struct, frozen=True):
     """One window: its limit, what remains of it, and the Unix timestamp at which it resets."""
 
-    limit: int
-    remaining: int
-    reset: int
+    limit: Annotated[
+        int, Meta(description="Requests of the whole window; 2147483647 is unlimited.")
+    ]
+    remaining: Annotated[int, Meta(description="Requests that remain.")]
+    reset: Annotated[int, Meta(description="Unix timestamp at which the window resets.")]
 
 
 class UsageDay(Struct, frozen=True):
     """The requests of one UTC day."""
 
-    date: date
-    requests: int
+    date: Annotated[date, Meta(description="The day (UTC).")]
+    requests: Annotated[int, Meta(description="The requests on it.")]
 
 
 class Usage(Struct, frozen=True):
     """The usage of a key. ``bannedUntil`` is null while the key is not banned."""
 
-    plan: PlanName
-    minute: UsageWindow
-    day: UsageWindow
-    bannedUntil: Annotated[datetime, Meta(tz=True)] | None  # noqa: N815 - JSON names are in camel case
-    days: list[UsageDay]
-    deprecated: list[DeprecatedUse]
+    plan: Annotated[PlanName, Meta(description="The plan of the key.")]
+    minute: Annotated[UsageWindow, Meta(description="The window of the minute.")]
+    day: Annotated[UsageWindow, Meta(description="The window of the day.")]
+    bannedUntil: (  # noqa: N815 - JSON names are in camel case
+        Annotated[datetime, Meta(tz=True, description="When the ban ends; null without one.")]
+        | None
+    )
+    days: Annotated[
+        list[UsageDay],
+        Meta(description="The requests of each of the last 30 days that had any, oldest first."),
+    ]
+    deprecated: Annotated[
+        list[DeprecatedUse],
+        Meta(description="The deprecated operations that the key called in the last 30 days."),
+    ]
 
 
 def prune_usage(before: Milliseconds) -> Unit[int]:

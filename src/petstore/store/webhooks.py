@@ -21,9 +21,9 @@ from petstore.domain.webhooks import (
     MAX_WEBHOOKS,
     Delivery,
     DeliveryState,
-    NewWebhook,
     Resume,
     Webhook,
+    WebhookCreate,
     WebhookPatch,
     known_types,
     wanted_types,
@@ -122,7 +122,7 @@ async def list_deliveries(
     return Page(page, rows[-1][0] if len(rows) == width else None)
 
 
-def create_webhook(new: NewWebhook, key_id: int, now: Milliseconds) -> Unit[IssuedSecret]:
+def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[IssuedSecret]:
     """Create a webhook, which gets the events from now on.
 
     Raises:

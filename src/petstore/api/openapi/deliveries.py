@@ -1,0 +1,115 @@
+"""The requests that bring events to webhooks (Standard Webhooks 1.0.0)."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from petstore.api.event_examples import example_of
+from petstore.api.openapi.components import json_content, reference
+from petstore.domain.categories import Category
+from petstore.domain.events import EVENT_TYPES, EventType
+from petstore.domain.orders import Order
+from petstore.domain.pets import Pet
+from petstore.domain.webhooks import Webhook
+
+TAG = "Deliveries"
+"""The operations on webhooks have another tag: generated clients name a class after each."""
+
+_RESOURCES: dict[str, type[Struct]] = {
+    "pet": Pet,
+    "order": Order,
+    "category": Category,
+    "webhook": Webhook,
+}
+"""What the ``data`` of an event is, by the first word of its type."""
+
+_SIGNATURE: dict[str, dict[str, Any]] = {
+    "webhook-id": {
+        "description": "The `id` of the event, the same at each attempt.",
+        "schema": {"type": "string"},
+        "example": "evt_5f1c3c6a9a3d2b3f0a7e9d01",
+    },
+    "webhook-timestamp": {
+        "description": "When it was sent, in Unix seconds.",
+        "schema": {"type": "integer", "format": "int64"},
+        "example": 1795255500,
+    },
+    "webhook-signature": {
+        "description": (
+            "`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; more may follow a space."
+        ),
+        "schema": {"type": "string"},
+        "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+    },
+}
+
+SIGNATURE: dict[str, dict[str, Any]] = {
+    name: {"name": name, "in": "header", "required": True, **about}
+    for name, about in _SIGNATURE.items()
+}
+"""The parameters of every delivery, by the names of their components."""
+
+_DESCRIPTION = (
+    "What the service sends to the URL of a webhook. Check `webhook-signature`, and respond within"
+    " 15 seconds."
+)
+
+
+def event_schemas(schemas: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the events about each kind of resource, and of their ``data``.
+
+    ``schemas`` are those of the resources. A delivery is a request, so that ``readOnly`` would take
+    the id of the resource out of it: ``data`` has a schema of its own.
+    """
+    found: dict[str, Any] = {}
+    for resource in _RESOURCES.values():
+        name = resource.__name__
+        found[f"{name}Snapshot"] = _snapshot(schemas[name])
+        found[f"{name}Event"] = _event_with(f"{name}Snapshot", f"{name}Event")
+    return found
+
+
+def _snapshot(schema: dict[str, Any]) -> dict[str, Any]:
+    title = f"{schema['title']}Snapshot"
+    fields = {
+        name: {key: value for key, value in field.items() if key != "readOnly"}
+        for name, field in schema["properties"].items()
+    }
+    about = f"A {schema['title']} as it was after the event, or before it was deleted."
+    return schema | {"title": title, "description": about, "properties": fields}
+
+
+def _event_with(data: str, title: str) -> dict[str, Any]:
+    fields = {"data": reference("schemas", data)}
+    return {
+        "title": title,
+        "description": f"An event with a {data} as its `data`.",
+        "allOf": [
+            reference("schemas", "Event"),
+            {"type": "object", "properties": fields, "required": ["data"]},
+        ],
+    }
+
+
+def deliveries() -> dict[str, Any]:
+    """Describe the delivery of each type of events."""
+    return {kind: {"post": _delivery(kind)} for kind in EVENT_TYPES}
+
+
+def _delivery(kind: EventType) -> dict[str, Any]:
+    resource = _RESOURCES.get(kind.partition(".")[0])
+    name = f"{'' if resource is None else resource.__name__}Event"
+    event: dict[str, Any] = reference("schemas", name) | {"properties": {"type": {"const": kind}}}
+    return {
+        "operationId": kind,
+        "tags": [TAG],
+        "summary": kind,
+        "description": _DESCRIPTION,
+        "security": [],
+        "parameters": [reference("parameters", name) for name in SIGNATURE],
+        "requestBody": {"required": True, "content": json_content(event, example_of(kind))},
+        "responses": {
+            "2XX": {"description": "The event is taken. Whatever else comes, it is sent again."},
+            "410": {"description": "The webhook is disabled at once."},
+        },
+    }

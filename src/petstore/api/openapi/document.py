@@ -1,0 +1,109 @@
+"""The OpenAPI 3.1 document, built from the table of operations."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from petstore.api.bodies import MERGE_PATCH
+from petstore.api.openapi.components import json_content
+from petstore.api.openapi.deliveries import SIGNATURE, TAG, deliveries, event_schemas
+from petstore.api.openapi.errors import COMMON_ERRORS
+from petstore.api.openapi.headers import HEADERS
+from petstore.api.openapi.parameters import SHARED, parameters_of
+from petstore.api.openapi.responses import Described, responses_of, shared_responses
+from petstore.api.openapi.schemas import component_schemas, schema_of
+from petstore.api.operation import BASE, Operation
+
+INTERFACE_VERSION = "1.0.0"
+
+_DESCRIPTION = """The animals a store offers: list, filter, add, sell.
+
+Every operation needs an API key, which the store's operator issues with `petstore keys create`.
+
+A key has a plan, which says how many requests a minute and a day it may make. Every response says
+what is left; 429 says in `Retry-After` how long to wait.
+
+A POST with an `Idempotency-Key` acts once, however often it is sent within 24 hours.
+
+JavaScript rounds integers above 2^53 - 1. The service assigns ids from 1 upwards and does not reach
+that. A `categoryId` is yours to choose: keep it below."""
+_TAGS = {
+    "Pets": "The animals a store offers.",
+    "Events": "What happened in the store, and what concerns your key.",
+    "Categories": "What kinds of animals there are.",
+    "Store": "Orders, one animal and one buyer each, and what is in store.",
+    "Keys": "API keys, for keys with the scope `keys:admin`.",
+    "Usage": "What a key has used and may still use.",
+    "Webhooks": "Where your key wants its events sent.",
+    TAG: "What the service sends to the URL of a webhook.",
+}
+_BEARER = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": (
+        "The API key; it is sent as `Authorization: Bearer <API_KEY>`. The scopes that it needs"
+        " stand beside each operation."
+    ),
+}
+_OPTIONAL_BODY = "Optional: without a body every member has its default. `null` is refused."
+
+
+def document(origin: str, operations: Sequence[Operation]) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of ``operations`` for the service at ``origin``."""
+    shared = shared_responses(operations)
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        described = _operation(operation, operations, shared)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = described
+    schemas = component_schemas(operations)
+    docs = f"{origin}/docs/"
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Petstore",
+            "version": INTERFACE_VERSION,
+            "description": _DESCRIPTION,
+            "contact": {"name": "Petstore", "url": docs},
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": f"{origin}{BASE}", "description": "This store."}],
+        "externalDocs": {"description": "Tutorials, guides and reference", "url": docs},
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "webhooks": deliveries(),
+        "components": {
+            "schemas": schemas | event_schemas(schemas),
+            "headers": HEADERS,
+            "parameters": SHARED | SIGNATURE,
+            "responses": shared,
+            "examples": {code: error.example for code, error in COMMON_ERRORS.items()},
+            "securitySchemes": {"bearer": _BEARER},
+        },
+    }
+
+
+def _operation(
+    operation: Operation, operations: Sequence[Operation], shared: dict[str, Described]
+) -> dict[str, Any]:
+    scope = f"\n\nNeeds the scope `{operation.scope}`." if operation.scope else ""
+    described: dict[str, Any] = {
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": operation.description + scope,
+        "security": [{"bearer": [operation.scope] if operation.scope else []}],
+        "parameters": parameters_of(operation),
+        "responses": responses_of(operation, operations, shared),
+    }
+    if operation.body is not None:
+        content = json_content(schema_of(operation.body), operation.body_example)
+        if operation.method == "PATCH":
+            content[MERGE_PATCH] = content["application/json"]
+        body: dict[str, Any] = {"required": operation.body_required, "content": content}
+        described["requestBody"] = (
+            body if operation.body_required else {"description": _OPTIONAL_BODY, **body}
+        )
+    if operation.deprecation is not None:
+        described["deprecated"] = True
+        described["x-sunset"] = operation.deprecation.sunset.date().isoformat()
+    return described
