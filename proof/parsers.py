@@ -243,7 +243,9 @@ def _parsed(head: h11.Request, body: bytes) -> Parsed:
     if not target.startswith(b"/") and b"://" in target:
         rest = target.partition(b"://")[2]
         slash = min((at for at in (rest.find(b"/"), rest.find(b"?")) if at >= 0), default=len(rest))
-        target = rest[slash:]
+        target, authority = rest[slash:], rest[:slash]
+        if b"host" in fields:
+            fields[b"host"] = authority.rpartition(b"@")[2]  # RFC 9112 section 3.2.2
         target = target if target.startswith(b"/") else b"/" + target
     path, _, query = target.partition(b"?")
     return Parsed(head.method.decode("ascii"), path.decode("latin-1"), query, fields, body)

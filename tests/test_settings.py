@@ -191,6 +191,55 @@ def test_an_origin_no_browser_sends_is_refused(origin: str) -> None:
         replace(Settings(), allowed_origin=("https://shop.example:8443", origin)).check()
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "api.example.com",
+            "//api.example.com",
+            "ftp://api.example.com",
+            "https://",
+            "https:///x",
+        ),
+        *(
+            "https://api.example.com/v1",
+            "https://api.example.com/shop/v1/",
+            "https://a b",
+            "https://ä",
+        ),
+        *("https://shop:pa55word@api.example.com", "https://api.example.com?", "https://a/x?y=1"),
+        *("https://api.example.com/#top", "https://a//b", "https://a/b//", "https://a/<b>"),
+        *(
+            "https://a:0",
+            "https://a:65536",
+            "https://a:port",
+            "https://a:",
+            "https://[::1",
+            "https://a\n",
+        ),
+        "https://[::::]",
+    ],
+)
+def test_a_public_url_that_clients_cannot_use_is_refused(url: str) -> None:
+    with pytest.raises(
+        SettingError, match=r"^public-url: expected a URL such as https://"
+    ) as raised:
+        replace(Settings(), public_url=url).check()
+    assert "pa55word" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "https://api.example.com", "https://api.example.com/", "http://127.0.0.1:8000"),
+        *("https://[2001:db8::1]:8443/shop/eu", "https://Api.Example.com/v1beta", "http://a/v10/"),
+        "https://api.example.com/v1/shop",
+    ],
+)
+def test_a_public_url_may_have_a_port_and_a_path(url: str) -> None:
+    replace(Settings(), public_url=url).check()
+
+
 def test_a_first_ban_longer_than_the_longest_is_refused() -> None:
     with pytest.raises(SettingError, match=r"^ban-seconds: "):
         replace(Settings(), ban_seconds=90_000).check()

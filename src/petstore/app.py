@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from petstore import __version__
 from petstore.api import reference
+from petstore.api.addresses import Addresses
 from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
 from petstore.api.deprecations import deprecated_operations
@@ -28,7 +29,6 @@ from petstore.databases.sqlite_files import database_bytes, last_backup
 from petstore.domain.deprecations import KEPT_DAYS
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.domain.webhook_secrets import webhook_secrets
-from petstore.http.messages import Request
 from petstore.http.open_files import room_for
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.deliveries import DeliveryMetrics
@@ -165,13 +165,14 @@ def create_app(
             chore = Chore(lag.refresh, _FEED_LAG_SECONDS, "lag of the feed not measured")
             registry.chores.append(chore)
     health = Health(store)
+    addresses = Addresses(settings.public_url)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
-        pages=_pages(health),
+        pages=_pages(health, addresses),
         bodies=bodies,
-        rules=HttpRules(settings.trusted_networks, settings.allowed_origin),
+        rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
         log=log,
         lifespan=partial(_running, settings, services, bodies, log, registry),
         on_retire=health.retire,
@@ -433,7 +434,7 @@ def open_log(settings: Settings) -> RequestLog:
     return log
 
 
-def _pages(health: Health) -> dict[str, PublicPage]:
+def _pages(health: Health, addresses: Addresses) -> dict[str, PublicPage]:
     return {
         "/": reference.home,
         "/healthz": health.live,
@@ -443,9 +444,5 @@ def _pages(health: Health) -> dict[str, PublicPage]:
         "/docs/reference.js": reference.script,
         "/docs/swagger-ui.css": reference.asset,
         "/docs/swagger-ui-bundle.js": reference.asset,
-        f"{BASE}/openapi.json": DocumentPage(OPERATIONS, _root),
+        f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
     }
-
-
-def _root(request: Request) -> bytes:
-    return b"http://" + request.fields.get(b"host", b"")

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 from petstore.domain.api_keys import Environment
 
@@ -29,6 +30,11 @@ _USER_PASSWORD = re.compile(r"(?<=://)([^:/]*):.+(?=@)", re.DOTALL)
 # Trace collectors accept tokens and keys, too.
 _QUERY_PASSWORD = re.compile(
     r"([?&][^=&]*(?:password|token|secret|api[_-]?key)[^=&]*=)[^&]*", re.IGNORECASE
+)
+# RFC 3986: a host, and perhaps a port and segments of a path.
+_PUBLIC_URL = re.compile(
+    r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?"
+    r"(?:/(?!v1/?\Z)(?:[A-Za-z0-9._~!$&'()*+=:@-]|%[0-9A-Fa-f]{2})+)*/?\Z"
 )
 _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 
@@ -91,6 +97,11 @@ class Settings:
     )
     log_health_checks: bool = _flag("Log successful health checks, too.")
     omit_addresses: bool = _flag("Leave the addresses of clients out of the request log.")
+    public_url: str = _setting(
+        "",
+        "The URL that clients use for this service, without /v1, such as https://api.example.com."
+        " Without it, links have http:// and the Host of the request.",
+    )
     pid_file: str = _setting("", "A file with the id of the main process, for petstore reload.")
     trusted_proxy: tuple[str, ...] = _setting(
         (), "A network whose X-Forwarded-For counts, such as 10.0.0.0/8. May be repeated."
@@ -252,6 +263,11 @@ class Settings:
             "redis: expected redis://host:6379, rediss://… or redis+sentinel://…",
         )
         _ = self.trusted_networks, self.webhook_networks
+        _require(
+            not self.public_url or _is_public_url(self.public_url),
+            "public-url: expected a URL such as https://api.example.com, perhaps with a port and a"
+            " path, without /v1, a user, ? and #",
+        )
         for origin in self.allowed_origin:
             _require(
                 _ORIGIN.match(origin),
@@ -296,6 +312,15 @@ def _networks(name: str, networks: Iterable[str]) -> tuple[IPv4Network | IPv6Net
     except ValueError as error:
         msg = f"{name}: expected a network such as 10.0.0.0/8; {error}"
         raise SettingError(msg) from None
+
+
+def _is_public_url(url: str) -> bool:
+    if not _PUBLIC_URL.match(url):
+        return False
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:  # the port is above 65535, or the IPv6 address is none
+        return False
 
 
 def _can_trace() -> bool:

@@ -12,7 +12,7 @@ from petstore.clock import DAY, SECOND, rfc3339
 from petstore.domain.api_keys import SCOPES, is_token
 from support.error_body import assert_error
 from support.keys import revoke
-from support.service import Service, running_service
+from support.service import SERVICE_URL, Service, running_service
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -236,7 +236,7 @@ async def test_a_new_key_is_of_the_plan_free_and_may_do_all_but_manage_keys(
 ) -> None:
     response = await admin.ask("POST", "", {"name": "Till 2"})
     assert response.status_code == 201
-    assert response.headers["Location"] == "/v1/keys/2"
+    assert response.headers["Location"] == f"{SERVICE_URL}/v1/keys/2"
     created = response.json()
     token = created.pop("token")
     assert created == {
@@ -347,8 +347,8 @@ async def follow(admin: Admin, path: str) -> list[list[dict[str, Any]]]:
         if "next" not in response.links:
             return pages
         url = response.links["next"]["url"]
-        assert url.startswith(f"/v1/keys{path.partition('?')[0]}?")
-        path = url.removeprefix("/v1/keys")
+        assert url.startswith(f"{SERVICE_URL}/v1/keys{path.partition('?')[0]}?")
+        path = url.removeprefix(f"{SERVICE_URL}/v1/keys")
 
 
 async def test_keys_come_page_by_page(admin: Admin) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from support.error_body import assert_error
 from support.sending import TEXT, Send, sender
-from support.service import Service, running_service
+from support.service import SERVICE_URL, Service, running_service
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -137,7 +137,7 @@ async def test_a_category_is_returned_as_it_was_given(send: Send, body: dict[str
     created = await send("POST", "/categories", json=body)
     assert created.status_code == 201
     assert created.json() == {"id": 1, **body}
-    assert created.headers.get_list("Location") == ["/v1/categories/1"]
+    assert created.headers.get_list("Location") == [f"{SERVICE_URL}/v1/categories/1"]
     shown = await send("GET", "/categories/1")
     assert (shown.status_code, shown.content) == (200, created.content)
     assert (await send("GET", "/categories")).json() == [created.json()]
@@ -177,7 +177,7 @@ async def test_pages_walk_every_category_once(send: Send, limit: int) -> None:
         page = response.json()
         sizes.append(len(page))
         seen += [category["id"] for category in page]
-        path = response.links.get("next", {}).get("url", "").removeprefix("/v1")
+        path = response.links.get("next", {}).get("url", "").removeprefix(f"{SERVICE_URL}/v1")
     assert seen == [1, 2, 3, 4, 5, 6, 7]
     assert all(size == limit for size in sizes[:-1])
     assert sizes[-1] in range(1, limit + 1)
@@ -187,7 +187,8 @@ async def test_a_page_has_20_categories_by_default(send: Send) -> None:
     await add(send, *map(str, range(21)))
     response = await send("GET", "/categories?unknown=x")
     assert [category["id"] for category in response.json()] == list(range(1, 21))
-    assert re.fullmatch(r'</v1/categories\?cursor=[\w-]{11}>; rel="next"', response.headers["Link"])
+    target = rf"<{SERVICE_URL}/v1/categories\?cursor=[\w-]{{11}}>"
+    assert re.fullmatch(rf'{target}; rel="next"', response.headers["Link"])
 
 
 async def test_a_list_of_nothing_is_an_empty_array(send: Send) -> None:
@@ -302,7 +303,7 @@ async def test_a_deleted_category_is_gone_and_its_name_free(send: Send) -> None:
         response = await send(method, "/categories/1", json={})
         assert_error(response, 404, "not_found")
     created = await send("POST", "/categories", json={"name": "DOGS"})
-    assert created.headers["Location"] == "/v1/categories/2"
+    assert created.headers["Location"] == f"{SERVICE_URL}/v1/categories/2"
 
 
 async def test_a_category_in_use_stays(send: Send) -> None:

@@ -9,7 +9,7 @@ import pytest
 from petstore.domain.events import NewEvent, Position
 from petstore.store.events import record
 from support.error_body import assert_error
-from support.service import Service
+from support.service import SERVICE_URL, Service
 from support.stores import do
 from support.waiting import eventually
 
@@ -165,7 +165,7 @@ async def test_types_filter_and_stay_in_the_link(service: Service) -> None:
     types = "type=category.created&type=order.placed"
     events, target = await follow(service, key.token, f"{EVENTS}?{types}&wait={WAIT}", 2)
     assert [event["type"] for event in events] == ["category.created", "order.placed"]
-    assert target.startswith(f"{EVENTS}?{types}&wait={WAIT}&cursor=")
+    assert target.startswith(f"{SERVICE_URL}{EVENTS}?{types}&wait={WAIT}&cursor=")
 
 
 async def test_a_key_sees_what_its_scopes_may_read(service: Service) -> None:

@@ -11,7 +11,7 @@ from petstore.domain.pets import NewPet
 from support.changes import create_pets
 from support.error_body import assert_error
 from support.sending import Send, sender
-from support.service import Service
+from support.service import SERVICE_URL, Service
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -165,9 +165,10 @@ async def test_an_order_reserves_the_animal(send: Send) -> None:
     response = await send("POST", ORDERS, json={"petId": 1})
     assert response.status_code == 201
     assert response.headers["Content-Type"] == "application/json"
-    assert response.headers["Location"] == "/v1/store/orders/1"
+    assert response.headers["Location"] == f"{SERVICE_URL}/v1/store/orders/1"
     assert response.json() == ORDER == await read(send)
-    assert (await send("GET", response.headers["Location"].removeprefix("/v1"))).json() == ORDER
+    path = response.headers["Location"].removeprefix(f"{SERVICE_URL}/v1")
+    assert (await send("GET", path)).json() == ORDER
     assert await pet_status(send) == "pending"
     assert (await send("GET", "/pets/2")).json()["status"] == "available"
 
@@ -445,7 +446,7 @@ async def pages(send: Send, path: str) -> AsyncIterator[list[int]]:
         assert response.status_code == 200
         yield [order["id"] for order in response.json()]
         link = response.links.get("next", {}).get("url")
-        following = link and link.removeprefix("/v1")
+        following = link and link.removeprefix(f"{SERVICE_URL}/v1")
 
 
 async def test_pages_show_each_order_once_while_others_are_placed(send: Send) -> None:
@@ -468,8 +469,8 @@ async def test_a_link_repeats_the_filters(send: Send) -> None:
     await place_order(send)
     response = await send("GET", f"{ORDERS}?petId=1&limit=1&other=x")
     url = response.links["next"]["url"]
-    assert url == "/v1/store/orders?petId=1&limit=1&cursor=AAAAAAAAAAE"
-    assert "next" not in (await send("GET", url.removeprefix("/v1"))).links
+    assert url == f"{SERVICE_URL}/v1/store/orders?petId=1&limit=1&cursor=AAAAAAAAAAE"
+    assert "next" not in (await send("GET", url.removeprefix(f"{SERVICE_URL}/v1"))).links
 
 
 # Who may

@@ -8,7 +8,7 @@ import pytest
 
 from support.error_body import assert_error
 from support.sending import TEXT, Send, sender
-from support.service import Service
+from support.service import SERVICE_URL, Service
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -233,7 +233,7 @@ async def test_the_id_of_a_deleted_animal_is_not_used_again(send: Send) -> None:
         await add(send)
         assert (await send("DELETE", f"/pets/{pet_id}")).status_code == 204
     created = await send("POST", "/pets", json=BELLA)
-    assert created.headers["Location"] == "/v1/pets/4"
+    assert created.headers["Location"] == f"{SERVICE_URL}/v1/pets/4"
 
 
 async def test_a_body_that_deletes_nothing_does_no_harm(send: Send) -> None:

@@ -10,7 +10,7 @@ from petstore.domain.pets import NewPet
 from petstore.store.pet_search import MAX_SCANNED
 from support.changes import create_pets
 from support.error_body import assert_error
-from support.service import Service, running_service
+from support.service import SERVICE_URL, Service, running_service
 from support.stores import do, open_store
 from support.waiting import eventually
 
@@ -146,7 +146,7 @@ async def test_a_link_has_the_search_and_its_filters(service: Service, token: st
     assert [pet["id"] for pet in page.json()] == [7]
     # The last one looked at is the second Bella.
     position = "AAAAAAAAAAY.YmVsbGE"
-    target = f"/v1/pets?name=BEL&status=sold&limit=1&cursor={position}"
+    target = f"{SERVICE_URL}/v1/pets?name=BEL&status=sold&limit=1&cursor={position}"
     assert page.links["next"]["url"] == target
 
 

@@ -10,7 +10,7 @@ import pytest
 from petstore.domain.pets import NewPet
 from support.changes import create_pets
 from support.error_body import assert_error
-from support.service import Service, running_service
+from support.service import SERVICE_URL, Service, running_service
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -145,7 +145,7 @@ async def test_an_animal_is_returned_as_it_was_given(
     created = await service.request("POST", "/v1/pets", token, json=body)
     assert created.status_code == 201
     assert created.json() == {"id": 1, **body}
-    assert created.headers.get_list("Location") == ["/v1/pets/1"]
+    assert created.headers.get_list("Location") == [f"{SERVICE_URL}/v1/pets/1"]
     assert (await service.request("GET", "/v1/pets/1", token)).json() == created.json()
     assert (await service.request("GET", "/v1/pets", token)).json() == [created.json()]
 
@@ -224,7 +224,7 @@ async def test_a_cursor_keeps_the_filters(service: Service, token: str) -> None:
     first = await service.request("GET", f"/v1/pets?{query}", token)
     link = next_page(first)
     assert link is not None
-    assert link.startswith("/v1/pets?status=sold&categoryId=1&limit=2&id=9&id=3")
+    assert link.startswith(f"{SERVICE_URL}/v1/pets?status=sold&categoryId=1&limit=2&id=9&id=3")
     second = await service.request("GET", link, token)
     assert (next_page(second) or "").count("cursor=") == 1
 

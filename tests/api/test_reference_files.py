@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from support.service import Service
+from support.service import SERVICE_URL, Service
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ async def test_there_are_no_other_files(service: Service, path: str) -> None:
 async def test_addresses_near_the_reference_lead_to_it(service: Service, path: str) -> None:
     response = await service.client.get(path)
     assert response.status_code == 307
-    assert response.headers["location"] == "/docs"
+    assert response.headers["location"] == f"{SERVICE_URL}/docs"
 
 
 @pytest.mark.parametrize(("path", "media_type"), FILES.items())

@@ -18,7 +18,7 @@ from petstore.settings import SettingError
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
 from support.sending import STALE, Send, sender
-from support.service import Service, running_service
+from support.service import SERVICE_URL, Service, running_service
 from support.stores import do
 from support.waiting import eventually
 from support.webhooks import URL, add_deliveries, add_events, publish
@@ -239,7 +239,7 @@ async def test_a_webhook_is_returned_as_it_was_given_and_its_secret_once(send: S
         "POST", "/webhooks", json={"url": URL, "types": types, "description": "é"}
     )
     created = response.json()
-    assert response.headers.get_list("Location") == ["/v1/webhooks/1"]
+    assert response.headers.get_list("Location") == [f"{SERVICE_URL}/v1/webhooks/1"]
     assert response.headers["Cache-Control"] == "no-store"
     assert len(b64decode(created.pop("secret").removeprefix("whsec_"), validate=True)) == 32
     expected = WEBHOOK | {"types": ["pet.created", "order.placed"], "description": "é"}
@@ -258,7 +258,7 @@ async def test_a_key_has_up_to_16_webhooks(send: Send) -> None:
     response = await send("POST", "/webhooks", json={"url": URL})
     assert "16 webhooks" in assert_error(response, 409, "too_many_webhooks")
     first = await send("GET", "/webhooks?limit=10")
-    rest = await send("GET", first.links["next"]["url"].removeprefix("/v1"))
+    rest = await send("GET", first.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1"))
     assert [each["id"] for each in first.json() + rest.json()] == list(range(1, 17))
     assert (await send("DELETE", "/webhooks/7")).status_code == 204
     await create(send)
@@ -480,7 +480,7 @@ async def test_deliveries_are_listed_newest_first(service: Service, send: Send) 
         "error": "not 2xx",
     }
     assert (second["id"], second["state"], second["nextAttemptAt"]) == (2, "failed", None)
-    last = await send("GET", first.links["next"]["url"].removeprefix("/v1"))
+    last = await send("GET", first.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1"))
     assert [each["id"] for each in last.json()] == [1]
     assert "Link" not in last.headers
     failed = await send("GET", "/webhooks/1/deliveries?state=failed")

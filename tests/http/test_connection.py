@@ -164,6 +164,28 @@ def test_a_target_is_a_path_and_a_query(server: Served, target: bytes, seen: byt
     assert ask(server, b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target) == b"GET %s " % seen
 
 
+@pytest.mark.parametrize(
+    ("target", "host"),
+    [
+        (b"http://other:81/a?b", b"other:81"),
+        (b"http://me:secret@other", b"other"),
+        (b"http://[::1]:81?b", b"[::1]:81"),
+        (b"/http://other", b"a"),
+        (b"*", b"a"),
+    ],
+)
+def test_the_host_of_a_url_as_target_takes_the_place_of_the_field(
+    server: Served, app: Echo, target: bytes, host: bytes
+) -> None:
+    ask(server, b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target)
+    assert app.seen[0].fields == {b"host": host}
+
+
+def test_a_url_as_target_does_not_replace_a_missing_host(server: Served, app: Echo) -> None:
+    ask(server, b"GET http://other/ HTTP/1.1\r\n\r\n")
+    assert app.seen[0].fields == {}
+
+
 @pytest.mark.parametrize("target", [b"http://a:port/", b"http://", b"http://[::1/"])
 def test_a_target_that_is_not_a_url_is_refused(server: Served, target: bytes) -> None:
     with RawSocket(server.port) as connection:

@@ -12,6 +12,9 @@ from support.bare_app import BareApp, InProcess, bare_app
 from support.manual_clock import ManualClock
 from support.waiting import eventually
 
+SERVICE_URL = "http://petstore.test"
+"""Where clients find the service."""
+
 
 @dataclass
 class Service(BareApp):
@@ -53,7 +56,5 @@ async def running_service(
     bare = bare_app(database, clock, **(usual | settings))
     async with bare.app.lifespan():
         transport = InProcess(bare.app)
-        async with httpx.AsyncClient(
-            transport=transport, base_url="http://petstore.test"
-        ) as client:
+        async with httpx.AsyncClient(transport=transport, base_url=SERVICE_URL) as client:
             yield Service(**vars(bare), client=client)

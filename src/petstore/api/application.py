@@ -7,12 +7,12 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import count
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from petstore.api.addresses import Addresses, check_host
 from petstore.api.authentication import (
     authenticate,
     bearer_token,
@@ -62,12 +62,6 @@ _KEYED = _PUBLIC + b"\r\nvary: Authorization\r\n"
 _PRIVATE = _KEYED + b"cache-control: private, no-cache"
 _NO_STORE = _KEYED + b"cache-control: no-store"
 _FIRST_ERROR = 400
-# RFC 3986 sections 3.2.2 and 3.2.3, without the comma: it would join two hosts.
-_HOST = re.compile(
-    rb"(?:(?:[A-Za-z0-9._~!$&'()*+;=-]++|%[0-9A-Fa-f]{2})++|\[[0-9A-Fa-f:.]{2,45}\])"
-    rb"(?::[0-9]{0,5})?\Z"
-)
-_LONGEST_HOST = 261
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY: Query[Any] = Query(None)
 _EMPTY_BODY = b"{}"
@@ -77,8 +71,9 @@ _WHOLE = ("none", "read")
 
 @dataclass(frozen=True)
 class HttpRules:
-    """The proxies and the origins that the service trusts."""
+    """The URLs of the service, and the proxies and the origins that it trusts."""
 
+    addresses: Addresses
     trusted_proxies: Sequence[Network] = ()
     allowed_origins: Sequence[str] = ()
 
@@ -265,7 +260,7 @@ class Application:
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:
         request, page = exchange.request, exchange.page
-        _check_host(request)
+        check_host(request)
         if is_preflight(request, self._rules.allowed_origins):
             return preflight_response(exchange.route.methods())
         if page is None:
@@ -283,7 +278,7 @@ class Application:
         request, operation = exchange.request, exchange.operation
         keys, limiter = self.services.keys, self.services.limiter
         try:
-            _check_host(request)
+            check_host(request)
             token = bearer_token(request)
             key = exchange.key = keys.recall(token) or await self._look_up(exchange, token)
             if key.allowed_networks:
@@ -357,11 +352,12 @@ class Application:
     def _headers(self, exchange: Exchange, response: Response) -> Headers:
         operation, decision = exchange.operation, exchange.decision
         allowed, request_id = self._rules.allowed_origins, exchange.request_id.encode("ascii")
-        headers = response.headers.copy()
+        headers = response.headers
+        if operation is not None and operation.deprecation is not None:
+            headers = headers + deprecation_headers(operation.deprecation)
+        headers = self._rules.addresses.absolute(headers, exchange.request)
         if operation is not None:
             headers.append((_NO_STORE if operation.no_store else _PRIVATE) % request_id)
-            if operation.deprecation is not None:
-                headers += deprecation_headers(operation.deprecation)
         else:
             headers.append((_PUBLIC if exchange.is_public else _PRIVATE) % request_id)
             if exchange.is_public and response.status >= _FIRST_ERROR:
@@ -397,21 +393,3 @@ class Application:
 
 def _is_api(path: str) -> bool:
     return path.startswith(("/v1/", "/v1%")) or path == "/v1"
-
-
-def _check_host(request: Request) -> None:
-    """Refuse a request without exactly one valid Host (RFC 9112 section 3.2)."""
-    host = request.fields.get(b"host")
-    if host is None and request.version == "1.0":
-        return
-    if host is None or b"host" in request.repeated:
-        msg = "Host: expected exactly once"
-        raise InvalidRequest(msg)
-    if len(host) > _LONGEST_HOST or not _is_host(host):
-        msg = "Host: expected a name or an address, and perhaps a port"
-        raise InvalidRequest(msg)
-
-
-@lru_cache(maxsize=64)
-def _is_host(text: bytes) -> bool:
-    return _HOST.match(text) is not None

@@ -1,5 +1,7 @@
 """The responses of the interface: JSON, and the Error body."""
 
+from functools import cache
+
 import msgspec
 
 from petstore.errors import (
@@ -28,14 +30,26 @@ def json_response(status: int, content: object, headers: Headers | None = None) 
 
 
 def error_response(error: PetstoreError) -> Response:
-    """Return the Error body of interface.md: exactly ``code``, ``message`` and ``status``."""
+    """Return the Error body of interface.md: exactly ``code``, ``message`` and ``status``.
+
+    A link with the relation ``help`` leads to the explanation of the code (RFC 8288).
+    """
     body = {"code": error.code, "message": error.message, "status": error.status}
     headers = [
         f"{name.lower()}: {value}".encode("latin-1") for name, value in error.headers.items()
     ]
     return Response(
-        error.status, encode_json(body), [JSON, *headers], code=error.code, limit=error.limit
+        error.status,
+        encode_json(body),
+        [JSON, _help(error.code), *headers],
+        code=error.code,
+        limit=error.limit,
     )
+
+
+@cache
+def _help(code: str) -> bytes:
+    return f'link: </docs/errors#{code}>; rel="help"'.encode("ascii")
 
 
 def refusal_response(refusal: Refusal) -> Response:
@@ -43,9 +57,9 @@ def refusal_response(refusal: Refusal) -> Response:
     return error_response(_REFUSALS[refusal.status](refusal.message))
 
 
-def created_response(content: object, location: str) -> Response:
-    """Return 201 with the new resource and its ``location``."""
-    return json_response(201, content, [f"location: {location}".encode("ascii")])
+def created_response(content: object, path: str) -> Response:
+    """Return 201 with the new resource and the path where it is."""
+    return json_response(201, content, [f"location: {path}".encode("ascii")])
 
 
 def empty_response() -> Response:

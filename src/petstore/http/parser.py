@@ -116,6 +116,8 @@ class RequestParser:
             raise _too_large(head)
         fields, repeated = self._parse_fields(head)
         version = "1.0" if minor == b"0" else "1.1"  # a later minor version is treated as 1.1
+        if not path.startswith(b"/"):
+            path = _path_of_url(path, fields)
         connection = fields.get(b"connection")
         has_close = connection is not None and _CLOSE.search(connection) is not None
         self.keeps_alive = version == "1.1" and not has_close
@@ -123,7 +125,7 @@ class RequestParser:
             self._expect_body(fields, version)
         return Request(
             method.decode("ascii"),
-            (path if path.startswith(b"/") else _path_of(path)).decode("latin-1"),
+            path.decode("latin-1"),
             query,
             self._client,
             fields,
@@ -259,11 +261,18 @@ def _too_large(head: bytes) -> Refusal:
     return Refusal(431, f"the head: expected at most {MAX_HEAD} bytes")
 
 
-def _path_of(target: bytes) -> bytes:
-    """Return the path of a target in absolute form (RFC 9112 section 3.2.2), else the target."""
+def _path_of_url(target: bytes, fields: dict[bytes, bytes]) -> bytes:
+    """Return the path of a target in absolute form (RFC 9112 section 3.2.2), else the target.
+
+    The host of such a target takes the place of that in ``fields``.
+    """
     if b"://" not in target:
         return target
     try:
-        return parse_url(target).path or b"/"
+        path = parse_url(target).path or b"/"
     except HttpParserInvalidURLError:
         raise Refusal(400, "the target: expected a path or a URL") from None
+    authority = target.partition(b"://")[2].partition(b"/")[0]
+    if b"host" in fields:
+        fields[b"host"] = authority.rpartition(b"@")[2]
+    return path

@@ -88,8 +88,12 @@ HEADERS: dict[str, dict[str, Any]] = {
     ),
     "Deprecation": _header("Since when the operation is deprecated (RFC 9745).", "@1795219200"),
     "Sunset": _header("When the operation ends (RFC 8594).", "Thu, 05 Dec 2030 00:00:00 GMT"),
+    "Link-Help": _header(
+        'Where the error is explained, with `rel="help"` (RFC 8288).',
+        f'<{_SHOP}/docs/errors#not_found>; rel="help"',
+    ),
     "Link-Deprecation": _header(
-        "Where the deprecation is explained, and what replaces the operation (RFC 9745).",
+        "Where the deprecation and an error are explained, and what replaces the operation.",
         f'<{_SHOP}/docs/versions>; rel="deprecation"; type="text/html",'
         f' <{_SHOP}/v1/pets>; rel="successor-version"',
     ),
@@ -114,6 +118,9 @@ ALWAYS = header_references(
     *("RateLimit-Policy", "RateLimit", "X-Request-Id", "Vary", "Cache-Control"),
 )
 """The headers of every response that needs a key."""
+
+HELP = header_references(Link="Link-Help")
+"""The header of every error."""
 
 DEPRECATED = header_references("Deprecation", "Sunset", Link="Link-Deprecation")
 """The headers of every response of a deprecated operation."""

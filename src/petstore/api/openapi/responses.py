@@ -13,6 +13,7 @@ from petstore.api.openapi.errors import COMMON_ERRORS, PossibleError, possible_e
 from petstore.api.openapi.headers import (
     ALWAYS,
     DEPRECATED,
+    HELP,
     OF_STATUS,
     References,
     header_references,
@@ -121,7 +122,7 @@ def _others(operation: Operation) -> Iterator[tuple[int, Described]]:
         headers = _always(operation) | header_references("ETag")
         yield 304, {"description": description, "headers": headers}
     for status, group in groupby(possible_errors(operation), lambda error: error.status):
-        headers = _always(operation) | OF_STATUS.get(status, {})
+        headers = HELP | _always(operation) | OF_STATUS.get(status, {})
         if status == errors.Conflict.status and operation.method == "POST":
             headers |= header_references("Idempotent-Replayed")
         yield status, _errors([*group], headers)
