@@ -1,7 +1,7 @@
 import { defineConfig } from '@hey-api/openapi-ts';
 
 export default defineConfig({
-  input: process.env.PETSTORE_DOCUMENT!,
+  input: 'https://shop.example/v1/openapi.json',
   output: { path: 'client', module: { extension: '.ts' } },
   plugins: [
     '@hey-api/client-fetch',

@@ -1,0 +1,19 @@
+// Sells an animal with the types of openapi-typescript and the client openapi-fetch.
+import createClient from 'openapi-fetch';
+import type { paths } from './paths.ts';
+import { patientFetch } from './patience.ts';
+
+const client = createClient<paths>({
+  baseUrl: 'https://shop.example/v1',
+  headers: { Authorization: `Bearer ${process.env.PETSTORE_KEY}` },
+  fetch: patientFetch,
+});
+
+const { data: pet, error } = await client.POST('/pets', {
+  body: { name: 'Luna', categoryId: 1, status: 'available' },
+});
+if (error) throw new Error(error.message);
+
+const { data: order } = await client.POST('/store/orders', { body: { petId: pet.id } });
+const { error: conflict } = await client.POST('/store/orders', { body: { petId: pet.id } });
+console.log(JSON.stringify({ status: order?.status, conflict: conflict?.code }));
