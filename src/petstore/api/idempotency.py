@@ -25,11 +25,10 @@ _PARAMETER = (
 )
 
 # Bare, or as a string of structured fields (RFC 8941 section 3.3.3), whose parameters say nothing.
-KEY_PATTERN = (
-    r"^(?:[\x21\x23-\x7e][\x21-\x7e]{0,254}"
-    rf'|"((?:[\x21\x23-\x5b\x5d-\x7e]|\\["\\]){{1,255}})"(?:{_PARAMETER}){{0,9}})$'
+_KEY = re.compile(
+    r"(?:[\x21\x23-\x7e][\x21-\x7e]{0,254}"
+    rf'|"((?:[\x21\x23-\x5b\x5d-\x7e]|\\["\\]){{1,255}})"(?:{_PARAMETER}){{0,9}})\Z'
 )
-_KEY = re.compile(KEY_PATTERN.removesuffix("$") + r"\Z")
 _ESCAPED = re.compile(r"\\(.)")
 _REPLAYED = b"idempotent-replayed: true"
 

@@ -2,7 +2,7 @@
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from random import getrandbits
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -55,18 +55,19 @@ _SCOPES: dict[str, Scope] = {
 }
 
 
+def type_description(types: Iterable[EventType]) -> str:
+    """Describe the type of an event that has one of these ``types``."""
+    names = ", ".join(f"`{name}`" for name in types)
+    return f"One of {names}. More will follow: ignore types that you do not know."
+
+
 class Event(Struct, frozen=True):
     """Something that happened. ``previous`` is absent where something began or ended."""
 
     id: Annotated[str, Meta(description="Unique, and the same in the feed and in every delivery.")]
     type: Annotated[
         str,
-        Meta(
-            description=(
-                f"One of {', '.join(f'`{name}`' for name in EVENT_TYPES)}. More will follow: ignore"
-                " types that you do not know."
-            )
-        ),
+        Meta(description=type_description(EVENT_TYPES)),
     ]
     timestamp: Annotated[
         str,

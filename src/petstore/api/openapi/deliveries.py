@@ -1,5 +1,6 @@
 """The requests that bring events to webhooks (Standard Webhooks 1.0.0)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -7,7 +8,7 @@ from msgspec import Struct
 from petstore.api.event_examples import example_of
 from petstore.api.openapi.components import json_content, reference
 from petstore.domain.categories import Category
-from petstore.domain.events import EVENT_TYPES, EventType
+from petstore.domain.events import EVENT_TYPES, EventType, type_description
 from petstore.domain.orders import Order
 from petstore.domain.pets import Pet
 from petstore.domain.webhooks import Webhook
@@ -58,37 +59,39 @@ _DESCRIPTION = (
 def event_schemas(schemas: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of the events about each kind of resource, and of their ``data``.
 
-    ``schemas`` are those of the resources. A delivery is a request, so that ``readOnly`` would take
-    the id of the resource out of it: ``data`` has a schema of its own.
+    ``schemas`` are those of the resources and of ``Event``. A delivery is a request, so that
+    ``readOnly`` would take the id of the resource out of it: ``data`` has a schema of its own. Not
+    every generator can put an event together from parts, so that each has all members.
     """
     found: dict[str, Any] = {}
-    for resource in _RESOURCES.values():
+    for word, resource in _RESOURCES.items():
         name = resource.__name__
+        types = [kind for kind in EVENT_TYPES if kind.startswith(f"{word}.")]
         found[f"{name}Snapshot"] = _snapshot(schemas[name])
-        found[f"{name}Event"] = _event_with(f"{name}Snapshot", f"{name}Event")
+        found[f"{name}Event"] = _event_about(name, types, schemas["Event"])
     return found
 
 
 def _snapshot(schema: dict[str, Any]) -> dict[str, Any]:
-    title = f"{schema['title']}Snapshot"
+    name = schema["title"]
     fields = {
-        name: {key: value for key, value in field.items() if key != "readOnly"}
-        for name, field in schema["properties"].items()
+        field: {key: value for key, value in about.items() if key != "readOnly"}
+        for field, about in schema["properties"].items()
     }
-    about = f"A {schema['title']} as it was after the event, or before it was deleted."
-    return schema | {"title": title, "description": about, "properties": fields}
+    return schema | {
+        "title": f"{name}Snapshot",
+        "description": f"{name} after the event, or before it was deleted.",
+        "properties": fields,
+    }
 
 
-def _event_with(data: str, title: str) -> dict[str, Any]:
-    fields = {"data": reference("schemas", data)}
-    return {
-        "title": title,
-        "description": f"An event with a {data} as its `data`.",
-        "allOf": [
-            reference("schemas", "Event"),
-            {"type": "object", "properties": fields, "required": ["data"]},
-        ],
+def _event_about(name: str, types: Sequence[EventType], event: dict[str, Any]) -> dict[str, Any]:
+    fields = event["properties"] | {
+        "type": {"type": "string", "description": type_description(types)},
+        "data": reference("schemas", f"{name}Snapshot"),
     }
+    about = {"title": f"{name}Event", "description": f"An event about {name}."}
+    return event | about | {"properties": fields}
 
 
 def deliveries() -> dict[str, Any]:
@@ -99,7 +102,7 @@ def deliveries() -> dict[str, Any]:
 def _delivery(kind: EventType) -> dict[str, Any]:
     resource = _RESOURCES.get(kind.partition(".")[0])
     name = f"{'' if resource is None else resource.__name__}Event"
-    event: dict[str, Any] = reference("schemas", name) | {"properties": {"type": {"const": kind}}}
+    event = reference("schemas", name)
     return {
         "operationId": kind,
         "tags": [TAG],

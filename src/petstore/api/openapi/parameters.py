@@ -3,12 +3,10 @@
 from typing import Any
 
 from petstore.api.entity_tags import LONGEST
-from petstore.api.idempotency import KEY_PATTERN
 from petstore.api.openapi.components import reference
 from petstore.api.openapi.schemas import parameter_schemas
 from petstore.api.operation import Operation
 from petstore.api.pages import PageQuery
-from petstore.domain.fields import INT64_MAX
 
 _EXAMPLE_ID = 7
 _NOUNS = {
@@ -19,7 +17,7 @@ _NOUNS = {
     "webhookId": "webhook",
 }
 _VERBS = {"GET": "retrieve", "POST": "change", "PATCH": "change", "DELETE": "delete"}
-_ID = {"type": "integer", "format": "int64", "minimum": 0, "maximum": INT64_MAX}
+_ID = {"type": "integer", "format": "int64", "minimum": 0}
 _ENTITY_TAGS = {"type": "string", "maxLength": LONGEST}
 
 
@@ -42,9 +40,10 @@ SHARED: dict[str, dict[str, Any]] = {
     "Idempotency-Key": _parameter(
         "header",
         "Idempotency-Key",
-        "Any 1 to 255 visible characters, a UUID for instance. If the request is sent again with"
-        " the same key within 24 hours, it does not act again, and gets the first response.",
-        {"type": "string", "pattern": KEY_PATTERN},
+        "Any 1 to 255 visible characters, a UUID for instance, bare or as a quoted string (RFC 8941"
+        " section 3.3.3). If the request is sent again with the same key within 24 hours, it does"
+        " not act again, and gets the first response.",
+        {"type": "string", "pattern": "^[!#-~][!-~]*$", "minLength": 1, "maxLength": 255},
     ),
     "If-Match": _parameter(
         "header",

@@ -8,7 +8,7 @@ import msgspec
 from petstore.api.messages import encode_json
 from petstore.api.openapi.components import reference
 from petstore.api.operation import Operation
-from petstore.domain.fields import NO_U0000, NOT_BLANK, PRINTABLE
+from petstore.domain.fields import INT64_MAX, INT64_MIN, NO_U0000, NOT_BLANK, PRINTABLE
 from petstore.domain.pets import Pet, PetStatus
 
 MAX_ITEMS = 100
@@ -107,10 +107,16 @@ def _describe_choice(schema: dict[str, Any]) -> None:
 
 
 def _describe_integer(schema: dict[str, Any]) -> None:
-    """Name its size: without a format, clients in Java, Go and Rust take 32 bits."""
+    """Name its size: without a format, clients in Java, Go and Rust take 32 bits.
+
+    Bounds that the format has anyway are left out: JavaScript cannot state them exactly.
+    """
     if schema.get("type") == "integer":
-        is_short = schema.get("maximum", _INT32_MAX + 1) <= _INT32_MAX
+        is_short = schema.get("maximum", INT64_MAX) <= _INT32_MAX
         schema.setdefault("format", "int32" if is_short else "int64")
+        for name, bound in (("minimum", INT64_MIN), ("maximum", INT64_MAX)):
+            if schema.get(name) == bound:
+                del schema[name]
 
 
 def _describe_array(schema: dict[str, Any]) -> None:
