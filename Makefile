@@ -7,15 +7,19 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TESTERS ?= auto
 # Absolute, for the processes that tests start in folders of their own.
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
+# The site, and what it is made of: pages, the files that they link to, and what the code declares.
+SITE := src/petstore/site/files.json
+SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md docs deploy bench/results website \
+  src/petstore -type f -not -path '*/site/*' -not -name '*.pyc' 2>/dev/null)
 # Else each of the hundreds of processes that tests start compiles the whole service anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test check lint bench prove dist release lock clean help
+.PHONY: serve test check docs lint bench prove dist release lock clean help
 
-serve: .venv/installed ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
+serve: .venv/installed $(SITE) ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
 	@exec $(BIN)/petstore serve --demo$(if $(PORT), --port $(PORT))$(if $(DATABASE), --database $(DATABASE))
 
-test: lint .venv/browser .venv/node/installed ## Lint, type-check, run every test and check the coverage
+test: lint $(SITE) .venv/browser .venv/node/installed ## Lint, type-check, run every test and check the coverage
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m pytest -n $(TESTERS) --dist worksteal
 	@$(BIN)/python -m coverage combine --quiet
@@ -23,10 +27,15 @@ test: lint .venv/browser .venv/node/installed ## Lint, type-check, run every tes
 
 # The tests that start no process, on SQLite alone.
 QUICK := tests/api tests/domain tests/http tests/store
-QUICKLY := --ignore tests/api/test_reference.py -k "not postgresql"
+QUICKLY := -k "not postgresql"
 
-check: lint ## Lint, and run the quick tests: under a minute
+check: lint $(SITE) ## Lint, and run the quick tests: under a minute
 	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal $(QUICKLY) $(QUICK)
+
+docs: $(SITE) ## Build the documentation that the service serves at /docs
+
+$(SITE): $(SITE_SOURCES) | .venv/installed
+	$(BIN)/python -m website
 
 lint: .venv/installed-dev ## Run ruff and mypy alone
 	$(BIN)/ruff check
@@ -42,11 +51,11 @@ bench: .venv/installed-dev ## Compare with the peers, alone on the machine; 20 t
 	$(BIN)/python bench/compare.py --save
 
 # The sdist and the wheel, each tried in an environment of its own; downloads nothing.
-dist: .venv/installed-dev ## Build the sdist and the wheel, and try both
+dist: .venv/installed-dev $(SITE) ## Build the sdist and the wheel, and try both
 	$(BIN)/python deploy/packages.py
 
 # make release VERSION=1.2.0: of a clean tree that passes its tests; commits and tags.
-release: .venv/installed-dev ## Release VERSION=1.2.0: test, build, commit and tag
+release: .venv/installed-dev $(SITE) ## Release VERSION=1.2.0: test, build, commit and tag
 	@$(BIN)/python deploy/release.py "$(VERSION)"
 
 # What the service promises when its parts fail; takes MINUTES, SEED and ONLY (docs/reliability.md).
@@ -65,7 +74,7 @@ lock: ## Resolve the newest dependencies into the lock files; needs uv
 	$(COMPILE) --all-extras --group dev -c requirements-tracing.lock -o requirements-dev.lock
 
 clean: ## Remove what was installed and what tools have kept
-	rm -rf .venv .coverage .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .coverage .mypy_cache .pytest_cache .ruff_cache src/petstore/site
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12

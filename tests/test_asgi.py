@@ -194,4 +194,4 @@ async def test_a_server_without_lifespan_gets_503_and_the_log_has_the_reason(
 ) -> None:
     start, _ = await Server(AsgiApp()).request(scope(method="GET"))
     assert start["status"] == 503
-    assert "must run the lifespan protocol" in caplog.text
+    assert "must use the lifespan protocol" in caplog.text

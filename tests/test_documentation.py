@@ -11,6 +11,7 @@ from petstore.api.operation import BASE, Operation
 from petstore.api.operations import OPERATIONS
 from petstore.errors import PetstoreError, UnusableDatabase
 from petstore.settings import Settings
+from website.navigation import sections
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
@@ -30,11 +31,11 @@ def test_the_page_of_errors_has_every_code_with_its_status_and_no_other() -> Non
     assert sorted(listed) == sorted({(str(error.status), error.code) for error in errors()})
 
 
-def test_the_readme_lists_every_setting_with_its_variable_and_default() -> None:
-    readme = (ROOT / "README.md").read_text()
+def test_the_page_of_settings_lists_each_as_it_is() -> None:
+    page = (ROOT / "docs/settings.md").read_text()
     listed = re.findall(
-        r"^\| `--([a-z-]+)` \| `(PETSTORE_[A-Z_]+)` \| (?:`(.*?)`|none|off) \|",
-        readme,
+        r"^\| `--([a-z-]+)` \| `(PETSTORE_[A-Z_]+)` \| (?:`(.*?)`|none|off) \| (.+) \|$",
+        page,
         re.MULTILINE,
     )
     expected = [
@@ -42,6 +43,7 @@ def test_the_readme_lists_every_setting_with_its_variable_and_default() -> None:
             field.name.replace("_", "-"),
             f"PETSTORE_{field.name.upper()}",
             "" if field.default in ((), "") or field.default is False else str(field.default),
+            field.metadata["description"],
         )
         for field in fields(Settings)
     ]
@@ -54,10 +56,15 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         assert (page.parent / link).exists(), link
 
 
-def test_every_page_can_be_reached_from_the_index() -> None:
-    index = (ROOT / "docs/README.md").read_text()
-    for page in (ROOT / "docs").glob("*.md"):
-        assert page.name == "README.md" or f"({page.name})" in index
+def test_every_page_stands_in_a_section_of_the_index() -> None:
+    index = sections((ROOT / "docs/README.md").read_text())
+    listed = {entry.path for entries in index.values() for entry in entries}
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert {path for path in pages if not path.startswith("decisions/")} - listed == {"README.md"}
+    assert list(index) == ["Tutorials", "How-to guides", "Reference", "Explanation"]
+
+
+def test_every_decision_stands_in_their_index() -> None:
     decisions = (ROOT / "docs/decisions/README.md").read_text()
     for page in (ROOT / "docs/decisions").glob("0*.md"):
         assert f"({page.name})" in decisions

@@ -78,7 +78,9 @@ def test_a_drain_cannot_take_longer_than_a_stop() -> None:
 
 @pytest.mark.parametrize("days", [1, 30])
 def test_histories_are_kept_for_as_long_as_keys_see_their_use(days: int) -> None:
-    with pytest.raises(SettingError, match=r"^history-days: expected 0 or at least 31; keys see"):
+    with pytest.raises(
+        SettingError, match=r"^history-days: expected 0 or at least 31; GET /v1/usage"
+    ):
         replace(Settings(), history_days=days).check()
     for kept in (0, 31):
         replace(Settings(), history_days=kept).check()
@@ -238,6 +240,24 @@ def test_a_public_url_that_clients_cannot_use_is_refused(url: str) -> None:
 )
 def test_a_public_url_may_have_a_port_and_a_path(url: str) -> None:
     replace(Settings(), public_url=url).check()
+
+
+@pytest.mark.parametrize(
+    "contact",
+    [
+        *("security@example.com", "http://example.com/report", "mailto:", "mailto:security"),
+        *("https://", "tel:", "tel:now", "mailto:a@b\nCanonical: x", "mailto:ä@example.com"),
+    ],
+)
+def test_a_security_contact_that_is_no_address_to_write_to_is_refused(contact: str) -> None:
+    usual = "mailto:security@example.com"
+    with pytest.raises(SettingError, match=r"^security-contact: expected mailto:"):
+        replace(Settings(), security_contact=(usual, contact)).check()
+
+
+def test_a_security_contact_is_an_address_a_page_or_a_number() -> None:
+    contacts = ("mailto:a@example.com", "https://example.com/report", "tel:+1-201-555-0123")
+    replace(Settings(), security_contact=contacts).check()
 
 
 def test_a_first_ban_longer_than_the_longest_is_refused() -> None:

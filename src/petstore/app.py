@@ -7,7 +7,6 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from petstore import __version__
-from petstore.api import reference
 from petstore.api.addresses import Addresses
 from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
 from petstore.api.bodies import BodyReader
@@ -18,6 +17,8 @@ from petstore.api.operation import BASE, Services
 from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
 from petstore.api.routes import Routes
+from petstore.api.site import HOME, Site
+from petstore.api.well_known import WellKnown
 from petstore.chores import Chore, attempt, background
 from petstore.clock import DAY, SECOND, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Store
@@ -166,11 +167,12 @@ def create_app(
             registry.chores.append(chore)
     health = Health(store)
     addresses = Addresses(settings.public_url)
+    well_known = WellKnown(addresses, settings.security_contact, clock)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
-        pages=_pages(health, addresses),
+        pages=_pages(health, addresses, well_known),
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
         log=log,
@@ -195,7 +197,9 @@ async def _running(
         settings.limits_save_seconds,
         "calls of deprecated operations not saved",
     )
-    lapse = Chore(services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations not freed")
+    lapse = Chore(
+        services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations were not released"
+    )
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
         for part in (services.store, services.readers):
@@ -434,15 +438,13 @@ def open_log(settings: Settings) -> RequestLog:
     return log
 
 
-def _pages(health: Health, addresses: Addresses) -> dict[str, PublicPage]:
+def _pages(health: Health, addresses: Addresses, well_known: WellKnown) -> dict[str, PublicPage]:
+    site = Site().pages()
     return {
-        "/": reference.home,
+        **well_known.pages(),
+        **site,
+        **{entrance: well_known.linked(site[entrance]) for entrance in ("/", HOME)},
         "/healthz": health.live,
         "/readyz": health.ready,
-        "/docs": reference.page,
-        "/docs/": reference.home,
-        "/docs/reference.js": reference.script,
-        "/docs/swagger-ui.css": reference.asset,
-        "/docs/swagger-ui-bundle.js": reference.asset,
-        f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
+        f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),
     }

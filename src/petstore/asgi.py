@@ -41,9 +41,9 @@ class AsgiApp:
 
     async def _respond(self, scope: Message, receive: ReceiveEvent) -> Response:
         if self._app is None:
-            msg = "the service has not started: the ASGI server must run the lifespan protocol"
+            msg = "the service has not started: the ASGI server must use the lifespan protocol"
             _LOG.error(msg)
-            return error_response(Unavailable(msg))
+            return error_response(Unavailable(msg), "")
         pieces = _pieces(receive)
         return await self._app(_request(scope), lambda: anext(pieces, b""))
 

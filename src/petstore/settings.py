@@ -36,6 +36,8 @@ _PUBLIC_URL = re.compile(
     r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?"
     r"(?:/(?!v1/?\Z)(?:[A-Za-z0-9._~!$&'()*+=:@-]|%[0-9A-Fa-f]{2})+)*/?\Z"
 )
+# RFC 9116 section 2.5.3; a line break would begin another field.
+_CONTACT = re.compile(r"(?:mailto:[!-~]+@[!-~]+|https://[!-~]+|tel:\+?[0-9][0-9.()-]*)\Z")
 _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 
 
@@ -75,51 +77,60 @@ class Settings:
     )
     read_database: str = _setting(
         "",
-        "A streaming replica of the PostgreSQL database, from which lists are read.",
+        "A streaming replica of the PostgreSQL database, which serves the lists.",
         secret=True,
     )
     redis: str = _setting(
         "",
-        "Where processes share limits: redis://host:6379, rediss://, redis://…?cluster=true or"
-        " redis+sentinel://host:26379/name.",
+        "Redis or Valkey, where processes share limits: redis://host:6379, rediss://,"
+        " redis://…?cluster=true or redis+sentinel://host:26379/name.",
         secret=True,
     )
     database_connections: int = _setting(
-        10, "Connections of each process to PostgreSQL.", ge=1, le=1000
+        10, "The maximum number of connections of each process to PostgreSQL.", ge=1, le=1000
     )
     environment: Environment = _setting(
         "production", "Which keys are valid: production (ps_live_…) or staging (ps_test_…)."
     )
-    workers: int = _setting(1, "Processes that serve. More than one needs --redis.", ge=1, le=256)
+    workers: int = _setting(
+        1, "The number of processes that serve requests. More than one needs --redis.", ge=1, le=256
+    )
     log_format: LogFormat = _setting("auto", "text, json, or auto: text on a terminal, else json.")
     log_level: LogLevel = _setting(
         "info", "The lowest level to log: debug, info, warning or error. Requests are info."
     )
-    log_health_checks: bool = _flag("Log successful health checks, too.")
+    log_health_checks: bool = _flag("Log successful health checks too.")
     omit_addresses: bool = _flag("Leave the addresses of clients out of the request log.")
     public_url: str = _setting(
         "",
         "The URL that clients use for this service, without /v1, such as https://api.example.com."
         " Without it, links have http:// and the Host of the request.",
     )
+    security_contact: tuple[str, ...] = _setting(
+        (),
+        "Where to report a vulnerability, for /.well-known/security.txt: mailto:…, https://… or"
+        " tel:…. May be repeated.",
+    )
     pid_file: str = _setting("", "A file with the id of the main process, for petstore reload.")
     trusted_proxy: tuple[str, ...] = _setting(
-        (), "A network whose X-Forwarded-For counts, such as 10.0.0.0/8. May be repeated."
+        (),
+        "A network of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8. May be"
+        " repeated.",
     )
     allowed_origin: tuple[str, ...] = _setting(
         (), "An origin whose pages may call the service, or * for any. May be repeated."
     )
     webhook_network: tuple[str, ...] = _setting(
         (),
-        "A network to which webhooks may deliver although it is private, by http and at any port,"
-        " such as 10.0.0.0/8. May be repeated.",
+        "A private network to which webhooks may deliver, by http too and at any port, such as"
+        " 10.0.0.0/8. May be repeated.",
     )
     secret_file: str = _setting(
         "",
-        "A file with the master secret of all webhooks. Default: with SQLite, the database's name"
-        " with .secret at its end; with PostgreSQL none, and no webhooks.",
+        "The file with the master secret of all webhooks. Default: with SQLite, the database's"
+        " name with .secret at its end; with PostgreSQL none, and webhooks are disabled.",
     )
-    no_deliveries: bool = _flag("Deliver no events to webhooks; petstore deliver may do so.")
+    no_deliveries: bool = _flag("Do not deliver events to webhooks; petstore deliver can do it.")
     strict_categories: bool = _flag("Accept only animals of registered categories.")
     reservation_minutes: int = _setting(
         1440,
@@ -127,10 +138,10 @@ class Settings:
         ge=0,
         le=100 * 365 * 24 * 60,
     )
-    event_days: int = _setting(30, "How long events are kept.", ge=7, le=3650)
+    event_days: int = _setting(30, "How many days events are kept.", ge=7, le=3650)
     history_days: int = _setting(
         730,
-        "How long ended tokens, changes to keys and their use by day are kept; 0 is forever.",
+        "How many days ended tokens, changes to keys and daily usage are kept; 0 is forever.",
         ge=0,
         le=36_500,
     )
@@ -138,43 +149,57 @@ class Settings:
         300, "Requests a minute from one address without a valid key.", ge=1, le=2**31 - 2
     )
     address_table: int = _setting(
-        20_000, "How many addresses without a valid key are counted at a time.", ge=1, le=10_000_000
+        20_000,
+        "How many addresses without a valid key are counted at the same time.",
+        ge=1,
+        le=10_000_000,
     )
     usage_per_minute: int = _setting(
-        60, "Usage requests a minute of one key to each process.", ge=1, le=2**31 - 2
+        60, "Requests of GET /v1/usage a minute for each key, in each process.", ge=1, le=2**31 - 2
     )
     ban_strikes: int = _setting(20, "The minimum number of strikes for a ban.", ge=1, le=10**9)
     ban_strikes_divisor: int = _setting(
-        3, "A ban needs the minute limit / this many strikes, if that is more.", ge=1, le=10**9
+        3,
+        "The minute limit / this is the number of strikes for a ban, if --ban-strikes is less.",
+        ge=1,
+        le=10**9,
     )
     ban_grace_seconds: float = _setting(
-        1, "After the first 429 of a run, further ones are no strikes for this long.", ge=0, le=3600
+        1, "How long after the first 429 of a run further 429s are no strikes.", ge=0, le=3600
     )
-    ban_window_seconds: float = _setting(60, "The time within which strikes count.", ge=1, le=86400)
-    ban_seconds: float = _setting(300, "The first ban; each next is twice as long.", ge=1, le=10**8)
-    ban_max_seconds: float = _setting(86400, "The longest ban.", ge=1, le=10**8)
+    ban_window_seconds: float = _setting(
+        60, "How long strikes are counted, from the first one on.", ge=1, le=86400
+    )
+    ban_seconds: float = _setting(
+        300, "The length of the first ban; each further ban is twice as long.", ge=1, le=10**8
+    )
+    ban_max_seconds: float = _setting(86400, "The length of the longest ban.", ge=1, le=10**8)
     ban_decay_seconds: float = _setting(
-        86400, "A period this long without a ban takes back one doubling.", ge=1, le=10**8
+        86400,
+        "How long a key must go without a ban until its next ban is half as long.",
+        ge=1,
+        le=10**8,
     )
     body_bytes: int = _setting(65536, "The maximum size of a body.", ge=1024, le=2**30)
     body_timeout: float = _setting(
-        10, "A request whose body takes longer gets 408.", ge=0.1, le=3600
+        10, "The time for a body to arrive; after that the response is 408.", ge=0.1, le=3600
     )
     header_timeout: float = _setting(
         10,
-        "A connection that sends no complete head, or reads no response, for this long is closed.",
+        "A connection is closed if it sends no complete head, or reads nothing of a response, for"
+        " this long.",
         ge=0.1,
         le=3600,
     )
     shutdown_timeout: int = _setting(
         10,
-        "The maximum time of a stop; a second before, requests under way are cut off.",
+        "The maximum time of a stop. One second before its end, unfinished requests are cut off.",
         ge=2,
         le=3600,
     )
     drain_timeout: float = _setting(
         0,
-        "How long the service goes on after a stop signal, with 503 at /readyz and a closed"
+        "How long the service keeps serving after a stop signal, with 503 at /readyz and a closed"
         " connection after each response, so that a balancer sends clients elsewhere.",
         ge=0,
         le=3600,
@@ -184,19 +209,20 @@ class Settings:
     )
     connections_per_address: int = _setting(
         0,
-        "The maximum for one client address; 0 is a quarter. Trusted proxies are exempt.",
+        "The maximum number of connections of one address; 0 is a quarter of --connections."
+        " Trusted proxies are exempt.",
         ge=0,
         le=1_000_000,
     )
     buffer_bytes: int = _setting(
         32 * 1024 * 1024,
-        "Bytes of unfinished requests and unread responses in each process; beyond it the"
-        " connections that were silent for longest are closed.",
+        "The memory of each process for unfinished requests and unread responses; beyond it the"
+        " connections that have been idle for longest are closed.",
         ge=1024 * 1024,
         le=2**40,
     )
     metrics_port: int = _setting(
-        0, "The port of /metrics for Prometheus; 0 is none.", ge=0, le=65535
+        0, "The port of /metrics for Prometheus; 0 disables it.", ge=0, le=65535
     )
     trace_endpoint: str = _setting(
         "",
@@ -204,13 +230,19 @@ class Settings:
         secret=True,
     )
     database_timeout: float = _setting(
-        1.5, "A read or a change that takes the database longer gets 503.", ge=0.1, le=3600
+        1.5,
+        "The maximum time of a read or a change in the database; after that the response is 503.",
+        ge=0.1,
+        le=3600,
     )
     key_refresh_seconds: float = _setting(
-        0.25, "How often each process looks for changes to keys.", ge=0.01, le=60
+        0.25, "How often each process checks for changes to keys.", ge=0.01, le=60
     )
     limits_save_seconds: float = _setting(
-        0.5, "How often counts are saved; a crash loses those since.", ge=0.01, le=60
+        0.5,
+        "How often counts are saved; a crash loses the counts since the last save.",
+        ge=0.01,
+        le=60,
     )
 
     @property
@@ -268,6 +300,12 @@ class Settings:
             "public-url: expected a URL such as https://api.example.com, perhaps with a port and a"
             " path, without /v1, a user, ? and #",
         )
+        for contact in self.security_contact:
+            _require(
+                _CONTACT.match(contact),
+                "security-contact: expected mailto:security@example.com, https://… or"
+                f" tel:+1-201-555-0123: {contact}",
+            )
         for origin in self.allowed_origin:
             _require(
                 _ORIGIN.match(origin),
@@ -293,7 +331,7 @@ class Settings:
         )
         _require(
             not 0 < self.history_days <= _DAYS_SHOWN,
-            "history-days: expected 0 or at least 31; keys see what they used in 30 days",
+            "history-days: expected 0 or at least 31; GET /v1/usage shows 30 days",
         )
         _require(
             self.workers == 1 or self.redis,

@@ -166,7 +166,7 @@ async def test_a_key_needs_a_name(admin: Admin) -> None:
 async def test_limits_of_its_own_are_refused_unless_the_plan_is_enterprise(
     admin: Admin, plan: str, limit: str
 ) -> None:
-    refusal = f"{limit}: only a key of the plan enterprise has limits of its own, not {plan}"
+    refusal = f"{limit}: only a key of the plan enterprise has its own limits, not {plan}"
     response = await admin.ask("POST", "", {"name": "till", "plan": plan, limit: 5})
     assert assert_error(response, 400, "invalid_body") == refusal
     await admin.create(plan=plan)

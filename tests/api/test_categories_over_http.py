@@ -226,7 +226,7 @@ async def test_a_name_is_taken_whatever_its_case_and_composition(
     send: Send, name: str, other: str
 ) -> None:
     await add(send, name, "Cats")
-    taken = f"name: category 1 is called {name!r}"
+    taken = f"name: category 1 already has the name {name!r}"
     for method, path in (("POST", "/categories"), ("PATCH", "/categories/2")):
         response = await send(method, path, json={"name": other, "description": "All."})
         assert assert_error(response, 409, "category_name_taken") == taken

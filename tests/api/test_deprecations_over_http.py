@@ -21,7 +21,7 @@ GET_PET = {
     "since": "2026-11-21T00:00:00Z",
     "sunset": "2030-12-05T00:00:00Z",
     "use": "GET /v1/pets, with id for one animal or with status",
-    "documentation": "/docs#/Pets/getPet",
+    "documentation": "/docs/operations/getPet",
 }
 
 

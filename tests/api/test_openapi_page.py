@@ -26,7 +26,7 @@ async def get(service: Service, method: str = "GET", **headers: str) -> httpx.Re
 
 
 def page_of_any_host() -> DocumentPage:
-    return DocumentPage(OPERATIONS, lambda request: b"http://" + request.fields[b"host"])
+    return DocumentPage(OPERATIONS, lambda request: f"http://{request.fields[b'host'].decode()}")
 
 
 async def ask(page: DocumentPage, host: str) -> Response:
@@ -109,6 +109,6 @@ async def test_a_client_that_invents_hosts_gets_the_document_uncompressed() -> N
 
 
 async def test_a_host_cannot_break_out_of_its_text() -> None:
-    page = DocumentPage(OPERATIONS, lambda _: b'http://"\\')
+    page = DocumentPage(OPERATIONS, lambda _: 'http://"\\')
     request = Request("GET", PATH, b"", "192.0.2.7", {})
     assert b'"url":"http://\\"\\\\/v1"' in (await page(request)).body

@@ -132,7 +132,7 @@ async def test_an_invalid_order_is_refused(send: Send, body: bytes) -> None:
 async def test_an_animal_that_is_not_there_cannot_be_ordered(send: Send, pet_id: int) -> None:
     response = await send("POST", ORDERS, json={"petId": pet_id})
     message = assert_error(response, 400, "unknown_pet")
-    assert message == f"petId: expected an animal of this store; there is no pet {pet_id}"
+    assert message == f"petId: expected an existing animal; there is no pet {pet_id}"
 
 
 async def test_a_deleted_animal_cannot_be_ordered(send: Send) -> None:
@@ -276,7 +276,7 @@ async def test_the_date_of_a_closed_order_stays(
 ) -> None:
     order = await place_as(send, status, shipDate="2026-12-24T10:00:00Z")
     message = assert_error(await patch(send, **fields), 409, "order_closed")
-    assert message == f"order 1 is {status}: its shipDate cannot change any more"
+    assert message == f"order 1 is {status}: its shipDate can no longer change"
     assert await read(send) == order
 
 

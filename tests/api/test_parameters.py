@@ -176,7 +176,7 @@ async def test_a_parameter_given_twice_is_refused(service: Service, query: str, 
     key = await service.issue()
     response = await service.request("GET", f"/v1/pets?{query}", key.token)
     message = assert_error(response, 400, "invalid_parameter")
-    assert message == f"{name}: expected once, was given twice"
+    assert message == f"{name}: expected once, got it twice"
 
 
 async def test_more_than_100_ids_are_refused(service: Service) -> None:

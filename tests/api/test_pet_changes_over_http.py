@@ -260,7 +260,7 @@ async def test_the_status_of_a_reserved_animal_stays(send: Send, *, approved: bo
     for status in ("available", "sold", None):
         response = await patch(send, status=status, name="Max")
         message = assert_error(response, 409, "pet_reserved")
-        assert message == f"order 1, which is {'approved' if approved else 'placed'}, holds pet 1"
+        assert message == f"order 1 is {'approved' if approved else 'placed'} and reserves pet 1"
     assert_error(await send("DELETE", "/pets/1"), 409, "pet_reserved")
     assert await read(send) == BELLA | {"status": "pending"}
 

@@ -33,8 +33,8 @@ class Reader:
 async def test_a_change_empties_the_cache(service: Service) -> None:
     cache, read = ResponseCache(service.store), Reader()
     for expected in (1, 2):
-        await cache.get("/v1/pets", b"", read)
-        await cache.get("/v1/pets", b"", read)
+        await cache.get(("", "/v1/pets", b""), read)
+        await cache.get(("", "/v1/pets", b""), read)
         assert read.reads == expected
         await service.store.write(create_pet(NewPet("Bella", 1)))
 
@@ -45,28 +45,28 @@ async def test_a_response_read_before_a_change_is_not_cached_after_it(service: S
     async def read_slowly() -> Response:
         await service.store.write(create_pet(NewPet("Bella", 1)))
         await asyncio.sleep(0)
-        await cache.get("/v1/store/inventory", b"", read)
+        await cache.get(("", "/v1/store/inventory", b""), read)
         return await read()
 
-    await cache.get("/v1/pets", b"", read_slowly)
-    await cache.get("/v1/pets", b"", read)
+    await cache.get(("", "/v1/pets", b""), read_slowly)
+    await cache.get(("", "/v1/pets", b""), read)
     assert read.reads == 3
 
 
 async def test_each_query_has_its_own_response(service: Service) -> None:
     cache, read = ResponseCache(service.store), Reader()
     for query in (b"limit=1", b"limit=2", b"limit=1&x", b""):
-        await cache.get("/v1/pets", query, read)
+        await cache.get(("", "/v1/pets", query), read)
     assert read.reads == 4
 
 
 async def test_a_response_in_use_outlives_unused_ones(service: Service) -> None:
     cache, read = ResponseCache(service.store, GENERATION), Reader(1000)
     for n in range(20):
-        await cache.get("/v1/pets", b"in use", read)
-        await cache.get("/v1/pets", b"%d" % n, read)
+        await cache.get(("", "/v1/pets", b"in use"), read)
+        await cache.get(("", "/v1/pets", b"%d" % n), read)
     assert read.reads == 21
-    await cache.get("/v1/pets", b"0", read)
+    await cache.get(("", "/v1/pets", b"0"), read)
     assert read.reads == 22
 
 
@@ -76,9 +76,9 @@ async def test_the_cache_has_two_generations_at_most(
 ) -> None:
     cache, read = ResponseCache(service.store, GENERATION), Reader(size)
     for n in range(queries):
-        await cache.get("/v1/pets", b"%d" % n, read)
+        await cache.get(("", "/v1/pets", b"%d" % n), read)
     for n in reversed(range(queries)):
-        await cache.get("/v1/pets", b"%d" % n, read)
+        await cache.get(("", "/v1/pets", b"%d" % n), read)
     cached = 2 * queries - read.reads
     assert cached * size <= 2 * GENERATION
 
@@ -90,5 +90,5 @@ async def test_saved_limits_leave_the_cache_as_it_is(service: Service) -> None:
     for used in range(1, 4):
         await states.save([(1, State(day_used=used, used_at=used))])
         await eventually(service.store.version)
-        await cache.get("/v1/pets", b"", read)
+        await cache.get(("", "/v1/pets", b""), read)
     assert read.reads == 1

@@ -93,8 +93,8 @@ async def test_only_a_key_with_the_default_scopes_and_life_can_give_them(
 ) -> None:
     message = await assert_refused(service, "POST", "", giver.token, {"name": "till"})
     assert message == (
-        "scopes: your key cannot give orders:read, orders:write, pets:write, which it has not"
-        " itself"
+        "scopes: your key cannot give orders:read, orders:write, pets:write, because it does not"
+        " have it"
     )
     body = {"name": "till", "scopes": ["pets:read"]}
     message = await assert_refused(service, "POST", "", giver.token, body)
@@ -272,7 +272,7 @@ async def test_the_last_key_that_manages_keys_stays(
     before = await events(service)
     response = await service.request(method, "/v1/keys/1", last.token, json=body)
     message = assert_error(response, 409, "last_admin_key")
-    assert message.startswith("key 1 is the last that can administer keys")
+    assert message.startswith("key 1 is the last one that can administer keys")
     assert await events(service) == before
     assert (await service.request("GET", "/v1/keys", last.token)).status_code == 200
 

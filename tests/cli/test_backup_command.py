@@ -48,9 +48,7 @@ def test_postgresql_is_left_to_its_own_programs(stocked: Command, file: Path, na
     file.touch()
     address = "postgresql://me:geheim@127.0.0.1/shop"
     words = stocked.fail(name, str(file), status=2, PETSTORE_DATABASE=address)
-    assert words == (
-        "PostgreSQL has programs of its own for this: pg_dump, pg_restore and pg_basebackup"
-    )
+    assert words == ("for PostgreSQL, use its own programs: pg_dump, pg_restore and pg_basebackup")
 
 
 def test_a_mistyped_store_is_refused(command: Command, tmp_path: Path) -> None:
@@ -65,7 +63,7 @@ def test_a_mistyped_store_is_refused(command: Command, tmp_path: Path) -> None:
 def test_a_backup_that_is_there_is_replaced_only_with_force(stocked: Command, file: Path) -> None:
     file.write_text("of yesterday")
     words = stocked.fail("backup", str(file), status=1)
-    assert words == f"{file} is there already; --force replaces it"
+    assert words == f"{file} already exists; use --force to replace it"
     assert file.read_text() == "of yesterday"
     stocked.succeed("backup", str(file), "--force")
     assert contents(url_of(file)) == contents(url_of(stocked.database))
@@ -132,7 +130,7 @@ def test_a_link_in_the_place_of_a_backup_is_refused_and_with_force_replaced(
         elsewhere.write_text("of somebody else")
     file.symlink_to(elsewhere)
     words = stocked.fail("backup", str(file), status=1)
-    assert words == f"{file} is there already; --force replaces it"
+    assert words == f"{file} already exists; use --force to replace it"
     stocked.succeed("backup", str(file), "--force")
     assert not file.is_symlink()
     assert contents(url_of(file)) == contents(url_of(stocked.database))
@@ -151,7 +149,7 @@ def test_a_link_where_a_copy_is_to_be_made_is_refused(
     part = target.with_name(f"{target.name}.part")
     part.symlink_to(elsewhere)
     words = stocked.fail(name, str(file), "--force", status=1)
-    assert words == f"{part}: it is a link, or no file of yours; remove it"
+    assert words == f"{part}: it is a link, or not your file; remove it"
     assert elsewhere.read_text() == "of somebody else"
     assert contents(url_of(target)) == before
 
@@ -162,7 +160,7 @@ def test_the_file_of_an_interrupted_run_is_not_replaced_while_it_is_read(
     part = stocked.database.with_name(f"{stocked.database.name}.part")
     stocked.succeed("backup", str(part))
     words = stocked.fail("restore", str(part), "--force", status=1)
-    assert words == f"{part} is where the copy is made; rename it first"
+    assert words == f"{part} has the name of the temporary copy; rename it first"
     stocked.succeed("restore", str(part.rename(file)), "--force")
 
 
@@ -192,13 +190,13 @@ def test_the_database_of_another_program_is_not_backed_up(command: Command, file
     other.close()
     file.parent.mkdir()
     words = command.fail("backup", str(file), status=1)
-    assert words == f"{command.database}: there is no store of petstore in it"
+    assert words == f"{command.database}: it contains no petstore store"
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "there is no store of petstore in it"),
+        (b"", "it contains no petstore store"),
         (b"name,categoryId\nRex,1\n" * 100, "file is not a database"),
     ],
 )
@@ -293,7 +291,7 @@ def test_a_store_that_is_there_is_replaced_only_with_force(stocked: Command, fil
     kept = contents(url_of(stocked.database))
     query(url_of(stocked.database), "DELETE FROM orders")
     words = stocked.fail("restore", str(file), status=1)
-    assert words == f"{stocked.database} is there already; --force replaces it"
+    assert words == f"{stocked.database} already exists; use --force to replace it"
     stocked.succeed("restore", str(file), "--force")
     assert contents(url_of(stocked.database)) == kept
 
@@ -350,7 +348,7 @@ def test_a_service_in_use_is_not_replaced(start: StartServer, tmp_path: Path) ->
     refused = petstore(*arguments, cwd=tmp_path)
     path = tmp_path / "petstore.db"
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr == f"Error: {path} is in use: stop what uses it first\n"
+    assert refused.stderr == f"Error: {path} is in use: first stop the program that uses it\n"
     server.stop()
     assert petstore(*arguments, cwd=tmp_path).returncode == 0
 
@@ -415,7 +413,7 @@ def test_an_interrupted_run_says_that_nothing_was_changed(
     before = contents(url_of(target))
     with interrupted_at_once():
         words = stocked.fail(name, "--force", str(file), status=1)
-    assert words == f"interrupted: {target} is as it was before; run the same command again"
+    assert words == f"interrupted: {target} is unchanged; run the same command again"
     assert contents(url_of(target)) == before
     assert not target.with_name(f"{target.name}.part").exists()
 
@@ -452,6 +450,6 @@ def test_a_backup_that_cannot_be_noted_is_good_all_the_same(stocked: Command, fi
 @pytest.mark.parametrize("ending", [".last-backup", ".last-backup.part"])
 def test_a_backup_is_not_written_where_it_is_noted(stocked: Command, ending: str) -> None:
     assert stocked.fail("backup", "--force", f"{stocked.database}{ending}", status=1) == (
-        f"{stocked.database}{ending} is where the time of the last backup is noted;"
+        f"{stocked.database}{ending} is reserved for the time of the last backup;"
         " expected another file"
     )

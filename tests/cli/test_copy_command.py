@@ -128,7 +128,7 @@ def test_a_target_with_anything_in_it_is_refused(
 
     in_store(target, add)
     before = contents(target)
-    assert refused(full, target).startswith("the target is not empty: there are rows in pets")
+    assert refused(full, target).startswith("the target is not empty: it has rows in pets")
     assert contents(target) == before
 
 

@@ -15,7 +15,7 @@ def test_a_store_that_is_not_there_is_refused(command: Command) -> None:
 
 def test_postgresql_needs_a_secret_file(command: Command) -> None:
     words = command.fail("deliver", PETSTORE_DATABASE="postgresql://db/shop", status=2)
-    assert words == "--secret-file: expected the file with the secret that the service has, too"
+    assert words == "--secret-file: expected the secret file of the service"
 
 
 def test_a_malformed_secret_file_is_refused(command: Command, tmp_path: Path) -> None:

@@ -55,9 +55,7 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(
 
 def test_a_secret_that_is_given_twice_is_refused(command: Command, secret: Path) -> None:
     words = command.fail("keys", "list", status=2, PETSTORE_DATABASE_FILE=str(secret))
-    assert words == (
-        "PETSTORE_DATABASE and PETSTORE_DATABASE_FILE are both set; expected one of them"
-    )
+    assert words == ("PETSTORE_DATABASE and PETSTORE_DATABASE_FILE are both set; expected only one")
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])

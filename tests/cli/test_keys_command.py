@@ -86,9 +86,7 @@ def test_limits_of_its_own_are_refused_unless_the_plan_is_enterprise(
     command: Command, plan: str, option: str, limit: str
 ) -> None:
     words = command.fail("keys", "create", "--name", "app", "--plan", plan, option, "50", status=1)
-    assert words == (
-        f"{limit}: only a key of the plan enterprise has limits of its own, not {plan}"
-    )
+    assert words == (f"{limit}: only a key of the plan enterprise has its own limits, not {plan}")
     command.make_store()
     assert command.succeed("keys", "list", "--json") == "[]\n"
 
@@ -156,7 +154,7 @@ def test_a_store_that_is_not_there_is_not_made_by_mistake(
     command: Command, database: Path, arguments: tuple[str, ...]
 ) -> None:
     assert command.fail(*arguments, status=1) == (
-        f"there is no store at {database}; petstore serve or petstore keys create makes one"
+        f"there is no store at {database}; petstore serve or petstore keys create creates one"
     )
     assert not database.exists()
 
@@ -317,7 +315,7 @@ def test_more_than_32_networks_are_refused(command: Command) -> None:
     command.create_key()
     many = (word for number in range(33) for word in ("--network", f"10.0.0.{number}"))
     words = command.fail("keys", "change", "1", *many, status=1)
-    assert words == "allowedNetworks: expected at most 32 networks, not 33"
+    assert words == "allowedNetworks: expected at most 32 networks, got 33"
 
 
 def test_a_key_rehearses_a_sunset_if_it_is_told_to(command: Command) -> None:
@@ -494,7 +492,7 @@ def test_the_expiry_of_a_key_can_be_moved(command: Command) -> None:
 def test_a_change_to_limits_the_plan_does_not_have_is_refused(command: Command) -> None:
     command.create_key(plan="free")
     words = command.fail("keys", "change", "1", "--per-minute", "70", status=1)
-    assert words == "perMinute: only a key of the plan enterprise has limits of its own, not free"
+    assert words == "perMinute: only a key of the plan enterprise has its own limits, not free"
     assert command.show_key()["perMinute"] == 60
 
 

@@ -60,9 +60,9 @@ def test_an_export_that_is_interrupted_leaves_an_earlier_one_alone(
     file.write_text("of yesterday")
     with interrupted_at_once():
         words = stocked.fail("pets", "export", str(file), status=1)
-        assert words == f"interrupted: {file} is as it was before"
+        assert words == f"interrupted: {file} is unchanged"
         words = stocked.fail("pets", "export", status=1)
-        assert words == "interrupted: what was written is not whole"
+        assert words == "interrupted: the output is incomplete"
     assert file.read_text() == "of yesterday"
 
 
@@ -163,7 +163,7 @@ def test_a_link_where_an_export_is_to_be_made_is_refused(stocked: Command, tmp_p
     elsewhere.write_text("of somebody else")
     part.symlink_to(elsewhere)
     words = stocked.fail("pets", "export", str(tmp_path / "animals.csv"), status=1)
-    assert words == f"{part}: it is a link, or no file of yours; remove it"
+    assert words == f"{part}: it is a link, or not your file; remove it"
     assert elsewhere.read_text() == "of somebody else"
 
 

@@ -97,7 +97,7 @@ def test_the_imported_file_is_not_overwritten_with_its_own_refused_rows(
 ) -> None:
     before = file.read_text()
     words = command.fail("pets", "import", str(file), "--refused", str(file), status=2)
-    assert words == "Invalid value for --refused: expected another file than the one imported"
+    assert words == "Invalid value for --refused: expected another file than the imported one"
     assert file.read_text() == before
 
 
@@ -204,7 +204,7 @@ def test_the_file_that_is_imported_is_not_where_refused_rows_are_gathered(
     refused = str(file.with_name("refused.csv"))
     arguments = ("pets", "import", str(part), "--format", "csv", "--refused", refused)
     words = command.fail(*arguments, status=2)
-    assert words.endswith("expected another file than the one imported")
+    assert words.endswith("expected another file than the imported one")
     assert part.exists()
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 KEY, ANOTHER = 1, 2
 BRIEF = 0.2
 """Seconds to wait for a server that will not respond."""
-SILENT, BACK = "cannot read the last writes", "Redis responds again, lists are"
+SILENT, BACK = "cannot read the last writes", "Redis responds again; lists are"
 
 
 @pytest.fixture(scope="module")

@@ -132,7 +132,7 @@ def test_a_user_without_a_schema_is_refused(postgres: PostgresServer) -> None:
 
 def test_a_database_that_cannot_hold_every_name_is_refused(postgres: PostgresServer) -> None:
     url = postgres.new_database("ENCODING 'LATIN1' TEMPLATE template0")
-    with pytest.raises(UnusableDatabase, match="has the encoding LATIN1; make it anew"):
+    with pytest.raises(UnusableDatabase, match="has the encoding LATIN1; create it again"):
         PostgresStore(url).migrate()
 
 

@@ -72,7 +72,7 @@ def test_a_foreign_file_is_not_replaced(tmp_path: Path, planted: str) -> None:
         part.symlink_to(elsewhere)
     if planted == "link":
         elsewhere.write_text("of somebody else")
-    with pytest.raises(FileExistsError, match="no file of yours; remove it"), replacing(path):
+    with pytest.raises(FileExistsError, match="not your file; remove it"), replacing(path):
         pytest.fail("it was followed")
     assert not elsewhere.exists() or elsewhere.read_text() == "of somebody else"
     assert os.path.lexists(part)
@@ -84,7 +84,7 @@ def test_a_file_of_another_user_is_in_the_way(tmp_path: Path) -> None:
     part.touch()
     os.chown(part, 65534, -1)
     with (
-        pytest.raises(FileExistsError, match="no file of yours; remove it"),
+        pytest.raises(FileExistsError, match="not your file; remove it"),
         replacing(tmp_path / "file"),
     ):
         pytest.fail("it was replaced")

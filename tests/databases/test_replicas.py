@@ -26,7 +26,7 @@ SLOW = 10_000
 OpenReaders: TypeAlias = Callable[..., Awaitable[ReplicaReaders]]
 WHERE = Statement("SELECT pg_is_in_recovery()")
 CHANGE = "INSERT INTO categories (name, name_key) VALUES ('Dogs', 'dogs')"
-WARNING = "the replica fails, lists are read from the primary"
+WARNING = "the replica fails; lists are read from the primary"
 
 
 @pytest.fixture(scope="module")

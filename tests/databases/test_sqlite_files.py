@@ -110,7 +110,7 @@ async def test_the_log_says_which_file_was_deleted(
     assert (await store.write(create_pet(BELLA))).id == 2
     names = ", ".join(str(beside(database, ending)) for ending in endings)
     assert caplog.messages == [
-        f"{names}: deleted while in use; nothing is lost, and the service goes on with new files"
+        f"{names}: deleted while in use; nothing is lost, and the service continues with new files"
     ]
     assert len(await store.read(select_pets(10))) == 2
 

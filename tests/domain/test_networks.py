@@ -46,7 +46,7 @@ def test_more_than_32_networks_are_refused() -> None:
     texts = [f"10.0.0.{number}" for number in range(33)]
     assert len(canonical_networks(texts[:32])) == 32
     with pytest.raises(
-        InvalidBody, match=r"^allowedNetworks: expected at most 32 networks, not 33"
+        InvalidBody, match=r"^allowedNetworks: expected at most 32 networks, got 33"
     ):
         canonical_networks(texts)
 

@@ -212,7 +212,7 @@ def test_the_date_of_an_open_order_changes_and_goes(status: OrderStatus) -> None
 @pytest.mark.parametrize("status", ["delivered", "cancelled"])
 @pytest.mark.parametrize("date", [None, CHRISTMAS, NOON])
 def test_the_date_of_a_closed_order_stays(status: OrderStatus, date: datetime | None) -> None:
-    message = f"^order 3 is {status}: its shipDate cannot change any more$"
+    message = f"^order 3 is {status}: its shipDate can no longer change$"
     with pytest.raises(OrderClosed, match=message):
         patched(order(status, shipDate=CHRISTMAS), OrderPatch(shipDate=date))
 

@@ -89,7 +89,7 @@ def has_no_more(key: ApiKey, other: ApiKey) -> bool:
     [
         (
             {"scopes": frozenset({"pets:write", "orders:read", "pets:read"})},
-            "scopes: your key cannot give orders:read, pets:write, which it has not itself",
+            "scopes: your key cannot give orders:read, pets:write, because it does not have it",
         ),
         (
             {"plan": "business"},
@@ -129,7 +129,7 @@ def test_a_network_beyond_those_of_the_key_is_refused_by_its_name(
     with pytest.raises(BeyondOwnRights) as refused:
         check_rights(giver, replace(PRO, allowed_networks=wanted))
     assert refused.value.message == (
-        f"allowedNetworks: your key cannot give {beyond}, from where it does not work itself"
+        f"allowedNetworks: your key cannot give {beyond}, which is outside its own networks"
     )
 
 

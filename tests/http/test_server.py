@@ -172,7 +172,7 @@ def test_the_connections_of_an_address_are_limited(caplog: pytest.LogCaptureFixt
         assert other.recv(15) == b"HTTP/1.1 200 OK"
         caller.close()
         assert within(5, lambda: responds(server.port))
-    assert caplog.text.count("127.0.0.1 has 2 connections, as many as it may") == 1
+    assert caplog.text.count("127.0.0.1 has 2 connections, the maximum") == 1
 
 
 def responds(port: int) -> bool:

@@ -105,7 +105,7 @@ def test_if_the_next_process_cannot_start_the_old_one_goes_on_and_the_reload_fai
     failed = reload(server)
     (tmp_path / "away.db").rename(database)
 
-    words = "the reload failed, and the remaining old processes go on: process "
+    words = "the reload failed; the remaining old processes continue to serve: process "
     assert (failed.returncode, failed.stdout) == (1, "")
     assert failed.stderr.startswith(f"Error: {words}")
     reason = "the database is not available: unable to open database file"
@@ -128,7 +128,7 @@ def test_the_wait_for_a_reload_has_an_end_and_one_more_during_another_begins_it_
         assert within(TIMEOUT, lambda: len(server.workers()) == 2)
         late = reload(server, "--timeout", "0.2")
     assert late.returncode == 1
-    assert late.stderr == "Error: the reload has not ended after 0.2 seconds; it goes on\n"
+    assert late.stderr == "Error: the reload has not ended after 0.2 seconds; it continues\n"
     assert has_told(server, "reload_ended")
     assert events(server) == [
         "started",

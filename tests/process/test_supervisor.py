@@ -76,7 +76,7 @@ def test_a_next_process_that_hangs_ends_the_reload(supervised: subprocess.Popen[
     assert supervised.stdout.readline() == "started\n"
     supervised.send_signal(signal.SIGHUP)
     killed = supervised.stdout.readline()
-    assert killed.endswith(" did not start in time: killed\n")
+    assert killed.endswith(" did not start in time and was killed\n")
     lines = iter(supervised.stdout.readline, "failed killed by signal 9 1\n")
     assert all(" exited unexpectedly: " in line for line in lines)
     with pytest.raises(subprocess.TimeoutExpired):

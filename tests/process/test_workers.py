@@ -115,7 +115,7 @@ def test_a_process_that_hangs_does_not_keep_a_stop_from_its_end(start: StartServ
     hanging = server.worker
     os.kill(hanging, signal.SIGSTOP)
     assert server.stop() == 0
-    said = f"process {hanging} did not end in time: killed"
+    said = f"process {hanging} did not end in time and was killed"
     assert said in [line["event"] for line in server.log_lines()]
 
 

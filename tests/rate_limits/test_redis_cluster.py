@@ -15,7 +15,7 @@ from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
-LOST, FOUND = "Redis is unavailable,", "Redis is back:"
+LOST, FOUND = "Redis is unavailable;", "Redis is back;"
 SECONDS = 1
 
 

@@ -25,7 +25,7 @@ from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
-LOST, FOUND = "Redis is unavailable,", "Redis is back:"
+LOST, FOUND = "Redis is unavailable;", "Redis is back;"
 SECONDS = 0.3
 """The timeout of a round trip where the server is to fail."""
 BAN_AT_ONCE = BanRules(min_strikes=1, strikes_divisor=10**6, grace=0)

@@ -73,7 +73,7 @@ def test_a_leftover_of_any_service_is_taken_over(path: Path, left: str) -> None:
 @pytest.mark.parametrize("content", [b"SQLite format 3\0", b"7\nkeep this\n", b"\xff"])
 def test_a_file_that_is_no_pid_file_is_not_written_or_removed(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    refused = pytest.raises(OSError, match="expected a pid file, or none; this is something else")
+    refused = pytest.raises(OSError, match="expected a pid file or no file; this is another file")
     with refused, locked_pid_file(path):
         pass
     assert path.read_bytes() == content
@@ -92,7 +92,7 @@ def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
 def test_a_pipe_is_not_waited_for(path: Path) -> None:
     os.mkfifo(path)
     assert read_pid_file(path) is None
-    with pytest.raises(OSError, match="something else"), locked_pid_file(path):
+    with pytest.raises(OSError, match="another file"), locked_pid_file(path):
         pass
     assert path.is_fifo()
 

@@ -62,9 +62,13 @@ async def test_a_category_that_was_added_is_found(
 @pytest.mark.parametrize("name", ["Großtiere", "GROSSTIERE"])
 async def test_a_name_is_given_once(store: Store, name: str) -> None:
     await add(store, "Großtiere", "Dogs")
-    with pytest.raises(CategoryNameTaken, match=r"^name: category 1 is called 'Großtiere'$"):
+    with pytest.raises(
+        CategoryNameTaken, match=r"^name: category 1 already has the name 'Großtiere'$"
+    ):
         await add(store, name)
-    with pytest.raises(CategoryNameTaken, match=r"^name: category 1 is called 'Großtiere'$"):
+    with pytest.raises(
+        CategoryNameTaken, match=r"^name: category 1 already has the name 'Großtiere'$"
+    ):
         await store.write(update_category(2, CategoryPatch(name), unconditional))
     assert await get_category(store, 2) == Category(2, "Dogs")
 

@@ -348,7 +348,7 @@ async def test_the_events_behind_a_deleted_one_are_no_more_read_from_its_cursor(
     ]
     await store.write(do("DELETE FROM events WHERE sequence < 2"))
     for position in (START, first):
-        with pytest.raises(CursorExpired, match=r"^cursor: the events behind it are not kept"):
+        with pytest.raises(CursorExpired, match=r"^cursor: the events after it are no longer kept"):
             await read_feed(store, EVENT_TYPES, 1, position, 20)
     assert [event.sequence for event in await events_after(store, second)] == [3, 4, 5]
     assert await sequences(store) == [2, 3, 4, 5]

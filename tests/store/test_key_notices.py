@@ -29,7 +29,7 @@ GET_PET = DeprecatedOperation(
     datetime(2026, 11, 21, tzinfo=UTC),
     datetime(2030, 12, 5, tzinfo=UTC),
     "GET /v1/pets",
-    "/docs#/Pets/getPet",
+    "/docs/operations/getPet",
 )
 TODAY = 20_788
 

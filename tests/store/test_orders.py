@@ -56,7 +56,7 @@ def refuse(_: object) -> None:
 
 
 async def test_an_animal_that_is_not_there_cannot_be_ordered(store: Store) -> None:
-    message = r"^petId: expected an animal of this store; there is no pet 1$"
+    message = r"^petId: expected an existing animal; there is no pet 1$"
     with pytest.raises(UnknownPet, match=message):
         await store.write(place_order(OrderCreate(1), NOW, 1))
 

@@ -89,7 +89,7 @@ async def test_an_open_order_holds_status_and_animal(store: Store, status: str) 
     await store.write(place_order(OrderCreate(1), 0, 0))
     if status == "approved":
         await store.write(update_order(1, OrderPatch(status="approved"), 0, unconditional))
-    held = f"^order 1, which is {status}, holds pet 1$"
+    held = f"^order 1 is {status} and reserves pet 1$"
     for patch in (PetPatch(status="available"), PetPatch(status="sold"), PetPatch(status=None)):
         with pytest.raises(PetReserved, match=held):
             await store.write(update(patch))

@@ -240,7 +240,7 @@ async def test_every_status_is_read_and_none_is_none(importer: Importer) -> None
         (b'{"name": "Bella", "categoryId": "1"}', f"categoryId: {INTEGER}"),
         (b'{"name": "Bella", "categoryId": 1, "status": ""}', f"status: {STATUS}"),
         (b'{"name": "\xff", "categoryId": 1}', "the line: expected JSON in UTF-8"),
-        (b"[" * 60_000, "the line: expected a JSON object, was nested too deeply"),
+        (b"[" * 60_000, "the line: expected a JSON object; it is nested too deeply"),
     ],
 )
 async def test_a_bad_line_of_json_is_refused_and_the_others_go_in(
@@ -420,7 +420,9 @@ async def test_one_of_two_concurrent_imports_of_a_file_is_refused(
             importer.run(content), rival.run(content), return_exceptions=True
         )
     refused = [outcome for outcome in outcomes if isinstance(outcome, Conflict)]
-    assert [error.message for error in refused] == ["another import of the same file is under way"]
+    assert [error.message for error in refused] == [
+        "another import of the same file is in progress"
+    ]
     assert await importer.names() == numbered(2_500)
 
 
@@ -431,7 +433,7 @@ async def test_a_retry_after_another_import_did_other_rows_is_refused(
     await store.write(begin_import(b"digest", again=False))
     pets = [NewPet(name="Bella", categoryId=1) for _ in others]
     await store.write(import_batch(b"digest", others, pets, None))
-    with pytest.raises(Conflict, match="another import of the same file is under way"):
+    with pytest.raises(Conflict, match="another import of the same file is in progress"):
         await store.write(import_batch(b"digest", range(3), pets[:3], None, is_retry=True))
     assert await importer.names() == ["Bella"] * len(others)
 

@@ -329,7 +329,7 @@ async def test_a_whole_store_without_keys_gets_them(
         pages = await walk(store, prefix)
         assert [pet for page in pages for pet in page] == expected(pets, prefix)
     assert caplog.messages == [
-        "preparing animals for searches by name; until that ends, a search may miss some",
+        "preparing animals for searches by name; until this ends, a search may miss some",
         "prepared 250 animals for searches by name",
     ]
     await fill_name_keys(store)

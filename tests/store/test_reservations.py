@@ -146,7 +146,7 @@ async def test_when_the_database_takes_no_change_nobody_waits_twice_and_it_is_ma
     clock.now += MINUTE
     with locked(database):
         await reservations.settle()
-        assert "lapsed reservations not freed: " in caplog.text
+        assert "lapsed reservations were not released: " in caplog.text
         assert not reservations.are_due()
         with pytest.raises(Unavailable):
             await reservations.refresh()

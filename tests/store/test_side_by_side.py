@@ -29,5 +29,5 @@ def test_a_name_that_is_taken_in_this_moment_is_refused() -> None:
     next(unit)
     unit.send([(1, "Dogs", None)])
     unit.send([])
-    with pytest.raises(CategoryNameTaken, match=r"^name: another category has just been called"):
+    with pytest.raises(CategoryNameTaken, match=r"^name: another category has just got the name"):
         unit.throw(Duplicate())

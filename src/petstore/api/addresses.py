@@ -1,10 +1,10 @@
-"""Absolute URLs of this service, and the ``Host`` that a client reaches it by."""
+"""The URL of this service as the client reaches it, for links that work as they stand."""
 
 import re
 from functools import lru_cache
 
 from petstore.errors import InvalidRequest
-from petstore.http.messages import Headers, Request
+from petstore.http.messages import Request
 
 # RFC 3986 sections 3.2.2 and 3.2.3, without the comma: it would join two hosts.
 _HOST = re.compile(
@@ -12,67 +12,39 @@ _HOST = re.compile(
     rb"(?::[0-9]{0,5})?\Z"
 )
 _LONGEST_HOST = 261
-_LOCATION, _LINK = b"location: /", b"link: </"
-_RELATIVE = (_LOCATION, _LINK)
 
 
 class Addresses:
-    """The URLs of this service: below ``public_url`` if there is one, else below the ``Host``.
+    """Tells the URL of this service: the operator's ``public_url``, else ``http`` at the ``Host``.
 
-    Handlers write paths into ``Location`` and ``Link``, and so do pages in memory and idempotency
-    records. They become absolute as the last thing, so each client gets URLs that work for it.
+    ``public_url`` has no slash at its end; it is empty if the operator has named none.
     """
 
     def __init__(self, public_url: str = "") -> None:
-        self._public_url = public_url.rstrip("/").encode("ascii")
+        self.public_url = public_url.rstrip("/")
 
-    def root(self, request: Request) -> bytes:
-        """Return the URL of this service, without ``/v1`` and without a slash at its end.
+    def root(self, request: Request) -> str:
+        """Return the URL of this service without ``/v1`` and without a slash at its end.
 
-        It is empty, so that references stay relative, if the client has sent no valid ``Host``.
+        It is empty, so that references are relative, if neither the operator nor the client has
+        named one: HTTP/1.0 needs no ``Host``.
+
+        Raises:
+            InvalidRequest: there is not exactly one valid ``Host`` (RFC 9112 section 3.2).
         """
-        if self._public_url:
-            return self._public_url
         host = request.fields.get(b"host")
-        if host is None or b"host" in request.repeated or not _is_host(host):
-            return b""
-        return b"http://" + host
-
-    def absolute(self, headers: Headers, request: Request) -> Headers:
-        """Return ``headers`` with absolute URLs in ``Location`` and ``Link`` (RFC 3986 5.2)."""
-        return [
-            self._absolute(line, request) if line.startswith(_RELATIVE) else line
-            for line in headers
-        ]
-
-    def _absolute(self, line: bytes, request: Request) -> bytes:
-        root = self.root(request)
-        if line.startswith(_LINK):
-            return line.replace(b"</", b"<%b/" % root)
-        return line.replace(_LOCATION, b"location: %b/" % root, 1)
-
-
-def check_host(request: Request) -> None:
-    """Refuse a request without exactly one valid ``Host`` (RFC 9112 section 3.2).
-
-    Raises:
-        InvalidRequest: it has none, two, or something else in it.
-    """
-    host = request.fields.get(b"host")
-    if host is None and request.version == "1.0":
-        return
-    if host is None or b"host" in request.repeated:
-        msg = "Host: expected exactly once"
-        raise InvalidRequest(msg)
-    if not _is_host(host):
-        msg = "Host: expected a name or an address, and perhaps a port"
-        raise InvalidRequest(msg)
-
-
-def _is_host(text: bytes) -> bool:
-    return len(text) <= _LONGEST_HOST and _matches(text)
+        if host is None and request.version == "1.0":
+            return self.public_url
+        if host is None or b"host" in request.repeated:
+            msg = "Host: expected exactly once"
+            raise InvalidRequest(msg)
+        root = _root_at(host)
+        return self.public_url or root
 
 
 @lru_cache(maxsize=64)
-def _matches(host: bytes) -> bool:
-    return _HOST.match(host) is not None
+def _root_at(host: bytes) -> str:
+    if len(host) > _LONGEST_HOST or not _HOST.match(host):
+        msg = "Host: expected a name or an address, and perhaps a port"
+        raise InvalidRequest(msg)
+    return f"http://{host.decode('ascii')}"

@@ -160,7 +160,7 @@ async def _create(call: Call[KeyCreate, None]) -> Response:
     )
 
     def created(issued: IssuedKey) -> Response:
-        return created_response(_with_token(issued), f"{call.request.path}/{issued.key.id}")
+        return created_response(_with_token(issued), f"{call.url}/{issued.key.id}")
 
     return await respond_once(call, create_key(new, _actor(call), now), created, sealed=True)
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from petstore.api.addresses import Addresses, check_host
+from petstore.api.addresses import Addresses
 from petstore.api.authentication import (
     authenticate,
     bearer_token,
@@ -82,8 +82,8 @@ class Exchange(Struct):
     """A request in progress.
 
     ``client`` is the address behind trusted proxies and ``parameter`` the text of the path's
-    parameter. A public request needs no key, and gets ``page`` if there is one. ``key`` and
-    ``decision`` are set as soon as they are known.
+    parameter. A public request needs no key, and gets ``page`` if there is one. ``root`` is the URL
+    of the service; it, ``key`` and ``decision`` are set as soon as they are known.
     """
 
     request: Request
@@ -95,6 +95,7 @@ class Exchange(Struct):
     parameter: str
     operation: Operation | None
     is_public: bool
+    root: str
     key: ApiKey | None = None
     decision: Decision | None = None
 
@@ -187,10 +188,11 @@ class Application:
         except PetstoreError as error:
             if isinstance(error, Unavailable):
                 _LOG.warning("request %s: %s", exchange.request_id, error)
-            response = error_response(error)
+            response = error_response(error, exchange.root)
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
             _LOG.exception("request %s failed", exchange.request_id)
-            response = error_response(InternalError("the service failed; the reason is in its log"))
+            failure = InternalError("the service failed; its log has the reason")
+            response = error_response(failure, exchange.root)
         if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
             exchange.decision = await self.services.limiter.look_address(exchange.client)
         headers = self._headers(exchange, response)
@@ -223,13 +225,22 @@ class Application:
                 or is_preflight(request, self._rules.allowed_origins)
             )
         return Exchange(
-            request, request_id, started, client, page, route, parameter, operation, is_public
+            request,
+            request_id,
+            started,
+            client,
+            page,
+            route,
+            parameter,
+            operation,
+            is_public,
+            self._rules.addresses.public_url,
         )
 
     async def _respond(self, exchange: Exchange, receive: Receive) -> Response:
         request, operation = exchange.request, exchange.operation
         if request.refusal is not None:
-            return refusal_response(request.refusal)
+            return refusal_response(request.refusal, exchange.root)
         if exchange.is_public:
             return await self._respond_without_key(exchange)
         key = await self._admit(exchange)
@@ -260,11 +271,11 @@ class Application:
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:
         request, page = exchange.request, exchange.page
-        check_host(request)
+        exchange.root = self._rules.addresses.root(request)
         if is_preflight(request, self._rules.allowed_origins):
             return preflight_response(exchange.route.methods())
         if page is None:
-            msg = "there is nothing here; the interface is under /v1, its reference at /docs"
+            msg = "there is nothing here; the interface is under /v1, and its reference is at /docs"
             raise NotFound(msg)
         if request.method not in _PAGE_METHODS:
             raise not_allowed(request.method, _PAGE_METHODS)
@@ -278,7 +289,7 @@ class Application:
         request, operation = exchange.request, exchange.operation
         keys, limiter = self.services.keys, self.services.limiter
         try:
-            check_host(request)
+            exchange.root = self._rules.addresses.root(request)
             token = bearer_token(request)
             key = exchange.key = keys.recall(token) or await self._look_up(exchange, token)
             if key.allowed_networks:
@@ -337,7 +348,7 @@ class Application:
     def _call(
         self, exchange: Exchange, operation: Operation, key: ApiKey, body: object
     ) -> Call[Any, Any]:
-        request, path_id = exchange.request, 0
+        request, root, path_id = exchange.request, exchange.root, 0
         query: Query[Any] = _NO_QUERY
         if operation.query is not None:
             query = decode_query(request.query, operation.query)
@@ -347,17 +358,16 @@ class Application:
             check_conditions(request)
         retry_of = idempotency_key(request) if operation.method == "POST" else None
         client = exchange.client
-        return Call(self.services, request, client, key, path_id, query, body, retry_of)
+        return Call(self.services, request, root, client, key, path_id, query, body, retry_of)
 
     def _headers(self, exchange: Exchange, response: Response) -> Headers:
         operation, decision = exchange.operation, exchange.decision
         allowed, request_id = self._rules.allowed_origins, exchange.request_id.encode("ascii")
-        headers = response.headers
-        if operation is not None and operation.deprecation is not None:
-            headers = headers + deprecation_headers(operation.deprecation)
-        headers = self._rules.addresses.absolute(headers, exchange.request)
+        headers = response.headers.copy()
         if operation is not None:
             headers.append((_NO_STORE if operation.no_store else _PRIVATE) % request_id)
+            if operation.deprecation is not None:
+                headers += deprecation_headers(operation.deprecation, exchange.root)
         else:
             headers.append((_PUBLIC if exchange.is_public else _PRIVATE) % request_id)
             if exchange.is_public and response.status >= _FIRST_ERROR:

@@ -19,7 +19,7 @@ async def authenticate(token: bytes, keys: KeyRing) -> ApiKey:
     """
     key = await keys.find(token)
     if key is None:
-        msg = "Authorization: the API key is not valid here, or not any more"
+        msg = "Authorization: the API key is not valid here, or no longer valid"
         raise InvalidKey(msg, _INVALID)
     return key
 
@@ -36,7 +36,7 @@ def bearer_token(request: Request) -> bytes:
         msg = "Authorization: expected Bearer and an API key"
         raise MissingKey(msg, _MISSING)
     if b"authorization" in request.repeated:
-        msg = "Authorization: expected once, was sent twice"
+        msg = "Authorization: expected once, got it twice"
         raise InvalidKey(msg, _INVALID)
     scheme, _, token = authorization.partition(b" ")
     token = token.strip(b" ")
@@ -65,5 +65,5 @@ def require_network(key: ApiKey, address: str) -> None:
         NetworkNotAllowed: the address is in none of its networks.
     """
     if not key.works_from(address):
-        msg = f"this key may not be used from {address}; its networks do not have that address"
+        msg = f"this key may not be used from {address}; the address is not in its networks"
         raise NetworkNotAllowed(msg)

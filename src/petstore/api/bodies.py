@@ -80,7 +80,7 @@ class BodyReader:
             if task in self._deadlines:
                 raise
             task.uncancel()
-            msg = f"the body: expected whole within {self._seconds:g} seconds"
+            msg = f"the body: expected all of it within {self._seconds:g} seconds"
             raise RequestTimeout(msg) from None
         finally:
             self._deadlines.pop(task, None)
@@ -97,7 +97,7 @@ class BodyReader:
             msg = "Content-Type: expected application/json"
             raise UnsupportedMediaType(msg)
         if b"content-encoding" in fields:
-            msg = "Content-Encoding: expected none, the body must come as it is"
+            msg = "Content-Encoding: expected none; send the body without encoding"
             raise UnsupportedMediaType(msg, {"Accept-Encoding": "identity"})
 
     def _check_length(self, request: Request) -> None:
@@ -113,7 +113,7 @@ class BodyReader:
                 if len(body) > self._largest:
                     raise self._too_large()
         except ConnectionError as error:
-            msg = f"the body: expected whole; {error}"
+            msg = f"the body: expected all of it; {error}"
             raise IncompleteBody(msg) from error
         return bytes(body)
 

@@ -25,8 +25,8 @@ async def _list(call: Call[None, PageQuery]) -> Response:
 
 
 async def _create(call: Call[CategoryCreate, None]) -> Response:
-    path, unit = call.request.path, create_category(call.body, now=call.services.clock())
-    return await respond_once(call, unit, lambda new: created_response(new, f"{path}/{new.id}"))
+    unit = create_category(call.body, now=call.services.clock())
+    return await respond_once(call, unit, lambda new: created_response(new, f"{call.url}/{new.id}"))
 
 
 async def _get(call: Call[None, None]) -> Response:

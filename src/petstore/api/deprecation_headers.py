@@ -1,7 +1,7 @@
 """The headers of a deprecated operation, and its end."""
 
 from email.utils import format_datetime
-from functools import cache
+from functools import cache, lru_cache
 
 from petstore.api.operation import Deprecation
 from petstore.clock import Milliseconds, milliseconds
@@ -9,14 +9,17 @@ from petstore.errors import Gone
 from petstore.http.messages import Headers
 
 
-@cache
-def deprecation_headers(deprecation: Deprecation) -> Headers:
-    """Return ``Deprecation`` (RFC 9745), ``Sunset`` (RFC 8594) and the links beside them."""
+@lru_cache(maxsize=64)
+def deprecation_headers(deprecation: Deprecation, root: str) -> Headers:
+    """Return ``Deprecation`` (RFC 9745), ``Sunset`` (RFC 8594) and the links beside them.
+
+    The links lead below ``root``, the URL of the service.
+    """
     since = int(deprecation.since.timestamp())
     sunset = format_datetime(deprecation.sunset, usegmt=True)
     link = (
-        f'<{deprecation.documentation}>; rel="deprecation"; type="text/html",'
-        f' <{deprecation.successor}>; rel="successor-version"'
+        f'<{root}{deprecation.documentation}>; rel="deprecation"; type="text/html",'
+        f' <{root}{deprecation.successor}>; rel="successor-version"'
     )
     return [
         b"deprecation: @%d" % since,
@@ -34,7 +37,7 @@ def check_sunset(deprecation: Deprecation, now: Milliseconds, *, is_rehearsed: b
     if is_rehearsed or now >= _end(deprecation):
         end = format_datetime(deprecation.sunset, usegmt=True)
         verb = "ended" if now >= _end(deprecation) else "ends, and this key rehearses that,"
-        msg = f"this operation {verb} on {end}; use {deprecation.use}, instead"
+        msg = f"this operation {verb} on {end}; use {deprecation.use} instead"
         raise Gone(msg)
 
 

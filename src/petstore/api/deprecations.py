@@ -46,7 +46,7 @@ DEPRECATED_USE = {
     "since": "2026-11-21T00:00:00Z",
     "sunset": "2030-12-05T00:00:00Z",
     "use": "GET /v1/pets, with id for one animal or with status",
-    "documentation": "/docs#/Pets/getPet",
+    "documentation": "/docs/operations/getPet",
     "calls": 312,
     "lastCalledAt": "2026-11-21T10:05:00Z",
     "lastUserAgent": "corner-shop/1.4",

@@ -75,7 +75,7 @@ def precondition(request: Request) -> Callable[[object], None]:
         tag = entity_tag(encode_json(resource))
         _require_match(request, tag)
         if _is_excluded(request, tag):
-            msg = "If-None-Match: expected another version of the resource than the present one"
+            msg = "If-None-Match: expected an ETag that differs from the current one"
             raise PreconditionFailed(msg)
 
     return check
@@ -88,7 +88,7 @@ def _has_conditions(request: Request) -> bool:
 def _require_match(request: Request, tag: bytes) -> None:
     wanted = request.fields.get(b"if-match")
     if wanted is not None and not _matches(wanted, tag, weak=False):
-        msg = "If-Match: expected the present ETag of the resource, in its quotes, or *"
+        msg = "If-Match: expected the current ETag of the resource, in quotes, or *"
         raise PreconditionFailed(msg)
 
 

@@ -77,7 +77,8 @@ async def respond_once(
         return response_of(await call.services.store.write(unit))
     secret = bearer_token(call.request) if sealed else None
     record, is_replay = await call.services.retries.once(
-        Attempt(call.key, call.idempotency_key, _digest(call)), _recorded(unit, response_of, secret)
+        Attempt(call.key, call.idempotency_key, _digest(call)),
+        _recorded(call, unit, response_of, secret),
     )
     response = _decode(record if secret is None else _opened(record, secret))
     if is_replay:
@@ -86,12 +87,15 @@ async def respond_once(
 
 
 def _recorded(
-    unit: Unit[T], response_of: Callable[[T], Response], secret: bytes | None
+    call: Call[Any, Any],
+    unit: Unit[T],
+    response_of: Callable[[T], Response],
+    secret: bytes | None,
 ) -> Unit[bytes]:
     try:
         response = response_of((yield from unit))
     except Conflict as error:  # raised before anything is changed
-        response = error_response(error)
+        response = error_response(error, call.root)
     text = _encode(response)
     return text if secret is None else seal(text, secret)
 

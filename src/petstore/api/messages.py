@@ -1,7 +1,5 @@
 """The responses of the interface: JSON, and the Error body."""
 
-from functools import cache
-
 import msgspec
 
 from petstore.errors import (
@@ -29,37 +27,34 @@ def json_response(status: int, content: object, headers: Headers | None = None) 
     return Response(status, encode_json(content), [JSON, *(headers or ())])
 
 
-def error_response(error: PetstoreError) -> Response:
+def error_response(error: PetstoreError, root: str) -> Response:
     """Return the Error body of interface.md: exactly ``code``, ``message`` and ``status``.
 
-    A link with the relation ``help`` leads to the explanation of the code (RFC 8288).
+    A link with the relation ``help`` leads to the explanation of the code, below ``root``, the URL
+    of the service (RFC 8288).
     """
     body = {"code": error.code, "message": error.message, "status": error.status}
+    explanation = f'link: <{root}/docs/errors#{error.code}>; rel="help"'.encode("ascii")
     headers = [
         f"{name.lower()}: {value}".encode("latin-1") for name, value in error.headers.items()
     ]
     return Response(
         error.status,
         encode_json(body),
-        [JSON, _help(error.code), *headers],
+        [JSON, explanation, *headers],
         code=error.code,
         limit=error.limit,
     )
 
 
-@cache
-def _help(code: str) -> bytes:
-    return f'link: </docs/errors#{code}>; rel="help"'.encode("ascii")
-
-
-def refusal_response(refusal: Refusal) -> Response:
+def refusal_response(refusal: Refusal, root: str) -> Response:
     """Return the Error body for a message that the server refuses."""
-    return error_response(_REFUSALS[refusal.status](refusal.message))
+    return error_response(_REFUSALS[refusal.status](refusal.message), root)
 
 
-def created_response(content: object, path: str) -> Response:
-    """Return 201 with the new resource and the path where it is."""
-    return json_response(201, content, [f"location: {path}".encode("ascii")])
+def created_response(content: object, location: str) -> Response:
+    """Return 201 with the new resource and its ``location``, a URL."""
+    return json_response(201, content, [f"location: {location}".encode("ascii")])
 
 
 def empty_response() -> Response:

@@ -61,18 +61,25 @@ class Services:
 class Call(Struct, Generic[Body, Values], frozen=True):
     """One request of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
 
-    ``client`` is the address behind trusted proxies. ``idempotency_key`` is ``None`` if the request
-    has none, or the method is not POST.
+    ``root`` is the URL of the service as the client reaches it, and ``client`` the address behind
+    trusted proxies. ``idempotency_key`` is ``None`` if the request has none, or the method is not
+    POST.
     """
 
     services: Services
     request: Request
+    root: str
     client: str
     key: ApiKey
     path_id: int
     query: Query[Values]
     body: Body
     idempotency_key: str | None = None
+
+    @property
+    def url(self) -> str:
+        """The URL of the request, without its query."""
+        return f"{self.root}{self.request.path}"
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ async def _place(call: Call[OrderCreate, None]) -> Response:
     def placed(order: Order) -> Response:
         if order.reservedUntil is not UNSET:
             services.reservations.note(milliseconds(order.reservedUntil))
-        return created_response(order, f"{call.request.path}/{order.id}")
+        return created_response(order, f"{call.url}/{order.id}")
 
     unit = place_order(call.body, services.clock(), services.reservation_minutes)
     return await respond_once(call, unit, placed)

@@ -62,7 +62,7 @@ class PageQuery(Struct, frozen=True):
         try:
             return decode(self.cursor)
         except ValueError:
-            msg = "cursor: expected the cursor of a Link header of this list in the same order"
+            msg = "cursor: expected the cursor of a Link header of this list, in the same order"
             raise InvalidParameter(msg) from None
 
 
@@ -81,7 +81,8 @@ async def cached_page(
         reader = await call.services.readers.for_key(call.key.id)
         return page_response(call, await read(reader), encode)
 
-    return await call.services.response_cache.get(call.request.path, call.request.query, respond)
+    target = (call.root, call.request.path, call.request.query)
+    return await call.services.response_cache.get(target, respond)
 
 
 def page_response(
@@ -90,20 +91,24 @@ def page_response(
     """Respond with a page, and a ``Link`` to the next page if there is one (RFC 8288).
 
     If a list has a single item, its page has the tag of that item, for the ``If-Match`` of a
-    change. Any other page has a tag of its own, which covers the ``Link`` too.
+    change. Any other page has a tag of its own, which covers the path in the ``Link`` too, and not
+    the host.
     """
     if page.next_after is None:
         response = json_response(200, page.items)
         body = response.body
         return with_tag(response, body[1:-1] if len(page.items) == 1 else body)
-    link = next_link(call, encode(page.next_after))
-    response = json_response(200, page.items, [link])
-    return with_tag(response, response.body + link)
+    cursor = encode(page.next_after)
+    response = json_response(200, page.items, [next_link(call, cursor)])
+    return with_tag(response, response.body + _next_target(call, cursor).encode("ascii"))
 
 
 def next_link(call: Call[Any, Any], cursor: str) -> bytes:
     """Return the ``Link`` to the same list from ``cursor`` on (RFC 8288)."""
+    return f'link: <{call.root}{_next_target(call, cursor)}>; rel="next"'.encode("ascii")
+
+
+def _next_target(call: Call[Any, Any], cursor: str) -> str:
     filters = call.query.filters
     rest = f"{filters}&" if filters else ""
-    target = f"{call.request.path}?{rest}cursor={cursor}"
-    return f'link: <{target}>; rel="next"'.encode("ascii")
+    return f"{call.request.path}?{rest}cursor={cursor}"

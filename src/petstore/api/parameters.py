@@ -44,7 +44,7 @@ def decode_path_id(text: str) -> int:
         NotFound: it is not an id, so no such resource can exist.
     """
     if not _ID.match(text) or (value := int(text)) > INT64_MAX:
-        msg = "there is no resource at this path: an id is plain digits without zeros before them"
+        msg = "there is no resource at this path; an id has only digits, without leading zeros"
         raise NotFound(msg)
     return value
 
@@ -95,7 +95,7 @@ def _decode(query: bytes, into: type) -> Query[Any]:
         if isinstance(kind, inspect.ListType):
             values.setdefault(name, []).append(number_or_text(text, kind.item_type))
         elif name in values:
-            msg = f"{name}: expected once, was given twice"
+            msg = f"{name}: expected once, got it twice"
             raise InvalidParameter(msg)
         else:
             values[name] = number_or_text(text, kind)

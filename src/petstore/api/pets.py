@@ -100,7 +100,7 @@ async def _list(call: Call[None, ListPetsQuery]) -> Response:
 async def _search(call: Call[None, ListPetsQuery], prefix: str, wanted: PetFilter) -> Response:
     query = call.query.values
     if query.sort is not UNSET:
-        msg = "sort: expected none together with name: a search is sorted by name"
+        msg = "sort: expected no sort together with name; a search is sorted by name"
         raise InvalidParameter(msg)
     return await cached_page(
         call,
@@ -115,8 +115,7 @@ async def _create(call: Call[NewPet, None]) -> Response:
     unit = create_pet(
         call.body, now=call.services.clock(), strict_categories=call.services.strict_categories
     )
-    path = call.request.path
-    return await respond_once(call, unit, lambda pet: created_response(pet, f"{path}/{pet.id}"))
+    return await respond_once(call, unit, lambda pet: created_response(pet, f"{call.url}/{pet.id}"))
 
 
 async def _get(call: Call[None, None]) -> Response:
@@ -195,7 +194,7 @@ OPERATIONS = (
         deprecation=Deprecation(
             since=datetime(2026, 11, 21, tzinfo=UTC),
             sunset=datetime(2030, 12, 5, tzinfo=UTC),
-            documentation="/docs#/Pets/getPet",
+            documentation="/docs/operations/getPet",
             successor=f"{BASE}/pets",
             use=f"GET {BASE}/pets, with id for one animal or with status",
         ),

@@ -61,7 +61,9 @@ def refusal(decision: Decision, holder: Holder) -> PetstoreError:
     seconds = seconds_up(decision.described.reset * SECOND - decision.now)
     headers = {"Retry-After": str(seconds)}
     if decision.verdict == "banned":
-        msg = f"this key is banned for sending requests after 429: wait {seconds} seconds"
+        msg = (
+            f"this key is banned because it kept sending requests after 429: wait {seconds} seconds"
+        )
         return KeyBanned(msg, headers)
     length = "minute" if decision.described == decision.minute else "day"
     limit = f"{decision.described.limit} requests a {length}"

@@ -2,12 +2,17 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from petstore.databases.contract import Store
 from petstore.http.messages import Response
 
 _GENERATION_BYTES = 16 * 1024 * 1024
 _OVERHEAD = 512
+
+
+Target: TypeAlias = tuple[str, str, bytes]
+"""What a GET asks for: the URL of the service, which the links of a page have, path and query."""
 
 
 class ResponseCache:
@@ -24,9 +29,7 @@ class ResponseCache:
         self._is_checked = False
         self._reset(-1)
 
-    async def get(
-        self, path: str, query: bytes, read: Callable[[], Awaitable[Response]]
-    ) -> Response:
+    async def get(self, target: Target, read: Callable[[], Awaitable[Response]]) -> Response:
         """Return the response to a GET; ``read`` makes it if it is not in the cache.
 
         Raises:
@@ -35,7 +38,6 @@ class ResponseCache:
         """
         if not self._is_checked and not await self._check():
             return await read()
-        target = (path, query)
         response = self._newer.get(target)
         if response is None:
             version = self._version
@@ -46,13 +48,12 @@ class ResponseCache:
 
     def _reset(self, version: int) -> None:
         self._version = version
-        self._newer: dict[tuple[str, bytes], Response] = {}
-        self._older: dict[tuple[str, bytes], Response] = {}
+        self._newer: dict[Target, Response] = {}
+        self._older: dict[Target, Response] = {}
         self._room = self._generation_bytes
 
-    def _add(self, target: tuple[str, bytes], response: Response) -> None:
-        path, query = target
-        size = len(path) + len(query) + len(response.body) + _OVERHEAD
+    def _add(self, target: Target, response: Response) -> None:
+        size = sum(map(len, target)) + len(response.body) + _OVERHEAD
         if size > self._room:
             self._older, self._newer, self._room = self._newer, {}, self._generation_bytes
         if size <= self._room:

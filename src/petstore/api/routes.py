@@ -23,7 +23,7 @@ class Route:
     def refusal(self, method: str, path: str) -> NotFound | MethodNotAllowed:
         """Return the error for a method without an operation; ``path`` is what was requested."""
         if not self.operations:
-            msg = f"there is nothing at {path[:200]}; what there is, is listed at /docs"
+            msg = f"there is nothing at {path[:200]}; /docs lists every path"
             return NotFound(msg)
         return not_allowed(method, self.methods())
 

@@ -100,7 +100,7 @@ async def _create(call: Call[WebhookCreate, None]) -> Response:
     master = services.webhook_secret.read()
 
     def created(issued: IssuedSecret) -> Response:
-        location = f"{call.request.path}/{issued.webhook.id}"
+        location = f"{call.url}/{issued.webhook.id}"
         return created_response(_with_secret(issued, master), location)
 
     unit = create_webhook(new, call.key.id, services.clock())

@@ -13,7 +13,7 @@ from petstore.clock import SECOND, system_clock
 from petstore.errors import Conflict
 from petstore.settings import is_postgres, sqlite_path
 
-_force_option = click.option("--force", is_flag=True, help="Replace what is there.")
+_force_option = click.option("--force", is_flag=True, help="Replace an existing file.")
 
 
 @click.command()
@@ -69,23 +69,23 @@ def _refuse_note(file: Path, database: Path) -> None:
 
     note = note_of(database)
     if file.parent.resolve() / file.name in {note, part_of(note)}:
-        msg = f"{file} is where the time of the last backup is noted; expected another file"
+        msg = f"{file} is reserved for the time of the last backup; expected another file"
         raise click.ClickException(msg)
 
 
 def _sqlite_file(database: str) -> Path:
     """Return the file of an SQLite database, and refuse PostgreSQL."""
     if is_postgres(database):
-        msg = "PostgreSQL has programs of its own for this: pg_dump, pg_restore and pg_basebackup"
+        msg = "for PostgreSQL, use its own programs: pg_dump, pg_restore and pg_basebackup"
         raise click.UsageError(msg)
     return sqlite_path(database)
 
 
 def _undone(path: Path) -> AbstractContextManager[None]:
-    return plain_failures(lambda: f"{path} is as it was before; run the same command again")
+    return plain_failures(lambda: f"{path} is unchanged; run the same command again")
 
 
 def _refuse_present(path: Path, *, force: bool) -> None:
     if os.path.lexists(path) and not force:
-        msg = f"{path} is there already; --force replaces it"
+        msg = f"{path} already exists; use --force to replace it"
         raise click.ClickException(msg)

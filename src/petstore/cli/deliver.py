@@ -26,7 +26,7 @@ def deliver(ctx: click.Context, /, **options: Any) -> None:
     with plain_failures():
         settings.check()
         if settings.secret_path is None:
-            msg = "secret-file: expected the file with the secret that the service has, too"
+            msg = "secret-file: expected the secret file of the service"
             raise SettingError(msg)
     require_store(settings.database)
     migrate(settings.database)

@@ -37,7 +37,7 @@ def read_secret(variable: str) -> str | None:
     if not file:
         return value or None
     if value:
-        msg = f"{variable} and {file_variable(variable)} are both set; expected one of them"
+        msg = f"{variable} and {file_variable(variable)} are both set; expected only one"
         raise click.UsageError(msg)
     try:
         with Path(file).open("rb") as opened:

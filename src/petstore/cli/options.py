@@ -20,7 +20,10 @@ from petstore.settings import SettingError, Settings, check_database, masked
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 SECTIONS = {
-    "Where it listens": ("host", "port", "metrics_port", "trusted_proxy", "allowed_origin"),
+    "Where it listens": (
+        *("host", "port", "metrics_port", "public_url", "trusted_proxy", "allowed_origin"),
+        "security_contact",
+    ),
     "Store": (
         *("database", "read_database", "redis", "database_connections", "database_timeout"),
         *("environment", "strict_categories", "reservation_minutes"),

@@ -86,7 +86,7 @@ def import_file(
     """
     chosen = _format(file, file_format)
     if refused is not None and file.resolve() in {refused.resolve(), part_of(refused).resolve()}:
-        msg = "expected another file than the one imported"
+        msg = "expected another file than the imported one"
         raise click.BadParameter(msg, param_hint="--refused")
     note_new_store(database)
     rows_done = 0
@@ -149,7 +149,7 @@ def export_file(
         msg = "--spreadsheet-safe is for CSV"
         raise click.UsageError(msg)
     require_store(database)
-    outcome = "what was written is not whole" if to_stdout else f"{file} is as it was before"
+    outcome = "the output is incomplete" if to_stdout else f"{file} is unchanged"
     with (
         plain_failures(lambda: outcome),
         _standard_output() if to_stdout else _replacing(file) as out,

@@ -44,7 +44,7 @@ def require_store(database: str) -> None:
         path = sqlite_path(database)
         exists, place = path.exists(), f"at {path}"
     if not exists:
-        msg = f"there is no store {place}; petstore serve or petstore keys create makes one"
+        msg = f"there is no store {place}; petstore serve or petstore keys create creates one"
         raise click.ClickException(msg)
 
 

@@ -57,7 +57,7 @@ def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bo
         msg = f"{source} is the database itself; expected another file"
         raise Conflict(msg)
     if source.resolve() == part:
-        msg = f"{source} is where the copy is made; rename it first"
+        msg = f"{source} has the name of the temporary copy; rename it first"
         raise Conflict(msg)
     with _unused(path):
         with replacing(path) as file:
@@ -95,7 +95,7 @@ def _copy_pages(
     """Copy a store in one transaction, which is short: while it lasts, the log only grows."""
     reading.execute("BEGIN")
     if reading.pragma("application_id") != APPLICATION_ID:
-        msg = "there is no store of petstore in it"
+        msg = "it contains no petstore store"
         raise UnusableDatabase(msg)
     with writing.backup("main", reading, "main") as copying:
         while not copying.done:
@@ -119,6 +119,6 @@ def _unused(path: Path) -> Iterator[None]:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, _LOCKS_LENGTH, _LOCKS_START)
         except OSError as error:
-            msg = f"{path} is in use: stop what uses it first"
+            msg = f"{path} is in use: first stop the program that uses it"
             raise Conflict(msg) from error
         yield

@@ -130,13 +130,13 @@ class RedisLastWrites:
                 return None
             if failed_at is not None and self._failed_at == failed_at:
                 self._failed_at = None
-                _LOG.warning("Redis responds again, lists are read from the replica")
+                _LOG.warning("Redis responds again; lists are read from the replica")
             return list(replies[len(first) :])
 
     def _note_failure(self, error: Exception) -> None:
         if self._failed_at is None:
             _LOG.warning(
-                "cannot read the last writes from Redis, lists are read from the primary: %s",
+                "cannot read the last writes from Redis; lists are read from the primary: %s",
                 error,
             )
         self._failed_at = self._clock()

@@ -91,7 +91,7 @@ def _remove_left_over(part: Path) -> None:
         return
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         raise FileExistsError(
-            errno.EEXIST, "it is a link, or no file of yours; remove it", os.fspath(part)
+            errno.EEXIST, "it is a link, or not your file; remove it", os.fspath(part)
         )
     part.unlink()
 

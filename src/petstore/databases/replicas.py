@@ -153,7 +153,7 @@ class ReplicaReaders(Readers):
 
     def _avoid_replica(self, error: Exception) -> None:
         self._avoided_until = self._clock() + _AVOIDED
-        _LOG.warning("the replica fails, lists are read from the primary: %s", error)
+        _LOG.warning("the replica fails; lists are read from the primary: %s", error)
 
 
 class _TimedReader:

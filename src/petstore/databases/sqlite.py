@@ -308,7 +308,7 @@ class SqliteStore:
         self._opened.close()
         self._connect()
         _LOG.warning(
-            "%s: deleted while in use; nothing is lost, and the service goes on with new files",
+            "%s: deleted while in use; nothing is lost, and the service continues with new files",
             ", ".join(missing) or "files beside the database",
         )
 

@@ -122,7 +122,8 @@ def check_rights(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> No
     """
     scopes = key.scopes - giver.scopes - (before.scopes if before else frozenset())
     if scopes:
-        msg = f"scopes: your key cannot give {', '.join(sorted(scopes))}, which it has not itself"
+        named = ", ".join(sorted(scopes))
+        msg = f"scopes: your key cannot give {named}, because it does not have it"
         raise BeyondOwnRights(msg)
     had = before.limits if before else Limits(0, 0)
     fields = (("perMinute", key.per_minute), ("perDay", key.per_day))
@@ -146,7 +147,7 @@ def _check_networks(giver: ApiKey, key: ApiKey, before: ApiKey | None) -> None:
     own = compiled_networks(chain.from_iterable(allowed))
     beyond = outside(key.networks, own) if key.networks else "anywhere"
     if beyond is not None:
-        msg = f"allowedNetworks: your key cannot give {beyond}, from where it does not work itself"
+        msg = f"allowedNetworks: your key cannot give {beyond}, which is outside its own networks"
         raise BeyondOwnRights(msg)
 
 

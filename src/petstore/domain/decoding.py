@@ -93,9 +93,9 @@ def _split(text: bytes, split: Callable[[bytes], Any]) -> tuple[msgspec.Raw, ...
     except UnicodeDecodeError:
         msg = "the body: expected JSON in UTF-8"
     except RecursionError:
-        msg = "the body: expected a JSON object, was nested too deeply"
+        msg = "the body: expected a JSON object; it is nested too deeply"
     except msgspec.DecodeError as error:
-        reason = str(error).removeprefix("JSON is malformed: ") if text.strip() else "it was empty"
+        reason = str(error).removeprefix("JSON is malformed: ") if text.strip() else "it is empty"
         msg = f"the body: expected a JSON object; {reason}"
     else:
         return astuple(members)

@@ -37,7 +37,7 @@ def canonical_networks(texts: Sequence[str]) -> tuple[str, ...]:
         InvalidBody: there are more than 32, or one is not a network.
     """
     if len(texts) > MAX_NETWORKS:
-        msg = f"allowedNetworks: expected at most {MAX_NETWORKS} networks, not {len(texts)}"
+        msg = f"allowedNetworks: expected at most {MAX_NETWORKS} networks, got {len(texts)}"
         raise InvalidBody(msg)
     return tuple(str(network) for network in _sorted(map(_parsed_network, texts)))
 

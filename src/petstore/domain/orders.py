@@ -19,8 +19,8 @@ Quantity = Annotated[
     Meta(
         ge=1,
         le=1,
-        description="Always 1: every animal is one of a kind.",
-        extra={"expected": "1, because every animal is one of a kind"},
+        description="Always 1, because every animal is unique.",
+        extra={"expected": "1, because every animal is unique"},
     ),
 ]
 
@@ -101,7 +101,7 @@ def patched(order: Order, patch: OrderPatch) -> Order:
     changed = order
     if patch.shipDate is not UNSET:
         if not _MOVES[order.status]:
-            msg = f"order {order.id} is {order.status}: its shipDate cannot change any more"
+            msg = f"order {order.id} is {order.status}: its shipDate can no longer change"
             raise OrderClosed(msg)
         changed = replace(changed, shipDate=UNSET if patch.shipDate is None else patch.shipDate)
     return changed if patch.status is UNSET else moved(changed, patch.status)

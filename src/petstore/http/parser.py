@@ -146,7 +146,7 @@ class RequestParser:
         except HttpParserInvalidMethodError:
             raise Refusal(501, "the method: expected one of HTTP, such as GET") from None
         except HttpParserError as error:
-            msg = f"the head: expected that of an HTTP/1.1 request; {error}"
+            msg = f"the head: expected an HTTP/1.1 request; {error}"
             raise Refusal(400, msg) from None
         if not collected.repeated:
             return fields, _NONE
@@ -167,7 +167,7 @@ class RequestParser:
             msg = "the body: expected a Content-Length, or chunks as the last transfer coding"
             raise Refusal(400, msg)
         if len(codings) > 1:
-            raise Refusal(501, "Transfer-Encoding: expected chunked and nothing else")
+            raise Refusal(501, "Transfer-Encoding: expected only chunked")
         self._chunk_head, self._left, self._framing = _FIRST_CHUNK, 0, 0
         self.is_whole = False
 

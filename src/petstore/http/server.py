@@ -157,7 +157,7 @@ class HttpServer:
             if now >= self._warned_at + _WARNING_SECONDS:
                 self._warned_at = now
                 _LOG.warning(
-                    "%s has %d connections, as many as it may: more are closed",
+                    "%s has %d connections, the maximum; further ones are closed",
                     counted_as,
                     self._by_address[counted_as],
                 )

@@ -45,7 +45,8 @@ def _histogram(name: str, text: str, bounds: tuple[float, ...], *labels: str) ->
 REQUESTS = _counter("petstore_requests", "HTTP requests.", "operation", "method", "status")
 DECISIONS = _counter("petstore_limiter_decisions", "Decisions of the rate limiter.", "verdict")
 FALLBACKS = _counter(
-    "petstore_limiter_fallbacks", "Times a worker began to enforce its share without Redis."
+    "petstore_limiter_fallbacks",
+    "Times a worker switched to its share of the limits without Redis.",
 )
 BANS = _counter("petstore_bans", "Bans of keys that began.")
 LAPSED = _counter("petstore_reservations_lapsed", "Orders cancelled because they lapsed.")
@@ -62,33 +63,34 @@ DATABASE_ERRORS = _counter(
 CRASHES = _counter("petstore_worker_crashes", "Workers that ended without a clean stop.")
 CPU_SECONDS = _counter("process_cpu_seconds", "User and system CPU time, in seconds.", "worker")
 
-BUILD = _gauge("petstore_build_info", "The version that runs; always 1.", "version")
-WORKERS = _gauge("petstore_workers", "Workers that serve.")
-WORKERS_CONFIGURED = _gauge("petstore_workers_configured", "Workers that should serve.")
+BUILD = _gauge("petstore_build_info", "The running version; always 1.", "version")
+WORKERS = _gauge("petstore_workers", "Workers that are running.")
+WORKERS_CONFIGURED = _gauge("petstore_workers_configured", "Number of workers that is configured.")
 CONNECTIONS = _gauge("petstore_connections", "Open client connections.")
-CONNECTIONS_MAX = _gauge("petstore_connections_max", "Most client connections at once.")
+CONNECTIONS_MAX = _gauge("petstore_connections_max", "Maximum number of client connections.")
 FALLBACK_WORKERS = _gauge(
-    "petstore_limiter_fallback_workers", "Workers that enforce their share without Redis now."
+    "petstore_limiter_fallback_workers",
+    "Workers that enforce their share of the limits without Redis.",
 )
 FEED_LAG = _gauge(
     "petstore_feed_lag_seconds", "How long the oldest event without a place in the feed has waited."
 )
-LONG_POLLS = _gauge("petstore_long_polls", "Requests that wait for an event.")
+LONG_POLLS = _gauge("petstore_long_polls", "Requests that are waiting for an event.")
 POOL_IN_USE = _gauge(
     "petstore_pool_connections_in_use", "Connections to PostgreSQL in use.", "database"
 )
 POOL_SIZE = _gauge(
-    "petstore_pool_connections_max", "Most connections to PostgreSQL at once.", "database"
+    "petstore_pool_connections_max", "Maximum number of connections to PostgreSQL.", "database"
 )
 DATABASE_BYTES = _gauge("petstore_database_bytes", "Size of the SQLite file and its log.")
 DISK_FREE = _gauge("petstore_disk_free_bytes", "Free space on the disk of the SQLite file.")
 DISK_SIZE = _gauge("petstore_disk_size_bytes", "Size of the disk of the SQLite file.")
 LAST_BACKUP = _gauge(
     "petstore_last_backup_timestamp_seconds",
-    "When the last good backup of the SQLite file began; 0 for never.",
+    "When the last successful backup of the SQLite file began; 0 if none is known.",
 )
 OLDEST_DELIVERY = _gauge(
-    "petstore_oldest_delivery_seconds", "Age of the oldest delivery that is pending; 0 for none."
+    "petstore_oldest_delivery_seconds", "Age of the oldest pending delivery; 0 if there is none."
 )
 WEBHOOKS_DISABLED = _gauge(
     "petstore_webhooks_disabled", "Webhooks that were disabled because deliveries failed."
@@ -98,7 +100,7 @@ START_TIME = _gauge(
 )
 MEMORY = _gauge("process_resident_memory_bytes", "Resident memory size.", "worker")
 OPEN_FILES = _gauge("process_open_fds", "Open file descriptors.", "worker")
-MAX_FILES = _gauge("process_max_fds", "Most open file descriptors at once.", "worker")
+MAX_FILES = _gauge("process_max_fds", "Maximum number of open file descriptors.", "worker")
 
 SECONDS = _histogram(
     "petstore_request_duration_seconds",

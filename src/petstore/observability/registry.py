@@ -140,7 +140,7 @@ class Registry:
             return _response(200, *await self.exposition())
         except Exception:  # noqa: BLE001 - whatever it is, the service itself goes on
             _LOG.exception("cannot report the metrics")
-            return _response(500, "text/plain", b"the reason is in the log\n")
+            return _response(500, "text/plain", b"the log has the reason\n")
 
     async def _publish(self) -> None:
         for (metric, labels), read in self._readers.items():

@@ -94,7 +94,7 @@ class RedisLimiter:
             # The others may not have announced themselves yet to a server that was restarted.
             self._processes = max(self._processes, processes)
             self._local = None
-            _LOG.warning("Redis is back: limits are shared again")
+            _LOG.warning("Redis is back; processes share limits again")
 
     async def close(self) -> None:
         """Disconnect."""
@@ -133,7 +133,7 @@ class RedisLimiter:
     def _fall_back(self, error: RedisUnavailable) -> MemoryLimiter:
         if self._local is None:
             _LOG.warning(
-                "Redis is unavailable, each of %d processes enforces its share of the limits: %s",
+                "Redis is unavailable; each of %d processes enforces its share of the limits: %s",
                 self._processes,
                 error,
             )

@@ -60,7 +60,7 @@ class Lifecycle:
         self._write()
         if is_first:
             self._replaced = 0
-            _LOG.info(Event("reload_started", "a reload has begun", workers=self._workers))
+            _LOG.info(Event("reload_started", "a reload has started", workers=self._workers))
         now = time.monotonic_ns() // 1000
         notify("RELOADING=1", f"MONOTONIC_USEC={now}", "STATUS=Reloading")
 
@@ -77,13 +77,13 @@ class Lifecycle:
 
     def reload_failed(self, reason: str) -> None:
         """Report that a new worker did not start, and the old ones go on."""
-        message = f"the reload failed, and the remaining old processes go on: {reason}"
+        message = f"the reload failed; the remaining old processes continue to serve: {reason}"
         _LOG.error(Event("reload_failed", message, replaced=self._replaced))
         self._end_reload(reason, f"STATUS=Reload failed: {reason}")
 
     def stopping(self) -> None:
         """Report that the service stops."""
-        _LOG.info(Event("stop_started", "the service stops", workers=self._workers))
+        _LOG.info(Event("stop_started", "the service is stopping", workers=self._workers))
         notify("STOPPING=1", "STATUS=Stopping")
 
     def stopped(self, status: int) -> None:

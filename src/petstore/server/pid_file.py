@@ -122,11 +122,11 @@ def reload_service(path: Path, timeout: float) -> None:
             msg = "the service stopped before the reload ended"
             raise OSError(msg)
         if time.monotonic() >= deadline:
-            msg = f"the reload has not ended after {timeout:g} seconds; it goes on"
+            msg = f"the reload has not ended after {timeout:g} seconds; it continues"
             raise OSError(msg)
         time.sleep(_READ_INTERVAL)
     if state.failure:
-        msg = f"the reload failed, and the remaining old processes go on: {state.failure}"
+        msg = f"the reload failed; the remaining old processes continue to serve: {state.failure}"
         raise OSError(msg)
 
 
@@ -153,7 +153,7 @@ def _require_pid_file(descriptor: int, path: Path) -> None:
     """Refuse a file that no service has written: it would be overwritten."""
     is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
     if not (is_file and _PID_FILE.fullmatch(os.pread(descriptor, _MAX_BYTES, 0))):
-        msg = f"{path}: expected a pid file, or none; this is something else"
+        msg = f"{path}: expected a pid file or no file; this is another file"
         raise OSError(msg)
 
 

@@ -155,7 +155,7 @@ class Supervisor:
         if serves and not any(
             other.is_ready and other.place < self._serving for other in self._workers
         ):
-            _LOG.error("no process can serve: the service ends")
+            _LOG.error("no process can serve; the service ends")
             self._status = 1
             self._stop()
         elif self._is_reloading:
@@ -282,7 +282,7 @@ class _Worker:
         if time.monotonic() >= self.deadline:
             self.deadline = math.inf
             action = "end" if self.is_ready or self.is_leaving else "start"
-            _LOG.warning("process %d did not %s in time: killed", self.pid, action)
+            _LOG.warning("process %d did not %s in time and was killed", self.pid, action)
             self._process.kill()
 
     def _expect_exit(self, timeout: float) -> None:

@@ -152,7 +152,7 @@ async def _serve(
     timeout = settings.shutdown_timeout - _CUT_OFF_SECONDS
     _, unfinished = await asyncio.wait([serving], timeout=timeout - drain_timeout)
     if unfinished:
-        _LOG.warning("requests under way %d s after the stop signal were cut off", timeout)
+        _LOG.warning("unfinished requests were cut off %d s after the stop signal", timeout)
 
 
 def tune_garbage_collector() -> None:

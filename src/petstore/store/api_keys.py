@@ -238,7 +238,7 @@ def _begin(actor: Actor, now: Milliseconds) -> Unit[Actor]:
         return actor
     key = (yield from _read(actor.key.id, actor)).key
     if not _administers(key, now):
-        msg = "this key may administer keys no more"
+        msg = "this key may no longer administer keys"
         raise MissingScope(msg)
     # Its token may end before the key does.
     return actor._replace(key=replace(key, expires_at=actor.key.expires_at))
@@ -273,7 +273,7 @@ def _require_other_admin_key(key: ApiKey) -> Unit[None]:
     )
     if not others:
         msg = (
-            f"key {key.id} is the last that can administer keys: give another the scope"
+            f"key {key.id} is the last one that can administer keys: give another key the scope"
             " keys:admin first, or use the command line"
         )
         raise LastAdminKey(msg)
@@ -282,5 +282,5 @@ def _require_other_admin_key(key: ApiKey) -> Unit[None]:
 def _check_own_limits(plan: PlanName, per_minute: int | None, per_day: int | None) -> None:
     for name, value in (("perMinute", per_minute), ("perDay", per_day)):
         if value is not None and plan != "enterprise":
-            msg = f"{name}: only a key of the plan enterprise has limits of its own, not {plan}"
+            msg = f"{name}: only a key of the plan enterprise has its own limits, not {plan}"
             raise InvalidBody(msg)

@@ -73,7 +73,7 @@ def update_category(
             name="update_category",
         )
     except Duplicate:
-        msg = f"name: another category has just been called {changed.name!r}"
+        msg = f"name: another category has just got the name {changed.name!r}"
         raise CategoryNameTaken(msg) from None
     yield record(now, resource_event("category.updated", changed, category))
     return changed
@@ -134,7 +134,7 @@ def _require_free_name(name: str) -> Unit[None]:
     rows = yield Statement(sql, (name_key(name),), name="select_category_named")
     if rows:
         taken = _category_of(rows[0])
-        msg = f"name: category {taken.id} is called {taken.name!r}"
+        msg = f"name: category {taken.id} already has the name {taken.name!r}"
         raise CategoryNameTaken(msg)
 
 

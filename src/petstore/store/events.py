@@ -234,8 +234,8 @@ async def _last_position(store: Reader, up_to: int) -> Position:
 
 def _expired() -> CursorExpired:
     msg = (
-        "cursor: the events behind it are not kept any more, or an older backup was restored;"
-        " read from the start without a cursor, or go on from cursor=latest"
+        "cursor: the events after it are no longer kept, or an older backup was restored;"
+        " read from the start without a cursor, or continue with cursor=latest"
     )
     return CursorExpired(msg)
 

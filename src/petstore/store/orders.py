@@ -213,7 +213,7 @@ def _refuse(pet_id: int) -> Unit[None]:
     sql = "SELECT status FROM pets WHERE id = ?1"
     rows = yield Statement(sql, (pet_id,), name="select_pet_status")
     if not rows:
-        msg = f"petId: expected an animal of this store; there is no pet {pet_id}"
+        msg = f"petId: expected an existing animal; there is no pet {pet_id}"
         raise UnknownPet(msg)
     ((status,),) = rows
     if status != "available":  # otherwise it has just become available

@@ -64,7 +64,7 @@ async def import_pets(
 
     Raises:
         InvalidBody: the file is not a table of pets.
-        Conflict: another import of the same file is under way.
+        Conflict: another import of the same file is in progress.
         OSError: the file cannot be read.
         Unavailable: the database is out of reach; run the import again to go on.
     """
@@ -140,7 +140,7 @@ def import_batch(
     A retry adds nothing if they are done: the first attempt may have committed unconfirmed.
 
     Raises:
-        Conflict: another import of the same file is under way.
+        Conflict: another import of the same file is in progress.
     """
     moved = yield Statement(
         "UPDATE pet_imports SET rows_done = ?1, finished_at = ?2"
@@ -153,7 +153,7 @@ def import_batch(
         return
     ((rows_done, _),) = yield _select_import(digest)
     if not (is_retry and rows_done == rows.stop):
-        msg = "another import of the same file is under way"
+        msg = "another import of the same file is in progress"
         raise Conflict(msg)
 
 

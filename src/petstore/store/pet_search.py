@@ -121,7 +121,7 @@ async def fill_name_keys(store: Store) -> None:
     ids = await store.write(_fill_batch(0))
     if len(ids) < _BATCH:  # what a process of an older version has just written
         return
-    _LOG.info("preparing animals for searches by name; until that ends, a search may miss some")
+    _LOG.info("preparing animals for searches by name; until this ends, a search may miss some")
     filled = len(ids)
     while len(ids) == _BATCH:
         await asyncio.sleep(_PAUSE_SECONDS)

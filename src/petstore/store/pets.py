@@ -147,5 +147,5 @@ def _require_no_order(pet_id: int) -> Unit[None]:
         name="select_open_order",
     )
     for order_id, status in rows:
-        msg = f"order {order_id}, which is {status}, holds pet {pet_id}"
+        msg = f"order {order_id} is {status} and reserves pet {pet_id}"
         raise PetReserved(msg)

@@ -46,7 +46,7 @@ class Reservations:
             # From now on only ``refresh`` tries, and no request waits for it.
             self._next = None
             reason = str(error) or "the database did not take it soon enough"
-            _LOG.warning("lapsed reservations not freed: %s", reason)
+            _LOG.warning("lapsed reservations were not released: %s", reason)
 
     async def refresh(self) -> None:
         """Look up when the next reservation lapses, and free the pets of those that have."""

@@ -49,7 +49,7 @@ class SafeRetries:
         """
         name = (attempt.key.id, attempt.idempotency_key)
         if name in self._under_way:
-            msg = "Idempotency-Key: the first request with it is under way; ask again in a moment"
+            msg = "Idempotency-Key: the first request with it is in progress; try again in a moment"
             raise IdempotencyKeyInUse(msg)
         self._under_way.add(name)
         try:
@@ -85,7 +85,7 @@ def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyReco
             name="select_idempotency_record",
         )
         if request != attempt.request:
-            msg = "Idempotency-Key: expected a new one; another request has used it"
+            msg = "Idempotency-Key: expected a new one; another request has used this one"
             raise IdempotencyKeyReused(msg)
         return IdempotencyRecord(response, is_replay=True)
     response = yield from unit

@@ -56,7 +56,7 @@ async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dic
         if table.name != PRESET and await target.run(f"SELECT 1 FROM {table.name} LIMIT 1")  # noqa: S608
     ]
     if filled:
-        msg = f"the target is not empty: there are rows in {', '.join(filled)}"
+        msg = f"the target is not empty: it has rows in {', '.join(filled)}"
         raise Conflict(msg)
     await target.run(f"DELETE FROM {PRESET}")  # noqa: S608 - a name
     tables = [await _with_columns(source, table) for table in TABLES]

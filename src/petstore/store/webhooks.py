@@ -138,7 +138,7 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
         "SELECT count(*) FROM webhooks WHERE key_id = ?1", (key_id,), name="count_webhooks"
     )
     if count >= MAX_WEBHOOKS:
-        msg = f"this key has {count} webhooks, as many as a key may have; delete one first"
+        msg = f"this key has {count} webhooks, the maximum; delete one first"
         raise TooManyWebhooks(msg)
     # Its start is random: the id of a webhook that a restored backup does not have is given again,
     # and must not come with the secret of the one before.
@@ -383,7 +383,7 @@ def _require_few_pending(webhook_id: int) -> Unit[None]:
         name="select_last_pending_delivery",
     )
     if last:
-        msg = f"{MAX_REPLAY} deliveries or more are pending; replay when fewer are"
+        msg = f"{MAX_REPLAY} deliveries or more are pending; wait until there are fewer"
         raise DeliveriesPending(msg)
 
 
@@ -401,7 +401,7 @@ def _events_around(webhook_id: int, window: Window) -> Unit[tuple[int, int]]:
     )
     start, at = oldest[0] if oldest else (1, window.since)
     if start > 1 and window.since < at:
-        msg = f"since: expected {rfc3339_milliseconds(at)} or later, when the oldest event kept was"
+        msg = f"since: expected {rfc3339_milliseconds(at)} or later, the time of the oldest event"
         raise InvalidBody(msg)
     first = yield from _first_since(window.since - _CLOCKS_DIFFER, start, position + 1)
     behind = yield from _first_since(window.until + _CLOCKS_DIFFER, first, position + 1)
@@ -416,7 +416,7 @@ def _events_around(webhook_id: int, window: Window) -> Unit[tuple[int, int]]:
             return first, behind - 1
     msg = (
         f"since, until: expected a window of up to {MAX_REPLAY} events, of whatever type;"
-        " replay a longer one part by part"
+        " replay a longer one in parts"
     )
     raise ReplayTooLarge(msg)
 

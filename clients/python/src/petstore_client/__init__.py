@@ -1,3 +1,34 @@
-"""The client of a Petstore service."""
+"""The client of a Petstore service: typed, sync and async, polite to its limits."""
 
-__version__ = "1.0.0"
+from msgspec import UNSET
+
+from petstore_client import errors, models, webhooks
+from petstore_client._calls import Page, Response
+from petstore_client._client import AsyncClient, Client
+from petstore_client._version import __version__
+from petstore_client.errors import (
+    NoResponse,
+    NotFound,
+    OutcomeUnknown,
+    PetstoreError,
+    RateLimited,
+    UnexpectedResponse,
+)
+
+__all__ = [
+    "UNSET",
+    "AsyncClient",
+    "Client",
+    "NoResponse",
+    "NotFound",
+    "OutcomeUnknown",
+    "Page",
+    "PetstoreError",
+    "RateLimited",
+    "Response",
+    "UnexpectedResponse",
+    "__version__",
+    "errors",
+    "models",
+    "webhooks",
+]

@@ -26,7 +26,7 @@ class DocumentPage:
     costs neither time nor memory.
     """
 
-    def __init__(self, operations: Sequence[Operation], root: Callable[[Request], bytes]) -> None:
+    def __init__(self, operations: Sequence[Operation], root: Callable[[Request], str]) -> None:
         self._operations = operations
         self._root = root
         self._compressed: dict[bytes, bytes] = {}
@@ -46,7 +46,7 @@ class DocumentPage:
         return replace(response, headers=[*response.headers, *_CACHED])
 
     def _representation(self, request: Request) -> Response:
-        root = encode_json(self._root(request).decode("ascii"))[1:-1]
+        root = encode_json(self._root(request))[1:-1]
         body, headers, coding = root.join(self._pieces), [JSON, *_CACHED], None
         if choose_coding(request, ["gzip"]) is not None:
             compressed = self._compress(root, body)

@@ -56,7 +56,7 @@ async def _upgrade(connection: Connection, known: list[str]) -> None:
     version = require_known(await connection.fetchval(_VERSION), len(known))
     encoding = await connection.fetchval("SHOW server_encoding")
     if encoding != "UTF8":
-        msg = f"the database has the encoding {encoding}; make it anew with ENCODING 'UTF8'"
+        msg = f"the database has the encoding {encoding}; create it again with ENCODING 'UTF8'"
         raise UnusableDatabase(msg)
     for script in known[version:]:
         await connection.execute(script)

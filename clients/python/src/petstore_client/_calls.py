@@ -1,0 +1,231 @@
+"""Calls of operations as plain values: what to send, and what to make of the response."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cache
+from typing import Any, Generic, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+from httpx2 import Headers
+from msgspec import UNSET
+
+from petstore_client._links import next_link
+from petstore_client.errors import NotFound, UnexpectedResponse
+from petstore_client.models import Versioned
+
+T = TypeVar("T")
+
+MAX_PAGE = 100
+"""The largest page that the service returns."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The whole response to a request."""
+
+    url: str
+    status: int
+    headers: Headers
+    content: bytes
+
+    @property
+    def request_id(self) -> str | None:
+        """The name of the request in the log of the service."""
+        return self.headers.get("X-Request-Id")
+
+
+@dataclass(frozen=True)
+class Response(Generic[T]):
+    """A response with its ``value``: ``.raw`` of any method returns one."""
+
+    value: T
+    status: int
+    headers: Headers
+    content: bytes
+
+    @property
+    def request_id(self) -> str | None:
+        """The name of the request in the log of the service."""
+        return self.headers.get("X-Request-Id")
+
+    def json(self) -> Any:
+        """Return the body as it is, with the members that the value does not know."""
+        return msgspec.json.decode(self.content) if self.content else None
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A call of an operation. ``path`` is relative to the base URL; ``body`` becomes JSON.
+
+    ``wait`` is how many seconds the service may hold the response back. ``charged`` tells whether
+    the call counts against the limits of the key.
+    """
+
+    operation: str
+    method: str
+    path: str
+    decode: Callable[[Reply], T]
+    query: tuple[tuple[str, str], ...] = ()
+    body: Mapping[str, object] | None = None
+    if_match: str | None = None
+    idempotency_key: str | None = None
+    wait: float = 0
+    charged: bool = True
+
+    def response(self, reply: Reply) -> Response[T]:
+        """Decode a reply.
+
+        Raises:
+            PetstoreError: it is not what the operation returns.
+        """
+        return Response(self.decode(reply), reply.status, reply.headers, reply.content)
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """A page of a list: its ``items``, and the ``cursor`` of the next page if there is one."""
+
+    items: list[T]
+    cursor: str | None
+    response: Response[list[T]] = field(repr=False)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True)
+class Listing(Generic[T]):
+    """A list of ``kind``, to be read page by page. Pages are as large as they can be by default.
+
+    A feed has no last page: it ends, for now, where a page leads to itself.
+    """
+
+    operation: str
+    path: str
+    kind: type[T]
+    query: tuple[tuple[str, str], ...] = ()
+    wait: float = 0
+    is_feed: bool = False
+
+    @property
+    def first(self) -> Call[list[T]]:
+        """The call of the first page."""
+        has_limit = any(name == "limit" for name, _ in self.query)
+        query = self.query if has_limit else (*self.query, ("limit", str(MAX_PAGE)))
+        decode = into(list[self.kind])  # type: ignore[name-defined]
+        return Call(self.operation, "GET", self.path, decode, query, wait=self.wait)
+
+    def page(self, response: Response[list[T]]) -> Page[T]:
+        """Return the page in a response. Of the link to the next one only the cursor counts.
+
+        So the key never follows a link to another address, and links may be relative.
+        """
+        link = next_link(response.headers)
+        cursors = parse_qs(urlsplit(link).query).get("cursor") if link else None
+        return Page(response.value, cursors[0] if cursors else None, response)
+
+    def after(self, call: Call[list[T]], page: Page[T]) -> Call[list[T]] | None:
+        """Return the call of the page after the one that ``call`` got, ``None`` after the last.
+
+        Raises:
+            UnexpectedResponse: it leads to itself, so the list would never end.
+        """
+        leads_to_itself = ("cursor", page.cursor) in call.query
+        if page.cursor is None or (self.is_feed and leads_to_itself):
+            return None
+        if leads_to_itself:
+            msg = "the link to the next page leads to the same page, not as a Petstore service does"
+            raise UnexpectedResponse(msg, request_id=page.response.request_id)
+        return self.at(page.cursor)
+
+    def at(self, cursor: str) -> Call[list[T]]:
+        """Return the call of the page at ``cursor``."""
+        kept = tuple(pair for pair in self.first.query if pair[0] != "cursor")
+        return replace(self.first, query=(*kept, ("cursor", cursor)))
+
+
+def parameters(**values: object) -> tuple[tuple[str, str], ...]:
+    """Return query parameters, in camel case and without those that are ``None``."""
+    pairs = []
+    for name, value in values.items():
+        each = value if isinstance(value, (list, tuple)) else [value]
+        pairs += [(_camel(name), str(item)) for item in each if item is not None]
+    return tuple(pairs)
+
+
+def members(**values: object) -> dict[str, object]:
+    """Return the members of a body, in camel case and without those that are unset.
+
+    Raises:
+        ValueError: a date and time has no time zone.
+    """
+    for name, value in values.items():
+        if isinstance(value, datetime) and value.tzinfo is None:
+            msg = f"{name}: expected a date and time with a time zone"
+            raise ValueError(msg)
+    return {_camel(name): value for name, value in values.items() if value is not UNSET}
+
+
+def given(**values: object) -> dict[str, object]:
+    """Return the members of a body, in camel case and without those that are ``None``."""
+    return members(**{name: value for name, value in values.items() if value is not None})
+
+
+@cache
+def into(kind: type[T]) -> Callable[[Reply], T]:
+    """Return a function that decodes a reply to ``kind``, with its ``etag`` if it has one."""
+    decoder = msgspec.json.Decoder(kind)
+
+    def decode(reply: Reply) -> T:
+        try:
+            value: T = decoder.decode(reply.content)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise unexpected(reply, str(error)) from error
+        return _tagged(value, reply)
+
+    return decode
+
+
+def only(kind: type[T], noun: str) -> Callable[[Reply], T]:
+    """Return a function that decodes a list of one to its item.
+
+    It raises ``NotFound`` if the list is empty.
+    """
+    decode_list = into(list[kind])  # type: ignore[valid-type]
+
+    def decode(reply: Reply) -> T:
+        items = decode_list(reply)
+        if not items:
+            msg = f"there is no {noun}"
+            raise NotFound(msg, status=404, code="not_found", request_id=reply.request_id)
+        # A list of one has the tag of its item.
+        item: T = items[0]
+        return _tagged(item, reply)
+
+    return decode
+
+
+def nothing(_reply: Reply) -> None:
+    """Make nothing of a reply without content."""
+
+
+def unexpected(reply: Reply, why: str) -> UnexpectedResponse:
+    """Return the error for a reply that no Petstore service gives."""
+    msg = f"{reply.url} responds with {reply.status}, not as a Petstore service does: {why}"
+    return UnexpectedResponse(msg, status=reply.status, request_id=reply.request_id)
+
+
+def _tagged(value: T, reply: Reply) -> T:
+    if "ETag" in reply.headers and isinstance(value, Versioned):
+        value.__dict__["etag"] = reply.headers["ETag"]
+    return value
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -1,0 +1,161 @@
+"""The clients of a service: ``Client`` for threads, ``AsyncClient`` for tasks."""
+
+import os
+from types import TracebackType
+from typing import Self
+
+import httpx2
+
+from petstore_client._clock import Clock
+from petstore_client._connection import Connection
+from petstore_client._drivers import AsyncDriver, SyncDriver
+from petstore_client._retries import Policy, Session
+from petstore_client._transport import DeadlineTransport, async_transport
+from petstore_client.resources.categories import Categories
+from petstore_client.resources.events import Events
+from petstore_client.resources.keys import Keys, KeyUsage
+from petstore_client.resources.orders import InventoryCounts, Orders
+from petstore_client.resources.pets import Pets
+from petstore_client.resources.webhooks import Webhooks
+
+_DEFAULT_URL = "http://127.0.0.1:8000/v1"
+
+
+class Client:
+    """A client of the service at ``base_url``, which ends in ``/v1``, with an ``api_key``.
+
+    Without them it reads ``PETSTORE_KEY`` and ``PETSTORE_URL``. It can be shared by any number of
+    threads, and should be: all of them then wait when a limit is reached.
+
+    Args:
+        api_key: Your key.
+        base_url: The address of the service, with ``/v1``.
+        max_retries: How often a request is sent again after a failure that may pass.
+        max_wait: How many seconds a call waits at most because the service asks for it.
+        timeout: How many seconds a request may take in all.
+        pace: Whether requests are spread over what is left of the minute.
+        transport: Another transport of ``httpx2``, for a proxy or certificates of your own.
+        clock: Another clock, for tests.
+
+    Raises:
+        ValueError: there is no key, or a setting is invalid.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        *,
+        max_retries: int = 2,
+        max_wait: float = 120,
+        timeout: float = 30,
+        pace: bool = False,
+        transport: httpx2.BaseTransport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        connection = _connection(api_key, base_url)
+        session = _session(max_retries, max_wait, timeout, clock, pace=pace)
+        transport = transport or DeadlineTransport(connection.url)
+        self._driver = driver = SyncDriver(session, connection, transport)
+        self.base_url = connection.url
+        self.pets: Pets[SyncDriver] = Pets(driver)
+        self.categories: Categories[SyncDriver] = Categories(driver)
+        self.orders: Orders[SyncDriver] = Orders(driver)
+        self.inventory: InventoryCounts[SyncDriver] = InventoryCounts(driver)
+        self.keys: Keys[SyncDriver] = Keys(driver)
+        self.usage: KeyUsage[SyncDriver] = KeyUsage(driver)
+        self.events: Events[SyncDriver] = Events(driver)
+        self.webhooks: Webhooks[SyncDriver] = Webhooks(driver)
+
+    def __repr__(self) -> str:
+        return f"Client(base_url={self.base_url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._driver.close()
+
+
+class AsyncClient:
+    """The client for tasks of ``asyncio``; see ``Client``. Its methods are awaited.
+
+    Raises:
+        ValueError: there is no key, or a setting is invalid.
+    """
+
+    def __init__(
+        self,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        *,
+        max_retries: int = 2,
+        max_wait: float = 120,
+        timeout: float = 30,
+        pace: bool = False,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        connection = _connection(api_key, base_url)
+        session = _session(max_retries, max_wait, timeout, clock, pace=pace)
+        transport = transport or async_transport(connection.url)
+        self._driver = driver = AsyncDriver(session, connection, transport)
+        self.base_url = connection.url
+        self.pets: Pets[AsyncDriver] = Pets(driver)
+        self.categories: Categories[AsyncDriver] = Categories(driver)
+        self.orders: Orders[AsyncDriver] = Orders(driver)
+        self.inventory: InventoryCounts[AsyncDriver] = InventoryCounts(driver)
+        self.keys: Keys[AsyncDriver] = Keys(driver)
+        self.usage: KeyUsage[AsyncDriver] = KeyUsage(driver)
+        self.events: Events[AsyncDriver] = Events(driver)
+        self.webhooks: Webhooks[AsyncDriver] = Webhooks(driver)
+
+    def __repr__(self) -> str:
+        return f"AsyncClient(base_url={self.base_url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._driver.close()
+
+
+def _connection(api_key: str | None, base_url: str | None) -> Connection:
+    key = api_key or os.environ.get("PETSTORE_KEY")
+    if not key:
+        msg = "api_key: expected an API key, here or in the environment as PETSTORE_KEY"
+        raise ValueError(msg)
+    return Connection(base_url or os.environ.get("PETSTORE_URL") or _DEFAULT_URL, key)
+
+
+def _session(
+    max_retries: int, max_wait: float, timeout: float, clock: Clock | None, *, pace: bool
+) -> Session:
+    if max_retries < 0:
+        msg = f"max_retries: expected 0 or more, not {max_retries}"
+        raise ValueError(msg)
+    if max_wait < 0:
+        msg = f"max_wait: expected 0 seconds or more, not {max_wait}"
+        raise ValueError(msg)
+    if timeout <= 0:
+        msg = f"timeout: expected more than 0 seconds, not {timeout}"
+        raise ValueError(msg)
+    return Session(Policy(max_retries, max_wait, timeout, pace), clock or Clock())

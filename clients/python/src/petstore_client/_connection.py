@@ -1,0 +1,92 @@
+"""Where a client sends its requests, and with which key."""
+
+import platform
+import re
+from urllib.parse import urlencode
+
+import httpx2
+
+from petstore_client._calls import Reply
+from petstore_client._retries import Failure, Request
+from petstore_client._transport import CONNECT_SECONDS
+from petstore_client._version import __version__
+from petstore_client.errors import NoResponse, TimedOut, UnexpectedResponse
+
+# RFC 3986, without a user, a query or a fragment.
+_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
+_KEY = re.compile(r"[!-~]+")
+_MAX_BODY = 16 * 1024 * 1024
+_UNSENT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
+)
+
+
+class Connection:
+    """The address of a service, which ends in ``/v1``, and the API key, which it shows nobody.
+
+    Raises:
+        ValueError: one of them cannot be.
+    """
+
+    def __init__(self, url: str, key: str) -> None:
+        if not _URL.fullmatch(url):
+            msg = f"base_url: expected an address such as https://shop.example/v1, not {url!r}"
+            raise ValueError(msg)
+        if not _KEY.fullmatch(key):
+            msg = "api_key: expected visible ASCII characters, such as ps_live_…"
+            raise ValueError(msg)
+        self.url = url.rstrip("/")
+        self._headers = {
+            "Authorization": f"Bearer {key}",
+            "User-Agent": f"petstore-client/{__version__} python/{_python()}",
+        }
+
+    def prepared(self, request: Request) -> httpx2.Request:
+        """Return a request as a transport takes it."""
+        query = f"?{urlencode(request.query)}" if request.query else ""
+        seconds = request.timeout
+        timeout = {
+            "connect": min(CONNECT_SECONDS, seconds),
+            "read": seconds,
+            "write": seconds,
+            "pool": seconds,
+        }
+        return httpx2.Request(
+            request.method,
+            f"{self.url}{request.path}{query}",
+            headers={**self._headers, **request.headers},
+            content=request.content,
+            extensions={"timeout": timeout},
+        )
+
+    def reply(self, response: httpx2.Response, content: bytearray) -> Reply:
+        """Return a response with its whole content."""
+        return Reply(self.url, response.status_code, response.headers, bytes(content))
+
+    def check_size(self, content: bytearray) -> None:
+        """Refuse content that is larger than any of the service.
+
+        Raises:
+            UnexpectedResponse: it is.
+        """
+        if len(content) > _MAX_BODY:
+            msg = f"{self.url} responds with more than {_MAX_BODY} bytes: no Petstore service does"
+            raise UnexpectedResponse(msg)
+
+    def failure(self, error: Exception) -> Failure:
+        """Return the failure of a request that got no whole response."""
+        is_timeout = isinstance(error, (httpx2.TimeoutException, TimeoutError))
+        why = "it timed out" if is_timeout else str(error) or type(error).__name__
+        kind = TimedOut if is_timeout else NoResponse
+        cause = kind(f"no response from {self.url}: {why}")
+        cause.__cause__ = error
+        return Failure(cause, was_sent=not isinstance(error, _UNSENT))
+
+
+def _python() -> str:
+    major, minor, _ = platform.python_version_tuple()
+    return f"{major}.{minor}"

@@ -1,0 +1,84 @@
+"""The feed of events, followed for ever, without any I/O."""
+
+from collections import deque
+
+from petstore_client._calls import Call, Listing, Response
+from petstore_client._clock import Clock
+from petstore_client.errors import (
+    NoResponse,
+    PetstoreError,
+    RateLimited,
+    ServerError,
+    UnexpectedResponse,
+)
+from petstore_client.models import Event
+
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 8.0
+_EARLY_SECONDS = 1.0
+
+
+class Following:
+    """Where a feed is read: the events at hand, and the next call.
+
+    ``pause`` is how many seconds to wait before that call. The first page comes at once. After it,
+    calls wait for events, and failures that pass are waited out, however long that takes.
+    """
+
+    def __init__(self, first: Listing[Event], rest: Listing[Event], clock: Clock) -> None:
+        self.pause = 0.0
+        self.cursor = dict(first.query).get("cursor")
+        self._call = first.first
+        self._rest = rest
+        self._clock = clock
+        self._called_at = clock.now()
+        self._events: deque[Event] = deque()
+        self._next_cursor = self.cursor
+        self._has_begun = False
+        self._backoff = _FIRST_PAUSE
+
+    def next_event(self) -> Event | None:
+        """Return the next event at hand, ``None`` if there is none."""
+        if not self._events:
+            return None
+        event = self._events.popleft()
+        if not self._events:
+            self.cursor = self._next_cursor
+        return event
+
+    def next_call(self) -> Call[list[Event]]:
+        """Return the call to make now."""
+        self._called_at = self._clock.now()
+        return self._call
+
+    def go_on(self, response: Response[list[Event]]) -> None:
+        """Take the events of a page, and go on behind them.
+
+        Raises:
+            UnexpectedResponse: the response does not say where that is.
+        """
+        page = self._rest.page(response)
+        if page.cursor is None:
+            msg = "the page of events has no link to the next one, as a Petstore service gives it"
+            raise UnexpectedResponse(msg, status=response.status, request_id=response.request_id)
+        # A service that stops ends every wait at once.
+        is_early = self._clock.now() - self._called_at < _EARLY_SECONDS
+        self.pause = _FIRST_PAUSE if self._has_begun and is_early and not page.items else 0.0
+        self._has_begun, self._backoff = True, _FIRST_PAUSE
+        self._events.extend(page.items)
+        self._next_cursor = page.cursor
+        if not page.items:
+            self.cursor = page.cursor
+        self._call = self._rest.at(page.cursor)
+
+    def fail(self, error: PetstoreError) -> None:
+        """Wait before the next call if ``error`` may pass.
+
+        Raises:
+            PetstoreError: it may not, or the service never responded.
+        """
+        may_pass = isinstance(error, (NoResponse, RateLimited, ServerError))
+        if not (may_pass and self._has_begun):
+            raise error
+        self.pause = max(self._backoff, error.retry_after or 0)
+        self._backoff = min(2 * self._backoff, _LONGEST_PAUSE)

@@ -1,0 +1,81 @@
+"""Replies that are errors, and how long they ask to wait."""
+
+import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+import msgspec
+from httpx2 import Headers
+
+from petstore_client._calls import Reply, unexpected
+from petstore_client.errors import PetstoreError, error_of
+
+# What a proxy says for a service that is away, in a body of its own.
+_FROM_PROXIES = {
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+}
+_SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+class _ErrorBody(msgspec.Struct):
+    code: str
+    message: str
+
+
+def error_in(reply: Reply) -> PetstoreError | None:
+    """Return the error that a reply is, ``None`` for a success."""
+    if HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
+        return None
+    if reply.status < HTTPStatus.BAD_REQUEST:
+        target = reply.headers.get("Location")
+        return unexpected(reply, f"it redirects to {target}" if target else "it is no response")
+    body = _error_body(reply)
+    if body is None:
+        return unexpected(reply, "its body is not that of an error")
+    if reply.status == HTTPStatus.NOT_FOUND and "X-RateLimit-Limit" not in reply.headers:
+        return unexpected(reply, "nothing of the interface is at this address")
+    return error_of(
+        body.message,
+        status=reply.status,
+        code=body.code,
+        request_id=reply.request_id,
+        retry_after=retry_after(reply.headers),
+    )
+
+
+def _error_body(reply: Reply) -> _ErrorBody | None:
+    try:
+        return msgspec.json.decode(reply.content, type=_ErrorBody)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        if reply.status not in _FROM_PROXIES:
+            return None
+        return _ErrorBody("", f"{reply.url} is not available now: it responds with {reply.status}")
+
+
+def retry_after(headers: Headers) -> float | None:
+    """Return the seconds that ``Retry-After`` asks to wait, from a number or a date (RFC 9110).
+
+    A date is compared with the ``Date`` of the response, so the clock of this machine does not
+    matter unless there is none.
+    """
+    text = headers.get("Retry-After", "").strip()
+    if _SECONDS.fullmatch(text):
+        return float(text)
+    then = _moment(text)
+    if then is None:
+        return None
+    now = _moment(headers.get("Date", "")) or datetime.now(UTC)
+    return max(0.0, (then - now).total_seconds())
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

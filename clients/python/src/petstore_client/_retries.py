@@ -1,0 +1,268 @@
+"""A call from its first request to its outcome, without any I/O.
+
+``Session.exchange`` is a generator. It yields what to do next, a ``Request`` or a ``Sleep``, and
+receives what came of it. A driver does it, with threads or with tasks.
+"""
+
+import logging
+import sys
+import warnings
+from collections.abc import Generator
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+from uuid import uuid4
+
+import msgspec
+from httpx2 import Headers
+
+from petstore_client._calls import Call, Reply
+from petstore_client._clock import Clock
+from petstore_client._rate_limits import RateLimits
+from petstore_client._replies import error_in
+from petstore_client.errors import (
+    ErrorResponse,
+    IdempotencyKeyInUse,
+    NoResponse,
+    OutcomeUnknown,
+    PetstoreError,
+    RateLimited,
+)
+
+logger = logging.getLogger("petstore_client")
+
+_FIRST_BACKOFF = 0.5
+_LONGEST_BACKOFF = 8.0
+# The service, or a proxy before it, failed: perhaps after it had carried out the request.
+_FAILED = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
+# They say nothing about an earlier attempt.
+_SILENT = {
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.TOO_MANY_REQUESTS,
+}
+_REPEATABLE = {"GET", "POST"}
+_PACKAGE = str(Path(__file__).parent)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request to send, complete but for the API key; ``path`` is relative to the base URL.
+
+    It gets ``timeout`` seconds, from the connection to the last byte of the response.
+    """
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    headers: dict[str, str]
+    content: bytes
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """Do nothing for so many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """There was no whole response. If it ``was_sent``, the service may have got the request."""
+
+    error: NoResponse
+    was_sent: bool
+
+
+Step: TypeAlias = Request | Sleep
+Outcome: TypeAlias = Reply | Failure | None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a client retries. Times are in seconds."""
+
+    max_retries: int
+    max_wait: float
+    timeout: float
+    pace: bool
+
+
+class Session:
+    """What all calls of a client share: its policy, its limits and the warnings it has given."""
+
+    def __init__(self, policy: Policy, clock: Clock) -> None:
+        self.policy = policy
+        self.clock = clock
+        self._limits = RateLimits(policy.max_wait, pace=policy.pace)
+        # Calls that cost nothing have a limit of their own.
+        self._limits_of_free_calls = RateLimits(policy.max_wait, pace=False)
+        self._warned: dict[str, object] = {}
+
+    def exchange(self, call: Call[Any]) -> Generator[Step, Outcome, Reply]:
+        """Send the request of ``call`` until there is an outcome; return the successful reply.
+
+        Raises:
+            PetstoreError: there is none.
+        """
+        attempts = _Attempts(call, self.policy, self.clock)
+        limits = self._limits if call.charged else self._limits_of_free_calls
+        while True:
+            yield from self._turn(limits, attempts)
+            try:
+                outcome = cast("Reply | Failure", (yield attempts.request))
+            except GeneratorExit:  # interrupted
+                limits.abandon()
+                raise
+            if isinstance(outcome, Failure):
+                error: PetstoreError | None = outcome.error
+                limits.leave(self.clock.now(), None)
+            else:
+                error = error_in(outcome)
+                self._learn(limits, call, outcome, error)
+                self._warn_if_deprecated(call, outcome)
+                if error is None:
+                    return outcome
+            seconds = attempts.seconds_to_retry(outcome, error)
+            if seconds > 0:
+                logger.info("tries again in %.1f s: %s", seconds, error)
+                yield Sleep(seconds)
+
+    def _turn(self, limits: RateLimits, attempts: "_Attempts") -> Generator[Step, Outcome, None]:
+        """Wait until the limits admit one more request."""
+        while wait := limits.enter(self.clock.now(), attempts.patience):
+            if wait.is_for_window:
+                attempts.wait_out(wait.seconds, wait.error)
+            yield Sleep(wait.seconds)
+
+    def _learn(
+        self, limits: RateLimits, call: Call[Any], reply: Reply, error: PetstoreError | None
+    ) -> None:
+        now = self.clock.now()
+        if isinstance(error, RateLimited):
+            limits.refuse(now, error)
+        else:
+            # A free call tells of the limits of the others, too.
+            limits.leave(now, reply.headers if call.charged else Headers())
+
+    def _warn_if_deprecated(self, call: Call[Any], reply: Reply) -> None:
+        ours = object()  # of threads that come at the same time, the first one warns
+        if (
+            "Deprecation" not in reply.headers
+            or self._warned.setdefault(call.operation, ours) != ours
+        ):
+            return
+        sunset = reply.headers.get("Sunset")
+        end = f" and ends on {sunset}" if sunset else ""
+        msg = f"{call.operation} is deprecated{end}; update petstore-client"
+        warnings.warn(msg, DeprecationWarning, stacklevel=_levels_to_caller())
+
+
+class _Attempts:
+    """The attempts of one call: what may still be tried, and whether one may have succeeded."""
+
+    def __init__(self, call: Call[Any], policy: Policy, clock: Clock) -> None:
+        self.request = _request(call, policy.timeout)
+        self.patience = policy.max_wait
+        self._retries_left = policy.max_retries
+        self._backoff = _FIRST_BACKOFF
+        self._clock = clock
+        self._may_be_done = False
+
+    def wait_out(self, seconds: float, error: PetstoreError | None) -> None:
+        """Take a wait that the service asks for from what the caller is ready to wait.
+
+        Raises:
+            PetstoreError: it is too long, so ``error`` stays.
+        """
+        if error is not None:
+            if seconds > self.patience:
+                self._fail(_still(error, seconds))
+            logger.info("waits %.1f s: %s", seconds, error)
+        self.patience -= seconds
+
+    def seconds_to_retry(self, outcome: Reply | Failure, error: PetstoreError) -> float:
+        """Return how many seconds to wait before the next attempt.
+
+        Raises:
+            PetstoreError: there is none.
+        """
+        if isinstance(error, RateLimited):
+            return 0  # the limits know it, and make the next attempt wait
+        is_failure = isinstance(outcome, Failure) or error.status in _FAILED
+        was_sent = outcome.was_sent if isinstance(outcome, Failure) else is_failure
+        self._may_be_done |= was_sent and self.request.method != "GET"
+        may_pass = (
+            is_failure
+            or error.status == HTTPStatus.REQUEST_TIMEOUT
+            or isinstance(error, IdempotencyKeyInUse)
+        )
+        is_repeatable = self.request.method in _REPEATABLE or not was_sent
+        if not (may_pass and is_repeatable and self._retries_left):
+            self._fail(error)
+        self._retries_left -= 1
+        seconds = self._clock.random() * self._backoff
+        self._backoff = min(2 * self._backoff, _LONGEST_BACKOFF)
+        if error.retry_after is not None:
+            seconds = max(seconds, error.retry_after)
+            self.wait_out(seconds, error)
+        return seconds
+
+    def _fail(self, error: PetstoreError) -> None:
+        """Raise ``error``, or that the outcome is unknown if it does not say."""
+        key = self.request.headers.get("Idempotency-Key")
+        error.idempotency_key = key
+        says_outcome = (
+            isinstance(error, ErrorResponse)
+            and error.status not in _FAILED | _SILENT
+            and not isinstance(error, IdempotencyKeyInUse)
+        )
+        if not self._may_be_done or says_outcome:
+            raise error
+        msg = (
+            f"the outcome of {self.request.method} {self.request.path} is unknown: {error.message}"
+        )
+        unknown = OutcomeUnknown(
+            msg,
+            status=error.status,
+            code=error.code,
+            request_id=error.request_id,
+            retry_after=error.retry_after,
+        )
+        unknown.idempotency_key = key
+        raise unknown from error
+
+
+def _request(call: Call[Any], timeout: float) -> Request:
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    content = b""
+    if call.body is not None:
+        content = msgspec.json.encode(call.body)
+        headers["Content-Type"] = "application/json"
+    if call.if_match is not None:
+        headers["If-Match"] = call.if_match
+    if call.method == "POST":
+        headers["Idempotency-Key"] = call.idempotency_key or str(uuid4())
+    return Request(call.method, call.path, call.query, headers, content, timeout + call.wait)
+
+
+def _still(error: PetstoreError, seconds: float) -> PetstoreError:
+    """Return ``error`` as it is now, when so many seconds are left."""
+    return type(error)(
+        error.message,
+        status=error.status,
+        code=error.code,
+        request_id=error.request_id,
+        retry_after=seconds,
+    )
+
+
+def _levels_to_caller() -> int:
+    """Return the ``stacklevel`` of a warning of our caller that blames the first foreign frame."""
+    level, frame = 0, sys._getframe(1)  # noqa: SLF001 - what the module warnings does itself
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level + 1

@@ -1,0 +1,113 @@
+"""The network of a client: connections, proxies, and a deadline that holds for a whole request.
+
+``httpx2`` limits each read alone, so a service that sends a byte now and then could hold a request
+for ever. A task is cancelled at its deadline. A thread cannot be: ``DeadlineTransport`` gives each
+operation of a socket only what is left.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import httpx2
+
+if TYPE_CHECKING:
+    import httpcore2
+
+CONNECT_SECONDS = 5.0
+_LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=5)
+
+
+def proxy_for(url: str) -> httpx2.Proxy | None:
+    """Return the proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY``)."""
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy is None or proxy_bypass(parts.hostname or ""):
+        return None
+    return httpx2.Proxy(proxy if "://" in proxy else f"http://{proxy}")
+
+
+def async_transport(url: str) -> httpx2.AsyncBaseTransport:
+    """Return the transport of tasks for the service at ``url``."""
+    return httpx2.AsyncHTTPTransport(limits=_LIMITS, proxy=proxy_for(url))
+
+
+class DeadlineTransport(httpx2.BaseTransport):
+    """The transport of threads: the ``read`` timeout of a request is for all of it."""
+
+    def __init__(self, url: str) -> None:
+        import httpcore2
+
+        from petstore_client._deadlines import DeadlineBackend
+
+        proxy = proxy_for(url)
+        self._pool = httpcore2.ConnectionPool(
+            ssl_context=httpx2.create_ssl_context(),
+            proxy=None if proxy is None else _core_proxy(proxy),
+            max_connections=_LIMITS.max_connections,
+            max_keepalive_connections=_LIMITS.max_keepalive_connections,
+            keepalive_expiry=_LIMITS.keepalive_expiry,
+            network_backend=DeadlineBackend(),
+        )
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request and return the response, whose stream has the same deadline."""
+        import httpcore2
+
+        timeout = request.extensions["timeout"]
+        now = time.monotonic()
+        ends = now + timeout["read"]
+        moments = {"connect": min(ends, now + timeout["connect"]), "read": ends, "write": ends}
+        url = request.url
+        with _mapped_errors():
+            response = self._pool.handle_request(
+                httpcore2.Request(
+                    request.method,
+                    httpcore2.URL(
+                        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+                    ),
+                    headers=request.headers.raw,
+                    content=request.content,
+                    extensions={"timeout": {**moments, "pool": timeout["pool"]}},
+                )
+            )
+        stream = _Stream(cast("Iterable[bytes]", response.stream))
+        return httpx2.Response(response.status, headers=response.headers, stream=stream)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+
+
+class _Stream(httpx2.SyncByteStream):
+    def __init__(self, stream: Iterable[bytes]) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        with _mapped_errors():
+            yield from self._stream
+
+    def close(self) -> None:
+        self._stream.close()  # type: ignore[attr-defined] # which Iterable does not tell
+
+
+@contextmanager
+def _mapped_errors() -> Iterator[None]:
+    """Raise errors of ``httpcore2`` as those of ``httpx2``, which have the same names."""
+    try:
+        yield
+    except Exception as error:
+        kind = getattr(httpx2, type(error).__name__, None)
+        if kind is None or not type(error).__module__.startswith("httpcore2"):
+            raise
+        raise kind(str(error)) from error
+
+
+def _core_proxy(proxy: httpx2.Proxy) -> "httpcore2.Proxy":
+    import httpcore2
+
+    return httpcore2.Proxy(str(proxy.url), auth=proxy.raw_auth)

@@ -1,0 +1,1 @@
+"""The resources of the service, each with its operations."""

@@ -1,0 +1,89 @@
+"""Deliveries to a webhook: verify that they come from the service (Standard Webhooks 1.0.0)."""
+
+import binascii
+import hmac
+import time
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+
+import msgspec
+
+from petstore_client.errors import PetstoreError
+from petstore_client.models import Event
+
+_decoder = msgspec.json.Decoder(Event)
+
+
+class InvalidDelivery(PetstoreError):
+    """A delivery does not come from the service, or is too old: respond with 401."""
+
+
+def verify(
+    body: bytes | str,
+    headers: Mapping[str, str],
+    secrets: str | Sequence[str],
+    tolerance: float = 300,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> Event:
+    """Return the event of a delivery, if it was signed with one of ``secrets`` a moment ago.
+
+    Args:
+        body: The body as it arrived, before any decoding of its JSON.
+        headers: The headers of the request; the case of their names does not matter.
+        secrets: The secret of the webhook, ``whsec_…``; two of them while you rotate it.
+        tolerance: How many seconds the clocks may differ, and a delivery may be old.
+        clock: Returns the time in seconds since 1970.
+
+    Raises:
+        InvalidDelivery: it was not, or it is not an event.
+        ValueError: a secret is none.
+    """
+    keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
+    content = body.encode() if isinstance(body, str) else bytes(body)
+    fields = {name.lower(): value for name, value in headers.items()}
+    delivery_id, timestamp = fields.get("webhook-id", ""), fields.get("webhook-timestamp", "")
+    if not (timestamp.isascii() and timestamp.isdigit()):
+        msg = "webhook-timestamp: expected seconds since 1970"
+        raise InvalidDelivery(msg)
+    if abs(clock() - int(timestamp[:15])) > tolerance:
+        msg = f"webhook-timestamp: expected a moment of the last {tolerance:g} seconds"
+        raise InvalidDelivery(msg)
+    signed = f"{delivery_id}.{timestamp}.".encode() + content
+    expected = [hmac.digest(key, signed, sha256) for key in keys]
+    given = [_signature(text) for text in fields.get("webhook-signature", "").split()]
+    # Each with each, so that the time says nothing about which one is right.
+    matches = [hmac.compare_digest(ours, theirs) for ours in expected for theirs in given]
+    if not any(matches):
+        msg = "webhook-signature: expected a signature of this body with one of the secrets"
+        raise InvalidDelivery(msg)
+    try:
+        return _decoder.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        msg = f"the body is not an event: {error}"
+        raise InvalidDelivery(msg) from error
+
+
+def _key(secret: str) -> bytes:
+    """Return the bytes of a secret.
+
+    Raises:
+        ValueError: it is none. The message does not show it.
+    """
+    try:
+        key = b64decode(secret.strip().removeprefix("whsec_"), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not key:
+        msg = "secrets: expected whsec_ and base64, as the service returned it"
+        raise ValueError(msg)
+    return key
+
+
+def _signature(text: str) -> bytes:
+    version, _, encoded = text.partition(",")
+    try:
+        return b64decode(encoded, validate=True) if version == "v1" else b""
+    except (binascii.Error, ValueError):
+        return b""

@@ -1,0 +1,1 @@
+"""Builds the documentation as the site that the service serves at ``/docs``."""

@@ -1,0 +1,96 @@
+"""The steps of the build: stage the sources, render them, prepare the files to be served."""
+
+import re
+import tempfile
+from pathlib import Path
+
+from petstore.api.openapi.document import document
+from petstore.api.operations import OPERATIONS
+from website import llms, operations, tables
+from website.files import write_site
+from website.navigation import Entry, sections, with_entries
+from website.rendering import BuildError, Navigation, render
+from website.sources import Sources
+
+_HOME = "index.md"
+_ORIGIN = "http://127.0.0.1:8000"
+_GENERATED = "Reference"
+_OPERATIONS = Entry(
+    "Operations", "operations/index.md", "every operation: parameters, responses, errors, samples"
+)
+_TABLES = {
+    Entry("Metrics", "metrics.md", "every metric for Prometheus"): tables.metric_table,
+    Entry("Types of events", "event-types.md", "every type, with an example"): tables.event_types,
+}
+_ERROR = re.compile(r"^(\| \d{3} \| )(?=`(\w+)`)", re.MULTILINE)
+
+
+def build(target: Path) -> int:
+    """Build the site into ``target``, in place of what is there; return the number of pages.
+
+    Raises:
+        BuildError: a link leads nowhere, or a page is not in the navigation.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        docs = Path(folder, "docs")
+        Sources().stage(docs)
+        listed = _add_generated(docs)
+        sources = {
+            str(page.relative_to(docs)): page.read_text("utf-8")
+            for page in sorted(docs.rglob("*.md"))
+        }
+        check_navigation(sources, listed)
+        site = render(docs, _navigation(listed))
+        of_operations = [entry for entries in operations.tags().values() for entry in entries]
+        texts = {
+            "llms.txt": llms.index(listed, {_GENERATED: of_operations}),
+            "llms-full.txt": llms.whole(sources),
+        }
+        return write_site(site, target, sources | texts)
+
+
+def check_navigation(sources: dict[str, str], listed: dict[str, list[Entry]]) -> None:
+    """See that each page can be found. A folder with an index lists its other pages there.
+
+    Raises:
+        BuildError: a page stands in no list.
+    """
+    paths = {entry.path for entries in listed.values() for entry in entries}
+    indexed = {"repository", *(path.removesuffix(f"/{_HOME}") for path in paths)}
+    for path in sorted(sources.keys() - paths - {_HOME}):
+        if path.partition("/")[0] not in indexed:
+            msg = f"docs/{path}: not in the lists of docs/README.md, which are the navigation"
+            raise BuildError(msg)
+
+
+def _add_generated(docs: Path) -> dict[str, list[Entry]]:
+    """Write the pages that follow from the code; return the lists of the home page with them."""
+    made = operations.pages(document(_ORIGIN, OPERATIONS))
+    made |= {entry.path: page() for entry, page in _TABLES.items()}
+    for path, text in made.items():
+        page = docs / path
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(text, "utf-8")
+    errors = docs / "errors.md"
+    errors.write_text(_ERROR.sub(r"\1<span id='\2'></span>", errors.read_text("utf-8")), "utf-8")
+    home = docs / _HOME
+    text = with_entries(home.read_text("utf-8"), _GENERATED, [_OPERATIONS, *_TABLES])
+    home.write_text(text, "utf-8")
+    return sections(text)
+
+
+def _navigation(listed: dict[str, list[Entry]]) -> Navigation:
+    found: list[dict[str, Navigation | str]] = [{"Home": _HOME}]
+    for title, entries in listed.items():
+        found.append({title: [_item(entry) for entry in entries]})
+    return found
+
+
+def _item(entry: Entry) -> dict[str, Navigation | str]:
+    if entry != _OPERATIONS:
+        return {entry.title: entry.path}
+    of_tags: list[dict[str, Navigation | str]] = [
+        {tag: [_item(operation) for operation in entries]}
+        for tag, entries in operations.tags().items()
+    ]
+    return {entry.title: [{"All operations": entry.path}, *of_tags]}

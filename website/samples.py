@@ -1,0 +1,74 @@
+"""How to call each operation: with curl, and with the Python client."""
+
+import json
+import re
+from shlex import quote
+
+from petstore.api.operation import Operation
+
+_EXAMPLE_ID = "7"
+_QUERIES = {
+    "listPets": "?status=available&limit=20",
+    "listOrders": "?status=placed",
+    "listEvents": "?type=order.placed&wait=25",
+}
+_CALLS = {
+    "listPets": 'for pet in client.pets.list(status="available"):\n    print(pet.id, pet.name)',
+    "createPet": 'pet = client.pets.create(name="Bella", category_id=1, status="available")',
+    "getPet": "pet = client.pets.get(7)  # requests GET /v1/pets?id=7, which replaces getPet",
+    "updatePet": 'pet = client.pets.update(7, status="sold")',
+    "deletePet": "client.pets.delete(7)",
+    "listCategories": (
+        "for category in client.categories.list():\n    print(category.id, category.name)"
+    ),
+    "createCategory": 'category = client.categories.create(name="Dogs")',
+    "getCategory": "category = client.categories.get(7)",
+    "updateCategory": 'category = client.categories.update(7, name="Cats")',
+    "deleteCategory": "client.categories.delete(7)",
+    "listOrders": 'for order in client.orders.list(status="placed"):\n    print(order.pet_id)',
+    "placeOrder": "order = client.orders.place(pet_id=7)",
+    "getOrder": "order = client.orders.get(7)",
+    "updateOrder": "order = client.orders.approve(7)  # or deliver(7)",
+    "cancelOrder": "client.orders.cancel(7)",
+    "getInventory": "inventory = client.inventory.get()",
+    "listEvents": "for event in client.events.follow():\n    print(event.type, event.resource)",
+    "listKeys": "for key in client.keys.list():\n    print(key.id, key.name)",
+    "createKey": 'key = client.keys.create(name="Corner shop", plan="pro")',
+    "getKey": "key = client.keys.get(7)",
+    "updateKey": 'key = client.keys.update(7, plan="business")',
+    "revokeKey": "client.keys.revoke(7)",
+    "rotateKey": "key = client.keys.rotate(7, grace_seconds=3600)",
+    "unbanKey": "client.keys.unban(7)",
+    "listKeyHistory": "for change in client.keys.history(7):\n    print(change)",
+    "listDeprecations": "for call in client.deprecations.list():\n    print(call)",
+    "getUsage": "usage = client.usage.get()",
+    "listWebhooks": "for webhook in client.webhooks.list():\n    print(webhook.url)",
+    "createWebhook": 'webhook = client.webhooks.create(url="https://shop.example/hooks")',
+    "getWebhook": "webhook = client.webhooks.get(7)",
+    "updateWebhook": "webhook = client.webhooks.update(7, enabled=False)",
+    "deleteWebhook": "client.webhooks.delete(7)",
+    "rotateWebhook": "webhook = client.webhooks.rotate(7)",
+    "testWebhook": "client.webhooks.test(7)",
+    "listWebhookDeliveries": (
+        "for delivery in client.webhooks.deliveries(7):\n    print(delivery.status)"
+    ),
+    "replayWebhook": 'client.webhooks.replay(7, since="2026-11-21T00:00:00Z")',
+}
+
+
+def curl(operation: Operation) -> str:
+    """Return a command that calls ``operation``; the shell has the address and the key."""
+    path = re.sub(r"{\w+}", _EXAMPLE_ID, operation.path) + _QUERIES.get(operation.id, "")
+    lines = [f'curl -H "Authorization: Bearer $PETSTORE_KEY" "$PETSTORE_URL{path}"']
+    if operation.method not in {"GET", "POST"}:
+        lines.append(f"-X {operation.method}")
+    elif operation.method == "POST" and operation.body is None:
+        lines.append("-X POST")
+    if operation.body is not None:
+        lines.append(f"--json {quote(json.dumps(operation.body_example, ensure_ascii=False))}")
+    return " \\\n  ".join(lines)
+
+
+def python(operation: Operation) -> str:
+    """Return a program that calls ``operation`` with ``petstore_client``."""
+    return f"from petstore_client import Client\n\nclient = Client()\n{_CALLS[operation.id]}"
