@@ -9,11 +9,15 @@ const client = createClient<paths>({
   fetch: patientFetch,
 });
 
-const { data: pet, error } = await client.POST('/pets', {
-  body: { name: 'Luna', categoryId: 1, status: 'available' },
+const { data: category, error } = await client.POST('/categories', {
+  body: { name: `Cats ${crypto.randomUUID()}` },
 });
 if (error) throw new Error(error.message);
 
+const { data: pet } = await client.POST('/pets', {
+  body: { name: 'Luna', categoryId: category.id, status: 'available' },
+});
+if (!pet) throw new Error('not added');
 const { data: order } = await client.POST('/store/orders', { body: { petId: pet.id } });
 const { error: conflict } = await client.POST('/store/orders', { body: { petId: pet.id } });
 console.log(JSON.stringify({ status: order?.status, conflict: conflict?.code }));
