@@ -12,7 +12,10 @@ FILES = {
     "deploy/compose.yaml": "services: {}",
     "src/secret.py": "",
     "docs/README.md": "[The tour](../README.md#a-tour) and [http](http.md)",
-    "docs/http.md": "[compose](../deploy/compose.yaml), [web](https://a.example/b), [here](#http), [log](../CHANGELOG.md)",
+    "docs/http.md": (
+        "[compose](../deploy/compose.yaml), [web](https://a.example/b), [here](#http),"
+        " [log](../CHANGELOG.md)"
+    ),
     "docs/errors.md": "`handlers[kind](event)` and [lost](nothing.md) and [out](../../etc)",
     "docs/decisions/README.md": "[one](0001-one.md) and [http](../http.md)",
     "docs/decisions/0001-one.md": "",
