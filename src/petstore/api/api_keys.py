@@ -64,8 +64,10 @@ _Scopes = Annotated[
         extra={"expected": f"a list of one or more of {', '.join(map(repr, SCOPES))}"},
     ),
 ]
+# The longest address has 45 characters, the longest prefix four.
+_Network = Annotated[str, Meta(extra_json_schema={"minLength": 2, "maxLength": 49})]
 _Networks = Annotated[
-    list[str],
+    list[_Network],
     Meta(
         max_length=MAX_NETWORKS,
         description=(

@@ -30,7 +30,7 @@ _BODY_ERRORS = (
 )
 _MESSAGES: dict[type[PetstoreError], str] = {
     errors.InvalidRequest: "Host: expected exactly once",
-    errors.IncompleteBody: "the body: expected all of it; the client closed the connection",
+    errors.IncompleteBody: "the body: expected all of it; its framing is broken",
     errors.UnknownPet: "petId: expected an existing animal; there is no pet 99",
     errors.UnknownCategory: "categoryId: expected a registered category; there is no category 99",
     errors.InvalidWebhookUrl: (
@@ -73,8 +73,8 @@ _MESSAGES: dict[type[PetstoreError], str] = {
         "Idempotency-Key: only the token that sent the first request can read its response"
     ),
     errors.CursorExpired: (
-        "cursor: the events after it are no longer kept, or an older backup was restored; read"
-        " from the start without a cursor, or continue with cursor=latest"
+        "cursor: the events after it are no longer kept, or an older backup was restored; read from"
+        " the start without a cursor, or continue with cursor=latest"
     ),
     errors.PreconditionFailed: (
         "If-Match: expected the current ETag of the resource, in quotes, or *"
