@@ -89,6 +89,23 @@ def test_make_serve_installs_what_is_locked_and_starts_a_demo(tmp_path: Path) ->
     assert commands.rstrip().endswith("exec .venv/bin/petstore serve --demo")
 
 
+@pytest.mark.parametrize("target", ["docs", "serve", "test", "check", "dist", "release"])
+def test_the_documentation_is_built_before_it_is_needed(tmp_path: Path, target: str) -> None:
+    commands = dry_run(target, tmp_path)
+    assert ".venv/bin/python -m website\n" in commands
+
+
+def test_the_documentation_is_built_only_when_a_source_has_changed(tmp_path: Path) -> None:
+    page, site = tmp_path / "docs/http.md", tmp_path / "src/petstore/site/files.json"
+    for file, changed_at in ((page, 1), (site, 2)):
+        file.parent.mkdir(parents=True)
+        file.touch()
+        os.utime(file, (changed_at, changed_at))
+    assert "-m website" not in dry_run("docs", tmp_path)
+    os.utime(page, (3, 3))
+    assert "-m website" in dry_run("docs", tmp_path)
+
+
 def test_make_serve_takes_a_port_and_a_database(tmp_path: Path) -> None:
     commands = dry_run("serve", tmp_path, "PORT=8001", "DATABASE=sqlite:///shop.db")
     assert commands.rstrip().endswith(

@@ -70,15 +70,15 @@ class Site:
         if (folder / MANIFEST).exists():
             encoded = (folder / MANIFEST).read_bytes()
             self._manifest = msgspec.json.decode(encoded, type=Manifest)
-        self._stored = lru_cache(_CACHED_FILES)(self._read)
+        self._content = lru_cache(_CACHED_FILES)(self._read)
 
     def pages(self) -> dict[str, Page]:
         """Return the pages by their path: the files, and the redirects to them."""
-        pages = {path: _redirect(target) for path, target in _REDIRECTS.items()}
+        pages = {path: _redirect(path, target) for path, target in _REDIRECTS.items()}
         if self._manifest is None:
             return pages | {HOME: _not_built}
         for path, target in self._manifest.redirects.items():
-            pages[path] = _redirect(target)
+            pages[path] = _redirect(path, target)
         policy = f"content-security-policy: {self._manifest.policy}".encode()
         for path, file in self._manifest.files.items():
             pages[path] = self._page(file, policy)
@@ -102,18 +102,20 @@ class Site:
 
         return respond
 
-    def _content(self, name: str, coding: str | None) -> bytes:
+    def _read(self, name: str, coding: str | None) -> bytes:
         """Return a file in a coding. As it is, it is not stored: few clients take no coding."""
         if coding is None:
-            return gzip.decompress(self._stored(name, "gzip"))
-        return self._stored(name, coding)
-
-    def _read(self, name: str, coding: str) -> bytes:
+            return gzip.decompress(self._read(name, "gzip"))
         return (self._folder / f"{name}{CODINGS[coding]}").read_bytes()
 
 
-def _redirect(target: str) -> Page:
-    location = f"location: {target}".encode()
+def _redirect(path: str, target: str) -> Page:
+    """Return the page that leads to ``target``, which stands in the same folder or below.
+
+    The reference is relative, so a proxy may serve it all below another path (RFC 9110 10.2.2).
+    """
+    folder = f"{path.rpartition('/')[0]}/"
+    location = f"location: {target.removeprefix(folder) or './'}".encode()
 
     async def respond(_: Request) -> Response:
         return Response(307, b"", [location])

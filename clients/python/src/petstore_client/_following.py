@@ -4,11 +4,11 @@ from collections import deque
 
 from petstore_client._calls import Call, Listing, Response
 from petstore_client._clock import Clock
+from petstore_client._retries import FAILED, logger
 from petstore_client.errors import (
     NoResponse,
     PetstoreError,
     RateLimited,
-    ServerError,
     UnexpectedResponse,
 )
 from petstore_client.models import Event
@@ -77,8 +77,9 @@ class Following:
         Raises:
             PetstoreError: it may not, or the service never responded.
         """
-        may_pass = isinstance(error, (NoResponse, RateLimited, ServerError))
+        may_pass = isinstance(error, (NoResponse, RateLimited)) or error.status in FAILED
         if not (may_pass and self._has_begun):
             raise error
         self.pause = max(self._backoff, error.retry_after or 0)
         self._backoff = min(2 * self._backoff, _LONGEST_PAUSE)
+        logger.info("follows the events again in %.1f s: %s", self.pause, error)

@@ -12,6 +12,7 @@ _WINDOW = re.compile(r'"([^"]*)"((?:\s*;\s*[a-z]+=[0-9]{1,15})+)')
 _PARAMETER = re.compile(r"([a-z]+)=([0-9]+)")
 # While nothing is known, requests go at this distance for each that has no response yet.
 _SECONDS_APART = 0.05
+_LONGEST_DISTANCE = 1.0
 # After a wait that nobody waits out, one request may ask again at this distance: too seldom to be
 # banned, and soon enough to notice a change of plan.
 _ASK_AGAIN_SECONDS = 60.0
@@ -73,18 +74,16 @@ class RateLimits:
                     window.left -= 1
             return wait
 
-    def leave(self, now: float, headers: Headers | None) -> None:
-        """Learn from the response to a request, ``None`` if there was none."""
+    def leave(self, now: float, headers: Headers) -> None:
+        """Learn from the response to a request."""
         with self._lock:
             self._pending -= 1
-            # Without a response there is nothing to learn: the others find out for themselves.
+            self._refusals = 0
             self._is_known = True
-            if headers is not None:
-                self._refusals = 0
-                self._learn(now, headers)
+            self._learn(now, headers)
 
     def abandon(self) -> None:
-        """Forget a request whose response nobody waits for any more."""
+        """Forget a request that has no response."""
         with self._lock:
             self._pending -= 1
 
@@ -117,7 +116,7 @@ class RateLimits:
             return Wait(max(full), is_for_window=True)
         distance = 0.0
         if full or not self._is_known:
-            distance = _SECONDS_APART * self._pending
+            distance = min(_SECONDS_APART * self._pending, _LONGEST_DISTANCE)
         elif self._pace and self._windows:
             window = min(self._windows.values(), key=lambda window: window.ends)
             distance = (window.ends - now) / window.left

@@ -5,6 +5,7 @@ receives what came of it. A driver does it, with threads or with tasks.
 """
 
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Generator
@@ -32,10 +33,11 @@ from petstore_client.errors import (
 
 logger = logging.getLogger("petstore_client")
 
+FAILED = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
+"""The service, or a proxy before it, is away: perhaps after it had carried out the request."""
+
 _FIRST_BACKOFF = 0.5
 _LONGEST_BACKOFF = 8.0
-# The service, or a proxy before it, failed: perhaps after it had carried out the request.
-_FAILED = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
 # They say nothing about an earlier attempt.
 _SILENT = {
     HTTPStatus.UNAUTHORIZED,
@@ -43,6 +45,7 @@ _SILENT = {
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.TOO_MANY_REQUESTS,
 }
+_VISIBLE = re.compile(r"[!-~]+")
 _REPEATABLE = {"GET", "POST"}
 _PACKAGE = str(Path(__file__).parent)
 
@@ -118,14 +121,15 @@ class Session:
                 limits.abandon()
                 raise
             if isinstance(outcome, Failure):
-                error: PetstoreError | None = outcome.error
-                limits.leave(self.clock.now(), None)
+                limits.abandon()
+                error: PetstoreError = outcome.error
             else:
-                error = error_in(outcome)
-                self._learn(limits, call, outcome, error)
+                refusal = error_in(outcome)
+                self._learn(limits, call, outcome, refusal)
                 self._warn_if_deprecated(call, outcome)
-                if error is None:
+                if refusal is None:
                     return outcome
+                error = refusal
             seconds = attempts.seconds_to_retry(outcome, error)
             if seconds > 0:
                 logger.info("tries again in %.1f s: %s", seconds, error)
@@ -192,7 +196,7 @@ class _Attempts:
         """
         if isinstance(error, RateLimited):
             return 0  # the limits know it, and make the next attempt wait
-        is_failure = isinstance(outcome, Failure) or error.status in _FAILED
+        is_failure = isinstance(outcome, Failure) or error.status in FAILED
         was_sent = outcome.was_sent if isinstance(outcome, Failure) else is_failure
         self._may_be_done |= was_sent and self.request.method != "GET"
         may_pass = (
@@ -217,7 +221,7 @@ class _Attempts:
         error.idempotency_key = key
         says_outcome = (
             isinstance(error, ErrorResponse)
-            and error.status not in _FAILED | _SILENT
+            and error.status not in FAILED | _SILENT
             and not isinstance(error, IdempotencyKeyInUse)
         )
         if not self._may_be_done or says_outcome:
@@ -243,10 +247,23 @@ def _request(call: Call[Any], timeout: float) -> Request:
         content = msgspec.json.encode(call.body)
         headers["Content-Type"] = "application/json"
     if call.if_match is not None:
-        headers["If-Match"] = call.if_match
+        headers["If-Match"] = _visible("if_match", call.if_match)
     if call.method == "POST":
-        headers["Idempotency-Key"] = call.idempotency_key or str(uuid4())
+        key = str(uuid4()) if call.idempotency_key is None else call.idempotency_key
+        headers["Idempotency-Key"] = _visible("idempotency_key", key)
     return Request(call.method, call.path, call.query, headers, content, timeout + call.wait)
+
+
+def _visible(name: str, value: str) -> str:
+    """Return the value of a header.
+
+    Raises:
+        ValueError: it cannot be one.
+    """
+    if not _VISIBLE.fullmatch(value):
+        msg = f"{name}: expected visible ASCII characters without spaces, not {value!r}"
+        raise ValueError(msg)
+    return value
 
 
 def _still(error: PetstoreError, seconds: float) -> PetstoreError:

@@ -5,6 +5,7 @@ for ever. A task is cancelled at its deadline. A thread cannot be: ``DeadlineTra
 operation of a socket only what is left.
 """
 
+import ssl
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -33,7 +34,18 @@ def proxy_for(url: str) -> httpx2.Proxy | None:
 
 def async_transport(url: str) -> httpx2.AsyncBaseTransport:
     """Return the transport of tasks for the service at ``url``."""
-    return httpx2.AsyncHTTPTransport(limits=_LIMITS, proxy=proxy_for(url))
+    proxy = proxy_for(url)
+    return httpx2.AsyncHTTPTransport(_tls_context(url, proxy), limits=_LIMITS, proxy=proxy)
+
+
+def _tls_context(url: str, proxy: httpx2.Proxy | None) -> ssl.SSLContext:
+    """Return what certificates are checked with.
+
+    The certificates of the system, or of ``SSL_CERT_FILE``, take long to read: only if needed.
+    """
+    if url.lower().startswith("https:") or (proxy is not None and proxy.url.scheme == "https"):
+        return httpx2.create_ssl_context()
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it trusts nobody
 
 
 class DeadlineTransport(httpx2.BaseTransport):
@@ -46,7 +58,7 @@ class DeadlineTransport(httpx2.BaseTransport):
 
         proxy = proxy_for(url)
         self._pool = httpcore2.ConnectionPool(
-            ssl_context=httpx2.create_ssl_context(),
+            ssl_context=_tls_context(url, proxy),
             proxy=None if proxy is None else _core_proxy(proxy),
             max_connections=_LIMITS.max_connections,
             max_keepalive_connections=_LIMITS.max_keepalive_connections,
@@ -98,13 +110,18 @@ class _Stream(httpx2.SyncByteStream):
 @contextmanager
 def _mapped_errors() -> Iterator[None]:
     """Raise errors of ``httpcore2`` as those of ``httpx2``, which have the same names."""
+    import httpcore2
+
     try:
         yield
-    except Exception as error:
-        kind = getattr(httpx2, type(error).__name__, None)
-        if kind is None or not type(error).__module__.startswith("httpcore2"):
-            raise
-        raise kind(str(error)) from error
+    except (
+        httpcore2.TimeoutException,
+        httpcore2.NetworkError,
+        httpcore2.ProtocolError,
+        httpcore2.ProxyError,
+        httpcore2.UnsupportedProtocol,
+    ) as error:
+        raise getattr(httpx2, type(error).__name__)(str(error)) from error
 
 
 def _core_proxy(proxy: httpx2.Proxy) -> "httpcore2.Proxy":

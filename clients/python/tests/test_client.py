@@ -1,0 +1,339 @@
+"""The clients themselves: their settings, their networks and what they warn of."""
+
+import asyncio
+import json
+import platform
+import ssl
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import httpcore2
+import httpx2
+import pytest
+
+import petstore_client
+from petstore_client import AsyncClient, Client, NoResponse, errors
+from petstore_client._clock import Clock
+from petstore_client._deadlines import DeadlineBackend
+from petstore_client._transport import proxy_for
+from support.client_faces import KEY, Face, SleepingClock, each_face
+from support.odd_service import error, odd_service, response
+from support.tls import self_signed_certificate
+
+PET = {"id": 7, "name": "Bella", "categoryId": 1}
+EACH_CLIENT = pytest.mark.parametrize("kind", [Client, AsyncClient])
+
+
+def get(client: Any) -> Any:
+    return client.pets.get(7)
+
+
+# Settings
+
+
+@EACH_CLIENT
+def test_without_a_key_there_is_no_client(
+    kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PETSTORE_KEY", raising=False)
+    with pytest.raises(ValueError, match="api_key: expected an API key, here or in the environ"):
+        kind()
+
+
+@pytest.mark.parametrize("key", ["two words", "line\n", "ключ"])
+def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(ValueError, match="api_key: expected visible ASCII") as raised:
+        Client(key)
+    assert key not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["shop.example", "ftp://shop.example", "http://u:p@shop.example", "http://a b", "http://"],
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="base_url: expected an address such as https://shop"):
+        Client(KEY, url)
+
+
+@EACH_CLIENT
+@pytest.mark.parametrize("setting", [{"max_retries": -1}, {"max_wait": -1}, {"timeout": 0}])
+def test_a_setting_that_cannot_be_is_refused_by_its_name(
+    kind: type[Client | AsyncClient], setting: dict[str, Any]
+) -> None:
+    (name,) = setting
+    with pytest.raises(ValueError, match=f"{name}: expected "):
+        kind(KEY, **setting)
+
+
+@EACH_CLIENT
+def test_key_and_address_come_from_the_environment(
+    kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PETSTORE_KEY", KEY)
+    monkeypatch.delenv("PETSTORE_URL", raising=False)
+    assert kind().base_url == "http://127.0.0.1:8000/v1"
+    monkeypatch.setenv("PETSTORE_URL", "https://shop.example/store/v1/")
+    assert kind().base_url == "https://shop.example/store/v1"
+    assert KEY not in repr(kind())
+
+
+# What is sent
+
+
+@each_face
+def test_a_request_says_who_sends_it_and_what_it_takes(face: Face) -> None:
+    with odd_service(response(200, [PET])) as service:
+        face(service.url, get, SleepingClock())
+    fields = service.asked[0].fields
+    version = ".".join(platform.python_version_tuple()[:2])
+    assert fields["user-agent"] == f"petstore-client/{petstore_client.__version__} python/{version}"
+    assert fields["accept"] == "application/json"
+    assert "content-type" not in fields
+
+
+@each_face
+def test_a_date_without_a_time_zone_is_refused_before_it_is_sent(face: Face) -> None:
+    from datetime import datetime
+
+    def place(client: Any) -> Any:
+        return client.orders.place(pet_id=7, ship_date=datetime(2026, 12, 24))  # noqa: DTZ001
+
+    with pytest.raises(ValueError, match="ship_date: expected a date and time with a time zone"):
+        face("http://127.0.0.1:1", place, SleepingClock())
+
+
+@pytest.mark.parametrize("value", ["", "two words", "line\n", "ключ"])
+@each_face
+def test_a_header_that_cannot_be_is_refused_before_it_is_sent(face: Face, value: str) -> None:
+    def create(client: Any) -> Any:
+        return client.pets.create(name="Bella", category_id=1, idempotency_key=value)
+
+    with pytest.raises(ValueError, match="idempotency_key: expected visible ASCII characters"):
+        face("http://127.0.0.1:1", create, SleepingClock())
+    with pytest.raises(ValueError, match="if_match: expected visible ASCII characters"):
+        face("http://127.0.0.1:1", lambda c: c.pets.delete(7, if_match=value), SleepingClock())
+
+
+# What comes back
+
+
+@each_face
+def test_members_and_values_of_a_later_service_pass(face: Face) -> None:
+    later = PET | {"status": "on_holiday", "colour": "red"}
+    with odd_service(response(200, [later], ETag='"x"')) as service:
+        got = face(service.url, lambda client: client.pets.get.raw(7), SleepingClock())
+    assert got.value.status == "on_holiday"
+    assert got.value.etag == '"x"'
+    assert got.json() == [later]
+    assert (got.status, got.headers["etag"], got.request_id) == (200, '"x"', None)
+
+
+@each_face
+def test_what_came_in_a_list_has_no_etag_and_says_how_to_get_one(face: Face) -> None:
+    with odd_service(response(200, [PET, PET | {"id": 8}], ETag='"x"')) as service:
+        pets = face(service.url, lambda client: client.pets.list(), SleepingClock())
+    with pytest.raises(AttributeError, match="this Pet came in a list, without its etag; get it"):
+        _ = pets[0].etag
+
+
+@each_face
+def test_a_response_without_content_is_nothing(face: Face) -> None:
+    with odd_service(response(204, b"", X_Request_Id="abc")) as service:
+        got = face(service.url, lambda client: client.pets.delete.raw(7), SleepingClock())
+    assert (got.value, got.json(), got.request_id) == (None, None, "abc")
+
+
+@each_face
+def test_tokens_and_secrets_are_in_no_repr(face: Face) -> None:
+    key = {
+        "id": 4,
+        "name": "Till 2",
+        "plan": "pro",
+        "perMinute": 1,
+        "perDay": 2,
+        "scopes": [],
+        "environment": "production",
+        "state": "active",
+        "createdAt": "2026-11-21T10:00:00Z",
+    }
+    webhook = {
+        "id": 2,
+        "url": "https://shop.example",
+        "types": [],
+        "enabled": True,
+        "createdAt": "2026-11-21T10:00:00Z",
+    }
+    with odd_service(response(201, key | {"token": "t0ken"})) as service:
+        got = face(service.url, lambda client: client.keys.create(name="x"), SleepingClock())
+    assert got.token == "t0ken"
+    assert "t0ken" not in repr(got)
+    with odd_service(response(201, webhook | {"secret": "s3cret"})) as service:
+        got = face(service.url, lambda client: client.webhooks.create(url="x"), SleepingClock())
+    assert got.secret == "s3cret"
+    assert "s3cret" not in repr(got)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (404, "never_seen", errors.NotFound),
+        (418, "teapot", errors.ErrorResponse),
+        (507, "never_seen", errors.ServerError),
+        (400, "pet_not_available", errors.BadRequest),
+        (429, "api_key_banned", errors.KeyBanned),
+    ],
+)
+@each_face
+def test_an_unknown_code_is_an_error_of_its_status(
+    face: Face, status: int, code: str, kind: type[errors.ErrorResponse]
+) -> None:
+    with (
+        odd_service(error(status, code, Retry_After=999)) as service,
+        pytest.raises(kind) as raised,
+    ):
+        face(service.url, get, SleepingClock())
+    assert type(raised.value) is kind
+    assert raised.value.code == code
+
+
+# Deprecation
+
+
+@each_face
+def test_a_deprecated_operation_is_warned_of_once_at_the_line_that_calls_it(face: Face) -> None:
+    deprecated = response(
+        200, [PET], Deprecation="@1795219200", Sunset="Thu, 05 Dec 2030 00:00:00 GMT"
+    )
+
+    def twice(client: Any) -> Any:
+        if isinstance(client, Client):
+            return [client.pets.get(7), client.pets.get(7)]
+
+        async def run() -> Any:
+            return [await client.pets.get(7), await client.pets.get(7)]
+
+        return run()
+
+    with (
+        odd_service(deprecated, deprecated) as service,
+        warnings.catch_warnings(record=True) as all_,
+    ):
+        warnings.simplefilter("always")
+        assert len(face(service.url, twice, SleepingClock())) == 2
+    (warning,) = all_
+    assert warning.category is DeprecationWarning
+    expected = "listPets is deprecated and ends on Thu, 05 Dec 2030 00:00:00 GMT; update petstore-c"
+    assert str(warning.message).startswith(expected)
+    assert warning.filename == __file__
+
+
+# The network
+
+
+def test_a_proxy_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    assert proxy_for("https://shop.example/v1") is None
+    monkeypatch.setenv("https_proxy", "http://user:secret@proxy.example:3128")
+    proxy = proxy_for("https://shop.example/v1")
+    assert proxy is not None
+    assert str(proxy.url) == "http://proxy.example:3128"
+    assert proxy.raw_auth == (b"user", b"secret")
+    assert proxy_for("http://shop.example/v1") is None
+    monkeypatch.setenv("all_proxy", "proxy.example:8080")
+    other = proxy_for("http://shop.example/v1")
+    assert other is not None
+    assert str(other.url) == "http://proxy.example:8080"
+    monkeypatch.setenv("no_proxy", "shop.example")
+    assert proxy_for("https://shop.example/v1") is None
+
+
+@each_face
+def test_requests_go_through_the_proxy(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    with odd_service(response(200, [PET])) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.setenv("no_proxy", "")
+        assert face("http://shop.example", get, SleepingClock()).id == 7
+    assert proxy.asked[0].target == "http://shop.example/v1/pets?id=7"
+
+
+class OnePet(BaseHTTPRequestHandler):
+    """Responds with an animal."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps([PET]).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def over_tls(certificate: Path, key: Path) -> Iterator[str]:
+    """Serve animals over TLS; return the address."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate, key)
+    with ThreadingHTTPServer(("127.0.0.1", 0), OnePet) as server:
+        server.socket = context.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"https://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@each_face
+def test_certificates_are_checked_against_those_that_the_system_or_the_user_trusts(
+    face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = self_signed_certificate(tmp_path)
+    with over_tls(certificate, key) as url:
+        with pytest.raises(NoResponse, match="CERTIFICATE_VERIFY_FAILED"):
+            face(url, get, SleepingClock(), max_retries=0)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert face(url, get, SleepingClock()).id == 7
+
+
+def test_an_operation_of_a_socket_does_not_begin_after_its_deadline() -> None:
+    with pytest.raises(httpcore2.ConnectTimeout):
+        DeadlineBackend().connect_tcp("127.0.0.1", 1, timeout=time.monotonic())
+
+
+def test_real_time_passes_for_threads_and_for_tasks() -> None:
+    clock = Clock()
+    began = clock.now()
+    clock.sleep(0.01)
+    asyncio.run(clock.pause(0.01))
+    assert clock.now() - began >= 0.02
+    assert 0 <= clock.random() < 1
+
+
+@each_face
+def test_a_transport_of_the_user_is_used(face: Face) -> None:
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, json=[PET]))
+    assert face("http://shop.example", get, SleepingClock(), transport=transport).id == 7
+
+
+def test_importing_the_library_imports_nothing_that_is_slow() -> None:
+    program = "import sys, petstore_client; print(*sys.modules)"
+    told = subprocess.check_output([sys.executable, "-c", program], text=True)
+    loaded = set(told.split())
+    assert "petstore_client" in loaded
+    slow = {"asyncio", "anyio", "httpcore2", "h11", "httpx", "petstore", "rich", "click", "urllib3"}
+    assert loaded & slow == set()

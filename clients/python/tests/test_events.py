@@ -1,0 +1,148 @@
+"""The feed of events, followed through all that happens to a service."""
+
+from typing import Any
+
+import pytest
+
+from petstore_client import NoResponse, PetstoreError, UnexpectedResponse, errors
+from support.client_faces import Face, SleepingClock, each_face
+from support.odd_service import HANG_UP, error, odd_service, response
+
+EVENT = {
+    "id": "evt_1",
+    "type": "pet.created",
+    "timestamp": "2026-11-22T10:00:00.123Z",
+    "resource": "pet/7",
+    "sequence": 41,
+    "data": {"id": 7},
+}
+
+
+@pytest.fixture
+def clock() -> SleepingClock:
+    return SleepingClock()
+
+
+def page(cursor: str | None, *ids: str, form: str = '</v1/events?cursor={}>; rel="next"') -> bytes:
+    events = [{**EVENT, "id": each} for each in ids]
+    links = {} if cursor is None else {"Link": form.format(cursor)}
+    return response(200, events, X_RateLimit_Limit=60, **links)
+
+
+class Followed:
+    """The ids of the first events of a stream, each with the cursor to go on from after it."""
+
+    def __init__(self, count: int, **options: Any) -> None:
+        self.count = count
+        self.options = options
+        self.seen: list[tuple[str, str | None]] = []
+
+    def __call__(self, client: Any) -> Any:
+        stream = client.events.follow(**self.options)
+        if hasattr(stream, "__next__"):
+            for _ in range(self.count):
+                self.seen.append((next(stream).id, stream.cursor))
+            return None
+        return self._follow(stream)
+
+    async def _follow(self, stream: Any) -> None:
+        for _ in range(self.count):
+            self.seen.append(((await anext(stream)).id, stream.cursor))
+
+
+@each_face
+def test_events_come_one_by_one_and_the_cursor_is_behind_the_page_that_was_handed_out(
+    face: Face, clock: SleepingClock
+) -> None:
+    followed = Followed(3, cursor="latest", types=["pet.created", "pet.deleted"])
+    with odd_service(page("b"), page("c", "1", "2"), page("d", "3")) as service:
+        face(service.url, followed, clock)
+    assert followed.seen == [("1", "b"), ("2", "c"), ("3", "d")]
+    types = "type=pet.created&type=pet.deleted"
+    assert [asked.target for asked in service.asked] == [
+        f"/v1/events?{types}&cursor=latest&limit=100",
+        f"/v1/events?{types}&wait=25&limit=100&cursor=b",
+        f"/v1/events?{types}&wait=25&limit=100&cursor=c",
+    ]
+
+
+@each_face
+def test_a_service_that_goes_away_is_waited_for(face: Face, clock: SleepingClock) -> None:
+    followed = Followed(2, limit=5)
+    away = [HANG_UP, HANG_UP, error(502), error(503, Retry_After=200), error(429, Retry_After=300)]
+    with odd_service(page("b", "1"), *away, page("c", "2")) as service:
+        face(service.url, followed, clock, max_retries=0)
+    assert followed.seen == [("1", "b"), ("2", "c")]
+    assert len({asked.target for asked in service.asked[1:]}) == 1
+    assert [each for each in clock.sleeps if each] == [1, 2, 4, 200, 300]
+
+
+@each_face
+def test_a_service_that_ends_every_wait_at_once_is_not_hammered(
+    face: Face, clock: SleepingClock
+) -> None:
+    followed = Followed(1)
+    with odd_service(page("b"), page("b"), page("b"), page("c", "1")) as service:
+        face(service.url, followed, clock)
+    assert sum(clock.sleeps) >= 2
+
+
+@each_face
+def test_a_service_that_never_responded_is_not_waited_for(face: Face, clock: SleepingClock) -> None:
+    with odd_service(*3 * [HANG_UP]) as service, pytest.raises(NoResponse):
+        face(service.url, Followed(1), clock)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (410, "cursor_expired", errors.CursorExpired),
+        (401, "invalid_api_key", errors.Unauthorized),
+        (500, "internal_error", errors.ServerError),
+    ],
+)
+@each_face
+def test_what_does_not_pass_ends_the_stream(
+    face: Face, clock: SleepingClock, status: int, code: str, kind: type[PetstoreError]
+) -> None:
+    with odd_service(page("b"), error(status, code)) as service, pytest.raises(kind):
+        face(service.url, Followed(1), clock)
+
+
+@each_face
+def test_a_page_of_events_that_does_not_say_where_to_go_on_is_no_page(
+    face: Face, clock: SleepingClock
+) -> None:
+    with odd_service(page(None)) as service, pytest.raises(UnexpectedResponse, match="no link"):
+        face(service.url, Followed(1), clock)
+
+
+@each_face
+def test_the_list_of_events_ends_where_the_feed_does(face: Face, clock: SleepingClock) -> None:
+    with odd_service(page("b", "1"), page("c"), page("c")) as service:
+        listed = face(service.url, lambda c: c.events.list(), clock)
+    assert [event.id for event in listed] == ["1"]
+
+
+@each_face
+def test_a_list_that_leads_to_itself_ends_in_an_error(face: Face, clock: SleepingClock) -> None:
+    again = response(200, [], Link='</v1/pets?cursor=b>; rel="next"')
+    with odd_service(again, again) as service, pytest.raises(UnexpectedResponse, match="same page"):
+        face(service.url, lambda c: c.pets.list(), clock)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "<https://elsewhere.example/v1/events?limit=1&cursor={}>; rel=next",
+        '</docs>; rel="help", </v1/events?cursor={}>; title="x"; rel="prev next"',
+    ],
+)
+@each_face
+def test_of_a_link_only_the_cursor_counts_so_the_key_goes_nowhere_else(
+    face: Face, clock: SleepingClock, form: str
+) -> None:
+    with odd_service(page("b", "1", form=form), page("c", "2"), page("c")) as service:
+        listed = face(service.url, lambda c: c.events.list(), clock)
+    assert [event.id for event in listed] == ["1", "2"]
+    assert service.asked[1].target == "/v1/events?limit=100&cursor=b"

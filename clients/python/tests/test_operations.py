@@ -1,0 +1,159 @@
+"""The client has every operation of the interface, with all that it takes, and nothing else."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+from httpx2 import MockTransport, Request, Response
+
+from petstore.api.operation import BASE, Operation
+from petstore.api.operations import OPERATIONS
+from petstore_client import Client, errors
+from petstore_client._faces import Method, Resource
+from support.client_faces import KEY
+
+RESOURCES = (
+    *("pets", "categories", "orders", "inventory"),
+    *("keys", "usage", "events", "webhooks"),
+)
+# ``pets.get`` lists; so the deprecated operation is never called.
+NEVER_CALLED = {"getPet"}
+SHARED = {
+    "listPets": {"pets.list", "pets.get"},
+    "updateOrder": {"orders.update", "orders.approve", "orders.deliver"},
+}
+
+
+class Recorder:
+    """Notes the requests of a client, and refuses them."""
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+        self.client = Client(KEY, "http://shop.example/v1", transport=MockTransport(self._answer))
+
+    def _answer(self, request: Request) -> Response:
+        self.asked.append(request)
+        body = {"code": "invalid_body", "message": "no", "status": 400}
+        return Response(400, json=body, headers={"X-RateLimit-Limit": "60"})
+
+    def request_of(self, name: str) -> Request:
+        """Return the request of a method that is called with all arguments that it takes."""
+        arguments: dict[str, Any] = {each: example(each) for each in parameters_of(name)}
+        try:
+            outcome = method(self.client, name)(**arguments)
+            next(iter(outcome))
+        except errors.BadRequest:
+            pass
+        return self.asked[-1]
+
+
+def example(name: str) -> object:
+    if name.endswith(("_at", "date")) or name in ("since", "until"):
+        return datetime(2026, 11, 22, tzinfo=UTC)
+    if name in ("types", "scopes", "allowed_networks"):
+        return ["x"]
+    return 7 if name == "id" or name.endswith(("_id", "limit", "seconds", "wait")) else "x"
+
+
+def method(client: Client, name: str) -> Any:
+    resource, _, attribute = name.partition(".")
+    return getattr(getattr(client, resource), attribute)
+
+
+def parameters_of(name: str) -> dict[str, inspect.Parameter]:
+    client = Client(KEY, "http://shop.example/v1", transport=MockTransport(lambda _: Response(500)))
+    described = inspect.signature(inspect.unwrap(method(client, name)))
+    return {each: value for each, value in described.parameters.items() if each != "self"}
+
+
+def methods() -> Iterator[str]:
+    """Yield the name of each method of a client that calls an operation."""
+    client = Recorder().client
+    for resource in RESOURCES:
+        held = getattr(client, resource)
+        assert isinstance(held, Resource)
+        for name in vars(type(held)):
+            if not name.startswith("_") and name not in ("pages", "follow"):
+                yield f"{resource}.{name}"
+
+
+METHODS = tuple(methods())
+OPERATION = {operation.id: operation for operation in OPERATIONS}
+
+
+def operation_of(request: Request) -> Operation:
+    """Return the operation that a request calls."""
+    path = urlsplit(str(request.url)).path.removeprefix(BASE)
+    (found,) = (
+        operation
+        for operation in OPERATIONS
+        if operation.method == request.method
+        and re.fullmatch(re.sub(r"\{\w+\}", "[0-9]+", operation.path), path)
+    )
+    return found
+
+
+def test_every_operation_is_called_by_one_method_of_the_client() -> None:
+    called: dict[str, set[str]] = {}
+    for name in METHODS:
+        operation = operation_of(Recorder().request_of(name))
+        called.setdefault(operation.id, set()).add(name)
+    assert set(called) == set(OPERATION) - NEVER_CALLED
+    for operation_id, names in called.items():
+        assert names == SHARED.get(operation_id, names)
+        assert len(names) == 1 or operation_id in SHARED
+
+
+def names_of(kind: type[Any] | None) -> set[str]:
+    return set() if kind is None else {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_takes_all_that_its_operation_takes_and_sends_it_by_its_name(name: str) -> None:
+    request = Recorder().request_of(name)
+    operation = operation_of(request)
+    if name in SHARED.get(operation.id, ()) and not name.endswith((".list", ".update")):
+        return  # it takes less by intention
+    sent = set(request.url.params)
+    assert sent == names_of(operation.query)
+    body = set(msgspec.json.decode(request.content)) if request.content else set()
+    assert body == names_of(operation.body)
+    is_post = operation.method == "POST"
+    assert ("Idempotency-Key" in request.headers) == is_post
+    assert ("If-Match" in request.headers) == (operation.method in ("PATCH", "DELETE"))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_describes_itself(name: str) -> None:
+    found = method(Recorder().client, name)
+    assert found.__doc__
+    assert found.__name__ == name.partition(".")[2]
+    assert not isinstance(found, Method) or found.raw.__doc__
+
+
+def test_only_what_costs_nothing_is_free_of_the_limits() -> None:
+    client = Recorder().client
+    for name in METHODS:
+        describe = inspect.unwrap(method(client, name))
+        call = describe(None, **{each: example(each) for each in parameters_of(name)})
+        operation = OPERATION[call.operation]
+        assert getattr(call, "charged", True) == operation.charged
+
+
+def test_codes_with_an_error_of_their_own_are_those_of_the_service_with_their_status() -> None:
+    from petstore.errors import PetstoreError as ServiceError
+
+    def all_of(kind: type[ServiceError]) -> Iterator[type[ServiceError]]:
+        for each in kind.__subclasses__():
+            yield each
+            yield from all_of(each)
+
+    statuses = {each.code: each.status for each in all_of(ServiceError)}
+    for code, kind in errors.ErrorResponse.by_code.items():
+        by_status = errors.ErrorResponse.by_status[statuses[code]]
+        assert issubclass(kind, by_status)

@@ -1,0 +1,120 @@
+"""However many threads and tasks share a client, its key is never banned and nothing done twice."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import pytest
+
+from petstore.databases.contract import Statement
+from petstore_client import AsyncClient, Client, PetstoreError, RateLimited
+from support.client_transports import SlowService, TaskTransport, ThreadTransport
+from support.manual_clock import ManualClock
+from support.service import Service, running_service
+from support.virtual_time import VirtualTime
+
+pytestmark = pytest.mark.anyio
+
+WORKERS = 50
+PER_MINUTE = 30
+EACH = 3
+
+
+@pytest.fixture
+async def service(tmp_path: Path) -> AsyncIterator[Service]:
+    async with running_service(tmp_path / "petstore.db", ManualClock()) as service:
+        yield service
+
+
+async def token_of(service: Service) -> str:
+    return (await service.issue(per_minute=PER_MINUTE)).token
+
+
+def name_of(worker: int, number: int) -> str:
+    return f"pet {worker}-{number}"
+
+
+async def names_in(service: Service) -> list[str]:
+    rows = await service.store.read(Statement("SELECT name FROM pets", name="select_names"))
+    return sorted(name for (name,) in rows)
+
+
+ALL = sorted(name_of(worker, number) for worker in range(WORKERS) for number in range(EACH))
+
+
+async def create_with_tasks(service: Service, seconds: float, **settings: Any) -> SlowService:
+    """Let 50 tasks create animals by one client; return what the service has responded."""
+    time = VirtualTime(WORKERS, service.clock.advance)
+    slow = SlowService(service, time, seconds)
+    client = AsyncClient(
+        await token_of(service), transport=TaskTransport(slow), clock=time, **settings
+    )
+
+    async def work(worker: int) -> None:
+        for number in range(EACH):
+            await client.pets.create(name=name_of(worker, number), category_id=1)
+
+    await time.run_tasks(work)
+    return slow
+
+
+async def create_with_threads(service: Service, seconds: float, **settings: Any) -> SlowService:
+    """Let 50 threads create animals by one client; return what the service has responded."""
+    time = VirtualTime(WORKERS, service.clock.advance)
+    slow = SlowService(service, time, seconds)
+    client = Client(
+        await token_of(service), transport=ThreadTransport(slow), clock=time, **settings
+    )
+
+    def work(worker: int) -> None:
+        for number in range(EACH):
+            client.pets.create(name=name_of(worker, number), category_id=1)
+
+    await anyio.to_thread.run_sync(time.run_threads, work)
+    return slow
+
+
+@pytest.mark.parametrize("create", [create_with_tasks, create_with_threads])
+@pytest.mark.parametrize("seconds", [0.01, 4])
+async def test_fifty_workers_on_a_key_of_30_a_minute_do_everything_once(
+    service: Service, create: Any, seconds: float
+) -> None:
+    slow = await create(service, seconds, max_wait=10_000, max_retries=20)
+    assert await names_in(service) == ALL
+    assert "api_key_banned" not in slow.outcomes
+    # A full window is waited out without a refusal, and the service never sees a burst.
+    assert slow.outcomes["rate_limit_exceeded"] <= PER_MINUTE / 2
+
+
+@pytest.mark.parametrize("create", [create_with_tasks, create_with_threads])
+async def test_paced_requests_are_hardly_ever_refused(service: Service, create: Any) -> None:
+    slow = await create(service, 0.01, max_wait=10_000, max_retries=20, pace=True)
+    assert await names_in(service) == ALL
+    assert slow.outcomes["rate_limit_exceeded"] <= EACH + 2  # after a lost response, perhaps
+
+
+async def test_a_program_that_waits_for_nothing_is_not_banned_either(service: Service) -> None:
+    time = VirtualTime(WORKERS, service.clock.advance)
+    slow = SlowService(service, time, 1)
+    client = AsyncClient(
+        await token_of(service), transport=TaskTransport(slow), clock=time, max_wait=0
+    )
+    refused = 0
+
+    async def work(_worker: int) -> None:
+        nonlocal refused
+        while time.now() < 5 * 60:
+            try:
+                await client.pets.get(1)
+            except RateLimited:
+                refused += 1
+            except PetstoreError:
+                continue
+            await time.pause(0.5)
+
+    await time.run_tasks(work)
+    assert refused > 1000
+    assert slow.outcomes["ok"] > 4 * PER_MINUTE
+    assert slow.outcomes["rate_limit_exceeded"] < 200
+    assert "api_key_banned" not in slow.outcomes

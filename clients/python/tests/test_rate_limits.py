@@ -1,0 +1,170 @@
+"""What a client knows of its limits, and when it lets a request go."""
+
+import pytest
+from httpx2 import Headers
+
+from petstore_client._rate_limits import RateLimits, Wait
+from petstore_client.errors import RateLimited
+
+PATIENCE = 120.0
+
+
+def limits(*, pace: bool = False) -> RateLimits:
+    return RateLimits(PATIENCE, pace=pace)
+
+
+def told(minute: tuple[int, int], day: tuple[int, int] | None = None) -> Headers:
+    """Return headers of windows, each with requests left and seconds to the reset."""
+    text = '"minute";r={};t={}'.format(*minute)
+    if day is not None:
+        text += ', "day";r={};t={}'.format(*day)
+    return Headers({"X-RateLimit-Limit": "60", "RateLimit": text})
+
+
+def refusal(seconds: float | None) -> RateLimited:
+    return RateLimited("wait", status=429, code="rate_limit_exceeded", retry_after=seconds)
+
+
+def enter(known: RateLimits, now: float, patience: float = PATIENCE) -> float:
+    """Return how long a request waits; 0 if it goes."""
+    wait = known.enter(now, patience)
+    return 0 if wait is None else round(wait.seconds, 6)
+
+
+def test_while_nothing_is_known_requests_go_apart_the_longer_the_more_are_pending() -> None:
+    known = limits()
+    assert enter(known, 0) == 0
+    assert enter(known, 0) == 0.05
+    assert enter(known, 0.05) == 0
+    assert enter(known, 0.05) == 0.1
+    for second in range(30):
+        enter(known, 10 + 2 * second)
+    assert enter(known, 68) == 1
+
+
+def test_no_more_requests_go_than_the_service_has_left() -> None:
+    known = limits()
+    known.enter(0, PATIENCE)
+    known.leave(1, told((2, 59)))
+    assert [enter(known, 1) for _ in range(3)] == [0, 0, 59]
+    assert known.enter(1, PATIENCE) == Wait(59, is_for_window=True)
+
+
+def test_requests_that_are_pending_count_as_sent() -> None:
+    known = limits()
+    for moment in (0, 10, 20):
+        assert enter(known, moment) == 0
+    known.leave(20, told((3, 40)))
+    assert [enter(known, 20) for _ in range(2)] == [0, 40]
+
+
+def test_an_older_response_gives_nothing_back_and_that_of_the_last_request_is_exact() -> None:
+    known = limits()
+    known.enter(0, PATIENCE)
+    known.leave(0, told((3, 60)))
+    assert [enter(known, 0) for _ in range(3)] == [0, 0, 0]
+    known.leave(0, told((2, 60)))
+    known.leave(0, told((1, 60)))
+    assert enter(known, 0) == 60
+    known.leave(0, told((20, 60)))
+    assert enter(known, 0) == 0
+
+
+def test_the_fuller_of_two_windows_counts() -> None:
+    known = limits()
+    known.enter(0, PATIENCE)
+    known.leave(0, told((0, 60), (0, 100)))
+    assert enter(known, 0) == 100
+
+
+def test_a_window_that_nobody_waits_for_is_left_to_the_service() -> None:
+    known = limits()
+    known.enter(0, PATIENCE)
+    known.leave(0, told((5, 60), (0, 40_000)))
+    assert enter(known, 0) == 0
+    assert enter(known, 0) == 0.05
+
+
+def test_when_a_window_ends_the_next_request_learns_of_the_new_one() -> None:
+    known = limits()
+    known.enter(0, PATIENCE)
+    known.leave(0, told((0, 60)))
+    assert enter(known, 60) == 0
+    assert enter(known, 60) == 0.05
+    known.leave(60, told((59, 60)))
+    assert enter(known, 60) == 0
+
+
+def test_a_key_without_limits_is_not_held_back_nor_one_that_has_lost_them() -> None:
+    known = limits()
+    known.enter(0, PATIENCE)
+    known.leave(0, told((0, 60)))
+    known.abandon()
+    known.leave(1, Headers({"X-RateLimit-Limit": "2147483647"}))
+    assert [enter(known, 1) for _ in range(100)] == 100 * [0]
+
+
+@pytest.mark.parametrize("text", ["", "minute", '"minute";r=5', '"minute";t=5', '"m";r=x;t=5', "7"])
+def test_a_field_that_says_nothing_is_ignored(text: str) -> None:
+    known = limits()
+    known.enter(0, PATIENCE)
+    known.leave(0, Headers({"RateLimit": text}))
+    assert [enter(known, 0) for _ in range(9)] == 9 * [0]
+
+
+def test_after_a_429_nobody_goes_until_the_service_says_so() -> None:
+    known = limits()
+    known.enter(0, PATIENCE)
+    error = refusal(40)
+    known.refuse(1, error)
+    assert known.enter(1, PATIENCE) == Wait(40, is_for_window=True, error=error)
+    assert enter(known, 40.5) == 0.5
+    assert enter(known, 41) == 0
+    assert enter(known, 41) == 0.05
+
+
+def test_of_the_refusals_of_a_burst_the_longest_counts() -> None:
+    known = limits()
+    for moment in (0, 1, 3):
+        known.enter(moment, PATIENCE)
+    known.refuse(3, refusal(40))
+    known.refuse(3, refusal(50))
+    known.refuse(3, refusal(30))
+    assert enter(known, 3) == 50
+
+
+def test_each_further_429_doubles_the_least_wait_until_a_request_succeeds() -> None:
+    known, now, waits = limits(), 0.0, []
+    for _ in range(9):
+        known.enter(now, PATIENCE)
+        known.refuse(now, refusal(None))
+        waits.append(enter(known, now))
+        now += waits[-1]
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 64, 64]
+    known.enter(now, PATIENCE)
+    known.leave(now, Headers())
+    known.enter(now, PATIENCE)
+    known.refuse(now, refusal(None))
+    assert enter(known, now) == 1
+
+
+def test_through_a_wait_that_nobody_waits_out_one_request_asks_again_now_and_then() -> None:
+    known = RateLimits(0, pace=False)
+    known.enter(0, 0)
+    known.refuse(0, refusal(40_000))
+    assert enter(known, 0, 0) == 40_000
+    assert enter(known, 59, 0) == 39_941
+    assert enter(known, 60, 0) == 0  # the plan may have changed
+    known.refuse(60, refusal(39_940))
+    assert enter(known, 60, 0) == 39_940
+
+
+def test_a_paced_client_spreads_what_is_left_of_the_minute() -> None:
+    known = limits(pace=True)
+    known.enter(0, PATIENCE)
+    known.leave(0, told((30, 60), (100, 80_000)))
+    assert enter(known, 0) == 2
+    assert enter(known, 2) == 0
+    assert enter(known, 2) == 2
+    known.leave(2, Headers({"X-RateLimit-Limit": "2147483647"}))
+    assert enter(known, 2) == 0

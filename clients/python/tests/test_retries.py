@@ -1,0 +1,342 @@
+"""The client against a service that misbehaves: what it sends again, and what it never does."""
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from petstore_client import (
+    NoResponse,
+    OutcomeUnknown,
+    PetstoreError,
+    UnexpectedResponse,
+    errors,
+)
+from support.client_faces import KEY, Face, SleepingClock, each_face
+from support.odd_service import HANG_UP, SILENCE, error, odd_service, response
+from support.process import free_port
+
+PET = {"id": 7, "name": "Bella", "categoryId": 1, "status": "available"}
+GET, CREATE, UPDATE, DELETE = (
+    lambda client: client.pets.get(7),
+    lambda client: client.pets.create(name="Bella", category_id=1),
+    lambda client: client.pets.update(7, status="sold"),
+    lambda client: client.pets.delete(7),
+)
+
+
+@pytest.fixture
+def clock() -> SleepingClock:
+    return SleepingClock()
+
+
+def failure(face: Face, url: str, use: Callable[[Any], Any], clock: SleepingClock) -> PetstoreError:
+    with pytest.raises(PetstoreError) as raised:
+        face(url, use, clock)
+    return raised.value
+
+
+# What is not sent again
+
+
+@each_face
+def test_a_refusal_is_not_sent_again_and_is_an_error_with_all_that_the_service_says(
+    face: Face, clock: SleepingClock
+) -> None:
+    refusal = error(409, "pet_not_available", "pet 7 is pending", X_Request_Id="abc")
+    with odd_service(refusal) as service:
+        raised = failure(face, service.url, lambda c: c.orders.place(pet_id=7), clock)
+    assert isinstance(raised, errors.PetNotAvailable)
+    assert isinstance(raised, errors.Conflict)
+    assert (raised.status, raised.code, raised.message) == (
+        409,
+        "pet_not_available",
+        "pet 7 is pending",
+    )
+    assert raised.request_id == "abc"
+    assert raised.idempotency_key == service.asked[0].fields["idempotency-key"]
+    assert clock.sleeps == []
+
+
+@pytest.mark.parametrize("use", [UPDATE, DELETE])
+@pytest.mark.parametrize("lost", [HANG_UP, error(502), error(503), error(504)])
+@each_face
+def test_a_change_that_may_have_been_done_is_not_sent_again(
+    face: Face, clock: SleepingClock, lost: bytes, use: Callable[[Any], Any]
+) -> None:
+    with odd_service(lost) as service:
+        raised = failure(face, service.url, use, clock)
+    assert isinstance(raised, OutcomeUnknown)
+    assert "/pets/7 is unknown: " in str(raised)
+    assert isinstance(raised.__cause__, PetstoreError)
+    assert len(service.asked) == 1
+
+
+@each_face
+def test_a_service_that_fails_by_itself_is_not_asked_again(
+    face: Face, clock: SleepingClock
+) -> None:
+    with odd_service(error(500, "internal_error", X_Request_Id="abc")) as service:
+        raised = failure(face, service.url, CREATE, clock)
+    assert type(raised) is errors.ServerError
+    assert str(raised) == "no (request abc)"
+
+
+@each_face
+def test_a_redirect_is_not_followed_so_the_key_goes_nowhere_else(
+    face: Face, clock: SleepingClock
+) -> None:
+    with odd_service(response(301, None, Location="https://elsewhere.example/v1/pets")) as service:
+        raised = failure(face, service.url, GET, clock)
+    assert isinstance(raised, UnexpectedResponse)
+    assert "redirects to https://elsewhere.example/v1/pets" in str(raised)
+
+
+STRANGE = {
+    "a list that is an object": response(200, {}),
+    "an id that is text": response(200, [{**PET, "id": "7"}]),
+    "a member that is missing": response(200, [{"id": 7}]),
+    "no JSON": response(200, b"<html>hello"),
+    "no UTF-8": response(200, b'[{"id": 7, "name": "\xff", "categoryId": 1}]'),
+    "an error without its body": response(400, b"<html>bad"),
+    "a 404 of another program": response(404, {"code": "not_found", "message": "no"}),
+    "a 304 that nobody asked for": response(304),
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
+@each_face
+def test_a_response_that_no_petstore_service_gives_is_an_error_that_says_so(
+    face: Face, clock: SleepingClock, strange: bytes
+) -> None:
+    with odd_service(strange) as service:
+        raised = failure(face, service.url, GET, clock)
+    assert isinstance(raised, UnexpectedResponse)
+    assert f"{service.url}/v1 responds with " in str(raised)
+
+
+@each_face
+def test_a_response_without_end_is_cut_off(face: Face, clock: SleepingClock) -> None:
+    with odd_service(response(200, bytes(16 * 1024 * 1024 + 1))) as service:
+        raised = failure(face, service.url, GET, clock)
+    assert isinstance(raised, UnexpectedResponse)
+
+
+@each_face
+def test_an_empty_list_for_one_id_is_not_found(face: Face, clock: SleepingClock) -> None:
+    with odd_service(response(200, [], X_Request_Id="abc")) as service:
+        raised = failure(face, service.url, GET, clock)
+        assert service.asked[0].target == "/v1/pets?id=7"
+    assert isinstance(raised, errors.NotFound)
+    assert (raised.status, raised.code, raised.request_id) == (404, "not_found", "abc")
+
+
+# What is sent again
+
+
+HALF = b"HTTP/1.1 200 x\r\nContent-Length: 99\r\n\r\n[{"
+PASSING = {
+    "a reset": HANG_UP,
+    "half a response": HALF,
+    "no HTTP": b"SSH-2.0-hello\r\n",
+    "408": error(408, "request_timeout"),
+    "502 of a proxy": response(502, b"<html>bad gateway"),
+    "503": error(503, "service_unavailable"),
+    "504": error(504),
+}
+
+
+@pytest.mark.parametrize("passing", PASSING.values(), ids=PASSING)
+@each_face
+def test_a_read_is_sent_again_after_a_failure_that_may_pass(
+    face: Face, clock: SleepingClock, passing: bytes
+) -> None:
+    with odd_service(passing, passing, response(200, [PET])) as service:
+        assert face(service.url, GET, clock).name == "Bella"
+    assert len(service.asked) == 3
+    assert clock.sleeps == [0.5, 1.0]  # of full jitter, the longest
+
+
+@each_face
+def test_a_post_is_sent_again_with_the_same_idempotency_key(
+    face: Face, clock: SleepingClock
+) -> None:
+    with odd_service(HANG_UP, error(409, "idempotency_key_in_use"), response(201, PET)) as service:
+        assert face(service.url, CREATE, clock).id == 7
+    keys = [asked.fields["idempotency-key"] for asked in service.asked]
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+    assert len({asked.body for asked in service.asked}) == 1
+
+
+@each_face
+def test_a_post_has_the_idempotency_key_of_its_caller(face: Face, clock: SleepingClock) -> None:
+    with odd_service(HANG_UP, HANG_UP, HANG_UP) as service:
+        raised = failure(
+            face, service.url, lambda c: c.orders.place(pet_id=7, idempotency_key="mine"), clock
+        )
+    assert [asked.fields["idempotency-key"] for asked in service.asked] == ["mine"] * 3
+    assert isinstance(raised, OutcomeUnknown)
+    assert raised.idempotency_key == "mine"
+
+
+@each_face
+def test_a_refusal_after_a_lost_response_tells_the_outcome_of_a_post(
+    face: Face, clock: SleepingClock
+) -> None:
+    with odd_service(HANG_UP, error(409, "pet_not_available")) as service:
+        raised = failure(face, service.url, lambda c: c.orders.place(pet_id=7), clock)
+    assert isinstance(raised, errors.PetNotAvailable)
+
+
+@pytest.mark.parametrize("silent", [error(401, "invalid_api_key"), error(429, Retry_After=999)])
+@each_face
+def test_a_refusal_that_says_nothing_about_an_earlier_attempt_leaves_the_outcome_unknown(
+    face: Face, clock: SleepingClock, silent: bytes
+) -> None:
+    with odd_service(HANG_UP, silent) as service:
+        raised = failure(face, service.url, CREATE, clock)
+    assert isinstance(raised, OutcomeUnknown)
+    assert raised.status in (401, 429)
+
+
+@each_face
+def test_a_change_is_sent_again_while_nobody_can_have_received_it(
+    face: Face, clock: SleepingClock
+) -> None:
+    raised = failure(face, f"http://127.0.0.1:{free_port()}", UPDATE, clock)
+    assert type(raised) is NoResponse
+    assert raised.status is None
+    assert clock.sleeps == [0.5, 1.0]
+    with odd_service(error(408, "request_timeout"), response(200, PET)) as service:
+        assert face(service.url, UPDATE, clock).id == 7
+
+
+@each_face
+def test_retries_are_as_many_as_the_caller_wants(face: Face, clock: SleepingClock) -> None:
+    with odd_service(*5 * [HANG_UP], response(200, [PET])) as service:
+        assert face(service.url, GET, clock, max_retries=5).id == 7
+    assert clock.sleeps == [0.5, 1, 2, 4, 8]
+    with odd_service(HANG_UP) as service, pytest.raises(NoResponse):
+        face(service.url, GET, clock, max_retries=0)
+
+
+@each_face
+def test_the_service_says_how_long_to_wait_before_a_retry(face: Face, clock: SleepingClock) -> None:
+    with odd_service(
+        error(503, Retry_After=7),
+        error(
+            503,
+            Retry_After="Sun, 22 Nov 2026 10:00:09 GMT",
+            Date="Sun, 22 Nov 2026 10:00:00 GMT",
+        ),
+        response(200, [PET]),
+    ) as service:
+        face(service.url, GET, clock)
+    assert clock.sleeps == [7, 9]
+
+
+@pytest.mark.parametrize("nonsense", ["soon", "-1", "99999999999", "Sun, 99 Nov 2026", "1.5"])
+@each_face
+def test_a_retry_after_that_means_nothing_is_ignored(
+    face: Face, clock: SleepingClock, nonsense: str
+) -> None:
+    with odd_service(error(503, Retry_After=nonsense), response(200, [PET])) as service:
+        face(service.url, GET, clock)
+    assert clock.sleeps == [0.5]
+
+
+@each_face
+def test_a_wait_that_is_too_long_is_an_error_at_once(face: Face, clock: SleepingClock) -> None:
+    with odd_service(error(503, Retry_After=121)) as service:
+        raised = failure(face, service.url, GET, clock)
+    assert isinstance(raised, errors.ServiceUnavailable)
+    assert raised.retry_after == 121
+    assert clock.sleeps == []
+
+
+# Time
+
+
+def drip(connection: socket.socket, over: threading.Event, head: bytes) -> None:
+    connection.recv(65536)
+    connection.sendall(head)
+    try:
+        while not over.wait(0.02):
+            connection.sendall(b"x")
+    except OSError:
+        return
+
+
+@contextmanager
+def dripping(head: bytes) -> Iterator[str]:
+    """Serve one connection: ``head``, and then a byte now and then."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                drip(connection, over, head)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            over.set()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"HTTP/1.1 200 x\r\nX: ", b"HTTP/1.1 200 x\r\nContent-Length: 9999\r\n\r\n"],
+    ids=["in its head", "in its body"],
+)
+@each_face
+def test_a_service_that_drips_does_not_extend_the_timeout(
+    face: Face, clock: SleepingClock, head: bytes
+) -> None:
+    began = time.monotonic()
+    with dripping(head) as url, pytest.raises(errors.TimedOut, match="it timed out"):
+        face(url, GET, clock, timeout=0.3, max_retries=0)
+    assert time.monotonic() - began >= 0.3
+
+
+@each_face
+def test_a_service_that_says_nothing_times_out(face: Face, clock: SleepingClock) -> None:
+    with odd_service(SILENCE) as service, pytest.raises(OutcomeUnknown) as raised:
+        face(service.url, UPDATE, clock, timeout=0.2)
+    assert isinstance(raised.value.__cause__, errors.TimedOut)
+
+
+# Secrets
+
+
+@each_face
+def test_the_key_is_in_no_error_no_repr_and_no_log(
+    face: Face, clock: SleepingClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    seen: list[str] = []
+
+    def use(client: Any) -> Any:
+        seen.append(repr(client))
+        return client.pets.get(7)
+
+    with odd_service(error(503), HANG_UP, HANG_UP) as service:
+        raised = failure(face, service.url, use, clock)
+        assert service.asked[0].fields["authorization"] == f"Bearer {KEY}"
+    cause: BaseException | None = raised
+    while cause is not None:
+        seen += [repr(cause), str(cause)]
+        cause = cause.__cause__
+    told = "".join([*seen, caplog.text])
+    assert "Client(base_url='http://127.0.0.1:" in told
+    assert "petstore_client" in caplog.text
+    assert KEY not in told

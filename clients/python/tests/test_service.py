@@ -1,0 +1,257 @@
+"""The client against the real service: every resource, with threads and with tasks."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from petstore_client import AsyncClient, Client, errors
+from support.memory_folder import folder_in_memory
+from support.process import ServerProcess
+
+FREE = 10**6  # a category that no test creates
+SCOPES = ("pets:read", "pets:write", "orders:read", "orders:write", "webhooks:write", "keys:admin")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServerProcess]:
+    with folder_in_memory() as folder:
+        server = ServerProcess(folder, "--webhook-network", "127.0.0.0/8")
+        try:
+            server.wait_until_ready()
+            yield server
+        finally:
+            server.kill()
+
+
+@pytest.fixture(scope="module")
+def token(server: ServerProcess) -> str:
+    scopes = [word for scope in SCOPES for word in ("--scope", scope)]
+    return server.issue("enterprise", *scopes)
+
+
+class Uses:
+    """Calls a client of either kind: what has to be awaited is, and what iterates is a list."""
+
+    def __init__(self, client: Client | AsyncClient, run: Callable[[Any], Any]) -> None:
+        self.client = client
+        self._run = run
+
+    def __call__(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        method: Any = self.client
+        for part in name.split("."):
+            method = getattr(method, part)
+        outcome = method(*args, **kwargs)
+        if isinstance(outcome, AsyncIterator):
+            return self._run(listed(outcome))
+        if isinstance(self.client, AsyncClient):
+            return self._run(outcome)
+        return list(outcome) if isinstance(outcome, Iterator) else outcome
+
+
+async def listed(items: AsyncIterator[Any]) -> list[Any]:
+    return [item async for item in items]
+
+
+@pytest.fixture(params=["threads", "tasks"])
+def use(request: pytest.FixtureRequest, server: ServerProcess, token: str) -> Iterator[Uses]:
+    url = f"{server.url}/v1"
+    if request.param == "threads":
+        with Client(token, url) as client:
+            yield Uses(client, lambda outcome: outcome)
+        return
+    with asyncio.Runner() as runner:
+        async_client = AsyncClient(token, url)
+        yield Uses(async_client, runner.run)
+        runner.run(async_client.__aexit__(None, None, None))
+
+
+def test_an_animal_is_created_read_changed_and_deleted(use: Uses) -> None:
+    pet = use("pets.create", name="Bella", category_id=FREE)
+    assert (pet.name, pet.category_id, pet.status) == ("Bella", FREE, None)
+    assert use("pets.get", pet.id) == pet
+    assert use("pets.get", pet.id).etag == pet.etag
+    changed = use("pets.update", pet.id, status="available", if_match=pet.etag)
+    assert changed.status == "available"
+    assert changed.name == "Bella"
+    assert use("pets.update", pet.id, status=None).status is None
+    with pytest.raises(errors.PreconditionFailed):
+        use("pets.delete", pet.id, if_match=changed.etag)
+    assert use("pets.delete", pet.id) is None
+    with pytest.raises(errors.NotFound, match=f"there is no pet {pet.id}"):
+        use("pets.get", pet.id)
+
+
+def test_an_idempotency_key_makes_two_posts_one(use: Uses) -> None:
+    name = f"Twin-{datetime.now(UTC).timestamp()}"
+    first = use("pets.create", name=name, category_id=FREE, idempotency_key=name)
+    raw = use("pets.create.raw", name=name, category_id=FREE, idempotency_key=name)
+    assert raw.value == first
+    assert raw.headers["Idempotent-Replayed"] == "true"
+    with pytest.raises(errors.IdempotencyKeyReused):
+        use("pets.create", name="other", category_id=FREE, idempotency_key=name)
+
+
+def test_a_list_has_all_pages_and_pages_have_their_size(use: Uses) -> None:
+    category = use("categories.create", name=f"Pages {datetime.now(UTC)}")
+    ids = [use("pets.create", name="P", category_id=category.id).id for _ in range(5)]
+    found = use("pets.list", category_id=category.id, limit=2)
+    assert [pet.id for pet in found] == ids
+    pages = use("pets.pages", category_id=category.id, limit=2)
+    assert [[pet.id for pet in page] for page in pages] == [ids[:2], ids[2:4], ids[4:]]
+    assert [len(page) for page in pages] == [2, 2, 1]
+    assert pages[-1].cursor is None
+    rest = use("pets.list", category_id=category.id, limit=2, cursor=pages[0].cursor)
+    assert [pet.id for pet in rest] == ids[2:]
+    newest = use("pets.list", id=ids[:3], sort="-id")
+    assert [pet.id for pet in newest] == ids[2::-1]
+    assert pages[0].response.json()[0]["categoryId"] == category.id
+
+
+def test_a_category_is_created_changed_and_deleted(use: Uses) -> None:
+    name = f"Yaks {datetime.now(UTC)}"
+    category = use("categories.create", name=name, description="woolly")
+    with pytest.raises(errors.CategoryNameTaken):
+        use("categories.create", name=name)
+    assert use("categories.get", category.id) == category
+    changed = use("categories.update", category.id, description=None, if_match=category.etag)
+    assert changed.description is None
+    assert changed in use("categories.list")
+    pet = use("pets.create", name="Y", category_id=category.id)
+    with pytest.raises(errors.CategoryInUse):
+        use("categories.delete", category.id)
+    use("pets.delete", pet.id)
+    use("categories.delete", category.id)
+
+
+def test_an_order_goes_from_placed_to_delivered_and_another_is_cancelled(use: Uses) -> None:
+    pet = use("pets.create", name="Sold", category_id=FREE, status="available")
+    sold = use("inventory.get").sold
+    ship_date = datetime(2031, 12, 24, 10, tzinfo=UTC)
+    order = use("orders.place", pet_id=pet.id, ship_date=ship_date)
+    assert (order.status, order.ship_date, order.complete) == ("placed", ship_date, False)
+    assert order.reserved_until is not None
+    with pytest.raises(errors.PetNotAvailable):
+        use("orders.place", pet_id=pet.id)
+    with pytest.raises(errors.PetReserved):
+        use("pets.delete", pet.id)
+    assert use("orders.update", order.id, ship_date=None, if_match=order.etag).ship_date is None
+    assert use("orders.approve", order.id).status == "approved"
+    assert use("orders.deliver", order.id).complete
+    assert [each.id for each in use("orders.list", pet_id=pet.id)] == [order.id]
+    assert use("orders.get", order.id).status == "delivered"
+    assert use("inventory.get").sold == sold + 1
+    use("pets.update", pet.id, status="available")
+    other = use("orders.place", pet_id=pet.id)
+    use("orders.cancel", other.id)
+    use("orders.cancel", other.id)
+    with pytest.raises(errors.IllegalTransition):
+        use("orders.approve", other.id)
+    with pytest.raises(errors.UnknownPet):
+        use("orders.place", pet_id=2**62)
+
+
+def test_a_key_is_created_changed_rotated_and_revoked(use: Uses, server: ServerProcess) -> None:
+    expires_at = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
+    key = use(
+        *("keys.create",),
+        name="Till 2",
+        plan="enterprise",
+        per_minute=10,
+        scopes=["pets:read"],
+        expires_at=expires_at,
+        allowed_networks=["127.0.0.0/8"],
+    )
+    assert (key.per_minute, key.per_day, key.expires_at) == (10, None, expires_at)
+    with Client(key.token, f"{server.url}/v1") as till:
+        assert till.usage.get().minute.limit == 10
+        with pytest.raises(errors.MissingScope):
+            till.pets.create(name="Bella", category_id=FREE)
+    assert use("keys.get", key.id).name == "Till 2"
+    assert use("keys.update", key.id, per_minute=20, if_match=use("keys.get", key.id).etag)
+    rotated = use("keys.rotate", key.id, grace_seconds=0)
+    assert rotated.token != key.token
+    use("keys.unban", key.id)
+    use("keys.revoke", key.id)
+    with Client(rotated.token, f"{server.url}/v1") as till, pytest.raises(errors.Unauthorized):
+        till.pets.get(1)
+    actions = [change.action for change in use("keys.history", key.id)]
+    assert actions == ["created", "changed", "rotated", "unbanned", "revoked"]
+    assert key.id in [each.id for each in use("keys.list")]
+    assert use("keys.deprecations") == []
+    assert use("usage.get").deprecated == []  # the client itself calls nothing deprecated
+
+
+def test_a_webhook_is_created_changed_tested_and_deleted(use: Uses) -> None:
+    webhook = use("webhooks.create", url="http://127.0.0.1:9/", types=["pet.created"])
+    assert webhook.secret.startswith("whsec_")
+    assert use("webhooks.get", webhook.id).types == ["pet.created"]
+    assert webhook.id in [each.id for each in use("webhooks.list")]
+    assert use("webhooks.rotate", webhook.id, grace_seconds=0).secret != webhook.secret
+    assert use("webhooks.test", webhook.id).event_id.startswith("evt_")
+    use("pets.create", name="Bella", category_id=FREE)
+    since = datetime.now(UTC) - timedelta(minutes=5)
+    count = use("webhooks.replay", webhook.id, since=since).deliveries
+    deliveries = use("webhooks.deliveries", webhook.id, state="pending")
+    assert [each.type for each in deliveries] == count * ["pet.created"]
+    pages = use("webhooks.deliveries.pages", webhook.id, state="failed")
+    assert [page.items for page in pages] == [[]]
+    changed = use("webhooks.update", webhook.id, enabled=False, description="The website")
+    assert not changed.enabled
+    with pytest.raises(errors.WebhookDisabled):
+        use("webhooks.test", webhook.id)
+    use("webhooks.delete", webhook.id)
+
+
+def test_events_tell_what_happened(use: Uses) -> None:
+    (page, *_) = use("events.pages", cursor="latest")
+    pet = use("pets.create", name="Bella", category_id=FREE)
+    (event,) = use("events.list", cursor=page.cursor, types=["pet.created"])
+    assert (event.type, event.resource, event.data["name"]) == (
+        "pet.created",
+        f"pet/{pet.id}",
+        "Bella",
+    )
+
+
+def test_a_client_is_shared_by_threads(server: ServerProcess, token: str) -> None:
+    with Client(token, f"{server.url}/v1") as client:
+        category = client.categories.create(name=f"Threads {datetime.now(UTC)}")
+
+        def create(number: int) -> None:
+            for each in range(5):
+                client.pets.create(name=f"{number}-{each}", category_id=category.id)
+
+        threads = [threading.Thread(target=create, args=(number,)) for number in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        names = [pet.name for pet in client.pets.list(category_id=category.id)]
+    assert sorted(names) == sorted(f"{number}-{each}" for number in range(20) for each in range(5))
+
+
+def test_events_are_followed_across_restarts_of_the_service() -> None:
+    with folder_in_memory() as folder:
+        server = ServerProcess(folder)
+        try:
+            server.wait_until_ready()
+            token, port = server.issue(), server.port
+            with Client(token, f"{server.url}/v1") as client:
+                stream = client.events.follow()
+                first = client.pets.create(name="before", category_id=FREE)
+                assert next(stream).resource == f"pet/{first.id}"
+                server.stop()
+                restarted = ServerProcess(folder, "--port", str(port))
+                try:
+                    restarted.port = port
+                    restarted.wait_until_ready()
+                    second = client.pets.create(name="after", category_id=FREE)
+                    assert next(stream).resource == f"pet/{second.id}"
+                finally:
+                    restarted.kill()
+        finally:
+            server.stop()

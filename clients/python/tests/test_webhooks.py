@@ -1,0 +1,109 @@
+"""Deliveries: who signed them, and when."""
+
+import json
+from base64 import b64encode
+from datetime import UTC, datetime
+
+import pytest
+from standardwebhooks import Webhook
+
+from petstore.webhooks.signatures import signed_headers
+from petstore_client import PetstoreError
+from petstore_client.webhooks import InvalidDelivery, verify
+
+NOW = 1_795_255_200
+SECRET, OLD, OTHER = (f"whsec_{b64encode(32 * bytes([each])).decode()}" for each in (1, 2, 3))
+ID = "evt_5f2c8e0b7a9d4c1f6e3b8a41"
+EVENT = {
+    "id": ID,
+    "type": "pet.created",
+    "timestamp": "2026-11-22T10:00:00.123Z",
+    "resource": "pet/7",
+    "sequence": 41,
+    "data": {"id": 7, "name": "Bella", "categoryId": 1},
+    "tomorrow": "unknown members pass",
+}
+BODY = json.dumps(EVENT).encode()
+
+
+def sign(body: bytes = BODY, *secrets: str, at: int = NOW) -> dict[str, str]:
+    moment = datetime.fromtimestamp(at, UTC)
+    signatures = [
+        Webhook(secret).sign(ID, moment, body.decode()) for secret in secrets or (SECRET,)
+    ]
+    return {
+        "Webhook-Id": ID,
+        "Webhook-Timestamp": str(at),
+        "Webhook-Signature": " ".join(signatures),
+    }
+
+
+def now() -> float:
+    return NOW
+
+
+def test_a_delivery_is_a_typed_event() -> None:
+    event = verify(BODY, sign(), SECRET, clock=now)
+    assert (event.id, event.type, event.sequence) == (ID, "pet.created", 41)
+    assert event.data == {"id": 7, "name": "Bella", "categoryId": 1}
+    assert event.timestamp == datetime(2026, 11, 22, 10, 0, 0, 123000, UTC)
+    assert event.previous is None
+    assert verify(BODY.decode(), sign(), [SECRET], clock=now) == event
+
+
+def test_what_the_service_signs_is_verified() -> None:
+    headers = signed_headers(ID, NOW, BODY, [32 * bytes([1])])
+    assert verify(BODY, headers, SECRET, clock=now).resource == "pet/7"
+
+
+def test_any_of_several_secrets_and_any_of_several_signatures_will_do() -> None:
+    assert verify(BODY, sign(BODY, OLD), [SECRET, OLD], clock=now)
+    assert verify(BODY, sign(BODY, OTHER, OLD), OLD, clock=now)
+    headers = sign()
+    headers["Webhook-Signature"] = f"v2,abc v1,??? nonsense {headers['Webhook-Signature']}"
+    assert verify(BODY, headers, SECRET, clock=now)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        (sign(), BODY + b" "),
+        (sign() | {"Webhook-Id": "evt_other"}, BODY),
+        (sign() | {"Webhook-Timestamp": str(NOW + 1)}, BODY),
+        (sign(BODY, OTHER), BODY),
+        (sign() | {"Webhook-Signature": ""}, BODY),
+        (sign() | {"Webhook-Signature": "v1,"}, BODY),
+    ],
+)
+def test_what_was_not_signed_with_the_secret_is_refused(
+    headers: dict[str, str], body: bytes
+) -> None:
+    with pytest.raises(InvalidDelivery, match="webhook-signature: expected"):
+        verify(body, headers, SECRET, clock=now)
+
+
+@pytest.mark.parametrize("late", [-301, 301])
+def test_a_delivery_of_another_time_is_refused(late: int) -> None:
+    with pytest.raises(InvalidDelivery, match="expected a moment of the last 300 seconds"):
+        verify(BODY, sign(at=NOW + late), SECRET, clock=now)
+    assert verify(BODY, sign(at=NOW + late), SECRET, 400, clock=now)
+
+
+@pytest.mark.parametrize("timestamp", ["", "soon", "-1", "\uff11", "1.5"])
+def test_a_timestamp_that_is_none_is_refused(timestamp: str) -> None:
+    with pytest.raises(InvalidDelivery, match="expected seconds since 1970"):
+        verify(BODY, sign() | {"Webhook-Timestamp": timestamp}, SECRET, clock=now)
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[", b'"\xff"'])
+def test_what_was_signed_and_is_no_event_is_refused(body: bytes) -> None:
+    headers = signed_headers("evt_1", NOW, body, [32 * bytes([1])])
+    with pytest.raises(PetstoreError, match="the body is not an event"):
+        verify(body, headers, SECRET, clock=now)
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_short!"])
+def test_a_secret_that_is_none_is_an_error_that_does_not_show_it(secret: str) -> None:
+    with pytest.raises(ValueError, match="secrets: expected whsec_ and base64") as raised:
+        verify(BODY, sign(), secret, clock=now)
+    assert "short" not in str(raised.value)
