@@ -23,6 +23,7 @@ RUN = [name for name, text in TEXTS.items() if "```console" in text]
 NOT_RUN = {
     "CONTRIBUTING.md": "the targets of make, this suite among them",
     "README.md": "the targets of make",
+    "docs/README.md": "a first request, which the tutorials explain and run",
     "docs/client.md": "scripts that begin from the reader's own key and orders",
     "docs/deploying.md": "images, clusters, systemd and packages from outside",
     "docs/guides/back-off.md": "a wait of a minute",
@@ -41,6 +42,7 @@ NOT_RUN = {
     "docs/reliability.md": "the experiments",
     "docs/runbook.md": "systems that fail",
     "docs/scale.md": "the benchmarks",
+    "docs/settings.md": "forms of one command",
     "docs/upgrading.md": "systemd and packages of another version",
     "docs/webhooks.md": "forms of one command, for addresses of the reader",
 }
