@@ -72,6 +72,7 @@ lock: ## Resolve the newest dependencies into the lock files; needs uv
 	$(COMPILE) -o requirements.lock
 	$(COMPILE) --extra tracing -c requirements.lock -o requirements-tracing.lock
 	$(COMPILE) --all-extras --group dev -c requirements-tracing.lock -o requirements-dev.lock
+	$(NPM) update --prefix tests/node --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts
 
 clean: ## Remove what was installed and what tools have kept
 	rm -rf .venv .coverage .mypy_cache .pytest_cache .ruff_cache src/petstore/site

@@ -1,5 +1,6 @@
 """Two commands do everything, and what they install is pinned."""
 
+import json
 import os
 import re
 import shutil
@@ -57,6 +58,13 @@ def test_every_package_is_pinned_to_a_version_and_its_hashes(lock: str) -> None:
 def test_a_lock_file_names_no_place_of_its_own_to_install_from(lock: str) -> None:
     assert "://" not in (ROOT / lock).read_text()
     assert "--index-url" not in (ROOT / lock).read_text()
+
+
+def test_the_tools_of_node_are_pinned_by_hash_and_come_from_no_place_of_their_own() -> None:
+    lock = json.loads((ROOT / "tests/node/package-lock.json").read_text())
+    packages = [package for name, package in lock["packages"].items() if name]
+    assert [package for package in packages if "resolved" in package] == []
+    assert all(package["integrity"].startswith("sha512-") for package in packages)
 
 
 def test_the_dependencies_are_locked() -> None:

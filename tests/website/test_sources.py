@@ -8,11 +8,14 @@ from website.sources import Sources
 
 FILES = {
     "README.md": "See [errors](docs/errors.md#codes) and [the decisions](docs/decisions).",
-    "CHANGELOG.md": "# Changelog",
+    "CHANGELOG.md": "# Changelog\n\n## [1.0.0]\n\n[1.0.0]: ../../releases/tag/v1.0.0\n",
     "deploy/compose.yaml": "services: {}",
     "src/secret.py": "",
     "docs/README.md": "[The tour](../README.md#a-tour) and [http](http.md)",
-    "docs/http.md": "[compose](../deploy/compose.yaml), [web](https://a.example/b), [here](#http)",
+    "docs/http.md": (
+        "[compose](../deploy/compose.yaml), [web](https://a.example/b), [here](#http),"
+        " [log](../CHANGELOG.md)"
+    ),
     "docs/errors.md": "`handlers[kind](event)` and [lost](nothing.md) and [out](../../etc)",
     "docs/decisions/README.md": "[one](0001-one.md) and [http](../http.md)",
     "docs/decisions/0001-one.md": "",
@@ -38,7 +41,8 @@ def test_the_site_has_the_pages_and_what_they_link_to_and_nothing_else(
 ) -> None:
     assert sorted(staged) == [
         *("decisions/0001-one.md", "decisions/index.md", "errors.md", "http.md", "index.md"),
-        *("repository/deploy/compose.yaml", "repository/index.md", "shop.svg"),
+        *("repository/CHANGELOG.md", "repository/deploy/compose.yaml", "repository/index.md"),
+        "shop.svg",
     ]
 
 
@@ -52,6 +56,11 @@ def test_a_link_leads_to_where_its_target_stands_in_the_site(staged: dict[str, s
 
 def test_a_link_elsewhere_and_what_only_looks_like_one_stay(staged: dict[str, str]) -> None:
     assert staged["http.md"] == (
-        "[compose](repository/deploy/compose.yaml), [web](https://a.example/b), [here](#http)"
+        "[compose](repository/deploy/compose.yaml), [web](https://a.example/b), [here](#http),"
+        " [log](repository/CHANGELOG.md)"
     )
     assert staged["errors.md"] == FILES["docs/errors.md"]
+
+
+def test_an_address_of_the_git_host_is_left_out(staged: dict[str, str]) -> None:
+    assert staged["repository/CHANGELOG.md"] == "# Changelog\n\n## [1.0.0]\n\n"

@@ -1,13 +1,12 @@
 """The documentation at ``/docs``: the files that ``make docs`` built, found by their address."""
 
 import gzip
-from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
 
 import msgspec
 
+from petstore.api.application import PublicPage
 from petstore.api.content_codings import choose_coding
 from petstore.api.entity_tags import conditional
 from petstore.errors import NotFound
@@ -37,8 +36,6 @@ _IMMUTABLE = b"cache-control: public, max-age=31536000, immutable"
 _CHECKED = b"cache-control: public, no-cache"
 _VARY = b"vary: Accept-Encoding"
 _NOT_MODIFIED = 304
-
-Page: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class File(msgspec.Struct, frozen=True):
@@ -72,7 +69,7 @@ class Site:
             self._manifest = msgspec.json.decode(encoded, type=Manifest)
         self._content = lru_cache(_CACHED_FILES)(self._read)
 
-    def pages(self) -> dict[str, Page]:
+    def pages(self) -> dict[str, PublicPage]:
         """Return the pages by their path: the files, and the redirects to them."""
         pages = {path: _redirect(path, target) for path, target in _REDIRECTS.items()}
         if self._manifest is None:
@@ -84,7 +81,7 @@ class Site:
             pages[path] = self._page(file, policy)
         return pages
 
-    def _page(self, file: File, policy: bytes) -> Page:
+    def _page(self, file: File, policy: bytes) -> PublicPage:
         caching = _IMMUTABLE if file.is_immutable else _CHECKED
         headers: Headers = [f"content-type: {file.media_type}".encode()]
         if file.media_type.startswith(_HTML):
@@ -109,7 +106,7 @@ class Site:
         return (self._folder / f"{name}{CODINGS[coding]}").read_bytes()
 
 
-def _redirect(path: str, target: str) -> Page:
+def _redirect(path: str, target: str) -> PublicPage:
     """Return the page that leads to ``target``, which stands in the same folder or below.
 
     The reference is relative, so a proxy may serve it all below another path (RFC 9110 10.2.2).
