@@ -9,7 +9,7 @@ TESTERS ?= auto
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
 # The site, and what it is made of: pages, the files that they link to, and what the code declares.
 SITE := src/petstore/site/files.json
-SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md docs deploy bench/results website \
+SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md clients/python/*.md docs deploy bench/results website \
   src/petstore -type f -not -path '*/site/*' -not -name '*.pyc' 2>/dev/null)
 # Else each of the hundreds of processes that tests start compiles the whole service anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -72,6 +72,7 @@ lock: ## Resolve the newest dependencies into the lock files; needs uv
 	$(COMPILE) -o requirements.lock
 	$(COMPILE) --extra tracing -c requirements.lock -o requirements-tracing.lock
 	$(COMPILE) --all-extras --group dev -c requirements-tracing.lock -o requirements-dev.lock
+	$(NPM) update --prefix tests/node --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts
 
 clean: ## Remove what was installed and what tools have kept
 	rm -rf .venv .coverage .mypy_cache .pytest_cache .ruff_cache src/petstore/site

@@ -122,6 +122,7 @@ def release(version: Version) -> None:
     subprocess.run(["make", "test"], cwd=ROOT, check=True)
     set_version(version)
     try:
+        subprocess.run(["make", "docs"], cwd=ROOT, check=True)
         check_packages(version)
         _git("commit", "--quiet", "--all", "--message", f"Release {version}")
     except BaseException:

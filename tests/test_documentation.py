@@ -25,10 +25,22 @@ def errors(base: type[PetstoreError] = PetstoreError) -> Iterator[type[PetstoreE
             yield from errors(error)
 
 
-def test_the_page_of_errors_has_every_code_with_its_status_and_no_other() -> None:
-    page = (ROOT / "docs/errors.md").read_text()
-    listed = re.findall(r"^\| ([0-9]{3}) \| `([a-z_]+)` \| [^|]+ \| [^|]+ \|$", page, re.MULTILINE)
-    assert sorted(listed) == sorted({(str(error.status), error.code) for error in errors()})
+def codes(text: str) -> list[tuple[str, str]]:
+    """Return the status and the code of every section that says a cause and what to do."""
+    section = r"^## ([0-9]{3}) |^### ([a-z_]+)\n\n[^#]+?\n\n\*\*What to do:\*\* [A-Z]"
+    found, last = [], ""
+    for status, code in re.findall(section, text, re.MULTILINE):
+        last = status or last
+        if code:
+            found.append((last, code))
+    return found
+
+
+def test_the_page_of_errors_has_a_section_for_every_code_and_no_other() -> None:
+    """Each error links the section of its code, and the heading is the anchor."""
+    page = (ROOT / "docs/errors.md").read_text().partition("\n## From a balancer\n")[0]
+    assert sorted(codes(page)) == sorted({(str(error.status), error.code) for error in errors()})
+    assert len(re.findall("^### ", page, re.MULTILINE)) == len(codes(page))
 
 
 def test_the_page_of_settings_lists_each_as_it_is() -> None:

@@ -1,5 +1,6 @@
 """Two commands do everything, and what they install is pinned."""
 
+import json
 import os
 import re
 import shutil
@@ -59,6 +60,13 @@ def test_a_lock_file_names_no_place_of_its_own_to_install_from(lock: str) -> Non
     assert "--index-url" not in (ROOT / lock).read_text()
 
 
+def test_the_tools_of_node_are_pinned_by_hash_and_come_from_no_place_of_their_own() -> None:
+    lock = json.loads((ROOT / "tests/node/package-lock.json").read_text())
+    packages = [package for name, package in lock["packages"].items() if name]
+    assert [package for package in packages if "resolved" in package] == []
+    assert all(package["integrity"].startswith("sha512-") for package in packages)
+
+
 def test_the_dependencies_are_locked() -> None:
     groups = project()["dependency-groups"]
     needed = {name_of(line) for line in project()["project"]["dependencies"] + groups["build"]}
@@ -79,6 +87,23 @@ def test_make_serve_installs_what_is_locked_and_starts_a_demo(tmp_path: Path) ->
     assert "pip --disable-pip-version-check --quiet install --require-hashes" in commands
     assert "requirements-dev.lock" not in commands
     assert commands.rstrip().endswith("exec .venv/bin/petstore serve --demo")
+
+
+@pytest.mark.parametrize("target", ["docs", "serve", "test", "check", "dist", "release"])
+def test_the_documentation_is_built_before_it_is_needed(tmp_path: Path, target: str) -> None:
+    commands = dry_run(target, tmp_path)
+    assert ".venv/bin/python -m website\n" in commands
+
+
+def test_the_documentation_is_built_only_when_a_source_has_changed(tmp_path: Path) -> None:
+    page, site = tmp_path / "docs/http.md", tmp_path / "src/petstore/site/files.json"
+    for file, changed_at in ((page, 1), (site, 2)):
+        file.parent.mkdir(parents=True)
+        file.touch()
+        os.utime(file, (changed_at, changed_at))
+    assert "-m website" not in dry_run("docs", tmp_path)
+    os.utime(page, (3, 3))
+    assert "-m website" in dry_run("docs", tmp_path)
 
 
 def test_make_serve_takes_a_port_and_a_database(tmp_path: Path) -> None:

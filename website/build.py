@@ -19,9 +19,10 @@ _OPERATIONS = Entry(
     "Operations", "operations/index.md", "every operation: parameters, responses, errors, samples"
 )
 _TABLES = {
-    Entry("Metrics", "metrics.md", "every metric for Prometheus"): tables.metric_table,
     Entry("Types of events", "event-types.md", "every type, with an example"): tables.event_types,
+    Entry("Metrics", "metrics.md", "every metric for Prometheus"): tables.metric_table,
 }
+# A row of the table of errors, which gets its code as an anchor.
 _ERROR = re.compile(r"^(\| \d{3} \| )(?=`(\w+)`)", re.MULTILINE)
 
 

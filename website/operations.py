@@ -127,12 +127,12 @@ def _parameters(described: Json, document: Document) -> str:
             f"`{parameter['name']}`",
             parameter["in"],
             document.kind(parameter["schema"]),
-            "yes" if parameter.get("required") else "",
+            "required" if parameter.get("required") else "",
             parameter["description"] + _default(parameter["schema"]),
         ]
         for parameter in parameters
     ]
-    return "## Parameters\n\n" + table(["Name", "In", "Type", "Required", "Description"], rows)
+    return "## Parameters\n\n" + table(["Name", "In", "Type", "Presence", "Description"], rows)
 
 
 def _default(schema: Json) -> str:
@@ -145,12 +145,12 @@ def _body(described: Json, document: Document) -> str:
     body = document.resolve(described["requestBody"])
     media = body["content"]["application/json"]
     rows = [
-        [name, kind, "yes" if presence else "", text]
+        [name, kind, "required" if presence else "", text]
         for name, kind, presence, text in document.members(media["schema"])
     ]
     optional = f"{body['description']}\n\n" if "description" in body else ""
     return (
-        f"## Body\n\n{optional}{table(['Member', 'Type', 'Required', 'Description'], rows)}"
+        f"## Body\n\n{optional}{table(['Member', 'Type', 'Presence', 'Description'], rows)}"
         f"\n\n{_example(media)}"
     )
 
@@ -169,7 +169,7 @@ def _response(status: str, response: Json, document: Document) -> str:
     if media is not None:
         parts.append(_example(media))
         members = [*document.members(media["schema"])]
-        parts.append(table(["Member", "Type", "Present", "Description"], members))
+        parts.append(table(["Member", "Type", "Presence", "Description"], members))
     if rows:
         parts.append(table(["Header", "Description"], rows))
     return "\n\n".join(parts)

@@ -15,7 +15,7 @@ _QUERIES = {
 _CALLS = {
     "listPets": 'for pet in client.pets.list(status="available"):\n    print(pet.id, pet.name)',
     "createPet": 'pet = client.pets.create(name="Bella", category_id=1, status="available")',
-    "getPet": "pet = client.pets.get(7)  # requests GET /v1/pets?id=7, which replaces getPet",
+    "getPet": "pet = client.pets.get(7)  # It requests GET /v1/pets?id=7, which replaces getPet.",
     "updatePet": 'pet = client.pets.update(7, status="sold")',
     "deletePet": "client.pets.delete(7)",
     "listCategories": (
@@ -28,10 +28,13 @@ _CALLS = {
     "listOrders": 'for order in client.orders.list(status="placed"):\n    print(order.pet_id)',
     "placeOrder": "order = client.orders.place(pet_id=7)",
     "getOrder": "order = client.orders.get(7)",
-    "updateOrder": "order = client.orders.approve(7)  # or deliver(7)",
+    "updateOrder": "order = client.orders.approve(7)",
     "cancelOrder": "client.orders.cancel(7)",
     "getInventory": "inventory = client.inventory.get()",
-    "listEvents": "for event in client.events.follow():\n    print(event.type, event.resource)",
+    "listEvents": (
+        'for event in client.events.follow(types=["order.placed"]):\n'
+        "    print(event.type, event.resource)"
+    ),
     "listKeys": "for key in client.keys.list():\n    print(key.id, key.name)",
     "createKey": 'key = client.keys.create(name="Corner shop", plan="pro")',
     "getKey": "key = client.keys.get(7)",
@@ -39,8 +42,10 @@ _CALLS = {
     "revokeKey": "client.keys.revoke(7)",
     "rotateKey": "key = client.keys.rotate(7, grace_seconds=3600)",
     "unbanKey": "client.keys.unban(7)",
-    "listKeyHistory": "for change in client.keys.history(7):\n    print(change)",
-    "listDeprecations": "for call in client.deprecations.list():\n    print(call)",
+    "listKeyHistory": "for change in client.keys.history(7):\n    print(change.at, change.action)",
+    "listDeprecations": (
+        "for use in client.keys.deprecations():\n    print(use.key_name, use.operation, use.calls)"
+    ),
     "getUsage": "usage = client.usage.get()",
     "listWebhooks": "for webhook in client.webhooks.list():\n    print(webhook.url)",
     "createWebhook": 'webhook = client.webhooks.create(url="https://shop.example/hooks")',
@@ -50,9 +55,9 @@ _CALLS = {
     "rotateWebhook": "webhook = client.webhooks.rotate(7)",
     "testWebhook": "client.webhooks.test(7)",
     "listWebhookDeliveries": (
-        "for delivery in client.webhooks.deliveries(7):\n    print(delivery.status)"
+        "for delivery in client.webhooks.deliveries(7):\n    print(delivery.type, delivery.state)"
     ),
-    "replayWebhook": 'client.webhooks.replay(7, since="2026-11-21T00:00:00Z")',
+    "replayWebhook": "replay = client.webhooks.replay(7, since=datetime(2026, 11, 21, tzinfo=UTC))",
 }
 
 
@@ -71,4 +76,6 @@ def curl(operation: Operation) -> str:
 
 def python(operation: Operation) -> str:
     """Return a program that calls ``operation`` with ``petstore_client``."""
-    return f"from petstore_client import Client\n\nclient = Client()\n{_CALLS[operation.id]}"
+    call = _CALLS[operation.id]
+    standard = "from datetime import UTC, datetime\n\n" if "datetime" in call else ""
+    return f"{standard}from petstore_client import Client\n\nclient = Client()\n{call}"

@@ -46,8 +46,8 @@ class Document:
             return f"`{schema['const']}`"
         if schema.get("type") == "array":
             items = self.kind(schema["items"]).removeprefix("one of ")
-            return f"array of {items}{_bounds(schema)}"
-        return f"{_name(schema)}{_bounds(schema)}"
+            return _with_bounds(f"array of {items}", schema)
+        return _with_bounds(_name(schema), schema)
 
     def members(self, schema: Json, prefix: str = "", depth: int = 0) -> Iterator[list[str]]:
         """Yield a row for each member of an object, or of the objects in an array."""
@@ -82,23 +82,23 @@ def _name(schema: Json) -> str:
     return names.get(schema.get("format", ""), kind)
 
 
+def _with_bounds(kind: str, schema: Json) -> str:
+    return ", ".join(filter(None, (kind, _bounds(schema))))
+
+
 def _bounds(schema: Json) -> str:
-    """Return the bounds of a schema, unless they are those of any int64."""
+    """Return the bounds of a schema in words; they are worth no word if any int64 is valid."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if (low, high) == _INT64_BOUNDS:
-        return ", 64 bits"
+        return "64 bits"
     unit = ""
     if low is None and high is None:
         unit = " items" if schema.get("type") == "array" else " characters"
-        low = schema.get("minItems", schema.get("minLength"))
+        low = schema.get("minItems", schema.get("minLength")) or None
         high = schema.get("maxItems", schema.get("maxLength"))
-    if low is None and high is None:
-        return ""
-    if high is None or high == INT64_MAX:
-        return f", at least {low}{unit}"
-    if low is None or (low == 0 and unit):
-        return f", at most {high}{unit}"
-    return f", {low} to {high}{unit}"
+    if low is None:
+        return "" if high is None else f"at most {high}{unit}"
+    return f"at least {low}{unit}" if high in (None, INT64_MAX) else f"{low} to {high}{unit}"
 
 
 def table(names: list[str], rows: list[list[str]]) -> str:

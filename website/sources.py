@@ -8,6 +8,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 # The target of a link to a file, without its fragment.
 _LINK = re.compile(r"(?<=\]\()([^()#:\s]+)(?=(?:#[^()\s]*)?\))")
+# A relative address that only a Git host has, such as a comparison of versions.
+_OF_HOST = re.compile(r"^\[[^\]]+\]: \.\./\S+\n", re.MULTILINE)
 
 
 class Sources:
@@ -35,7 +37,8 @@ class Sources:
             if source.suffix == ".md":
                 text = source.read_text("utf-8")
                 waiting += self._linked(source, text)
-                target.write_text(_LINK.sub(self._relinked(source), text), "utf-8")
+                relinked = _LINK.sub(self._relinked(source), _OF_HOST.sub("", text))
+                target.write_text(relinked, "utf-8")
             else:
                 target.write_bytes(source.read_bytes())
 

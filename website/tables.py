@@ -10,14 +10,14 @@ from website.schemas import table
 
 _METRICS = """# Metrics
 
-The service reports these to Prometheus at `/metrics` of `--metrics-port`. The name of a counter
-ends in `_total` there. [Monitoring](monitoring.md) has the objectives and alerts.
+The service reports these metrics at `/metrics` of `--metrics-port`. There, the name of a counter
+ends in `_total`. [Monitoring](monitoring.md) has the objectives and alerts.
 
 """
 _EVENT_TYPES = """# Types of events
 
-The [feed](events.md) and the [webhooks](webhooks.md) bring these. More types will follow: ignore
-those that you do not know.
+The [feed](events.md) and [webhooks](webhooks.md) have these events. We will add types, so ignore
+types that you do not know.
 
 """
 

@@ -12,7 +12,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Chore(NamedTuple):
-    """An action to repeat every so many ``seconds``, and what to log when it fails."""
+    """An action to repeat every ``seconds``, and what to log when it fails."""
 
     action: Callable[[], Awaitable[None]]
     seconds: float
@@ -44,7 +44,7 @@ async def attempt(chore: Chore, *, quiet: bool = False) -> bool:
 
 
 async def _repeat(chore: Chore) -> None:
-    """Repeat a chore for ever; log only the first of several failures in a row."""
+    """Repeat a chore forever; log only the first of several failures in a row."""
     is_failing = False
     while True:
         await asyncio.sleep(chore.seconds)

@@ -25,7 +25,7 @@ class PetstoreError(Exception):
 
 
 class InternalError(PetstoreError):
-    """A fault of the service itself; the log has the details, the client does not."""
+    """A fault of the service itself. The log has the details; the response does not."""
 
 
 class UnusableDatabase(PetstoreError):
@@ -45,11 +45,11 @@ class InvalidParameter(PetstoreError, status=400, code="invalid_parameter"):
 
 
 class InvalidBody(PetstoreError, status=400, code="invalid_body"):
-    """The body is not JSON, lacks a required field or holds an invalid value."""
+    """The body is not JSON, lacks a required field or has an invalid value."""
 
 
 class IncompleteBody(PetstoreError, status=400, code="incomplete_body"):
-    """The body ended before it was whole, or its chunks are malformed (RFC 9112 section 8)."""
+    """The body ended too early, or its chunks are malformed (RFC 9112 section 8)."""
 
 
 class UnknownPet(PetstoreError, status=400, code="unknown_pet"):
@@ -57,7 +57,7 @@ class UnknownPet(PetstoreError, status=400, code="unknown_pet"):
 
 
 class UnknownCategory(PetstoreError, status=400, code="unknown_category"):
-    """The body names an unregistered category, and this store is strict about categories."""
+    """The body names an unregistered category, and this store accepts only registered ones."""
 
 
 class InvalidWebhookUrl(PetstoreError, status=400, code="invalid_webhook_url"):
@@ -65,11 +65,11 @@ class InvalidWebhookUrl(PetstoreError, status=400, code="invalid_webhook_url"):
 
 
 class UnknownEventType(PetstoreError, status=400, code="unknown_event_type"):
-    """The body names a type of events that does not exist."""
+    """The body names a type of event that does not exist."""
 
 
 class ReplayTooLarge(PetstoreError, status=400, code="replay_too_large"):
-    """The window of the replay holds too many events."""
+    """The window of the replay has too many events."""
 
 
 class MissingKey(PetstoreError, status=401, code="missing_api_key"):
@@ -89,7 +89,7 @@ class NetworkNotAllowed(PetstoreError, status=403, code="network_not_allowed"):
 
 
 class BeyondOwnRights(PetstoreError, status=403, code="beyond_own_rights"):
-    """The API key tries to give another key more than it has itself."""
+    """The API key tries to give another key more rights than it has itself."""
 
 
 class NotFound(PetstoreError, status=404, code="not_found"):
@@ -125,7 +125,7 @@ class OrderClosed(Conflict, code="order_closed"):
 
 
 class CategoryNameTaken(Conflict, code="category_name_taken"):
-    """Another category has this name, or one that differs only in case."""
+    """Another category has this name, perhaps in another case."""
 
 
 class CategoryInUse(Conflict, code="category_in_use"):
@@ -133,7 +133,7 @@ class CategoryInUse(Conflict, code="category_in_use"):
 
 
 class KeyEnded(Conflict, code="api_key_ended"):
-    """The API key to change is expired or revoked for good."""
+    """The API key to change is expired or revoked."""
 
 
 class LastAdminKey(Conflict, code="last_admin_key"):
@@ -141,15 +141,15 @@ class LastAdminKey(Conflict, code="last_admin_key"):
 
 
 class TooManyWebhooks(Conflict, code="too_many_webhooks"):
-    """The API key has as many webhooks as a key may have."""
+    """The API key has the maximum number of webhooks."""
 
 
 class WebhookDisabled(Conflict, code="webhook_disabled"):
-    """The webhook is disabled, so nothing can be sent to it."""
+    """The webhook is disabled, so the service cannot send to it."""
 
 
 class DeliveriesPending(Conflict, code="deliveries_pending"):
-    """Too many deliveries of the webhook are still to come for a replay."""
+    """The webhook has too many pending deliveries for a replay."""
 
 
 class WebhooksNotConfigured(PetstoreError, status=409, code="webhooks_not_configured"):
@@ -157,11 +157,11 @@ class WebhooksNotConfigured(PetstoreError, status=409, code="webhooks_not_config
 
 
 class IdempotencyKeyInUse(Conflict, code="idempotency_key_in_use"):
-    """The first request with this Idempotency-Key is still under way."""
+    """The first request with this Idempotency-Key is still in progress."""
 
 
 class ResponseSealed(Conflict, code="response_sealed"):
-    """The response has a token in it, and another token than this one requested it."""
+    """The response contains a token, and was requested with another token than this one."""
 
 
 class Gone(PetstoreError, status=410, code="gone"):
@@ -169,7 +169,7 @@ class Gone(PetstoreError, status=410, code="gone"):
 
 
 class CursorExpired(Gone, code="cursor_expired"):
-    """The events behind a cursor are not kept any more, or are of another history."""
+    """The events after the cursor are no longer kept, or belong to another history."""
 
 
 class PreconditionFailed(PetstoreError, status=412, code="precondition_failed"):
@@ -213,7 +213,7 @@ class Unimplemented(PetstoreError, status=501, code="not_implemented"):
 
 
 class Unavailable(PetstoreError, status=503, code="service_unavailable"):
-    """The database is unreachable, full or failing; nothing was acknowledged.
+    """The database is unreachable, full or failing; no change was confirmed.
 
     ``str()`` has the details, for the operator; the client gets a general message.
     """

@@ -391,7 +391,7 @@ def sqlite_path(database: str) -> Path:
         SettingError: it is not of the form ``sqlite:///path``.
     """
     scheme, separator, path = database.partition(":///")
-    # SQLite would take :memory: for a database that nobody else sees.
+    # In SQLite, :memory: is a database that nobody else sees.
     _require(
         scheme == "sqlite" and separator and path not in ("", ":memory:") and "\0" not in path,
         "database: expected sqlite:///relative.db, sqlite:////absolute.db"

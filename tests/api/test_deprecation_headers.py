@@ -20,7 +20,7 @@ async def sunset_headers(service: Service, path: str, token: str | None, status:
         (deprecation,) = response.headers.get_list("Deprecation")
         assert re.fullmatch(r"@[0-9]+", deprecation)
         assert int(deprecation[1:]) <= service.clock() // 1000
-        assert response.links["deprecation"]["url"] == f"{SERVICE_URL}/docs#/Pets/getPet"
+        assert response.links["deprecation"]["url"] == f"{SERVICE_URL}/docs/operations/getPet"
         assert response.links["successor-version"]["url"] == f"{SERVICE_URL}/v1/pets"
 
 

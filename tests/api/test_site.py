@@ -66,18 +66,20 @@ def test_only_the_listed_files_have_an_address(folder: Path, path: str) -> None:
 async def test_a_service_without_its_site_says_how_to_build_it(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="the documentation is not built; run `make docs`"):
         await get(tmp_path, "/docs/")
-    assert headers(await get(tmp_path, "/docs")) == {"location": "/docs/"}
+    assert headers(await get(tmp_path, "/docs")) == {"location": "docs/"}
 
 
 @pytest.mark.parametrize(
     ("path", "target"),
     [
-        *(("/", "/docs/"), ("/docs", "/docs/"), ("/llms.txt", "/docs/llms.txt")),
-        *(("/docs/errors.html", "/docs/errors"), ("/docs/index.html", "/docs/")),
-        *(("/docs/guides", "/docs/guides/"), ("/docs/guides/index.html", "/docs/guides/")),
+        *(("/", "docs/"), ("/docs", "docs/"), ("/llms.txt", "docs/llms.txt")),
+        *(("/docs/errors.html", "errors"), ("/docs/index.html", "./")),
+        *(("/docs/guides", "guides/"), ("/docs/guides/index.html", "./")),
     ],
 )
-async def test_other_addresses_lead_to_the_page(folder: Path, path: str, target: str) -> None:
+async def test_other_addresses_lead_to_a_page_below_any_path_of_a_proxy(
+    folder: Path, path: str, target: str
+) -> None:
     response = await get(folder, path)
     assert (response.status, headers(response)) == (307, {"location": target})
 

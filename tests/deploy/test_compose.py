@@ -99,8 +99,14 @@ def test_with_a_certificate_it_listens_where_the_machine_sends_to_and_reads_the_
     (variable,) = with_tls["environment"]
     assert with_tls["environment"][variable] == f"/run/secrets/{secret}"
     assert f'.if defined({variable})\n    bind :8443 ssl crt "${{{variable}}}" ' in BALANCER
-    assert TLS["services"].keys() == {"balancer"}
+    assert TLS["services"].keys() == {"balancer", *INSTANCES}
     assert secret in TLS["secrets"]
+
+
+def test_with_a_certificate_an_instance_does_not_start_without_the_url_of_its_links() -> None:
+    for name in INSTANCES:
+        told = settings_among(TLS["services"][name]["environment"])
+        assert told == {"PETSTORE_PUBLIC_URL": "${PUBLIC_URL:?write it to .env}"}
 
 
 def test_the_addresses_that_the_balancer_tells_are_believed_and_nobody_elses() -> None:

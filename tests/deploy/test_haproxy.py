@@ -24,6 +24,7 @@ from support.waiting import within
 
 ERRORS = {int(path.stem): path for path in SHIPPED.glob("errors/*.http")}
 CONFIG = (SHIPPED / "haproxy.cfg").read_text()
+EXPLAINED = SHIPPED.parent.parent / "docs/errors.md"
 
 runs_haproxy = pytest.mark.skipif(PROGRAM is None, reason="it takes haproxy")
 
@@ -46,6 +47,7 @@ def test_a_response_of_haproxy_has_the_error_body(status: int) -> None:
     status_line, *fields = head.split("\n")
     assert status_line.startswith(f"HTTP/1.1 {status} ")
     assert_is_error(status, httpx.Headers(dict(line.split(": ", 1) for line in fields)), body)
+    assert f"\n### {json.loads(body)['code']}\n" in EXPLAINED.read_text()
 
 
 def assert_is_error(status: int, fields: httpx.Headers, text: str) -> None:
@@ -55,6 +57,7 @@ def assert_is_error(status: int, fields: httpx.Headers, text: str) -> None:
     assert re.fullmatch("[a-z_]+", error["code"])
     assert fields["Content-Type"] == "application/json"
     assert fields["Cache-Control"] == "no-store"
+    assert fields["Link"] == f'</docs/errors#{error["code"]}>; rel="help"'
     assert int(fields["Content-Length"]) == len(text.encode())
     if status in {429, 503}:
         assert fields["Retry-After"] == "1"

@@ -33,7 +33,8 @@ CODE = code_in(ROOT / "src/petstore")
 CODE_OF_CLIENT = code_in(ROOT / "clients/python/src/petstore_client")
 NEXT = "99.1.0"
 ENTRY = "### Added\n\n- Something that users notice.\n"
-PASSES, FAILS = "test:\n\t@touch .git/tested\n", "test:\n\t@false\n"
+PASSES = "test:\n\t@touch .git/tested\n\ndocs:\n\t@cp CHANGELOG.md .git/documented\n"
+FAILS = "test:\n\t@false\n"
 
 
 class Repository:
@@ -181,6 +182,7 @@ def test_a_release_is_tested_committed_and_tagged_and_its_packages_hold_what_the
     assert repository.git("cat-file", "-t", f"v{NEXT}") == "tag"
     assert_has_its_version(repository)
     assert_has_its_section((repository.folder / "CHANGELOG.md").read_text())
+    assert_has_its_section((repository.folder / ".git/documented").read_text())
     assert_hold_the_code_and_nothing_else(repository.folder / "dist")
     assert_hold_the_code_of_the_client(repository.folder / "dist")
 
@@ -213,8 +215,8 @@ def assert_hold_the_code_and_nothing_else(dist: Path) -> None:
     about = {"CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
     files = about | {f"src/{name}" for name in CODE}
     assert in_sdist == {f"petstore-{NEXT}/{name}" for name in files}
-    needed = {"py.typed", "rate_limits/judge.lua", "databases/migrations/sqlite_0001.sql"}
-    assert {f"petstore/{name}" for name in needed} <= CODE
+    needed = ("py.typed", "rate_limits/judge.lua", "databases/migrations/sqlite_0001.sql")
+    assert {f"petstore/{name}" for name in (*needed, "site/files.json")} <= CODE
 
 
 def assert_hold_the_code_of_the_client(dist: Path) -> None:

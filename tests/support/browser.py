@@ -18,7 +18,7 @@ _QUIET = (
     "--disable-sync",
 )
 _HELP = (
-    "The reference page is tested in Chromium, and none can be started here. Install the package"
+    "The documentation is tested in Chromium, and none can be started here. Install the package"
     " chromium of this system, or run: .venv/bin/playwright install --only-shell chromium"
 )
 

@@ -43,7 +43,7 @@ from petstore.store.key_status import Key, get_key, list_keys
 _Plan = Annotated[
     PlanName,
     Meta(
-        description="How many requests it may make.",
+        description="The plan, which sets the limits of the key.",
         extra={"expected": f"one of {', '.join(map(repr, PLANS))}"},
     ),
 ]
@@ -52,7 +52,7 @@ _Limit = Annotated[
     Meta(
         ge=1,
         le=UNLIMITED - 1,
-        description="A limit of its own, for the plan enterprise alone; null is none.",
+        description="The key's own limit, only for the plan enterprise; null means no limit.",
         extra={"expected": f"an integer from 1 to {UNLIMITED - 1}, or null"},
     ),
 ]
@@ -60,17 +60,19 @@ _Scopes = Annotated[
     frozenset[Scope],
     Meta(
         min_length=1,
-        description="What it may do.",
+        description="The scopes of the key.",
         extra={"expected": f"a list of one or more of {', '.join(map(repr, SCOPES))}"},
     ),
 ]
+# The longest address has 45 characters, the longest prefix four.
+_Network = Annotated[str, Meta(extra_json_schema={"minLength": 2, "maxLength": 49})]
 _Networks = Annotated[
-    list[str],
+    list[_Network],
     Meta(
         max_length=MAX_NETWORKS,
         description=(
-            "The networks it may be used from, in CIDR notation, or single addresses; none is"
-            " anywhere."
+            "The networks that the key may be used from, in CIDR notation or as single addresses."
+            " An empty list means anywhere."
         ),
         extra={
             "expected": (
@@ -82,12 +84,12 @@ _Networks = Annotated[
 _RehearseSunset = Annotated[
     bool,
     Meta(
-        description="Whether deprecated operations respond as they will from their sunset on.",
+        description="Whether deprecated operations respond as they will after their sunset.",
         extra={"expected": "true or false"},
     ),
 ]
 _ExpiresAt = Annotated[
-    Moment, Meta(description="When it ends, within the next 100 years; null is never.")
+    Moment, Meta(description="When the key expires, within the next 100 years; null means never.")
 ]
 
 
@@ -125,7 +127,7 @@ class Rotation(Struct, frozen=True):
         Meta(
             ge=0,
             le=LONGEST_LIFE // SECOND,
-            description="How long the old token lives on, in seconds.",
+            description="How long the old token stays valid, in seconds.",
             extra={"expected": f"an integer from 0 to {LONGEST_LIFE // SECOND}"},
         ),
     ] = 0
@@ -296,9 +298,9 @@ OPERATIONS = (
         path="/keys",
         summary="Create a key",
         description=(
-            "Creates a key of this environment, of the plan `free` and with the scopes of pets and"
-            " orders unless others are named. The `token` is shown only once. A key gives"
-            " no scope, no higher limit, no longer life and no other networks than it has itself."
+            "Creates a key of this environment. By default it has the plan `free` and the scopes"
+            " of pets and orders. The `token` is shown only once. Your key cannot give a scope, a"
+            " higher limit, a longer life or a network that it does not have itself."
         ),
         handler=_create,
         tagged=False,
@@ -322,9 +324,9 @@ OPERATIONS = (
         path="/keys/{keyId}",
         summary="Change a key",
         description=(
-            "Changes what the body names (RFC 7396); usage carries over. A key that leaves the plan"
-            " `enterprise` loses limits of its own. The last key with the scope `keys:admin` keeps"
-            " it, and does not leave out the address from which it changes itself."
+            "Changes the members in the body (RFC 7396); usage carries over. A key that leaves"
+            " the plan `enterprise` loses its own limits. The last key with the scope `keys:admin`"
+            " cannot lose it, or exclude its own address."
         ),
         handler=_update,
         body=KeyPatch,
@@ -338,7 +340,7 @@ OPERATIONS = (
         path="/keys/{keyId}",
         summary="Revoke a key",
         description=(
-            "Ends a key for good, within a second everywhere. Revoking it again changes nothing."
+            "Revokes a key for good, within a second everywhere. Revoking it again has no effect."
             " The last key with the scope `keys:admin` cannot be revoked here."
         ),
         handler=_revoke,
@@ -351,8 +353,8 @@ OPERATIONS = (
         path="/keys/{keyId}/rotate",
         summary="Rotate a key",
         description=(
-            "Issues a new token for the same key: usage, limits and bans carry over. The old token"
-            " lives on for `graceSeconds`. The new one is shown only once."
+            "Issues a new token for the same key. Usage, limits and bans carry over. The old"
+            " token stays valid for `graceSeconds`. The new token is shown only once."
         ),
         handler=_rotate,
         tagged=False,
@@ -376,8 +378,8 @@ OPERATIONS = (
         id="listKeyHistory",
         method="GET",
         path="/keys/{keyId}/history",
-        summary="See who changed a key",
-        description="Returns a page of the changes to a key, oldest first: who did what, and when.",
+        summary="List the changes to a key",
+        description="Returns a page of the changes to a key, oldest first, with author and time.",
         handler=_list_history,
         query=PageQuery,
         success=Success(200, "A page of changes.", list[KeyEvent], [_EVENT]),

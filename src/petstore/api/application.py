@@ -313,7 +313,7 @@ class Application:
 
         Raises:
             InvalidKey: it has ended meanwhile.
-            NetworkNotAllowed: it may not be used from there any more.
+            NetworkNotAllowed: it may no longer be used from there.
         """
         keys, token = self.services.keys, bearer_token(exchange.request)
         key = exchange.key = keys.recall(token) or await authenticate(token, keys)

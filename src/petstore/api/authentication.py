@@ -14,8 +14,8 @@ async def authenticate(token: bytes, keys: KeyRing) -> ApiKey:
     """Return the key of a token.
 
     Raises:
-        InvalidKey: it is not that of a key which can be used here and now.
-        Unavailable: the database is out of reach and the key is not in memory.
+        InvalidKey: it does not belong to a key that is valid here and now.
+        Unavailable: the database is unreachable and the key is not in memory.
     """
     key = await keys.find(token)
     if key is None:

@@ -70,7 +70,7 @@ OPERATIONS = (
         method="POST",
         path="/categories",
         summary="Add a category",
-        description="Adds a category. No other may have its name, whatever the case of letters.",
+        description="Adds a category. Its name must be unique, ignoring case.",
         handler=_create,
         scope="pets:write",
         body=CategoryCreate,
@@ -96,7 +96,7 @@ OPERATIONS = (
         path="/categories/{categoryId}",
         summary="Change a category",
         description=(
-            "Changes what the body names (RFC 7396); a `description` of null takes it away."
+            "Changes the members in the body (RFC 7396). A `description` of null removes it."
         ),
         handler=_update,
         scope="pets:write",
@@ -110,10 +110,10 @@ OPERATIONS = (
         method="DELETE",
         path="/categories/{categoryId}",
         summary="Delete a category",
-        description="Deletes a category to which no animal belongs. Its `id` is not used again.",
+        description="Deletes a category without animals. Its `id` is not used again.",
         handler=_delete,
         scope="pets:write",
-        success=Success(204, "The category is gone."),
+        success=Success(204, "The category is deleted."),
         errors=(CategoryInUse,),
     ),
 )

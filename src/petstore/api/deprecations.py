@@ -59,10 +59,10 @@ OPERATIONS = (
         method="GET",
         path="/deprecations",
         tag="Keys",
-        summary="See which keys call deprecated operations",
+        summary="List calls of deprecated operations",
         description=(
             "Returns a page of the deprecated operations that keys of this environment called in"
-            " the last 30 days (UTC), by key, with the last call of each."
+            " the last 30 days (UTC), sorted by key, with the last call of each."
         ),
         handler=_list,
         scope="keys:admin",

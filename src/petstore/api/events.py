@@ -53,8 +53,9 @@ class ListEventsQuery(Struct, frozen=True):
                 pattern=rf"^(?:{LATEST}|{FEED_CURSOR_PATTERN.strip('^$')})$",
                 max_length=16,  # the pattern's end alone would let a line break pass
                 description=(
-                    "Where to go on: from the `Link` header of the page before. `latest` starts"
-                    " behind the newest event. Without it, the feed starts with the oldest kept."
+                    "Where to continue, from the `Link` header of the previous page. `latest`"
+                    " starts after the newest event. Without a cursor, the feed starts with the"
+                    " oldest event that is kept."
                 ),
                 extra={"expected": f"the cursor of a Link header, unchanged, or {LATEST}"},
             ),
@@ -68,7 +69,8 @@ class ListEventsQuery(Struct, frozen=True):
             le=25,
             description=(
                 "How many seconds to wait for an event if there is none (long poll). The response"
-                " comes as soon as there is one. However long it takes, it costs one request."
+                " comes as soon as there is an event. However long it takes, it counts as one"
+                " request."
             ),
             extra={"expected": "an integer from 0 to 25, in plain digits"},
         ),
@@ -144,13 +146,13 @@ OPERATIONS = (
         method="GET",
         path="/events",
         tag="Events",
-        summary="Read what happened",
+        summary="List events",
         description=(
             "Returns events, oldest first, in the order in which their changes were committed."
-            " `Link` says where to go on, on an empty page too: a client that follows it sees every"
-            " event exactly once. A key sees what its scopes may read, and what concerns itself."
-            " A page may be empty although the feed goes on. With `wait` the response waits for an"
-            " event."
+            ' Every page has `Link` with `rel="next"`, even an empty one: a client that follows it'
+            " sees every event exactly once. A key sees the events that its scopes may read, and"
+            " the events about itself. A page may be empty even if more events follow. With `wait`"
+            " the response waits for an event."
         ),
         handler=_list,
         scope=None,

@@ -67,10 +67,10 @@ async def respond_once(
     only with the token of the client.
 
     Raises:
-        IdempotencyKeyInUse: the first request is under way.
+        IdempotencyKeyInUse: the first request is in progress.
         IdempotencyKeyReused: the first request was another one.
         ResponseSealed: it was made with another token of the same key.
-        Unavailable: the database is out of reach, full or failing; nothing was acknowledged.
+        Unavailable: the database is unreachable, full or failing; nothing was acknowledged.
         PetstoreError: what ``unit`` raises.
     """
     if call.idempotency_key is None:

@@ -118,7 +118,7 @@ OPERATIONS = (
         method="GET",
         path="/store/orders/{orderId}",
         summary="Get an order",
-        description="Returns one order, also one that is delivered or cancelled.",
+        description="Returns one order, even if it is delivered or cancelled.",
         handler=_get,
         scope="orders:read",
         success=Success(200, "The order.", Order, _ORDER),
@@ -129,10 +129,11 @@ OPERATIONS = (
         path="/store/orders/{orderId}",
         summary="Approve, deliver or cancel an order, or change its date",
         description=(
-            "Changes what the body names (RFC 7396). From `placed` the status can become"
-            " `approved` or `cancelled`, from `approved` `delivered` or `cancelled`. The animal of"
-            " a delivered order becomes `sold`, that of a cancelled one `available`. A `shipDate`"
-            " of null takes it away; it can change while the order is placed or approved."
+            "Changes the members in the body (RFC 7396). `placed` can become `approved` or"
+            " `cancelled`; `approved` can become `delivered` or `cancelled`. The animal of a"
+            " delivered order becomes `sold`, and the animal of a cancelled order becomes"
+            " `available`. A `shipDate` of null removes the date. It can change while the order is"
+            " placed or approved."
         ),
         handler=_update,
         scope="orders:write",
@@ -147,8 +148,8 @@ OPERATIONS = (
         path="/store/orders/{orderId}",
         summary="Cancel an order",
         description=(
-            "Cancels an order that is not delivered; its animal becomes `available`. The order can"
-            " still be read. Cancelling it again changes nothing."
+            "Cancels an order that is not delivered; its animal becomes `available`. The order"
+            " can still be read. Cancelling it again has no effect."
         ),
         handler=_cancel,
         scope="orders:write",

@@ -34,7 +34,7 @@ def cursor_of(pattern: str, max_length: int) -> Meta:
     return Meta(
         pattern=pattern,
         max_length=max_length,  # the pattern's end alone would let a line break pass
-        description="Where the page starts: from the `Link` header of the page before.",
+        description="Where the page starts, from the `Link` header of the previous page.",
         extra={"expected": "the cursor of a Link header, unchanged"},
     )
 

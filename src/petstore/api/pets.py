@@ -61,8 +61,8 @@ class ListPetsQuery(PageQuery, frozen=True):
                 max_length=MAX_SEARCHED,
                 pattern=NO_U0000,
                 description=(
-                    "Only animals whose name begins with this, without regard to case. They come by"
-                    " name and then `id`. Cannot be used together with `sort`, and has no U+0000."
+                    "Only animals whose name begins with this text, ignoring case, sorted by name"
+                    " and then `id`. Cannot be used together with `sort`, and has no U+0000."
                 ),
                 extra={"expected": "1 to 100 characters, without U+0000"},
             ),
@@ -73,7 +73,7 @@ class ListPetsQuery(PageQuery, frozen=True):
         Annotated[
             Literal["id", "-id"],
             Meta(
-                description="The order: `id`, which is the default, or `-id`: the newest first.",
+                description="The order: `id` (the default), or `-id` for the newest first.",
                 extra={"expected": "one of 'id', '-id'"},
             ),
         ]
@@ -150,11 +150,11 @@ OPERATIONS = (
         path="/pets",
         summary="List animals",
         description=(
-            "Returns a paginated list of animals, by ascending `id`; with `sort=-id` the newest"
-            " first, with `name` by name. If there are more, the `Link` header carries the address"
-            ' of the next page with `rel="next"`; the last page has none. A page of a search by'
-            " `name` that has other filters too may be shorter than `limit`, even empty, and still"
-            " have a next one."
+            "Returns a paginated list of animals, by ascending `id`. With `sort=-id` the newest"
+            " come first; with `name` the animals are sorted by name. If there are more, the"
+            ' `Link` header has the address of the next page with `rel="next"`; the last page has'
+            " none. With `name` and another filter, a page may be shorter than `limit`, or even"
+            " empty, and still have a next page."
         ),
         handler=_list,
         scope="pets:read",
@@ -205,10 +205,10 @@ OPERATIONS = (
         path="/pets/{petId}",
         summary="Change an animal",
         description=(
-            "Changes what the body names (RFC 7396); a `status` of null takes it away. From"
-            " `available` the status can become `pending`, `sold` or none, from `pending`"
-            " `available` or `sold`, from `sold` `available`, and from none any. While an open"
-            " order holds the animal, its status stays."
+            "Changes the members in the body (RFC 7396). A `status` of null removes the status."
+            " `available` can become `pending`, `sold` or none; `pending` can become `available`"
+            " or `sold`; `sold` can become `available`; none can become any status. While an open"
+            " order reserves the animal, its status cannot change."
         ),
         handler=_update,
         scope="pets:write",
@@ -222,10 +222,12 @@ OPERATIONS = (
         method="DELETE",
         path="/pets/{petId}",
         summary="Delete an animal",
-        description="Deletes an animal that no open order holds. Its `id` is not used again.",
+        description=(
+            "Deletes an animal, unless an open order reserves it. Its `id` is not used again."
+        ),
         handler=_delete,
         scope="pets:write",
-        success=Success(204, "The animal is gone."),
+        success=Success(204, "The animal is deleted."),
         errors=(PetReserved,),
     ),
 )

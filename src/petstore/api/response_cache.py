@@ -33,7 +33,7 @@ class ResponseCache:
         """Return the response to a GET; ``read`` makes it if it is not in the cache.
 
         Raises:
-            Unavailable: the database is out of reach.
+            Unavailable: the database is unreachable.
             PetstoreError: what ``read`` raises.
         """
         if not self._is_checked and not await self._check():

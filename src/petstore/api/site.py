@@ -1,13 +1,12 @@
 """The documentation at ``/docs``: the files that ``make docs`` built, found by their address."""
 
 import gzip
-from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
 
 import msgspec
 
+from petstore.api.application import PublicPage
 from petstore.api.content_codings import choose_coding
 from petstore.api.entity_tags import conditional
 from petstore.errors import NotFound
@@ -37,8 +36,6 @@ _IMMUTABLE = b"cache-control: public, max-age=31536000, immutable"
 _CHECKED = b"cache-control: public, no-cache"
 _VARY = b"vary: Accept-Encoding"
 _NOT_MODIFIED = 304
-
-Page: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
 class File(msgspec.Struct, frozen=True):
@@ -70,21 +67,21 @@ class Site:
         if (folder / MANIFEST).exists():
             encoded = (folder / MANIFEST).read_bytes()
             self._manifest = msgspec.json.decode(encoded, type=Manifest)
-        self._stored = lru_cache(_CACHED_FILES)(self._read)
+        self._content = lru_cache(_CACHED_FILES)(self._read)
 
-    def pages(self) -> dict[str, Page]:
+    def pages(self) -> dict[str, PublicPage]:
         """Return the pages by their path: the files, and the redirects to them."""
-        pages = {path: _redirect(target) for path, target in _REDIRECTS.items()}
+        pages = {path: _redirect(path, target) for path, target in _REDIRECTS.items()}
         if self._manifest is None:
             return pages | {HOME: _not_built}
         for path, target in self._manifest.redirects.items():
-            pages[path] = _redirect(target)
+            pages[path] = _redirect(path, target)
         policy = f"content-security-policy: {self._manifest.policy}".encode()
         for path, file in self._manifest.files.items():
             pages[path] = self._page(file, policy)
         return pages
 
-    def _page(self, file: File, policy: bytes) -> Page:
+    def _page(self, file: File, policy: bytes) -> PublicPage:
         caching = _IMMUTABLE if file.is_immutable else _CHECKED
         headers: Headers = [f"content-type: {file.media_type}".encode()]
         if file.media_type.startswith(_HTML):
@@ -102,18 +99,20 @@ class Site:
 
         return respond
 
-    def _content(self, name: str, coding: str | None) -> bytes:
+    def _read(self, name: str, coding: str | None) -> bytes:
         """Return a file in a coding. As it is, it is not stored: few clients take no coding."""
         if coding is None:
-            return gzip.decompress(self._stored(name, "gzip"))
-        return self._stored(name, coding)
-
-    def _read(self, name: str, coding: str) -> bytes:
+            return gzip.decompress(self._read(name, "gzip"))
         return (self._folder / f"{name}{CODINGS[coding]}").read_bytes()
 
 
-def _redirect(target: str) -> Page:
-    location = f"location: {target}".encode()
+def _redirect(path: str, target: str) -> PublicPage:
+    """Return the page that leads to ``target``, which stands in the same folder or below.
+
+    The reference is relative, so a proxy may serve it all below another path (RFC 9110 10.2.2).
+    """
+    folder = f"{path.rpartition('/')[0]}/"
+    location = f"location: {target.removeprefix(folder) or './'}".encode()
 
     async def respond(_: Request) -> Response:
         return Response(307, b"", [location])

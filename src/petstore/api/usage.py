@@ -19,11 +19,11 @@ OPERATIONS = (
         method="GET",
         path="/usage",
         tag="Usage",
-        summary="See what your key has used",
+        summary="Get the usage of your key",
         description=(
-            "Returns the plan of your key, both of its windows, its ban if it has one, its requests"
-            " on each of the last 30 days (UTC), and the deprecated operations that it called in"
-            " them. The request costs nothing. It works when a limit is reached, too."
+            "Returns the plan of your key, both windows, its ban if there is one, its requests on"
+            " each of the last 30 days (UTC), and the deprecated operations that it called on"
+            " these days. The request costs nothing, and works even at a limit."
         ),
         handler=_get,
         scope=None,
@@ -32,7 +32,7 @@ OPERATIONS = (
         no_store=True,
         success=Success(
             200,
-            "The use of the key.",
+            "The usage of the key.",
             Usage,
             {
                 "plan": "free",

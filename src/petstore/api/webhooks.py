@@ -66,7 +66,12 @@ _FAR = 2**62
 class WebhookWithSecret(Webhook, frozen=True):
     """A webhook and its secret, which is shown only once."""
 
-    secret: Annotated[str, Meta(description="Signs its deliveries: `whsec_` and 32 bytes.")]
+    secret: Annotated[
+        str,
+        Meta(
+            description=("The secret that signs the deliveries: `whsec_` and 32 bytes in base64.")
+        ),
+    ]
 
 
 class ListDeliveriesQuery(PageQuery, frozen=True):
@@ -221,9 +226,9 @@ OPERATIONS = (
         path="/webhooks",
         summary="Create a webhook",
         description=(
-            "Sends the events of these types to a URL from now on, signed with the `secret`, which"
-            " is shown only once. A webhook belongs to your key: it gets what the key may read, and"
-            " ends with it. A key has up to 16."
+            "Sends later events of these types to a URL. Each delivery is signed with the"
+            " `secret`, which is shown only once. A webhook belongs to your key: it gets the"
+            " events that the key may read, and ends with the key. A key has up to 16 webhooks."
         ),
         handler=_create,
         tagged=False,
@@ -250,9 +255,9 @@ OPERATIONS = (
         path="/webhooks/{webhookId}",
         summary="Change a webhook",
         description=(
-            "Changes what the body names (RFC 7396). A webhook that is enabled again goes on after"
-            " its last success, so that it misses nothing; with `resume` of `now` it skips what has"
-            " happened since."
+            "Changes the members in the body (RFC 7396). A webhook that is enabled again"
+            " continues after its last success, so it misses nothing. With `resume` set to `now`"
+            " it skips the events since then."
         ),
         handler=_update,
         body=WebhookPatch,
@@ -265,7 +270,7 @@ OPERATIONS = (
         method="DELETE",
         path="/webhooks/{webhookId}",
         summary="Delete a webhook",
-        description="Deletes a webhook and its deliveries, those that are pending as well.",
+        description="Deletes a webhook and its deliveries, including pending ones.",
         handler=_delete,
         success=Success(204, "The webhook is deleted."),
     ),
@@ -275,8 +280,8 @@ OPERATIONS = (
         path="/webhooks/{webhookId}/rotate",
         summary="Rotate the secret of a webhook",
         description=(
-            "Gives a webhook a new secret, which is shown only once. For `graceSeconds` deliveries"
-            " are signed with the old one as well."
+            "Gives a webhook a new secret, which is shown only once. For `graceSeconds`"
+            " deliveries are signed with the old secret too."
         ),
         handler=_rotate,
         tagged=False,
@@ -292,8 +297,8 @@ OPERATIONS = (
         path="/webhooks/{webhookId}/test",
         summary="Test a webhook",
         description=(
-            "Sends an event `webhook.test` to this webhook alone, whatever its types. See its"
-            " deliveries for the outcome."
+            "Sends an event `webhook.test` to this webhook only, whatever its types. Its"
+            " deliveries show the outcome."
         ),
         handler=_test,
         tagged=False,
@@ -308,9 +313,9 @@ OPERATIONS = (
         path="/webhooks/{webhookId}/deliveries",
         summary="List the deliveries of a webhook",
         description=(
-            "Returns a page of the events that were or will be sent to a webhook, the newest first,"
-            " each with the outcome of its last attempt. With `state`, a page may have fewer than"
-            " `limit`: `Link` alone says whether there are more."
+            "Returns a page of the deliveries of a webhook, newest first, each with the outcome"
+            " of its last attempt. With `state`, a page may have fewer than `limit` even if there"
+            " are more: follow `Link`."
         ),
         handler=_list_deliveries,
         query=ListDeliveriesQuery,
@@ -322,9 +327,9 @@ OPERATIONS = (
         path="/webhooks/{webhookId}/replay",
         summary="Send events again",
         description=(
-            "Sends the events from `since` on, and before `until` if it is given, again: those that"
-            " the webhook wants and that are not pending. Their ids stay the same. A window has up"
-            " to 2,000 events, of whatever type."
+            "Sends the events from `since` until `until` again, except events that are pending or"
+            " that the webhook would not get now. Their ids stay the same. A window has up to"
+            " 2,000 events of all types."
         ),
         handler=_replay,
         tagged=False,

@@ -27,7 +27,7 @@ _CONTACTS_VALID = 180 * DAY
 
 
 class WellKnown:
-    """What is at addresses that are the same for every service."""
+    """The pages at addresses that are the same for every service."""
 
     def __init__(
         self, addresses: Addresses, security_contacts: Sequence[str], clock: Clock

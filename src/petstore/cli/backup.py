@@ -23,8 +23,8 @@ _force_option = click.option("--force", is_flag=True, help="Replace an existing 
 def backup(*, file: Path, force: bool, database: str) -> None:
     """Write the whole store to FILE, while a service uses it.
 
-    FILE holds the store as it was at one moment after this began. It is checked, and on disk,
-    before it gets its name. Give it to petstore restore, or start a service with it.
+    FILE is a consistent snapshot, taken after this began. It is checked and on disk before it gets
+    its name. Give it to petstore restore, or start a service with it.
     """
     from petstore.databases.backups import back_up
     from petstore.databases.sqlite_files import note_backup
@@ -48,10 +48,10 @@ def backup(*, file: Path, force: bool, database: str) -> None:
 @_force_option
 @database_option
 def restore(*, file: Path, force: bool, database: str) -> None:
-    """Put the store that petstore backup wrote to FILE in the place of the database.
+    """Replace the database with FILE, which petstore backup wrote.
 
-    FILE is checked first, and the schema brought up to date. Stop the service before: a database in
-    use is left alone.
+    FILE is checked first, and its schema is brought up to date. Stop the service before: a database
+    in use is not replaced.
     """
     from petstore.databases.backups import restore as restore_backup
 

@@ -43,7 +43,7 @@ def list_categories(**options: Any) -> None:
 @click.option("--description", help="What belongs to it.")
 @resource_options
 def add(*, name: str, description: str | None, **options: Any) -> None:
-    """Add a category. No two have the same name, whatever the case of the letters."""
+    """Add a category. Its name must be unique, ignoring case."""
     _CATEGORIES.create({"name": name, "description": description}, **options)
 
 
@@ -59,7 +59,7 @@ def show(*, category_id: int, **options: Any) -> None:
 @click.argument("category_id", metavar="ID", type=ID)
 @click.option("--name", help="Its new name.")
 @click.option("--description", help="What belongs to it.")
-@click.option("--no-description", is_flag=True, help="Take its description away.")
+@click.option("--no-description", is_flag=True, help="Remove its description.")
 @resource_options
 def change(
     *,
@@ -69,7 +69,7 @@ def change(
     no_description: bool,
     **options: Any,
 ) -> None:
-    """Change a category; fields without an option stay."""
+    """Change a category. Fields without an option do not change."""
     if no_description and description is not None:
         msg = "--description and --no-description cannot be used together"
         raise click.UsageError(msg)
@@ -87,6 +87,6 @@ def change(
 @click.argument("category_id", metavar="ID", type=ID)
 @client_option
 def remove(*, category_id: int, client: Client) -> None:
-    """Remove a category that no animal is of."""
+    """Remove a category without animals."""
     client.delete(f"{_CATEGORIES.path}/{category_id}")
     click.echo(f"Category {category_id} removed.", err=True)

@@ -29,14 +29,14 @@ _address = partial(click.option, cls=SecretOption, type=database_url, required=T
     "--to",
     "target",
     envvar="PETSTORE_TO",
-    help="An empty database, which then holds the same: an address like the other.",
+    help="The empty database to copy to: an address of the same form.",
 )
 def copy(*, source: str, target: str) -> None:
     """Copy a whole store to an empty database of either kind.
 
-    Ids, keys, usage and orders stay as they are. All of it arrives or nothing: each table is read
-    again from the target and compared before anybody sees it. A store in use is copied as it is at
-    one moment; what changes after that is not in it, so stop its service first to move for good.
+    Ids, keys, usage and orders stay as they are. Either everything is copied or nothing: each table
+    is read back from the target and compared before the commit. The copy of a store in use lacks
+    later changes, so stop its service first to move for good.
     """
     import asyncio
 

@@ -1,4 +1,4 @@
-"""``petstore keys``: issue, list, change and end API keys."""
+"""``petstore keys``: issue, list, change and revoke API keys."""
 
 import getpass
 import os
@@ -44,7 +44,7 @@ _SCOPE = click.Choice(SCOPES)
 
 @click.group()
 def keys() -> None:
-    """Issue, list, change and end API keys. A running service follows within a second."""
+    """Issue, list, change and revoke API keys. A running service applies it within a second."""
 
 
 @keys.command()
@@ -70,7 +70,7 @@ def keys() -> None:
 @click.option(
     "--rehearse-sunset/--no-rehearse-sunset",
     default=False,
-    help="Whether deprecated operations respond as from their sunset on.",
+    help="Whether deprecated operations respond as they will after their sunset.",
 )
 @click.option(
     "--environment",
@@ -90,7 +90,7 @@ def create(
     database: str,
     **options: Any,
 ) -> None:
-    """Issue a key. The token is printed once, alone on standard output, and stored nowhere."""
+    """Issue a key, and print its token once, alone on standard output. It is stored nowhere."""
     new = NewApiKey(
         scopes=frozenset(scopes or DEFAULT_SCOPES),
         expires_at=_expiry(expires_in),
@@ -106,7 +106,7 @@ def create(
 @json_option
 @database_option
 def list_all(*, as_json: bool, database: str) -> None:
-    """List all keys; their tokens are not known."""
+    """List all keys, without their tokens."""
     page = in_store(database, lambda store: list_keys(store, None, None, _ALL, system_clock))
     found = to_builtins(page.items)
     if as_json:
@@ -138,7 +138,7 @@ def show(*, key_id: int, as_json: bool, database: str) -> None:
 @json_option
 @database_option
 def history(*, key_id: int, as_json: bool, database: str) -> None:
-    """Show every change to a key: who, what, when."""
+    """Show every change to a key, with its author and time."""
     page = in_store(database, lambda store: list_history(store, key_id, None, None, _ALL))
     if as_json:
         print_json(to_builtins(page.items))
@@ -151,7 +151,7 @@ def history(*, key_id: int, as_json: bool, database: str) -> None:
 @keys.command()
 @click.argument("key_id", metavar="ID", type=ID)
 @click.option("--name", type=key_name, metavar="NAME", help="What the key is for.")
-@click.option("--plan", type=_PLAN, help="How many requests it may make; its usage is kept.")
+@click.option("--plan", type=_PLAN, help="How many requests it may make; its usage carries over.")
 @click.option("--per-minute", type=_ANY_LIMIT, help="Enterprise only: requests a minute.")
 @click.option("--per-day", type=_ANY_LIMIT, help="Enterprise only: requests a day.")
 @click.option("--scope", "scopes", multiple=True, type=_SCOPE, help="What it may do, all of it.")
@@ -166,16 +166,16 @@ def history(*, key_id: int, as_json: bool, database: str) -> None:
     "allowed_networks",
     multiple=True,
     type=OrWord(_NETWORK, "anywhere"),
-    help="A network it may be used from, all of them.",
+    help="A network it may be used from; the named ones replace all others.",
 )
 @click.option(
     "--rehearse-sunset/--no-rehearse-sunset",
     default=None,
-    help="Whether deprecated operations respond as from their sunset on.",
+    help="Whether deprecated operations respond as they will after their sunset.",
 )
 @database_option
 def change(*, key_id: int, database: str, **options: Any) -> None:
-    """Change a key; fields without an option stay."""
+    """Change a key. Fields without an option do not change."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
     wanted: dict[str, Any] = {
         name: None if value is NONE else value for name, value in given.items()
@@ -202,11 +202,11 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
     type=Duration(),
     default="0s",
     show_default=True,
-    help="How long the old token lives on, such as 1h.",
+    help="How long the old token stays valid, such as 1h.",
 )
 @database_option
 def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
-    """Issue a new token for a key, alone on standard output; usage and limits carry over."""
+    """Issue a new token for a key, and print it alone on standard output. Usage carries over."""
     unit = api_keys.rotate_key(key_id, grace, _actor(), system_clock(), unconditional)
     _print_issued(_write(database, unit), "rotated")
 
@@ -215,7 +215,7 @@ def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
 @click.argument("key_id", metavar="ID", type=ID)
 @database_option
 def revoke(*, key_id: int, database: str) -> None:
-    """End a key for good."""
+    """Revoke a key for good."""
     _write(database, api_keys.revoke_key(key_id, _actor(), system_clock(), unconditional))
     click.echo(f"Key {key_id} revoked.", err=True)
 

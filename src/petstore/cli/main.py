@@ -60,8 +60,8 @@ class Petstore(SectionedGroup):
 def main() -> None:
     """Run a pet store and work in it.
 
-    Every setting is also an environment variable, as each command's help shows. What may hold a
-    password can be in a file, too, that a variable with _FILE at its end names.
+    Every setting is also an environment variable, as each command's help shows. To read a value
+    with a password from a file, set the variable with _FILE at its end to the path of the file.
     """
 
 

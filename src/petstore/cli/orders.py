@@ -44,7 +44,7 @@ _ORDERS = Resources("/store/orders", Order, _COLUMNS, _line, _DISPENSABLE)
 
 @click.group()
 def orders() -> None:
-    """Place the orders of a running service, and bring them to their end."""
+    """Place, approve, deliver and cancel orders of a running service."""
 
 
 @orders.command()

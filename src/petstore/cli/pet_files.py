@@ -58,9 +58,9 @@ _format_option = click.option(
 @click.option(
     "--refused",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the rows that were refused to this file, to be corrected and imported.",
+    help="Write refused rows to this file, so that you can correct and import them.",
 )
-@click.option("--again", is_flag=True, help="Import a file that was imported before once more.")
+@click.option("--again", is_flag=True, help="Import a file again that was imported before.")
 @click.option(
     "--strict-categories",
     is_flag=True,
@@ -80,9 +80,9 @@ def import_file(
 ) -> None:
     """Add the animals of FILE: CSV with a header line, or JSON Lines.
 
-    The columns are name, categoryId and status; others are ignored, and ids are assigned anew. A
-    bad row is reported with its line number and the good ones go in; the exit status is then 1.
-    Run an import that was interrupted again: it goes on where it stopped.
+    The columns are name, categoryId and status. Other columns are ignored, and animals get new ids.
+    Valid rows are added. Bad rows are reported with their line numbers; the exit status is then 1.
+    If an import was interrupted, run it again: it continues where it stopped.
     """
     chosen = _format(file, file_format)
     if refused is not None and file.resolve() in {refused.resolve(), part_of(refused).resolve()}:

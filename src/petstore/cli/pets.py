@@ -58,7 +58,7 @@ def list_pets(
     newest: bool,
     **options: Any,
 ) -> None:
-    """List animals, by ID if nothing else is said."""
+    """List animals, by ID unless an option sorts them."""
     if newest and name is not None:
         msg = "--newest and --name cannot be used together"
         raise click.UsageError(msg)
@@ -99,7 +99,7 @@ def show(*, pet_id: int, as_json: bool, client: Client) -> None:
 @click.argument("status", type=click.Choice([*get_args(Status), _NO_STATUS]))
 @resource_options
 def set_status(*, pet_id: int, status: str, **options: Any) -> None:
-    """Set the status of an animal, or take it away with none."""
+    """Set the status of an animal, or remove it with none."""
     _PETS.change(pet_id, {"status": None if status == _NO_STATUS else status}, **options)
 
 

@@ -41,13 +41,13 @@ class SectionedCommand(click.Command):
     is_flag=True,
     envvar="PETSTORE_DEMO",
     show_envvar=True,
-    help="First fill an empty store with sample animals and make a key to try it with.",
+    help="First fill an empty store with sample animals, and create a key for it.",
 )
 @click.option(
     "--check",
     "is_check",
     is_flag=True,
-    help="Print the settings, try what they name, and end; change nothing.",
+    help="Print the settings, check whether they work, and exit; change nothing.",
 )
 @settings_options()
 @click.pass_context
@@ -91,11 +91,11 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
     help="How many seconds to wait for the end.",
 )
 def reload(pid_file: Path, timeout: float) -> None:
-    """Replace the processes of a service on this machine by fresh ones, and wait for the end.
+    """Replace the processes of a service on this machine, and wait for the end.
 
-    No request fails. If a fresh process does not start, the old one goes on serving, and the exit
-    status is 1; so it is if the end does not come in time. The reload takes up neither new settings
-    nor a new version: restart the service for that.
+    No request fails. If a new process does not start, the old one continues to serve. The exit
+    status is then 1, and also if the reload does not end in time. To apply new settings or a new
+    version, restart the service.
     """
     from petstore.server.pid_file import reload_service
 

@@ -143,11 +143,11 @@ def show(*, webhook_id: int, **options: Any) -> None:
     type=Duration(),
     default="1d",
     show_default=True,
-    help="How long the old secret signs as well, such as 1h; 7d at most.",
+    help="How long the old secret signs too, such as 1h; 7d at most.",
 )
 @client_option
 def rotate(*, webhook_id: int, grace: Milliseconds, client: Client) -> None:
-    """Give a webhook a new secret, alone on standard output."""
+    """Give a webhook a new secret, and print it alone on standard output."""
     body = {"graceSeconds": grace // SECOND}
     _print_issued(client.post(_path(webhook_id, "rotate"), body, IssuedWebhook), "rotated")
 
@@ -166,7 +166,7 @@ def test(*, webhook_id: int, client: Client) -> None:
 @click.option("--state", type=_STATE, help="Only those in this state.")
 @list_options
 def deliveries(*, webhook_id: int, state: str | None, **options: Any) -> None:
-    """List what was or will be sent to a webhook, the newest first."""
+    """List the deliveries of a webhook, newest first."""
     path = _path(webhook_id, "deliveries")
     found = Resources(path, Delivery, _DELIVERY_COLUMNS, str, _DELIVERY_DISPENSABLE)
     found.show_list([("state", state)], **options)
@@ -188,7 +188,7 @@ def replay(*, webhook_id: int, since: str, until: str | None, client: Client) ->
 @_id_argument
 @resource_options
 def disable(*, webhook_id: int, **options: Any) -> None:
-    """Send nothing more to a webhook until it is enabled again."""
+    """Pause a webhook until it is enabled again."""
     _WEBHOOKS.change(webhook_id, {"enabled": False}, **options)
 
 
@@ -199,7 +199,7 @@ def disable(*, webhook_id: int, **options: Any) -> None:
     type=click.Choice(["last-success", "now"]),
     default="last-success",
     show_default=True,
-    help="Go on after its last success, or skip what has happened since.",
+    help="Continue after its last success, or skip the events since then.",
 )
 @resource_options
 def enable(*, webhook_id: int, resume: str, **options: Any) -> None:

@@ -4,7 +4,7 @@ SQL is the portable subset of SQLite and PostgreSQL, with parameters ``?1``, ``?
 alone reads ``/*pg … */``, a comment to SQLite. The locks go there: SQLite runs one unit of work
 after another and needs none. SQLite alone reads what is between ``/*sqlite*/`` and ``/*end*/``.
 
-On PostgreSQL units run side by side, and each statement sees what was committed when it began. So
+On PostgreSQL units run concurrently, and each statement sees what was committed when it began. So
 a unit locks the rows that it relies on (``/*pg FOR UPDATE */``), or leaves the decision to one
 statement with a condition (``UPDATE … WHERE status = 'available' RETURNING …``). All units lock in
 the same order, so that no two wait for each other: idempotency records, the revision of the keys,
@@ -120,7 +120,7 @@ class Store(Reader, Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish the units of work under way and disconnect."""
+        """Finish the units of work in progress and disconnect."""
         ...
 
     async def check(self) -> None:

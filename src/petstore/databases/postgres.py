@@ -84,7 +84,7 @@ class PostgresStore:
         return self._pool.in_use
 
     async def close(self) -> None:
-        """Finish the units of work under way and disconnect."""
+        """Finish the units of work in progress and disconnect."""
         await self._pool.close()
 
     async def check(self) -> None:

@@ -116,7 +116,7 @@ class PostgresPool:
                 self.in_use -= 1
 
     async def close(self) -> None:
-        """Disconnect after all who are waiting have used a connection and returned it."""
+        """Disconnect after all waiting callers have used a connection and returned it."""
         for _ in range(self._size):
             await self._free.acquire()
         closing = [connection.close(timeout=1) for connection in self._idle]

@@ -96,7 +96,7 @@ class SqliteStore:
         self._thread = ThreadPoolExecutor(1, "sqlite-commit")
 
     async def close(self) -> None:
-        """Finish the units of work under way and close the file."""
+        """Finish the units of work in progress and close the file."""
         while self._group is not None:
             await self._group
         self._thread.shutdown()

@@ -84,7 +84,7 @@ class OpenFiles:
         return [name for name in (self.log, self.index) if not os.path.lexists(name)]
 
     def check_log(self) -> None:
-        """Refuse a log that lost its name, unless a checkpoint has brought all of it home."""
+        """Refuse a log that lost its name, unless a checkpoint has saved all of it."""
         if not self.log_is_in_place() and os.fstat(self._log).st_size:
             msg = f"{self.log} was deleted or replaced while in use: restart the service"
             raise Unavailable(msg)
@@ -118,7 +118,7 @@ def note_backup(database: Path, began: float) -> None:
 
 
 def last_backup(database: Path) -> float:
-    """Return when the last good backup began, in seconds since the epoch; 0 if none is known."""
+    """Return when the last successful backup began, in Unix seconds; 0 if none is known."""
     try:
         return note_of(database).stat().st_mtime
     except FileNotFoundError:
@@ -126,7 +126,7 @@ def last_backup(database: Path) -> float:
 
 
 def note_of(database: Path) -> Path:
-    """Return the file whose time is that of the last good backup."""
+    """Return the file with the time of the last successful backup."""
     return _beside(database, ".last-backup")
 
 

@@ -29,10 +29,7 @@ KeyName = Annotated[
         min_length=1,
         max_length=100,
         pattern=PRINTABLE,
-        description=(
-            "What the key is for. 1 to 100 printable characters, not only white space: none of"
-            " control or of text direction."
-        ),
+        description=("The name of the key."),
         extra={"expected": "1 to 100 printable characters, not only white space"},
     ),
 ]

@@ -12,10 +12,7 @@ CategoryName = Annotated[
         min_length=1,
         max_length=100,
         pattern=NOT_BLANK,
-        description=(
-            "Its name, unique without regard to case. 1 to 100 characters, not only white space,"
-            " without U+0000."
-        ),
+        description=("The name, unique ignoring case."),
         extra={
             "expected": "a string of 1 to 100 characters, not only white space and without U+0000"
         },
@@ -27,7 +24,7 @@ Description = Annotated[
     Meta(
         max_length=1000,
         pattern=NO_U0000,
-        description="What belongs to it. Up to 1000 characters, without U+0000.",
+        description="A description of the category.",
         extra={"expected": "a string of up to 1000 characters, without U+0000"},
     ),
 ]

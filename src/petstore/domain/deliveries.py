@@ -12,10 +12,10 @@ HOLD: Milliseconds = 5 * MINUTE
 """How long a delivery that fails holds back the next one of its resource."""
 
 GONE = HTTPStatus.GONE
-"""The status by which an endpoint says that it wants no deliveries any more."""
+"""The status by which an endpoint says that it wants no more deliveries."""
 
 NOTICED_FAILURES = 3
-"""After so many failures in a row, the log tells that a webhook is failing."""
+"""After this many failures in a row, the log says that a webhook is failing."""
 
 _HOUR: Milliseconds = 60 * MINUTE
 _WAITS: tuple[Milliseconds, ...] = (
@@ -38,7 +38,7 @@ def is_success(status: int) -> bool:
 
 
 def next_attempt(attempts: int, now: Milliseconds, chance: float) -> Milliseconds | None:
-    """Return when to try again after so many failed ``attempts``; ``None`` for never.
+    """Return when to try again after this number of failed ``attempts``; ``None`` for never.
 
     ``chance`` is from 0 to 1, and moves the time within ±20 %.
     """

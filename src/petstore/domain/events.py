@@ -76,13 +76,13 @@ class Event(Struct, frozen=True):
             extra_json_schema={"format": "date-time"},
         ),
     ]
-    resource: Annotated[str, Meta(description="What it is about, such as `pet/7`.")]
+    resource: Annotated[str, Meta(description="The resource of the event, such as `pet/7`.")]
     sequence: Annotated[
         int,
         Meta(
             ge=1,
             le=INT64_MAX,
-            description="Its place among all events of the store, without gaps.",
+            description="The place among all events of the store, without gaps.",
             extra_json_schema={"format": "int64"},
         ),
     ]
@@ -97,7 +97,9 @@ class Event(Struct, frozen=True):
         Annotated[
             Any,
             Meta(
-                description="The members that changed, as they were; null for one that was absent.",
+                description=(
+                    "The old values of the members that changed; null for an absent member."
+                ),
                 extra_json_schema={"type": "object"},
             ),
         ]

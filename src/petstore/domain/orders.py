@@ -29,7 +29,7 @@ ShipDate = Annotated[Moment, Meta(description="When to ship it (RFC 3339).")]
 StatusOfOrder = Annotated[
     OrderStatus,
     Meta(
-        description="How far the order is.",
+        description="The status of the order.",
         extra={"expected": "one of 'placed', 'approved', 'delivered', 'cancelled'"},
     ),
 ]
@@ -68,11 +68,16 @@ class Order(Struct, frozen=True):
     petId: OrderedPetId  # noqa: N815 - JSON names are in camel case
     quantity: Quantity
     status: StatusOfOrder
-    complete: Annotated[bool, Meta(description="Whether it is delivered.")]
-    placedAt: Annotated[datetime, Meta(tz=True, description="When it was placed.")]  # noqa: N815
+    complete: Annotated[bool, Meta(description="Whether the order is delivered.")]
+    placedAt: Annotated[datetime, Meta(tz=True, description=("When the order was placed."))]  # noqa: N815
     shipDate: ShipDate | UnsetType = UNSET  # noqa: N815
     reservedUntil: (  # noqa: N815
-        Annotated[datetime, Meta(tz=True, description="When it lapses unless it is approved.")]
+        Annotated[
+            datetime,
+            Meta(
+                tz=True, description=("When the reservation lapses, unless the order is approved.")
+            ),
+        ]
         | UnsetType
     ) = UNSET
 

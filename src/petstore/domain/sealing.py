@@ -1,4 +1,4 @@
-"""Encryption of the idempotency records that hold a token: only that of their caller opens them."""
+"""Encryption of the idempotency records that hold a token: only their caller's token opens them."""
 
 import secrets
 from hmac import digest

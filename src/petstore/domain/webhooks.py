@@ -78,7 +78,7 @@ Description = Annotated[
 ]
 _Flag = Annotated[
     bool,
-    Meta(description="Whether its events are sent.", extra={"expected": "true or false"}),
+    Meta(description="Whether the webhook is enabled.", extra={"expected": "true or false"}),
 ]
 _Time = Annotated[datetime, Meta(tz=True)]
 _Milliseconds = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -103,7 +103,7 @@ class WebhookPatch(Struct, frozen=True):
         Annotated[
             Resume,
             Meta(
-                description="Where a webhook that is enabled again goes on.",
+                description="Where a webhook continues when it is enabled again.",
                 extra={"expected": "one of 'lastSuccess', 'now'"},
             ),
         ]
@@ -120,14 +120,18 @@ class Webhook(Struct, frozen=True):
         list[str],
         Meta(description="The types of events that it wants; none is all that its key may read."),
     ]
-    description: Annotated[str, Meta(description="What it is for.")] | None
-    enabled: Annotated[bool, Meta(description="Whether its events are sent.")]
+    description: Annotated[str, Meta(description="A description of the webhook.")] | None
+    enabled: Annotated[bool, Meta(description="Whether the webhook is enabled.")]
     disabledReason: (  # noqa: N815 - JSON names are in camel case
-        Annotated[str, Meta(description="Why the service disabled it; null if it did not.")] | None
+        Annotated[
+            str, Meta(description=("Why the service disabled the webhook; null if it did not."))
+        ]
+        | None
     )
     createdAt: Annotated[_Time, Meta(description="When it was created.")]  # noqa: N815
     lastSuccessAt: (  # noqa: N815
-        Annotated[datetime, Meta(tz=True, description="When its URL last took an event.")] | None
+        Annotated[datetime, Meta(tz=True, description=("When the URL last accepted an event."))]
+        | None
     )
 
 
@@ -139,7 +143,7 @@ class SecretRotation(Struct, frozen=True):
         Meta(
             ge=0,
             le=LONGEST_GRACE,
-            description="How long the old secret signs deliveries, too, in seconds.",
+            description="How long the old secret signs deliveries too",
             extra={"expected": f"an integer from 0 to {LONGEST_GRACE}"},
             extra_json_schema={"format": "int64"},
         ),
@@ -171,12 +175,12 @@ class Delivery(Struct, frozen=True):
     id: Id
     eventId: Annotated[str, Meta(description="The `id` of the event.")]  # noqa: N815
     type: Annotated[str, Meta(description="The type of the event.")]
-    resource: Annotated[str, Meta(description="What the event is about, such as `pet/7`.")]
+    resource: Annotated[str, Meta(description="The resource of the event, such as `pet/7`.")]
     state: Annotated[
         DeliveryState,
-        Meta(description="`pending` until it is taken, or is not attempted any more."),
+        Meta(description="`pending` until the event is accepted or no attempt will follow."),
     ]
-    attempts: Annotated[int, Meta(ge=0, description="How often it was attempted.")]
+    attempts: Annotated[int, Meta(ge=0, description="The number of attempts.")]
     createdAt: Annotated[_Milliseconds, Meta(description="When it was created.")]  # noqa: N815
     lastAttemptAt: (  # noqa: N815
         Annotated[_Milliseconds, Meta(description="When it was last attempted; null if never.")]
@@ -186,7 +190,7 @@ class Delivery(Struct, frozen=True):
         Annotated[
             str,
             Meta(
-                description="When it is attempted next at the earliest; null unless pending.",
+                description="The earliest time of the next attempt; null unless pending.",
                 extra_json_schema={"format": "date-time"},
             ),
         ]
@@ -196,9 +200,12 @@ class Delivery(Struct, frozen=True):
         Annotated[int, Meta(description="The HTTP status of the last response.")] | None
     )
     responseBody: (  # noqa: N815
-        Annotated[str, Meta(description="The beginning of its body, up to 1 KiB.")] | None
+        Annotated[
+            str, Meta(description=("The beginning of the body of the last response, up to 1 KiB."))
+        ]
+        | None
     )
-    error: Annotated[str, Meta(description="Why there was no success.")] | None
+    error: Annotated[str, Meta(description="Why the last attempt failed.")] | None
 
 
 def check_url(url: str, networks: Networks) -> None:

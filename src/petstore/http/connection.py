@@ -40,8 +40,8 @@ class Input(Enum):
     """What the bytes are that a client sends next."""
 
     HEAD = auto()  # the next request
-    BODY = auto()  # the body of the request under way
-    PIPELINED = auto()  # a further request, which waits until the one under way has its response
+    BODY = auto()  # the body of the request in progress
+    PIPELINED = auto()  # a further request, which waits until the one in progress has its response
     IGNORED = auto()  # nothing: the last request has arrived, or the client sent something else
 
 
@@ -58,13 +58,13 @@ class Shared:
         self.buffer = memoryview(bytearray(_READ_AT_ONCE))  # what one connection has just read
         self.waste = memoryview(bytearray(_IGNORED_AT_ONCE))  # input that is ignored
         self.date = b""  # the Date field of a response (RFC 9110 section 6.6.1)
-        self.is_stopping = False  # each connection closes after the response under way
+        self.is_stopping = False  # each connection closes after the response in progress
 
 
 class Connection(asyncio.BufferedProtocol):
     """One connection of a client.
 
-    It has one request under way at a time. Further requests stay unparsed until the response is
+    It has one request in progress at a time. Further requests stay unparsed until the response is
     sent, and then wait for their turn: so a pipeline costs other clients no more than a client
     that waits for each response. New clients and rejected ones wait for their turn too.
 
@@ -86,7 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._parser = RequestParser(client)
         self._input = _HEAD
-        self._request: Request | None = None  # under way: it has no response yet
+        self._request: Request | None = None  # in progress: it has no response yet
         self._body: RequestBody | None = None
         self._task: asyncio.Task[None] | None = None  # the loop itself has only a weak reference
         self._buffered = 0  # bytes, as the budget knows them
@@ -138,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._request is not None or self.awaits_turn
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Drop the request under way: nobody waits for its response."""
+        """Drop the request in progress: nobody waits for its response."""
         self._ignore_input()
         if self._request is not None and self._request.on_lost is not None:
             self._request.on_lost()
@@ -205,7 +205,7 @@ class Connection(asyncio.BufferedProtocol):
     # Input
 
     def _advance(self) -> None:
-        """Begin the next request, or read on in the body of the one under way."""
+        """Begin the next request, or read on in the body of the one in progress."""
         if self._input is _BODY:
             self._read_body()
         elif self._input is _HEAD and self._parser.unparsed and not self.is_stalled:
@@ -264,7 +264,7 @@ class Connection(asyncio.BufferedProtocol):
         self._regulate()
 
     def _end_request(self) -> None:
-        """Note that the request under way has arrived as a whole."""
+        """Note that the request in progress has arrived as a whole."""
         if self._parser.keeps_alive:
             self._input = _PIPELINED
         else:

@@ -11,7 +11,7 @@ Headers: TypeAlias = list[bytes]
 Receive: TypeAlias = Callable[[], Awaitable[bytes]]
 """Returns the next piece of a body that is not in ``content``, or nothing at its end.
 
-It raises ``ConnectionError`` if the rest of the body cannot arrive any more.
+It raises ``ConnectionError`` if the rest of the body can no longer arrive.
 """
 
 Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Response]]"
@@ -58,7 +58,7 @@ class Response(msgspec.Struct, frozen=True):
     """The status, headers and body of a response; ``is_last`` closes the connection after it.
 
     ``tag`` is the value of the ``ETag`` header, if there is one. An error has its ``code``, and a
-    429 has the ``limit`` that was reached. A long poll has ``waited`` so many seconds for news.
+    429 has the ``limit`` that was reached. A long poll has ``waited`` this many seconds for events.
     """
 
     status: int

@@ -92,7 +92,7 @@ class HttpServer:
         self._accept_only_with_request(within=1)
 
     def stop(self) -> None:
-        """Accept only the clients that wait already, and finish the requests under way.
+        """Accept only the clients that wait already, and finish the requests in progress.
 
         A connection is idle only if no request arrives in the next moment: one that was sent
         before may not have been read yet.
@@ -198,6 +198,6 @@ class HttpServer:
             self._all_closed.set()
 
     def _accept_only_with_request(self, *, within: int) -> None:
-        """Accept a client when its first bytes arrive, or after so many seconds; 0 for at once."""
+        """Accept a client when its first bytes arrive, or after ``within`` seconds; 0: at once."""
         with suppress(AttributeError):  # only Linux has it
             self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, within)

@@ -20,10 +20,10 @@ class Member(Protocol):
 
 
 class Turns:
-    """Lets a few of the waiting connections go on in each round of the event loop, in their order.
+    """Lets a few of the waiting connections continue in each round of the event loop, in order.
 
-    The loop reads between two rounds. So a client that does not have to wait is delayed by a few
-    of those that do, however many they are.
+    The loop reads between two rounds. So a client that does not have to wait is delayed only by
+    a few waiting clients, however many there are.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Turns:
         self._is_scheduled = False
 
     def add(self, member: Member) -> None:
-        """Let a connection go on after all that wait already."""
+        """Let a connection continue after all that already wait."""
         self._waiting.append(member)
         self._schedule()
 

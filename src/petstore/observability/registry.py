@@ -138,7 +138,7 @@ class Registry:
             return _response(404, "text/plain", b"expected GET /metrics\n")
         try:
             return _response(200, *await self.exposition())
-        except Exception:  # noqa: BLE001 - whatever it is, the service itself goes on
+        except Exception:  # noqa: BLE001 - whatever it is, the service itself continues
             _LOG.exception("cannot report the metrics")
             return _response(500, "text/plain", b"the log has the reason\n")
 

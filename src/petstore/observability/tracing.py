@@ -80,7 +80,7 @@ class Tracing:
 
     @contextmanager
     def client_span(self, name: str, attributes: Mapping[str, str]) -> Iterator[None]:
-        """Make the block, a call of another system, a span within that of the request."""
+        """Make a call of another system a span, within the span of the request."""
         if not get_current_span().is_recording():
             yield
             return

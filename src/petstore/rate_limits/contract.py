@@ -163,7 +163,7 @@ class RateLimitStore(Protocol):
         """Return the saved state of a key.
 
         Raises:
-            Unavailable: the database is out of reach.
+            Unavailable: the database is unreachable.
         """
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
@@ -172,7 +172,7 @@ class RateLimitStore(Protocol):
         A state that is older than the saved one changes nothing: other processes save too.
 
         Raises:
-            Unavailable: the database is out of reach; nothing was saved.
+            Unavailable: the database is unreachable; nothing was saved.
         """
 
 
@@ -183,5 +183,5 @@ class UnbanStore(RateLimitStore, Protocol):
         """Return when each of these keys was unbanned last; keys without an unban are left out.
 
         Raises:
-            Unavailable: the database is out of reach.
+            Unavailable: the database is unreachable.
         """

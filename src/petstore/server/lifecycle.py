@@ -76,7 +76,7 @@ class Lifecycle:
         self._end_reload("", self._serving)
 
     def reload_failed(self, reason: str) -> None:
-        """Report that a new worker did not start, and the old ones go on."""
+        """Report that a new worker did not start, and the old ones continue."""
         message = f"the reload failed; the remaining old processes continue to serve: {reason}"
         _LOG.error(Event("reload_failed", message, replaced=self._replaced))
         self._end_reload(reason, f"STATUS=Reload failed: {reason}")
@@ -101,5 +101,5 @@ class Lifecycle:
             return
         try:
             self._pid_file.write(self._state)
-        except OSError as error:  # such as a full disk; the service goes on
+        except OSError as error:  # such as a full disk; the service continues
             _LOG.warning("the pid file cannot be written: %s", error)

@@ -36,7 +36,7 @@ class Service:
     pid_file: PidFile | None
 
     def run(self, warnings: Iterable[str]) -> int:
-        """Serve until a stop signal, finish the requests under way, and return the exit status.
+        """Serve until a stop signal, finish the requests in progress, and return the exit status.
 
         The log begins with ``warnings``.
         """

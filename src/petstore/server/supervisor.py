@@ -83,7 +83,7 @@ class Supervisor:
         return self._status
 
     def _step(self) -> bool:
-        """Do what is due now, and return whether to go on supervising."""
+        """Do what is due now, and return whether to continue."""
         # Signals are read after this: a worker that exited by a stop signal to all was asked to.
         exited = [worker for worker in self._workers if worker.has_exited]
         if self._signals & _STOPS:

@@ -53,7 +53,7 @@ def work(settings: Settings, link: Link, run: "Run") -> None:
 class Phases:
     """What the worker may or must do: set by the messages of ``link`` and by stop signals.
 
-    ``serve``: no other process serves in its place any more. ``leave``: another process takes its
+    ``serve``: no other process serves in its place. ``leave``: another process takes its
     place. ``stop``: the whole service stops. A stop sets all three, so nothing waits in vain.
     """
 

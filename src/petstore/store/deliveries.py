@@ -209,7 +209,7 @@ def release_leases(owner: str) -> Unit[None]:
 
 
 def batches(webhooks: Collection[Webhook], newest: int) -> Iterable[tuple[list[Webhook], int]]:
-    """Yield webhooks of one position, and the position to go on to, in batches of bounded size.
+    """Yield webhooks of one position, and the position to continue at, in batches of bounded size.
 
     A transaction that makes many deliveries would keep others from writing.
     """

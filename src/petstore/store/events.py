@@ -1,8 +1,8 @@
 """Events: recorded in the transaction of their change, then read in the order of the commits.
 
 SQLite runs one unit of work after another, so an event gets its place in the feed with its row. On
-PostgreSQL units run side by side: the first to take a place may be the last to commit, and whoever
-reads behind a place would miss its event. There a unit records to ``events_outbox``, and
+PostgreSQL units run concurrently: the first to take a place may be the last to commit, and a
+reader that is past that place would miss its event. There a unit records to ``events_outbox``, and
 ``publish_events`` gives places to what has been committed.
 """
 
@@ -33,13 +33,13 @@ _WIDTH = 7
 _RECORDED = "insert_events"
 _SEARCHED_AT_ONCE = 2000
 _PUBLISHED_AT_ONCE = 2000
-_PUBLISHER = 0x45564E54  # "EVNT": names the lock of whoever gives places
+_PUBLISHER = 0x45564E54  # "EVNT": names the lock of the process that gives places
 
 _encode = msgspec.json.Encoder().encode
 
 
 class FeedPage(NamedTuple):
-    """Events in order, the position to go on from, and whether nothing was left to search."""
+    """Events in order, the position to continue from, and whether nothing was left to search."""
 
     events: list[Event]
     position: Position
@@ -89,7 +89,7 @@ async def read_feed(
     """Return the first ``limit`` events of these ``types`` after a position, else from the oldest.
 
     Of events about a key, those of ``key_id`` alone. It searches a bounded part of the feed: the
-    page may be empty although the feed goes on.
+    page may be empty although more events follow.
 
     Raises:
         CursorExpired: the event at the position was deleted, or is of another history.
@@ -123,7 +123,7 @@ async def read_feed(
 
 
 async def read_event(store: Reader, sequence: int, event_id: str) -> Event | None:
-    """Return one event, or ``None`` if it is not kept any more."""
+    """Return one event, or ``None`` if it is no longer kept."""
     select = Statement(
         f"SELECT sequence, {_COLUMNS} FROM events WHERE sequence = ?1 AND id = ?2",  # noqa: S608
         (sequence, event_id),
@@ -150,7 +150,7 @@ async def publish_all(store: Store) -> None:
     """Give places in the feed to all committed events (PostgreSQL alone).
 
     Raises:
-        Unavailable: the database is out of reach or failing; the next call goes on.
+        Unavailable: the database is unreachable or failing; the next call continues.
     """
     select = "SELECT 1 FROM events_outbox ORDER BY position LIMIT 1"
     pending = Statement(select, name="select_unpublished_event")

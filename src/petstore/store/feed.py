@@ -17,7 +17,7 @@ _WOKEN_AT_ONCE = 8
 
 
 class Client(Protocol):
-    """Whoever waits; ``on_lost`` is called when it leaves."""
+    """A waiting client; ``on_lost`` is called when it disconnects."""
 
     on_lost: Callable[[], object] | None
 
@@ -139,7 +139,7 @@ class FeedLag:
         """Look once.
 
         Raises:
-            Unavailable: the database is out of reach or failing.
+            Unavailable: the database is unreachable or failing.
         """
         recorded_at = await oldest_unpublished(self._store)
         waited = 0 if recorded_at is None else self._clock() - recorded_at

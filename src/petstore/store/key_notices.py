@@ -80,7 +80,7 @@ class KeyNotices:
         """Record an event for each notice that is due and new.
 
         Raises:
-            Unavailable: the database is out of reach; the next look finds the same.
+            Unavailable: the database is unreachable; the next look finds the same.
         """
         now = self._clock()
         since = now - DAY if self._since is None else self._since - _OVERLAP

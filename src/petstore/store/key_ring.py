@@ -47,7 +47,7 @@ class KeyRing:
         """Return the key of ``token`` if it can be used now; it expires no later than the token.
 
         Raises:
-            Unavailable: the database is out of reach and the key is not in memory.
+            Unavailable: the database is unreachable and the key is not in memory.
         """
         key = self._known.get(token)
         if key is None:
@@ -58,7 +58,7 @@ class KeyRing:
         """Forget every key if any has changed since the last time.
 
         Raises:
-            Unavailable: the database is out of reach; known keys stay in force.
+            Unavailable: the database is unreachable; known keys stay in force.
         """
         select = Statement("SELECT revision FROM api_key_revision", name="select_key_revision")
         ((revision,),) = await self._store.read(select)
@@ -79,7 +79,7 @@ class KeyRing:
         def end(reading: asyncio.Task[ApiKey | None]) -> None:
             del looked_up[token]
             if not reading.cancelled():
-                reading.exception()  # retrieved, even if no request waits for it any more
+                reading.exception()  # retrieved, even if no request still waits for it
 
         if token not in looked_up:
             looked_up[token] = asyncio.create_task(self._read(token))

@@ -58,7 +58,7 @@ async def export_pets(
 
     Raises:
         OSError: the file cannot be written.
-        Unavailable: the database is out of reach.
+        Unavailable: the database is unreachable.
     """
     if file_format == "csv":
         write = csv_writer(file, COLUMNS, spreadsheet_safe=spreadsheet_safe)

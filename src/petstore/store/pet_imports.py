@@ -1,7 +1,7 @@
 """Import pets from a file.
 
 An import goes in batches. Each batch commits together with how far the file has been read, so an
-interrupted import goes on where it stopped when it is run again. A file is known by the digest of
+interrupted import continues where it stopped when it is run again. A file is known by the digest of
 its content.
 """
 
@@ -66,7 +66,7 @@ async def import_pets(
         InvalidBody: the file is not a table of pets.
         Conflict: another import of the same file is in progress.
         OSError: the file cannot be read.
-        Unavailable: the database is out of reach; run the import again to go on.
+        Unavailable: the database is unreachable; run the import again to continue.
     """
     import asyncio  # here, so that `petstore --help` is instant
 
@@ -107,7 +107,7 @@ async def import_pets(
 def begin_import(digest: bytes, *, again: bool) -> Unit[tuple[int, bool]]:
     """Return how many rows of a file were imported before, and whether that was all of it.
 
-    With ``again``, a finished file starts anew.
+    With ``again``, a finished file starts again.
     """
     yield Statement(
         "INSERT INTO pet_imports (digest, rows_done) VALUES (?1, 0)"

@@ -114,7 +114,7 @@ async def fill_name_keys(store: Store) -> None:
     Any number of processes may do so at once.
 
     Raises:
-        Unavailable: the database is out of reach, full or failing.
+        Unavailable: the database is unreachable, full or failing.
     """
     if not await store.read(_select_without_key(0, 1)):
         return

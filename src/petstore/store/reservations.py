@@ -36,7 +36,7 @@ class Reservations:
         return self._next is not None and self._clock() >= self._next
 
     async def settle(self) -> None:
-        """Free the pets that are due. If the database is slow or gone, go on without."""
+        """Release the pets that are due. If the database is slow or unreachable, do nothing."""
         try:
             # The caller gets its response in time, whatever happens here.
             async with asyncio.timeout(_TIMEOUT), self._settling:
@@ -49,7 +49,7 @@ class Reservations:
             _LOG.warning("lapsed reservations were not released: %s", reason)
 
     async def refresh(self) -> None:
-        """Look up when the next reservation lapses, and free the pets of those that have."""
+        """Find when the next reservation lapses, and release the pets of lapsed ones."""
         async with self._settling:
             try:
                 await self._free()

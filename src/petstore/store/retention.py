@@ -13,7 +13,7 @@ _PAUSE_SECONDS = 0.05
 class Retained(NamedTuple):
     """What is kept for a time, and how to delete a batch of it from before a moment.
 
-    ``prune`` returns how many rows it has deleted. A time of 0 is for ever.
+    ``prune`` returns how many rows it has deleted. A time of 0 is forever.
     """
 
     prune: Callable[[Milliseconds], Unit[int]]
@@ -26,7 +26,7 @@ async def prune_all(store: Store, clock: Clock, retained: tuple[Retained, ...]) 
     Several processes may do so at once.
 
     Raises:
-        Unavailable: the database is out of reach, full or failing; the next call goes on.
+        Unavailable: the database is unreachable, full or failing; the next call continues.
     """
     import asyncio  # here, so that `petstore --help` is instant
 

@@ -42,9 +42,9 @@ class SafeRetries:
         """Return the record of the first request, or run ``unit`` and record its response.
 
         Raises:
-            IdempotencyKeyInUse: the first request is under way.
+            IdempotencyKeyInUse: the first request is in progress.
             IdempotencyKeyReused: the first request was a different one.
-            Unavailable: the database is out of reach, full or failing; nothing was acknowledged.
+            Unavailable: the database is unreachable, full or failing; nothing was acknowledged.
             PetstoreError: what ``unit`` raises; nothing is recorded then.
         """
         name = (attempt.key.id, attempt.idempotency_key)
@@ -68,7 +68,7 @@ class SafeRetries:
 
 def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyRecord]:
     name = (attempt.key.id, attempt.idempotency_key)
-    # Takes the place of an expired record. Units of work that run side by side with the same key
+    # Takes the place of an expired record. Units of work that run concurrently with the same key
     # wait here until the first has ended.
     claimed = yield Statement(
         "INSERT INTO kept_answers (key_id, idempotency_key, request, answer, kept_at)"

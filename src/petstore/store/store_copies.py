@@ -48,7 +48,7 @@ async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dic
     Raises:
         Conflict: the target is not empty.
         InternalError: the rows that arrived differ from the rows sent.
-        Unavailable: a database is out of reach, full or failing, or refuses the rows.
+        Unavailable: a database is unreachable, full or failing, or refuses the rows.
     """
     filled = [
         table.name
@@ -98,7 +98,7 @@ async def _with_columns(side: Side, table: Table) -> Table:
 
 
 async def _count_animals(target: Side) -> None:
-    """Make the inventory anew, whether or not the triggers of the database counted animals."""
+    """Count the inventory again, even if the triggers of the database have counted animals."""
     await target.run("DELETE FROM inventory")
     for status in get_args(PetStatus):
         counted = f"SELECT '{status}', count(*) FROM pets WHERE status = '{status}'"  # noqa: S608

@@ -441,7 +441,7 @@ def _first_since(moment: Milliseconds, low: int, high: int) -> Unit[int]:
 
 
 def _requeue(webhook_id: int, before: int, now: Milliseconds) -> Unit[int | None]:
-    """Make a batch of deliveries pending, back to the last success; return where to go on."""
+    """Make a batch of deliveries pending, back to the last success; return where to continue."""
     yield _lock(webhook_id)
     rows = yield Statement(
         "SELECT id, state FROM webhook_deliveries WHERE webhook_id = ?1 AND id < ?2"

@@ -34,7 +34,7 @@ class Rules(NamedTuple):
 
     It looks for new events every ``poll_seconds``, and for changes to webhooks every
     ``refresh_seconds``. If it ``publishes`` it gives places in the feed, too (PostgreSQL).
-    Attempts under way have ``stop_seconds`` to end at a stop.
+    Attempts in progress have ``stop_seconds`` to end at a stop.
     ``chance`` returns a random number from 0 to 1.
     """
 

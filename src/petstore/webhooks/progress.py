@@ -29,7 +29,7 @@ class Progress:
         self._writing: asyncio.Task[None] | None = None
 
     async def save(self, outcome: Outcome) -> None:
-        """Return once ``outcome`` is durable, however long the database is out of reach."""
+        """Return once ``outcome`` is durable, however long the database is unreachable."""
         saved: _Saved = asyncio.get_running_loop().create_future()
         self._outcomes.append((outcome, saved))
         self._start()

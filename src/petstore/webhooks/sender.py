@@ -47,7 +47,7 @@ class Response(NamedTuple):
 
 
 class Resolver:
-    """Resolves names, each in a thread. Requests for one name share the look-up under way.
+    """Resolves names, each in a thread. Requests for one name share the look-up in progress.
 
     So a name whose servers do not respond takes one thread, and others need not wait for it.
     """
@@ -86,7 +86,7 @@ class Resolver:
         del self._under_way[host]
         if isinstance(outcome, Exception):
             found.set_exception(outcome)
-            found.exception()  # perhaps nobody waits for it any more
+            found.exception()  # perhaps nobody still waits for it
         else:
             found.set_result(outcome)
 

@@ -51,8 +51,8 @@ SIGNATURE: dict[str, dict[str, Any]] = {
 """The parameters of every delivery, by the names of their components."""
 
 _DESCRIPTION = (
-    "What the service sends to the URL of a webhook. Check `webhook-signature`, and respond within"
-    " 15 seconds."
+    "The request that the service sends to the URL of a webhook. Check `webhook-signature`, and"
+    " respond within 15 seconds."
 )
 
 

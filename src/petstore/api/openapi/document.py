@@ -15,33 +15,33 @@ from petstore.api.operation import BASE, Operation
 
 INTERFACE_VERSION = "1.0.0"
 
-_DESCRIPTION = """The animals a store offers: list, filter, add, sell.
+_DESCRIPTION = """List, filter, add and sell the animals of a store.
 
-Every operation needs an API key, which the store's operator issues with `petstore keys create`.
+Every operation needs an API key. The operator of the store issues it with `petstore keys create`.
 
-A key has a plan, which says how many requests a minute and a day it may make. Every response says
-what is left; 429 says in `Retry-After` how long to wait.
+A key has a plan, which limits its requests a minute and a day. Every response shows what is left. A
+429 response says in `Retry-After` how long to wait.
 
-A POST with an `Idempotency-Key` acts once, however often it is sent within 24 hours.
+A POST with an `Idempotency-Key` takes effect once, even if you send it several times in 24 hours.
 
-JavaScript rounds integers above 2^53 - 1. The service assigns ids from 1 upwards and does not reach
-that. A `categoryId` is yours to choose: keep it below."""
+JavaScript rounds integers above 2^53 - 1. The service assigns ids from 1 upwards, and does not
+reach that number. You choose each `categoryId` yourself: keep it below."""
 _TAGS = {
     "Pets": "The animals a store offers.",
-    "Events": "What happened in the store, and what concerns your key.",
-    "Categories": "What kinds of animals there are.",
-    "Store": "Orders, one animal and one buyer each, and what is in store.",
-    "Keys": "API keys, for keys with the scope `keys:admin`.",
-    "Usage": "What a key has used and may still use.",
-    "Webhooks": "Where your key wants its events sent.",
-    TAG: "What the service sends to the URL of a webhook.",
+    "Events": "Changes in the store, and events about your key.",
+    "Categories": "Categories of animals.",
+    "Store": "Orders and the inventory. An order reserves one animal for one buyer.",
+    "Keys": "API keys. These operations need the scope `keys:admin`.",
+    "Usage": "The usage and the limits of a key.",
+    "Webhooks": "Webhooks: the service sends events to your URL.",
+    TAG: "Deliveries: the requests that the service sends to the URL of a webhook.",
 }
 _BEARER = {
     "type": "http",
     "scheme": "bearer",
     "description": (
-        "The API key; it is sent as `Authorization: Bearer <API_KEY>`. The scopes that it needs"
-        " stand beside each operation."
+        "The API key, sent as `Authorization: Bearer <API_KEY>`. Each operation names the scopes"
+        " that it needs."
     ),
 }
 _OPTIONAL_BODY = "Optional: without a body every member has its default. `null` is refused."

@@ -30,8 +30,8 @@ _BODY_ERRORS = (
 )
 _MESSAGES: dict[type[PetstoreError], str] = {
     errors.InvalidRequest: "Host: expected exactly once",
-    errors.IncompleteBody: "the body: expected whole; the client closed the connection",
-    errors.UnknownPet: "petId: expected an animal of this store; there is no pet 99",
+    errors.IncompleteBody: "the body: expected all of it; its framing is broken",
+    errors.UnknownPet: "petId: expected an existing animal; there is no pet 99",
     errors.UnknownCategory: "categoryId: expected a registered category; there is no category 99",
     errors.InvalidWebhookUrl: (
         "url: expected a public address; the operator can allow others with --webhook-network"
@@ -41,56 +41,56 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     ),
     errors.ReplayTooLarge: (
         "since, until: expected a window of up to 2000 events, of whatever type; replay a longer"
-        " one part by part"
+        " one in parts"
     ),
     errors.MissingKey: "Authorization: expected Bearer and an API key",
-    errors.InvalidKey: "Authorization: the API key is not valid here, or not any more",
+    errors.InvalidKey: "Authorization: the API key is not valid here, or no longer valid",
     errors.NetworkNotAllowed: (
-        "this key may not be used from 198.51.100.7; its networks do not have that address"
+        "this key may not be used from 198.51.100.7; the address is not in its networks"
     ),
     errors.BeyondOwnRights: "plan: your key cannot give a higher perMinute than its own, 300",
-    errors.RequestTimeout: "the body: expected whole within 10 seconds",
-    errors.PetReserved: "order 3, which is placed, holds pet 7",
+    errors.RequestTimeout: "the body: expected all of it within 10 seconds",
+    errors.PetReserved: "order 3 is placed and reserves pet 7",
     errors.PetNotAvailable: "pet 7 is pending; only an available one can be ordered",
-    errors.OrderClosed: "order 7 is cancelled: its shipDate cannot change any more",
-    errors.CategoryNameTaken: "name: category 1 is called 'Dogs'",
+    errors.OrderClosed: "order 7 is cancelled: its shipDate can no longer change",
+    errors.CategoryNameTaken: "name: category 1 already has the name 'Dogs'",
     errors.CategoryInUse: "pet 7, and perhaps others, belong to category 7",
     errors.KeyEnded: "key 7 is revoked; only an active key can be rotated",
     errors.LastAdminKey: (
-        "key 7 is the last that can administer keys: give another the scope keys:admin first, or"
-        " use the command line"
+        "key 7 is the last one that can administer keys: give another key the scope keys:admin"
+        " first, or use the command line"
     ),
-    errors.TooManyWebhooks: (
-        "this key has 16 webhooks, as many as a key may have; delete one first"
-    ),
+    errors.TooManyWebhooks: ("this key has 16 webhooks, the maximum; delete one first"),
     errors.WebhookDisabled: "webhook 7 is disabled; enable it first",
-    errors.DeliveriesPending: "2000 deliveries or more are pending; replay when fewer are",
+    errors.DeliveriesPending: "2000 deliveries or more are pending; wait until there are fewer",
     errors.WebhooksNotConfigured: (
         "the secret file of this service cannot be used; tell its operator"
     ),
     errors.IdempotencyKeyInUse: (
-        "Idempotency-Key: the first request with it is under way; ask again in a moment"
+        "Idempotency-Key: the first request with it is in progress; try again in a moment"
     ),
     errors.ResponseSealed: (
         "Idempotency-Key: only the token that sent the first request can read its response"
     ),
     errors.CursorExpired: (
-        "cursor: the events behind it are not kept any more, or an older backup was restored; read"
-        " from the start without a cursor, or go on from cursor=latest"
+        "cursor: the events after it are no longer kept, or an older backup was restored; read from"
+        " the start without a cursor, or continue with cursor=latest"
     ),
     errors.PreconditionFailed: (
-        "If-Match: expected the present ETag of the resource, in its quotes, or *"
+        "If-Match: expected the current ETag of the resource, in quotes, or *"
     ),
     errors.ContentTooLarge: "the body: expected at most 65536 bytes",
     errors.UnsupportedMediaType: "Content-Type: expected application/json",
     errors.IdempotencyKeyReused: (
-        "Idempotency-Key: expected a new one; another request has used it"
+        "Idempotency-Key: expected a new one; another request has used this one"
     ),
     errors.RateLimitExceeded: (
         "the limit of this key, 60 requests a minute, is reached: wait 42 seconds"
     ),
-    errors.KeyBanned: "this key is banned for sending requests after 429: wait 300 seconds",
-    errors.InternalError: "the service failed; the reason is in its log",
+    errors.KeyBanned: (
+        "this key is banned because it kept sending requests after 429: wait 300 seconds"
+    ),
+    errors.InternalError: "the service failed; its log has the reason",
     errors.Unavailable: "the database is not available now; try again",
 }
 
@@ -177,7 +177,7 @@ def _illegal_transition(operation: Operation) -> str:
 def _gone(operation: Operation) -> str:
     assert operation.deprecation is not None  # noqa: S101 - only a deprecated one has this error
     end = format_datetime(operation.deprecation.sunset, usegmt=True)
-    return f"this operation ended on {end}; use {operation.deprecation.use}, instead"
+    return f"this operation ended on {end}; use {operation.deprecation.use} instead"
 
 
 _MESSAGES_OF_OPERATION: dict[type[PetstoreError], Callable[[Operation], str]] = {

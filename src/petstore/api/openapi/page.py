@@ -53,7 +53,7 @@ class DocumentPage:
             if compressed is not None:
                 body, coding = compressed, "gzip"
                 headers.append(b"content-encoding: gzip")
-        # Not that of the whole body: the digest would take longer than all the rest.
+        # Not of the whole body: the digest would take longer than all the rest.
         tag = entity_tag(b"%b %b %b" % (self._digest, root, (coding or "").encode("ascii")))
         return Response(200, body, [*headers, b"etag: " + tag], tag=tag)
 

@@ -1,0 +1,90 @@
+"""The client of docs/guides/back-off.md waits as the guide says."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from support.console import blocks
+from support.process import free_port
+
+PAGE = (Path(__file__).parent.parent / "docs/guides/back-off.md").read_text()
+(PROGRAM,) = (block.text for block in blocks(PAGE) if block.text.startswith("# polite.py"))
+Send = Callable[[urllib.request.Request, Callable[[float], None]], bytes]
+
+
+@contextmanager
+def responding(*responses: tuple[int, str | None]) -> Iterator[str]:
+    """Respond with these statuses and ``Retry-After`` until the block ends; give the address."""
+    left = iter(responses)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, retry_after = next(left)
+            self.send_response(status)
+            if retry_after:
+                self.send_header("Retry-After", retry_after)
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"[]")
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, args=[0.01]).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+def request_to(url: str) -> urllib.request.Request:
+    """Return a request for a test's own server."""
+    return urllib.request.Request(url)  # noqa: S310 - http and nothing else
+
+
+@pytest.fixture(scope="module")
+def send() -> Send:
+    """The function of the guide."""
+    names: dict[str, Send] = {}
+    exec(PROGRAM, names)  # noqa: S102 - what the page shows
+    return names["send"]
+
+
+def test_it_waits_as_the_service_asks_and_sends_again(send: Send) -> None:
+    waits: list[float] = []
+    with responding((429, "7"), (503, "1"), (200, None)) as url:
+        assert send(request_to(url), waits.append) == b"[]"
+    assert waits == [7, 1]
+
+
+def test_without_retry_after_it_waits_a_random_time_that_grows(send: Send) -> None:
+    waits: list[float] = []
+    with responding((502, None), (504, None), (502, None), (200, None)) as url:
+        send(request_to(url), waits.append)
+    assert all(0 <= wait <= most for wait, most in zip(waits, (0.5, 1, 2), strict=True))
+
+
+@pytest.mark.parametrize("responses", [[(429, "3600")], [(400, None)], [(503, "1")] * 4])
+def test_it_gives_up(send: Send, responses: list[tuple[int, str | None]]) -> None:
+    waits: list[float] = []
+    with (
+        responding(*responses) as url,
+        pytest.raises(urllib.error.HTTPError) as error,
+    ):
+        send(request_to(url), waits.append)
+    error.value.close()
+    assert waits == [1] * (len(responses) - 1)
+
+
+def test_it_gives_up_where_nobody_listens(send: Send) -> None:
+    waits: list[float] = []
+    with pytest.raises(urllib.error.URLError):
+        send(request_to(f"http://127.0.0.1:{free_port()}"), waits.append)
+    assert len(waits) == 3

@@ -1,0 +1,229 @@
+"""Whoever types the commands of a page sees what the page shows.
+
+A ``console`` block is run, see ``support/console.py``. A ``sh`` block is not: ``NOT_RUN`` says why.
+"""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from support.console import Block, blocks, console
+from support.postgres import PostgresServer
+
+ROOT = Path(__file__).parent.parent
+TEXTS = {
+    str(path.relative_to(ROOT)): path.read_text()
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("clients/*/*.md"))
+}
+RUN = [name for name, text in TEXTS.items() if "```console" in text]
+NOT_RUN = {
+    "CONTRIBUTING.md": "the targets of make, this suite among them",
+    "README.md": "the targets of make",
+    "docs/client.md": "scripts that begin from the reader's own key and orders",
+    "docs/deploying.md": "images, clusters, systemd and packages from outside",
+    "docs/guides/back-off.md": "a wait of a minute",
+    "docs/guides/move-to-postgresql.md": "administrator of PostgreSQL",
+    "docs/guides/receive-webhooks.md": "a network of the reader",
+    "docs/guides/restore-a-backup.md": "a secret file, which a store without webhooks has not",
+    "docs/guides/run-behind-a-proxy.md": "the journal of systemd",
+    "docs/guides/upgrade.md": "packages of another version",
+    "docs/importing.md": "forms of one command, for files of the reader",
+    "docs/keys.md": "forms of one command, for networks of the reader",
+    "docs/logs.md": "the journal of systemd",
+    "docs/monitoring.md": "Prometheus, a collector and packages from outside",
+    "docs/moving.md": "run by tests/deploy/test_postgres_backup.py",
+    "docs/operating.md": "forms of one command, for addresses of the reader",
+    "docs/performance.md": "the benchmarks",
+    "docs/reliability.md": "the experiments",
+    "docs/runbook.md": "systems that fail",
+    "docs/scale.md": "the benchmarks",
+    "docs/upgrading.md": "systemd and packages of another version",
+    "docs/webhooks.md": "forms of one command, for addresses of the reader",
+}
+
+# What the reader has done before.
+DEMO = """
+```console
+$ make serve
+Petstore is at  http://127.0.0.1:8000/v1
+$ export PETSTORE_KEY=$(cat petstore.db.demo-key)
+$ AUTH="Authorization: Bearer $PETSTORE_KEY"
+$ API=http://127.0.0.1:8000/v1
+```
+"""
+KEYS = """
+```console
+$ make serve
+Petstore is at  http://127.0.0.1:8000/v1
+$ petstore keys create --name "Corner shop" --plan free
+Key 2 (Corner shop) created. The token is shown this once.
+ps_live_…
+$ ADMIN="Authorization: Bearer $(petstore keys create --name admin --plan enterprise \\
+    --scope keys:admin --scope pets:read --scope pets:write --scope orders:read \\
+    --scope orders:write 2> /dev/null)"
+$ AUTH=$ADMIN
+$ API=http://127.0.0.1:8000/v1
+```
+"""
+ROTATED = """
+```console
+$ make serve
+Petstore is at  http://127.0.0.1:8000/v1
+$ petstore keys create --name "Corner shop" --plan free > old.token 2> /dev/null
+$ ADMIN="Authorization: Bearer $(petstore keys create --name admin --plan enterprise \\
+    --scope keys:admin --scope pets:read --scope pets:write --scope orders:read \\
+    --scope orders:write 2> /dev/null)"
+$ API=http://127.0.0.1:8000/v1
+```
+"""
+HOOKS = """
+```console
+$ make serve
+Petstore is at  http://127.0.0.1:8000/v1
+$ AUTH="Authorization: Bearer $(petstore keys create --name hooks --plan pro \\
+    --scope webhooks:write --scope pets:read --scope orders:read 2> /dev/null)"
+$ API=http://127.0.0.1:8000/v1
+```
+"""
+FILES = """
+```console
+$ petstore keys create --name app --plan pro > /dev/null 2>&1
+$ printf 'name,categoryId,status\\nMuesli,4,available\\n,4,available\\nStrudel,1,lost\\n' > new.csv
+$ echo 'Knödel,1,' >> new.csv
+```
+"""
+SECRETS = """
+```console
+$ mkdir /run/secrets
+$ echo redis://:secret@cache:6379 > /run/secrets/redis
+$ petstore keys create --name app --plan pro \\
+    --database postgresql://petstore@db/petstore > /dev/null 2>&1
+```
+"""
+SERVICE = """
+```console
+$ mkdir /etc/petstore && echo PETSTORE_DEMO=1 > /etc/petstore/petstore.env
+$ systemctl start petstore
+$ echo > /etc/petstore/petstore.env
+$ echo secret > ~/.petstore-password
+$ AUTH="Authorization: Bearer $(cat /var/lib/petstore/petstore.db.demo-key)"
+$ API=http://127.0.0.1:8000/v1
+```
+"""
+PRIVATE = """
+```console
+$ PETSTORE_WEBHOOK_NETWORK=127.0.0.0/8 make serve
+Petstore is at  http://127.0.0.1:8000/v1
+```
+"""
+SECRET = """
+```console
+$ openssl rand -base64 32 > /var/lib/petstore/petstore.db.secret
+```
+"""
+PROXIED = f"""{SERVICE}
+```console
+$ mkdir /etc/ssl
+$ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 \\
+    -subj /CN=shop.example -addext subjectAltName=DNS:shop.example \\
+    -out /etc/ssl/shop.example.pem -keyout /etc/ssl/shop.example.key 2> /dev/null
+$ echo "resolve = shop.example:443:127.0.0.1" >> ~/.curlrc
+$ echo "cacert = /etc/ssl/shop.example.pem" >> ~/.curlrc
+```
+"""
+RECEIVER = """
+```python
+# receiver.py
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Receiver(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.send_response(204)
+        self.end_headers()
+
+print("ready")
+ThreadingHTTPServer(("127.0.0.1", 3000), Receiver).serve_forever()
+```
+
+```console
+$ python receiver.py
+ready
+```
+"""
+SETUPS = {
+    "docs/client.md": DEMO,
+    "docs/events.md": DEMO + RECEIVER,
+    "docs/importing.md": FILES,
+    "docs/keys.md": KEYS,
+    "docs/moving.md": SERVICE,
+    "docs/operating.md": SECRETS,
+    "docs/guides/back-off.md": DEMO,
+    "docs/guides/move-to-postgresql.md": SERVICE + SECRET,
+    "docs/guides/receive-webhooks.md": PRIVATE,
+    "docs/guides/restore-a-backup.md": SERVICE,
+    "docs/guides/rotate-a-key.md": ROTATED,
+    "docs/guides/run-behind-a-proxy.md": PROXIED,
+    "docs/guides/upgrade.md": SERVICE,
+    "docs/http.md": DEMO,
+    "docs/pets.md": DEMO,
+    "docs/retries.md": DEMO,
+    "docs/webhooks.md": HOOKS,
+}
+# Texts of a page, with what they are here; programs that only one page needs.
+PLACES = {
+    "docs/guides/run-behind-a-proxy.md": {"https://shop.example": "https://shop.example:443"},
+    "docs/operating.md": {"cache:6379": "127.0.0.1:6379"},
+}
+NEEDS = {"docs/guides/run-behind-a-proxy.md": "nginx"}
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_a_page_shows_what_is_printed(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if name in NEEDS and not which(NEEDS[name], path=f"{os.environ['PATH']}:/usr/sbin"):
+        pytest.skip(f"{NEEDS[name]} is not installed")
+    places = dict(PLACES.get(name, {}))
+    if "@db/" in TEXTS[name]:
+        postgres: PostgresServer = request.getfixturevalue("postgres")
+        for url in re.findall(r"postgresql://petstore@db/\w+", TEXTS[name]):
+            places[url] = places.get(url) or postgres.new_database()
+    with console(tmp_path, places) as reader:
+        reader.play(SETUPS.get(name, ""))
+        reader.play(TEXTS[name])
+
+
+def not_run() -> dict[str, list[Block]]:
+    """Return the blocks of commands that are not run, by page."""
+    found = {
+        name: [block for block in blocks(text) if block.language == "sh"]
+        for name, text in TEXTS.items()
+    }
+    return {name: commands for name, commands in found.items() if commands}
+
+
+def test_there_is_a_reason_why_commands_of_a_page_are_not_run() -> None:
+    assert sorted(not_run()) == sorted(NOT_RUN)
+
+
+def test_commands_that_are_not_run_are_well_formed() -> None:
+    for name, commands in not_run().items():
+        script = "\n".join(block.text for block in commands)
+        checked = subprocess.run(
+            ["bash", "-n"],  # noqa: S607 - the one of the reader
+            input=script,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert not checked.stderr, name
+
+
+def test_a_page_that_shows_something_else_fails(tmp_path: Path) -> None:
+    page = "```console\n$ echo right\nwrong\n```"
+    with console(tmp_path) as reader, pytest.raises(AssertionError, match=r"line 2: \$ echo right"):
+        reader.play(page)

@@ -1,0 +1,80 @@
+"""What ``make docs`` built: every address in it exists."""
+
+import gzip
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import urldefrag, urljoin
+
+import msgspec
+
+import petstore
+from petstore.api.operations import OPERATIONS
+from petstore.api.site import MANIFEST, Manifest
+from petstore.errors import PetstoreError
+
+FOLDER = Path(petstore.__file__).parent / "site"
+_ANCHOR = re.compile(r'\sid="([^"]+)"|\sid=\'([^\']+)\'')
+_REFERENCE = re.compile(r'<(?:a|link|script|img)\s[^>]*?(?:href|src)="([^":]*)"')
+_ORIGIN = "http://petstore.test"
+
+
+@cache
+def manifest() -> Manifest:
+    return msgspec.json.decode((FOLDER / MANIFEST).read_bytes(), type=Manifest)
+
+
+@cache
+def content(path: str) -> str:
+    name = manifest().files[path].name
+    return gzip.decompress((FOLDER / f"{name}.gz").read_bytes()).decode()
+
+
+def pages() -> list[str]:
+    return [path for path, file in manifest().files.items() if file.name.endswith(".html")]
+
+
+@cache
+def anchors(path: str) -> set[str]:
+    return {first or second for first, second in _ANCHOR.findall(content(path))}
+
+
+def test_every_link_of_every_page_leads_to_a_page_and_its_anchor() -> None:
+    lost = []
+    for page in pages():
+        for reference in set(_REFERENCE.findall(content(page))):
+            address, anchor = urldefrag(urljoin(_ORIGIN + page, reference))
+            path = address.removeprefix(_ORIGIN)
+            if path not in manifest().files or (anchor and anchor not in anchors(path)):
+                lost.append((page, reference))
+    assert lost == []
+
+
+def test_every_page_has_its_markdown() -> None:
+    for page in pages():
+        markdown = manifest().files[page].name.removesuffix("html") + "md"
+        assert f"/docs/{markdown}" in manifest().files
+
+
+def test_every_entry_of_llms_txt_is_a_page() -> None:
+    links = re.findall(r"\]\(([^)]+)\)", content("/docs/llms.txt"))
+    assert len(links) > len(OPERATIONS)
+    assert {f"/docs/{link}" for link in links} <= manifest().files.keys()
+
+
+def test_every_operation_has_its_page() -> None:
+    for operation in OPERATIONS:
+        assert "<h1" in content(f"/docs/operations/{operation.id}")
+
+
+def test_every_error_code_is_an_anchor() -> None:
+    codes = {error.code for error in PetstoreError.__subclasses__()}
+    assert codes - anchors("/docs/errors") == set()
+
+
+def test_every_result_of_the_search_has_an_address() -> None:
+    found = msgspec.json.decode(content("/docs/search.json"))
+    for item in found["items"]:
+        path, anchor = urldefrag(f"/docs/{item['location']}")
+        assert path in manifest().files
+        assert not anchor or anchor in anchors(path)

@@ -1,0 +1,53 @@
+"""The page of each operation says what the table says."""
+
+import pytest
+
+from petstore.api.openapi.document import document
+from petstore.api.openapi.errors import possible_errors
+from petstore.api.operation import BASE, Operation
+from petstore.api.operations import OPERATIONS
+from website.operations import pages, path, tags
+from website.samples import curl, python
+
+PAGES = pages(document("http://127.0.0.1:8000", OPERATIONS))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+def test_an_operation_has_a_page_with_all_that_it_takes_and_gives(operation: Operation) -> None:
+    page = PAGES[path(operation)]
+    assert page.startswith(f"# {operation.summary}\n\n```http\n{operation.method} {BASE}")
+    assert f"`{operation.id}` needs" in page
+    assert operation.description in page
+    if operation.scope is not None:
+        assert f"the scope `{operation.scope}`" in page
+    for error in possible_errors(operation):
+        assert f"[`{error.code}`](../errors.md#{error.code})" in page
+    for line in (*curl(operation).splitlines(), *python(operation).splitlines()):
+        assert line in page
+    assert ("## Body" in page) == (operation.body is not None)
+    assert ('!!! warning "Deprecated"' in page) == (operation.deprecation is not None)
+
+
+def test_the_page_of_a_list_says_the_constraints_of_its_parameters() -> None:
+    page = PAGES["operations/listPets.md"]
+    assert "| `limit` | query | integer, 1 to 100 | Maximum number of animals returned." in page
+    assert "one of `available`, `pending`, `sold`" in page
+    assert "| `Link` | " in page
+
+
+def test_a_deprecated_operation_says_since_when_until_when_and_what_to_use() -> None:
+    page = PAGES["operations/getPet.md"]
+    assert "It ends on 5 December 2030" in page
+    assert "Use GET /v1/pets" in page
+
+
+def test_an_operation_that_costs_nothing_says_so() -> None:
+    assert "It costs nothing of its [limits]" in PAGES["operations/getUsage.md"]
+
+
+def test_the_index_lists_every_operation_by_its_tag() -> None:
+    index = PAGES["operations/index.md"]
+    for operation in OPERATIONS:
+        request = f"`{operation.method} {BASE}{operation.path}`"
+        assert f"| [{operation.summary}]({operation.id}.md) | {request} |" in index
+    assert [line[3:] for line in index.splitlines() if line.startswith("## ")] == [*tags()]
