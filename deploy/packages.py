@@ -1,4 +1,4 @@
-"""``make dist``: build the sdist and the wheel into ``dist/``, and see that each works alone."""
+"""``make dist``: build sdist and wheel of both distributions, and see that each works alone."""
 
 import shutil
 import subprocess
@@ -8,19 +8,23 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+# The service needs the client, so that comes first. Names as they are in the names of files.
+SOURCES = {"petstore_client": ROOT / "clients/python", "petstore": ROOT}
 
 
 def build(folder: Path) -> list[Path]:
-    """Build both packages of the checkout into an empty ``folder``; return their paths.
+    """Build the packages of both distributions into an empty ``folder``; return their paths.
 
-    The wheel is built of the unpacked sdist, which so has all that it takes. Nothing is downloaded.
+    A wheel is built from the unpacked sdist, so this shows that the sdist is complete. Nothing is
+    downloaded.
     """
     shutil.rmtree(folder, ignore_errors=True)
-    with tempfile.TemporaryDirectory() as unpacked:
-        _hatchling("sdist", folder, ROOT)
-        (sdist,) = folder.iterdir()
-        shutil.unpack_archive(sdist, unpacked, filter="data")
-        _hatchling("wheel", folder, next(Path(unpacked).iterdir()))
+    for name, source in SOURCES.items():
+        with tempfile.TemporaryDirectory() as unpacked:
+            _hatchling("sdist", folder, source)
+            (sdist,) = folder.glob(f"{name}-*.tar.gz")
+            shutil.unpack_archive(sdist, unpacked, filter="data")
+            _hatchling("wheel", folder, next(Path(unpacked).iterdir()))
     return sorted(folder.iterdir())
 
 
@@ -30,24 +34,32 @@ def _hatchling(target: str, folder: Path, source: Path) -> None:
 
 
 def installed_version(package: Path) -> str:
-    """Install a package into an environment of its own; return what ``petstore --version`` says.
+    """Install a package into an environment of its own; return the version that it says.
 
-    The environment takes the dependencies from this one, and not its checkout of petstore.
+    The environment has the dependencies of this one, but not its checkout. The service gets the
+    client from the same folder.
     """
+    name, _, _ = package.name.partition("-")
     with tempfile.TemporaryDirectory() as folder:
         python = Path(folder, "bin", "python")
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         site = sysconfig.get_path("purelib", vars={"base": folder, "platbase": folder})
         Path(site, "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+        needed = [package]
+        program = f"import {name}; print({name}.__version__)"
+        command = [str(python), "-c", program]
+        if name == "petstore":
+            needed += package.parent.glob("petstore_client-*.whl")
+            command = [str(python.with_name("petstore")), "--version"]
         pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
         install = ("install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation")
-        subprocess.run([*pip, *install, "--ignore-installed", package], check=True)
-        command = [str(python.with_name("petstore")), "--version"]
-        return subprocess.check_output(command, cwd=folder, text=True).strip()
+        subprocess.run([*pip, *install, "--ignore-installed", *needed], check=True)
+        said = subprocess.check_output(command, cwd=folder, text=True).strip()
+        return said.removeprefix("petstore, version ")
 
 
 def main() -> None:
-    """Build both, install each and print what they are."""
+    """Build all, install each and print which version it says."""
     for package in build(ROOT / "dist"):
         print(f"{package.relative_to(ROOT)}: {installed_version(package)}")
 

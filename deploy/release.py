@@ -1,4 +1,4 @@
-"""``make release VERSION=x.y.z``: check, set the version, build both packages, commit and tag."""
+"""``make release VERSION=x.y.z``: check, set the version, build the packages, commit and tag."""
 
 import argparse
 import re
@@ -12,6 +12,7 @@ from packages import ROOT, build, installed_version
 _SOURCE = ROOT / "src/petstore/__init__.py"
 _WRITTEN = {
     _SOURCE: '__version__ = "{}"\n',
+    ROOT / "clients/python/src/petstore_client/_version.py": '__version__ = "{}"\n',
     ROOT / "deploy/kubernetes/kustomization.yaml": "newTag: {}\n",
 }
 _CHANGELOG = ROOT / "CHANGELOG.md"
@@ -98,14 +99,14 @@ def _current() -> Version:
 
 
 def check_packages(version: Version) -> None:
-    """Build both packages and see that each says its version.
+    """Build the packages and see that each says its version.
 
     Raises:
         Refusal: one says another.
     """
     for package in build(ROOT / "dist"):
         told = installed_version(package)
-        if told != f"petstore, version {version}":
+        if told != str(version):
             msg = f"{package.name} says: {told}"
             raise Refusal(msg)
 

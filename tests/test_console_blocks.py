@@ -24,6 +24,7 @@ NOT_RUN = {
     "CONTRIBUTING.md": "the targets of make, this suite among them",
     "README.md": "the targets of make",
     "clients/python/README.md": "packages from outside",
+    "docs/README.md": "a first request, which the tutorials explain and run",
     "docs/client.md": "scripts that begin from the reader's own key and orders",
     "docs/deploying.md": "images, clusters, systemd and packages from outside",
     "docs/guides/back-off.md": "a wait of a minute",

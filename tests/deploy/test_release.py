@@ -14,13 +14,23 @@ import pytest
 from petstore import __version__
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", ".gitignore", "deploy", "src")
-SOURCE = ROOT / "src"
-CODE = {
-    f"petstore/{path.relative_to(SOURCE / 'petstore')}"
-    for path in (SOURCE / "petstore").rglob("*")
-    if path.is_file() and path.suffix != ".pyc"
-}
+COPIED = (
+    *("CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", ".gitignore"),
+    *("clients", "deploy", "src"),
+)
+
+
+def code_in(package: Path) -> set[str]:
+    """Return the files of a package, as a wheel names them."""
+    return {
+        str(path.relative_to(package.parent))
+        for path in package.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+
+
+CODE = code_in(ROOT / "src/petstore")
+CODE_OF_CLIENT = code_in(ROOT / "clients/python/src/petstore_client")
 NEXT = "99.1.0"
 ENTRY = "### Added\n\n- Something that users notice.\n"
 PASSES = "test:\n\t@touch .git/tested\n\ndocs:\n\t@cp CHANGELOG.md .git/documented\n"
@@ -174,12 +184,15 @@ def test_a_release_is_tested_committed_and_tagged_and_its_packages_hold_what_the
     assert_has_its_section((repository.folder / "CHANGELOG.md").read_text())
     assert_has_its_section((repository.folder / ".git/documented").read_text())
     assert_hold_the_code_and_nothing_else(repository.folder / "dist")
+    assert_hold_the_code_of_the_client(repository.folder / "dist")
 
 
 def assert_has_its_version(repository: Repository) -> None:
     changed = repository.git("show", "--format=", "--name-only", "HEAD").splitlines()
     image, code = "deploy/kubernetes/kustomization.yaml", "src/petstore/__init__.py"
-    assert changed == ["CHANGELOG.md", image, code]
+    client = "clients/python/src/petstore_client/_version.py"
+    assert changed == ["CHANGELOG.md", client, image, code]
+    assert f'__version__ = "{NEXT}"\n' in (repository.folder / client).read_text()
     assert f"newTag: {NEXT}\n" in (repository.folder / image).read_text()
     assert f'__version__ = "{NEXT}"\n' in (repository.folder / code).read_text()
 
@@ -204,3 +217,17 @@ def assert_hold_the_code_and_nothing_else(dist: Path) -> None:
     assert in_sdist == {f"petstore-{NEXT}/{name}" for name in files}
     needed = ("py.typed", "rate_limits/judge.lua", "databases/migrations/sqlite_0001.sql")
     assert {f"petstore/{name}" for name in (*needed, "site/files.json")} <= CODE
+
+
+def assert_hold_the_code_of_the_client(dist: Path) -> None:
+    name = f"petstore_client-{NEXT}"
+    with zipfile.ZipFile(dist / f"{name}-py3-none-any.whl") as wheel:
+        in_wheel = set(wheel.namelist())
+    about = {"METADATA", "WHEEL", "RECORD", "licenses/LICENSE"}
+    assert in_wheel == CODE_OF_CLIENT | {f"{name}.dist-info/{each}" for each in about}
+    with tarfile.open(dist / f"{name}.tar.gz") as sdist:
+        in_sdist = set(sdist.getnames())
+    files = {"LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
+    files |= {f"src/{each}" for each in CODE_OF_CLIENT}
+    assert in_sdist == {f"{name}/{each}" for each in files}
+    assert "petstore_client/py.typed" in CODE_OF_CLIENT

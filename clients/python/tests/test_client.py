@@ -123,6 +123,25 @@ def test_a_header_that_cannot_be_is_refused_before_it_is_sent(face: Face, value:
         face("http://127.0.0.1:1", lambda c: c.pets.delete(7, if_match=value), SleepingClock())
 
 
+@each_face
+def test_a_call_that_cannot_be_is_refused_at_once(face: Face) -> None:
+    """Before anything is awaited or iterated over."""
+
+    def use(client: Any) -> None:
+        with pytest.raises(TypeError, match="colour"):
+            client.pets.list(colour="red")
+        with pytest.raises(ValueError, match="id: expected at least one"):
+            client.pets.pages(id=[])
+
+    face("http://127.0.0.1:1", use, SleepingClock())
+
+
+@each_face
+def test_a_method_shows_its_parameters(face: Face) -> None:
+    shown = face("http://127.0.0.1:1", lambda client: repr(client.pets.delete), SleepingClock())
+    assert shown == "<method delete(pet_id: int, *, if_match: str | None = None)>"
+
+
 # What comes back
 
 
@@ -173,8 +192,8 @@ def test_tokens_and_secrets_are_in_no_repr(face: Face) -> None:
         "createdAt": "2026-11-21T10:00:00Z",
     }
     with odd_service(response(201, key | {"token": "t0ken"})) as service:
-        got = face(service.url, lambda client: client.keys.create(name="x"), SleepingClock())
-    assert got.token == "t0ken"
+        got = face(service.url, lambda client: client.keys.create.raw(name="x"), SleepingClock())
+    assert got.value.token == "t0ken"
     assert "t0ken" not in repr(got)
     with odd_service(response(201, webhook | {"secret": "s3cret"})) as service:
         got = face(service.url, lambda client: client.webhooks.create(url="x"), SleepingClock())

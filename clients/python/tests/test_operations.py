@@ -67,8 +67,7 @@ def method(client: Client, name: str) -> Any:
 
 def parameters_of(name: str) -> dict[str, inspect.Parameter]:
     client = Client(KEY, "http://shop.example/v1", transport=MockTransport(lambda _: Response(500)))
-    described = inspect.signature(inspect.unwrap(method(client, name)))
-    return {each: value for each, value in described.parameters.items() if each != "self"}
+    return dict(inspect.signature(method(client, name)).parameters)
 
 
 def methods() -> Iterator[str]:

@@ -104,17 +104,17 @@ async def test_a_program_that_waits_for_nothing_is_not_banned_either(service: Se
 
     async def work(_worker: int) -> None:
         nonlocal refused
-        while time.now() < 5 * 60:
+        while time.now() < 3 * 60:
             try:
                 await client.pets.get(1)
             except RateLimited:
                 refused += 1
             except PetstoreError:
                 continue
-            await time.pause(0.5)
+            await time.pause(1)
 
     await time.run_tasks(work)
     assert refused > 1000
-    assert slow.outcomes["ok"] > 4 * PER_MINUTE
+    assert slow.outcomes["ok"] > 2 * PER_MINUTE
     assert slow.outcomes["rate_limit_exceeded"] < 200
     assert "api_key_banned" not in slow.outcomes

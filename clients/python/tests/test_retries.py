@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from petstore_client import (
+    Client,
     NoResponse,
     OutcomeUnknown,
     PetstoreError,
@@ -258,6 +259,51 @@ def test_a_wait_that_is_too_long_is_an_error_at_once(face: Face, clock: Sleeping
     assert isinstance(raised, errors.ServiceUnavailable)
     assert raised.retry_after == 121
     assert clock.sleeps == []
+
+
+# At the limit
+
+
+@each_face
+def test_a_429_is_waited_out_to_the_second_and_is_no_retry(
+    face: Face, clock: SleepingClock
+) -> None:
+    refusals = [error(429, "rate_limit_exceeded", Retry_After=seconds) for seconds in (1, 30, 9)]
+    with odd_service(*refusals, response(200, PET)) as service:
+        assert face(service.url, UPDATE, clock, max_retries=0).id == 7
+    assert clock.sleeps == [1, 30, 9]
+
+
+@each_face
+def test_waits_that_are_too_long_in_all_are_an_error_at_once(
+    face: Face, clock: SleepingClock
+) -> None:
+    refusals = [error(429, "rate_limit_exceeded", Retry_After=seconds) for seconds in (100, 21)]
+    with odd_service(*refusals) as service:
+        raised = failure(face, service.url, GET, clock)
+    assert isinstance(raised, errors.RateLimited)
+    assert raised.retry_after == 21
+    assert clock.sleeps == [100]
+
+
+def test_after_a_long_429_calls_fail_without_being_sent_but_for_those_that_cost_nothing(
+    clock: SleepingClock,
+) -> None:
+    refusal = error(429, "api_key_banned", "banned", Retry_After=300, X_Request_Id="abc")
+    with (
+        odd_service(refusal, error(401, "invalid_api_key")) as service,
+        Client(KEY, f"{service.url}/v1", clock=clock) as client,
+    ):
+        for _ in range(3):
+            with pytest.raises(errors.KeyBanned, match="banned") as raised:
+                client.pets.get(7)
+            assert raised.value.retry_after == 300 - (clock.moment - 1000)
+            assert raised.value.request_id == "abc"
+            clock.moment += 10
+        assert len(service.asked) == 1
+        with pytest.raises(errors.Unauthorized):
+            client.usage.get()
+    assert service.asked[1].target == "/v1/usage"
 
 
 # Time

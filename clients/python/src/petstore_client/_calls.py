@@ -27,8 +27,8 @@ class Reply:
 
     url: str
     status: int
-    headers: Headers
-    content: bytes
+    headers: Headers = field(repr=False)
+    content: bytes = field(repr=False)  # perhaps with a token
 
     @property
     def request_id(self) -> str | None:
@@ -42,8 +42,8 @@ class Response(Generic[T]):
 
     value: T
     status: int
-    headers: Headers
-    content: bytes
+    headers: Headers = field(repr=False)
+    content: bytes = field(repr=False)  # perhaps with a token
 
     @property
     def request_id(self) -> str | None:
@@ -150,11 +150,18 @@ class Listing(Generic[T]):
 
 
 def parameters(**values: object) -> tuple[tuple[str, str], ...]:
-    """Return query parameters, in camel case and without those that are ``None``."""
+    """Return query parameters, in camel case and without those that are ``None``.
+
+    Raises:
+        ValueError: a list is empty. Without the parameter, everything would be found.
+    """
     pairs = []
     for name, value in values.items():
-        each = value if isinstance(value, (list, tuple)) else [value]
-        pairs += [(_camel(name), str(item)) for item in each if item is not None]
+        items = value if isinstance(value, (list, tuple)) else [value]
+        if not items:
+            msg = f"{name}: expected at least one"
+            raise ValueError(msg)
+        pairs += [(_camel(name), str(item)) for item in items if item is not None]
     return tuple(pairs)
 
 

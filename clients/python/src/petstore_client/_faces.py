@@ -5,6 +5,7 @@ it a method that carries the call out. Of the resource of a ``Client`` it return
 of an ``AsyncClient`` an awaitable of it; both have the parameters of the function.
 """
 
+import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial, update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
@@ -14,6 +15,7 @@ from petstore_client._drivers import AsyncDriver, SyncDriver
 
 P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C")
 D = TypeVar("D", SyncDriver, AsyncDriver)
 
 
@@ -24,12 +26,26 @@ class Resource(Generic[D]):
         self.driver: D = driver
 
 
-class Method(Generic[P, T]):
-    """A method of a ``Client``: it returns when the call is done."""
+class _Described(Generic[D, P, C]):
+    """A method that looks like the function that describes its calls."""
 
-    def __init__(self, driver: SyncDriver, describe: Callable[P, Call[T]]) -> None:
-        self._driver = driver
-        self._describe = describe
+    def __init__(self, driver: D, function: Callable[..., C], resource: Resource[Any]) -> None:
+        self._driver: D = driver
+        self._describe = cast("Callable[P, C]", partial(function, resource))
+        update_wrapper(cast("Any", self), function)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The parameters, for ``help`` and for ``inspect``."""
+        signature = inspect.signature(self._describe)
+        return signature.replace(return_annotation=inspect.Signature.empty)
+
+    def __repr__(self) -> str:
+        return f"<method {self.__name__}{self.__signature__}>"  # type: ignore[attr-defined] # the function's
+
+
+class Method(_Described[SyncDriver, P, Call[T]]):
+    """A method of a ``Client``: it returns when the call is done."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the value."""
@@ -40,12 +56,8 @@ class Method(Generic[P, T]):
         return self._driver.run(self._describe(*args, **kwargs))
 
 
-class AsyncMethod(Generic[P, T]):
+class AsyncMethod(_Described[AsyncDriver, P, Call[T]]):
     """A method of an ``AsyncClient``, to be awaited."""
-
-    def __init__(self, driver: AsyncDriver, describe: Callable[P, Call[T]]) -> None:
-        self._driver = driver
-        self._describe = describe
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the value."""
@@ -56,21 +68,19 @@ class AsyncMethod(Generic[P, T]):
         return await self._driver.run(self._describe(*args, **kwargs))
 
 
-class ListMethod(Generic[P, T]):
+class ListMethod(_Described[SyncDriver, P, Listing[T]]):
     """A method of a ``Client`` that lists: it iterates over the items of all pages."""
-
-    def __init__(self, driver: SyncDriver, describe: Callable[P, Listing[T]]) -> None:
-        self._driver = driver
-        self._describe = describe
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Iterate over the items of this page and of all that follow."""
-        for page in self.pages(*args, **kwargs):
-            yield from page.items
+        pages = self.pages(*args, **kwargs)
+        return (item for page in pages for item in page.items)
 
     def pages(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[Page[T]]:
         """Iterate over this page and all that follow."""
-        listing = self._describe(*args, **kwargs)
+        return self._pages(self._describe(*args, **kwargs))
+
+    def _pages(self, listing: Listing[T]) -> Iterator[Page[T]]:
         call: Call[list[T]] | None = listing.first
         while call is not None:
             page = listing.page(self._driver.run(call))
@@ -78,22 +88,19 @@ class ListMethod(Generic[P, T]):
             call = listing.after(call, page)
 
 
-class AsyncListMethod(Generic[P, T]):
+class AsyncListMethod(_Described[AsyncDriver, P, Listing[T]]):
     """A method of an ``AsyncClient`` that lists: it iterates over the items of all pages."""
 
-    def __init__(self, driver: AsyncDriver, describe: Callable[P, Listing[T]]) -> None:
-        self._driver = driver
-        self._describe = describe
-
-    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
         """Iterate over the items of this page and of all that follow."""
-        async for page in self.pages(*args, **kwargs):
-            for item in page.items:
-                yield item
+        pages = self.pages(*args, **kwargs)
+        return (item async for page in pages for item in page.items)
 
-    async def pages(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Page[T]]:
+    def pages(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Page[T]]:
         """Iterate over this page and all that follow."""
-        listing = self._describe(*args, **kwargs)
+        return self._pages(self._describe(*args, **kwargs))
+
+    async def _pages(self, listing: Listing[T]) -> AsyncIterator[Page[T]]:
         call: Call[list[T]] | None = listing.first
         while call is not None:
             page = listing.page(await self._driver.run(call))
@@ -105,7 +112,7 @@ class operation(Generic[P, T]):  # noqa: N801 - it is a decorator
     """Make a method of a function that describes a call."""
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Call[T]]) -> None:
-        self.describe = describe
+        self._describe = describe
 
     @overload
     def __get__(self, resource: Resource[SyncDriver], owner: type) -> Method[P, T]: ...
@@ -115,22 +122,17 @@ class operation(Generic[P, T]):  # noqa: N801 - it is a decorator
         self, resource: Resource[SyncDriver] | Resource[AsyncDriver], owner: type
     ) -> Method[P, T] | AsyncMethod[P, T]:
         """Return the method of a resource."""
-        describe = cast("Callable[P, Call[T]]", partial(self.describe, resource))
         driver = resource.driver
-        method: Method[P, T] | AsyncMethod[P, T]
         if isinstance(driver, SyncDriver):
-            method = Method(driver, describe)
-        else:
-            method = AsyncMethod(driver, describe)
-        update_wrapper(method, self.describe)
-        return method
+            return Method(driver, self._describe, resource)
+        return AsyncMethod(driver, self._describe, resource)
 
 
 class listing(Generic[P, T]):  # noqa: N801 - it is a decorator
     """Make a method of a function that describes a list."""
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Listing[T]]) -> None:
-        self.describe = describe
+        self._describe = describe
 
     @overload
     def __get__(self, resource: Resource[SyncDriver], owner: type) -> ListMethod[P, T]: ...
@@ -140,22 +142,17 @@ class listing(Generic[P, T]):  # noqa: N801 - it is a decorator
         self, resource: Resource[SyncDriver] | Resource[AsyncDriver], owner: type
     ) -> ListMethod[P, T] | AsyncListMethod[P, T]:
         """Return the method of a resource."""
-        describe = cast("Callable[P, Listing[T]]", partial(self.describe, resource))
         driver = resource.driver
-        method: ListMethod[P, T] | AsyncListMethod[P, T]
         if isinstance(driver, SyncDriver):
-            method = ListMethod(driver, describe)
-        else:
-            method = AsyncListMethod(driver, describe)
-        update_wrapper(method, self.describe)
-        return method
+            return ListMethod(driver, self._describe, resource)
+        return AsyncListMethod(driver, self._describe, resource)
 
 
 class paging(Generic[P, T]):  # noqa: N801 - it reads as a decorator
     """Make a method that returns the pages of a list."""
 
     def __init__(self, listed: listing[P, T]) -> None:
-        self.listed = listed
+        self._listed = listed
 
     @overload
     def __get__(
@@ -166,10 +163,8 @@ class paging(Generic[P, T]):  # noqa: N801 - it reads as a decorator
         self, resource: Resource[AsyncDriver], owner: type
     ) -> Callable[P, AsyncIterator[Page[T]]]: ...
     def __get__(
-        self, resource: Resource[SyncDriver] | Resource[AsyncDriver], owner: type
+        self, resource: Any, owner: type
     ) -> Callable[P, Iterator[Page[T]]] | Callable[P, AsyncIterator[Page[T]]]:
         """Return the method of a resource."""
-        method: ListMethod[P, T] | AsyncListMethod[P, T] = self.listed.__get__(
-            cast("Any", resource), owner
-        )
+        method: ListMethod[P, T] | AsyncListMethod[P, T] = self._listed.__get__(resource, owner)
         return method.pages
