@@ -230,7 +230,7 @@ class Console:
     def _start(self, command: str) -> None:
         """Start a program that runs until Ctrl-C, in a process group of its own."""
         output = self._folder / f".output-{len(self._programs)}"
-        output.touch()
+        output.write_text("")  # of the program before it
         quoted = shlex.quote(self._here(command))
         group = self._run(f"set -m; eval {quoted} < /dev/null > {output} 2>&1 & echo $!; set +m")
         self._programs.append(_Program(int(group), output))
