@@ -23,6 +23,7 @@ RUN = [name for name, text in TEXTS.items() if "```console" in text]
 NOT_RUN = {
     "CONTRIBUTING.md": "the targets of make, this suite among them",
     "README.md": "the targets of make",
+    "clients/python/README.md": "addresses and keys of the reader",
     "docs/client.md": "scripts that begin from the reader's own key and orders",
     "docs/deploying.md": "images, clusters, systemd and packages from outside",
     "docs/guides/back-off.md": "a wait of a minute",
