@@ -1,6 +1,5 @@
 """The steps of the build: stage the sources, render them, prepare the files to be served."""
 
-import re
 import tempfile
 from pathlib import Path
 
@@ -22,8 +21,6 @@ _TABLES = {
     Entry("Types of events", "event-types.md", "every type, with an example"): tables.event_types,
     Entry("Metrics", "metrics.md", "every metric for Prometheus"): tables.metric_table,
 }
-# A row of the table of errors, which gets its code as an anchor.
-_ERROR = re.compile(r"^(\| \d{3} \| )(?=`(\w+)`)", re.MULTILINE)
 
 
 def build(target: Path) -> int:
@@ -72,8 +69,6 @@ def _add_generated(docs: Path) -> dict[str, list[Entry]]:
         page = docs / path
         page.parent.mkdir(exist_ok=True)
         page.write_text(text, "utf-8")
-    errors = docs / "errors.md"
-    errors.write_text(_ERROR.sub(r"\1<span id='\2'></span>", errors.read_text("utf-8")), "utf-8")
     home = docs / _HOME
     text = with_entries(home.read_text("utf-8"), _GENERATED, [_OPERATIONS, *_TABLES])
     home.write_text(text, "utf-8")

@@ -183,13 +183,13 @@ def _example(media: Json) -> str:
 def _errors(operation: Operation) -> str:
     rows = [
         [
-            str(error.status),
             f"[`{error.code}`](../errors.md#{error.code})",
+            str(error.status),
             error.cause,
             error.message,
         ]
         for error in possible_errors(operation)
     ]
     text = "The body of an error has `code`, `message` and `status`."
-    names = ["Status", "Code", "Meaning", "Message, for example"]
+    names = ["Code", "Status", "Meaning", "Message, for example"]
     return f"## Errors\n\n{text}\n\n{table(names, rows)}"

@@ -64,11 +64,10 @@ _CALLS = {
 def curl(operation: Operation) -> str:
     """Return a command that calls ``operation``; the shell has the address and the key."""
     path = re.sub(r"{\w+}", _EXAMPLE_ID, operation.path) + _QUERIES.get(operation.id, "")
-    lines = [f'curl -H "Authorization: Bearer $PETSTORE_KEY" "$PETSTORE_URL{path}"']
-    if operation.method not in {"GET", "POST"}:
+    lines = [f'curl "$PETSTORE_URL{path}"', '-H "Authorization: Bearer $PETSTORE_KEY"']
+    # With a body, curl sends POST by itself.
+    if operation.method != ("GET" if operation.body is None else "POST"):
         lines.append(f"-X {operation.method}")
-    elif operation.method == "POST" and operation.body is None:
-        lines.append("-X POST")
     if operation.body is not None:
         lines.append(f"--json {quote(json.dumps(operation.body_example, ensure_ascii=False))}")
     return " \\\n  ".join(lines)

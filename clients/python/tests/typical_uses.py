@@ -1,6 +1,7 @@
 """Typical uses of the client, which the type checkers read; it is never run."""
 
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler
 from typing import assert_type
 
 from petstore_client import (
@@ -64,6 +65,10 @@ async def with_tasks() -> None:
 
 def deliver(body: bytes, headers: dict[str, str]) -> Event:
     return webhooks.verify(body, headers, ["whsec_new", "whsec_old"])
+
+
+def deliver_to(handler: BaseHTTPRequestHandler) -> Event:
+    return webhooks.verify(handler.rfile.read(), handler.headers, "whsec_secret")
 
 
 def mistaken(client: Client) -> None:

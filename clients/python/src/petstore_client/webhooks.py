@@ -4,8 +4,9 @@ import binascii
 import hmac
 import time
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
+from typing import Protocol
 
 import msgspec
 
@@ -15,13 +16,21 @@ from petstore_client.models import Event
 _decoder = msgspec.json.Decoder(Event)
 
 
+class Headers(Protocol):
+    """The headers of a request, as any framework has them."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return names and values."""
+        ...
+
+
 class InvalidDelivery(PetstoreError):
     """A delivery does not come from the service, or is too old: respond with 401."""
 
 
 def verify(
     body: bytes | str,
-    headers: Mapping[str, str],
+    headers: Headers,
     secrets: str | Sequence[str],
     tolerance: float = 300,
     *,
