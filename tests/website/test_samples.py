@@ -12,6 +12,7 @@ from petstore.api.operation import BASE, Operation
 from petstore.api.operations import OPERATIONS
 from petstore.domain.api_keys import SCOPES
 from support.process import ServerProcess
+from support.waiting import within
 from website.samples import curl, python
 
 _ANIMALS = [{"name": f"Animal {number}", "categoryId": 1} for number in range(1, 21)]
@@ -42,7 +43,8 @@ class Store:
             self._add("/store/orders", {"petId": 10 + number})
             self._add("/webhooks", {"url": f"https://shop.example/{number}"})
             self._add("/keys", {"name": f"Key {number}"})
-        self.client.get("/pets/7")  # deprecated, so that there is a call to list
+        self.client.get("/pets/7")  # deprecated
+        assert within(30, lambda: bool(self.client.get("/deprecations").json()))
 
     def _add(self, path: str, body: dict[str, object]) -> int:
         response = self.client.post(path, json=body)
