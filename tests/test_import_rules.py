@@ -119,7 +119,7 @@ def test_every_package_has_its_rule() -> None:
         ("cryptography", ("petstore.domain.sealing", "petstore.domain.webhook_secrets")),
         ("httptools", ("petstore.http", "petstore.webhooks.sender")),
         ("uvloop", ("petstore.server",)),
-        *((library, ("petstore.cli",)) for library in ("click", "rich", "urllib3")),
+        *((library, ("petstore.cli",)) for library in ("click", "rich", "petstore_client")),
     ],
 )
 def test_a_library_stays_behind_its_adapter(library: str, packages: tuple[str, ...]) -> None:

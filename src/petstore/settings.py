@@ -41,6 +41,37 @@ _CONTACT = re.compile(r"(?:mailto:[!-~]+@[!-~]+|https://[!-~]+|tel:\+?[0-9][0-9.
 _ORIGIN = re.compile(r"(\*|[a-z][a-z0-9+.-]*://[^/?#\s]+)\Z")
 
 
+SECTIONS = {
+    "Where it listens": (
+        *("host", "port", "metrics_port", "public_url", "trusted_proxy", "allowed_origin"),
+        "security_contact",
+    ),
+    "Store": (
+        *("database", "read_database", "redis", "database_connections", "database_timeout"),
+        *("environment", "strict_categories", "reservation_minutes"),
+        *("event_days", "history_days"),
+    ),
+    "Webhooks": ("webhook_network", "secret_file", "no_deliveries"),
+    "Processes": ("workers", "pid_file", "shutdown_timeout", "drain_timeout"),
+    "Logs and traces": (
+        *("log_format", "log_level", "log_health_checks", "omit_addresses", "trace_endpoint"),
+    ),
+    "Limits of requests": (
+        *("anonymous_per_minute", "address_table", "usage_per_minute"),
+        *("key_refresh_seconds", "limits_save_seconds"),
+    ),
+    "Bans": (
+        *("ban_strikes", "ban_strikes_divisor", "ban_grace_seconds", "ban_window_seconds"),
+        *("ban_seconds", "ban_max_seconds", "ban_decay_seconds"),
+    ),
+    "Connections and messages": (
+        *("connections", "connections_per_address", "buffer_bytes"),
+        *("header_timeout", "body_timeout", "body_bytes"),
+    ),
+}
+"""The settings by kind: the sections of the help of their options."""
+
+
 class SettingError(ValueError):
     """A setting has an invalid value; the message names the setting and what was expected."""
 

@@ -16,13 +16,13 @@ def name() -> str:
     return f"Yaks {uuid.uuid4()}"
 
 
-@pytest.mark.parametrize("arguments", [("show",), ("remove",), ("change", "--name", "Yaks")])
+@pytest.mark.parametrize("arguments", [("show",), ("delete",), ("change", "--name", "Yaks")])
 def test_a_category_that_is_not_there_is_not_found(shop: Shop, arguments: tuple[str, ...]) -> None:
     words = shop.fail("categories", *arguments, NOBODY, status=3)
     assert words == f"there is no category {NOBODY}"
 
 
-@pytest.mark.parametrize("action", ["show", "change", "remove"])
+@pytest.mark.parametrize("action", ["show", "change", "delete"])
 def test_an_id_that_can_be_none_is_refused(shop: Shop, action: str) -> None:
     words = shop.fail("categories", action, "0", status=2)
     assert words.startswith("Invalid value for 'ID'")
@@ -48,10 +48,10 @@ def test_a_name_is_taken_once(shop: Shop, name: str) -> None:
     assert name in shop.fail("categories", "add", name.upper(), status=4)
 
 
-def test_a_category_with_animals_cannot_be_removed(shop: Shop, name: str) -> None:
+def test_a_category_with_animals_cannot_be_deleted(shop: Shop, name: str) -> None:
     category = shop.ask("categories", "add", name)
     shop.succeed("pets", "add", "Rex", "--category", category["id"])
-    shop.fail("categories", "remove", category["id"], status=4)
+    shop.fail("categories", "delete", category["id"], status=4)
     assert shop.ask("categories", "show", category["id"]) == category
 
 
@@ -80,14 +80,15 @@ def test_fields_that_are_not_named_stay(shop: Shop, name: str) -> None:
     )
 
 
-def test_a_removed_category_is_gone(start: StartServer, name: str) -> None:
+@pytest.mark.parametrize("command", ["delete", "remove"])  # its former name
+def test_a_deleted_category_is_gone(start: StartServer, name: str, command: str) -> None:
     # In the service of the session animals of any category may be.
     server = start()
     shop = Shop(server.url, server.issue())
     category_id = shop.ask("categories", "add", name)["id"]
-    result = shop("categories", "remove", category_id)
+    result = shop("categories", command, category_id)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == f"Category {category_id} removed.\n"
+    assert result.stderr == f"Category {category_id} deleted.\n"
     shop.fail("categories", "show", category_id, status=3)
 
 

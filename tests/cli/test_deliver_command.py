@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from petstore.settings import SECTIONS
 from support.command import Command
 
 
@@ -30,6 +31,15 @@ def test_a_malformed_secret_file_is_refused(command: Command, tmp_path: Path) ->
 def test_what_is_no_network_is_refused(command: Command, network: str) -> None:
     words = command.fail("deliver", "--webhook-network", network, status=2)
     assert words.startswith("--webhook-network: expected a network such as 10.0.0.0/8; ")
+
+
+def test_the_help_says_what_a_setting_means_for_a_deliverer(command: Command) -> None:
+    text = " ".join(command.succeed("deliver", "--help").split())
+    assert "--host TEXT The address of /metrics. [env var: PETSTORE_HOST;" in text
+    for of_the_service in ("503", "The address to listen on", "Requests are info", "valid"):
+        assert of_the_service not in text
+    titles = ["Options", "Where it listens", "Store", "Webhooks", "Logs and traces"]
+    assert [title for title in ["Options", *SECTIONS] if f"{title}: -" in text] == titles
 
 
 def test_settings_of_the_service_alone_are_no_options(command: Command) -> None:

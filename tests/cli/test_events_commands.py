@@ -14,8 +14,9 @@ import pytest
 from click.testing import Result
 from standardwebhooks import Webhook
 
-from petstore.cli.events import Receiver
+from petstore.cli.events import Absence, Receiver
 from petstore.domain.webhook_secrets import secret_text
+from petstore_client import NoResponse
 from support.observed import read_metrics
 from support.odd_service import HANG_UP, SILENCE, error, odd_service, response
 from support.process import free_port
@@ -96,7 +97,11 @@ def listening(folder: Path, shop: Shop, *options: str) -> Iterator[Listener]:
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost:3000", "ftp://localhost", "http://", "http://a:99999", "http://u:p@a", "x y"]
+    "url",
+    [
+        *("localhost:3000", "ftp://localhost", "http://", "http://a:99999", "http://u:p@a", "x y"),
+        *("http://a..b", "http://a/\xe9", "http://a/?\udce9"),
+    ],
 )
 def test_an_address_that_can_be_none_is_refused(shop: Shop, url: str) -> None:
     words = shop.fail("events", "listen", "--forward-to", url, status=2)
@@ -112,6 +117,11 @@ def test_a_secret_that_is_none_is_refused_without_being_shown(shop: Shop) -> Non
 def test_a_type_that_there_is_not_is_refused_by_the_service(shop: Shop) -> None:
     words = shop.fail("events", "listen", "--type", "pet.eaten", status=2)
     assert words.startswith("type: expected one of 'pet.created'")
+
+
+def test_a_type_that_is_no_text_is_refused_before_it_is_sent(shop: Shop) -> None:
+    words = shop.fail("events", "listen", "--type", "\udce9", status=2)
+    assert words == "Invalid value for '--type': '\\udce9': expected text in UTF-8."
 
 
 def test_events_that_are_not_kept_any_more_are_reported_with_how_to_go_on() -> None:
@@ -161,14 +171,27 @@ def test_it_says_when_it_listens_and_what_it_listens_to() -> None:
         shop = Shop(service.url, "a-key")
         result = shop("events", "listen", "--type", "pet.created", "--type", "pet.deleted")
     assert result.stderr.splitlines()[0] == "Listening for events; Ctrl-C ends it."
-    target = "/v1/events?type=pet.created&type=pet.deleted&limit=100"
-    assert service.asked[0].target == f"{target}&cursor=latest"
+    target = "/v1/events?type=pet.created&type=pet.deleted&cursor=latest&limit=100"
+    assert service.asked[0].target == target
 
 
 def test_from_the_start_is_without_a_cursor() -> None:
     with odd_service(feed(EVENT), error(403)) as service:
         Shop(service.url, "a-key")("events", "listen", "--from-start")
     assert service.asked[0].target == "/v1/events?limit=100"
+
+
+def test_an_absence_of_the_service_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
+    slept: list[float] = []
+    absence = Absence(slept.append)
+    for seconds in (1, 2, 4):
+        absence.wait(seconds, NoResponse("no"))
+    for _ in range(2):
+        absence.end()
+    assert slept == [1, 2, 4]
+    assert capsys.readouterr().err == (
+        "The service does not respond. Waiting for the service.\nGoing on.\n"
+    )
 
 
 # What it forwards
@@ -231,7 +254,7 @@ def test_a_receiver_that_is_not_there_is_reported_and_the_events_go_on() -> None
 )
 def test_a_receiver_may_do_anything(reaction: bytes | None, outcome: str) -> None:
     with odd_service(reaction) as receiver:
-        assert Receiver(receiver.url, bytes(32), 0.05).send(EVENT) == outcome  # type: ignore[arg-type]
+        assert Receiver(receiver.url, bytes(32), 0.05).send(EVENT) == outcome
 
 
 # The whole
@@ -272,6 +295,6 @@ def test_a_killed_service_costs_no_event_and_repeats_none(
         assert verified(receiver, secret_in(listener)) == events
         assert [note for note in listener.notes if "receiver:" not in note][1:] == [
             "Listening for events; Ctrl-C ends it.",
-            "The service sent no response. Waiting for the service.",
+            "The service does not respond. Waiting for the service.",
             "Going on.",
         ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from petstore.cli.pet_files import Wait
+from petstore.cli.pet_files import DatabaseWait
 from petstore.errors import Unavailable
 
 SLOW = Unavailable("the disk is slow")
@@ -22,7 +22,7 @@ def test_a_wait_ends_when_its_time_is_over_and_is_reported_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     now = Now()
-    wait = Wait(now)
+    wait = DatabaseWait(now)
     assert wait.may_go_on(SLOW)
     now.seconds = 299
     assert wait.may_go_on(SLOW)
@@ -33,7 +33,7 @@ def test_a_wait_ends_when_its_time_is_over_and_is_reported_once(
 
 def test_the_next_wait_is_a_new_one(capsys: pytest.CaptureFixture[str]) -> None:
     now = Now()
-    wait = Wait(now)
+    wait = DatabaseWait(now)
     for now.seconds in (0, 1000):
         assert wait.may_go_on(SLOW)
         wait.end()

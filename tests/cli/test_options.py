@@ -31,6 +31,8 @@ OTHERS: dict[str, Any] = {
     "log_health_checks": True,
     "omit_addresses": True,
     "pid_file": "petstore.pid",
+    "public_url": "https://api.shop.example",
+    "security_contact": ("mailto:security@shop.example",),
     "trusted_proxy": ("10.0.0.0/8",),
     "allowed_origin": ("https://shop.example",),
     "webhook_network": ("10.0.0.0/8",),

@@ -42,6 +42,18 @@ def lines(text: str) -> list[list[str]]:
         (("show", "1/../2"), "Invalid value for 'ID'"),
         (("set-status", 1), "Missing argument '{available|pending|sold|none}'."),
         (("set-status", 1, "lost"), "Invalid value for"),
+        (("change",), "Missing argument 'ID'."),
+        (("change", 1), "nothing to change: name at least one option"),
+        (("change", 1, "--status", "lost"), "Invalid value for '--status'"),
+        (("delete", 0), "Invalid value for 'ID'"),
+        (
+            ("add", "\udce9", "--category", 1),
+            "Invalid value for 'NAME': '\\udce9': expected text in",
+        ),
+        (
+            ("list", "--name", "\udce9"),
+            "Invalid value for '--name': '\\udce9': expected text in UTF-8.",
+        ),
     ],
 )
 def test_a_bad_value_is_refused_before_it_is_sent(
@@ -57,7 +69,6 @@ def test_a_bad_value_is_refused_before_it_is_sent(
     [
         (("add", "  ", "--category", 1), "name"),
         (("add", "n" * 256, "--category", 1), "name"),
-        (("add", "\udce9", "--category", 1), "body"),
         (("add", "Rex", "--category", 2**63), "categoryId"),
         (("list", "--category", 2**63), "categoryId"),
         (("list", *(["--id", 1] * 101)), "id"),
@@ -71,7 +82,15 @@ def test_a_refusal_is_shown_in_the_words_of_the_service(
     assert word in shop.fail("pets", *arguments, status=2).partition(":")[0]
 
 
-@pytest.mark.parametrize("arguments", [("show", NOBODY), ("set-status", NOBODY, "sold")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", NOBODY),
+        ("set-status", NOBODY, "sold"),
+        ("change", NOBODY, "--name", "Rex"),
+        ("delete", NOBODY),
+    ],
+)
 def test_an_animal_that_is_not_there_is_not_found(
     shop: Shop, arguments: tuple[object, ...]
 ) -> None:
@@ -119,6 +138,13 @@ def test_json_is_the_response_of_the_service(shop: Shop, category: int) -> None:
     assert shop.ask("pets", "list", "--category", category) == [pet]
 
 
+def test_json_ends_with_one_line_break(shop: Shop, category: int) -> None:
+    printed = shop.succeed("pets", "add", "Rex", "--category", category, "--json")
+    assert printed.endswith("\n}\n")
+    assert shop.succeed("pets", "list", "--category", category, "--json").endswith("\n]\n")
+    assert shop.succeed("pets", "list", "--category", category - 1, "--json") == "[]\n"
+
+
 def test_animals_are_found_by_the_beginning_of_their_names(shop: Shop, category: int) -> None:
     for name in ("Bella", "Rex", "BELINDA"):
         shop.ask("pets", "add", name, "--category", category)
@@ -140,6 +166,34 @@ def test_a_status_can_be_set_and_taken_away(shop: Shop, category: int) -> None:
         f"Pet {pet['id']}: Rex, category {category}, no status\n"
     )
     assert shop.ask("pets", "show", pet["id"]) == pet
+
+
+def test_what_is_named_is_changed_and_the_rest_stays(shop: Shop, category: int) -> None:
+    pet = shop.ask("pets", "add", "Rex", "--category", category, "--status", "available")
+    change = ("pets", "change", pet["id"])
+    assert shop.ask(*change, "--name", "Max") == pet | {"name": "Max"}
+    assert shop.ask(*change, "--category", 0) == pet | {"name": "Max", "categoryId": 0}
+    assert shop.ask(*change, "--status", "sold")["status"] == "sold"
+
+
+def test_a_change_can_take_the_status_away(shop: Shop, category: int) -> None:
+    pet = shop.ask("pets", "add", "Rex", "--category", category, "--status", "available")
+    printed = shop.succeed("pets", "change", pet["id"], "--name", "Max", "--status", "none")
+    assert printed == f"Pet {pet['id']}: Max, category {category}, no status\n"
+
+
+def test_a_reserved_animal_cannot_be_deleted(shop: Shop) -> None:
+    pet = shop.ask("pets", "add", "Rex", "--category", 1, "--status", "available")
+    shop.succeed("orders", "place", pet["id"])
+    shop.fail("pets", "delete", pet["id"], status=4)
+
+
+def test_a_deleted_animal_is_gone(shop: Shop) -> None:
+    pet = shop.ask("pets", "add", "Rex", "--category", 1)
+    result = shop("pets", "delete", pet["id"])
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"Pet {pet['id']} deleted.\n"
+    shop.fail("pets", "show", pet["id"], status=3)
 
 
 def test_a_list_is_filtered_by_status_and_id(shop: Shop, category: int) -> None:

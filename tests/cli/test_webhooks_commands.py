@@ -70,6 +70,10 @@ def test_the_secret_is_alone_on_standard_output(shop: Shop) -> None:
     ("arguments", "expected"),
     [
         (["http://shop.example/"], "url: expected https and port 443"),
+        (
+            [URL, "--type", "\udce9"],
+            "Invalid value for '--type': '\\udce9': expected text in UTF-8.",
+        ),
         ([URL, "--type", "pet.sold"], "types: there is no 'pet.sold'; expected any of "),
         ([URL, "--description", ""], "description: expected 1 to 255 printable characters"),
     ],
@@ -84,7 +88,7 @@ def test_a_type_that_the_key_may_not_read_is_refused(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["show", "rotate", "test", "deliveries", "disable", "enable", "replay"]
+    "command", ["show", "rotate", "test", "deliveries", "disable", "enable", "replay", "delete"]
 )
 def test_a_webhook_that_is_not_there_is_not_found(shop: Shop, command: str) -> None:
     options = ["--since", "2026-12-01T12:00:00Z"] if command == "replay" else []
@@ -119,6 +123,19 @@ def test_events_are_sent_again(shop: Shop, webhook_id: int) -> None:
     assert shop.ask("webhooks", "deliveries", webhook_id, "--state", "failed") == []
 
 
+def test_a_deleted_webhook_is_gone(shop: Shop, webhook_id: int) -> None:
+    result = shop("webhooks", "delete", webhook_id)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"Webhook {webhook_id} deleted.\n"
+    shop.fail("webhooks", "show", webhook_id, status=3)
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_a_time_without_its_offset_is_refused(shop: Shop, option: str) -> None:
+    words = shop.fail("webhooks", "replay", 1, option, "2026-12-24T10:00:00", status=2)
+    assert words.startswith(f"Invalid value for '{option}': '2026-12-24T10:00:00': expected a date")
+
+
 def test_a_line_has_all_that_matters() -> None:
     with odd_service(response(200, WEBHOOK)) as service:
         printed = Shop(service.url, "a-key").succeed("webhooks", "show", 7)
@@ -139,7 +156,7 @@ def test_a_table_has_a_line_for_each_webhook() -> None:
     head = head.replace("last success (UTC)", "success")
     assert head.split() == ["id", "url", "types", "enabled", "success", "description"]
     assert first.split() == f"7 {URL} order.placed pet.created no 2026-12-01 12:30 The till".split()
-    assert second.split() == ["7", URL, "-", "yes", "-", "-"]
+    assert second.split() == ["7", URL, "all", "yes", "-", "-"]
 
 
 def test_a_table_has_a_line_for_each_delivery() -> None:
@@ -156,7 +173,7 @@ def test_a_table_has_a_line_for_each_delivery() -> None:
 @pytest.mark.parametrize(
     ("arguments", "body"),
     [
-        (["create", URL], {"url": URL, "types": [], "description": None}),
+        (["create", URL], {"url": URL, "types": []}),
         (["rotate", "7"], {"graceSeconds": 86400}),
     ],
 )

@@ -20,11 +20,11 @@ import httpx2
 import pytest
 
 import petstore_client
-from petstore_client import AsyncClient, Client, NoResponse, errors
+from petstore_client import AsyncClient, Client, NoResponse, PetstoreError, errors
 from petstore_client._clock import Clock
 from petstore_client._deadlines import DeadlineBackend
 from petstore_client._transport import proxy_for
-from support.client_faces import KEY, Face, SleepingClock, each_face
+from support.client_faces import KEY, Face, SleepingClock, each_face, with_threads
 from support.odd_service import error, odd_service, response
 from support.tls import self_signed_certificate
 
@@ -84,6 +84,32 @@ def test_key_and_address_come_from_the_environment(
     monkeypatch.setenv("PETSTORE_URL", "https://shop.example/store/v1/")
     assert kind().base_url == "https://shop.example/store/v1"
     assert KEY not in repr(kind())
+
+
+@each_face
+def test_a_program_can_wait_in_its_own_way_and_is_told_why(face: Face) -> None:
+    waits: list[tuple[float, str | None]] = []
+    clock = SleepingClock()
+
+    def wait(seconds: float, cause: PetstoreError | None) -> None:
+        waits.append((round(seconds, 3), None if cause is None else cause.code))
+        clock.moment += seconds
+
+    async def wait_async(seconds: float, cause: PetstoreError | None) -> None:
+        wait(seconds, cause)
+
+    last_one = response(
+        *(200, [PET]),
+        Link='<?cursor=b>; rel="next"',
+        RateLimit='"minute";r=0;t=30',
+    )
+    refused, away = error(429, Retry_After=41), error(503, "service_unavailable")
+    with odd_service(refused, away, last_one, response(200, [])) as service:
+        chosen = wait if face is with_threads else wait_async
+        pets = face(service.url, lambda client: client.pets.list(), clock, wait=chosen)
+    assert len(pets) == 1
+    assert waits == [(41, "some_code"), (0.5, "service_unavailable"), (30, None)]
+    assert clock.sleeps == []
 
 
 # What is sent

@@ -1,5 +1,6 @@
 """The feed of events, followed through all that happens to a service."""
 
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -64,6 +65,49 @@ def test_events_come_one_by_one_and_the_cursor_is_behind_the_page_that_was_hande
         f"/v1/events?{types}&wait=25&limit=100&cursor=b",
         f"/v1/events?{types}&wait=25&limit=100&cursor=c",
     ]
+
+
+@each_face
+def test_events_can_come_by_page_and_some_pages_are_empty(face: Face, clock: SleepingClock) -> None:
+    seen: list[tuple[list[str], str | None]] = []
+
+    def note(stream: Any, found: Any) -> None:
+        seen.append(([event.id for event in found], stream.cursor))
+
+    def use(client: Any) -> Any:
+        stream = client.events.follow()
+        if not hasattr(stream, "__next__"):
+            return use_async(stream)
+        for found in islice(stream.pages(), 3):
+            note(stream, found)
+        return None
+
+    async def use_async(stream: Any) -> None:
+        pages = stream.pages()
+        while len(seen) < 3:
+            note(stream, await anext(pages))
+
+    with odd_service(page("b", "1", "2"), page("b"), page("c", "3")) as service:
+        face(service.url, use, clock)
+    assert seen == [(["1", "2"], None), ([], "b"), (["3"], "b")]
+
+
+@each_face
+def test_a_failure_that_is_waited_out_is_told_to_who_waits(
+    face: Face, clock: SleepingClock
+) -> None:
+    waits: list[tuple[float, object]] = []
+
+    def wait(seconds: float, cause: PetstoreError | None) -> None:
+        waits.append((seconds, type(cause)))
+
+    async def wait_async(seconds: float, cause: PetstoreError | None) -> None:
+        wait(seconds, cause)
+
+    with odd_service(page("b", "1"), HANG_UP, page("c", "2")) as service:
+        chosen = wait if "threads" in face.__name__ else wait_async
+        face(service.url, Followed(2), clock, max_retries=0, wait=chosen)
+    assert waits == [(1, NoResponse)]
 
 
 @each_face

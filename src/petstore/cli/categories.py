@@ -1,92 +1,96 @@
 """``petstore categories``: the categories of a running service."""
 
-from typing import Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from petstore.cli.client import Client
-from petstore.cli.options import ID
-from petstore.cli.resources import Resources, client_option, list_options, resource_options
+from petstore.cli.client import client_option
+from petstore.cli.options import ID, NONE, TEXT, given
+from petstore.cli.output import SectionedGroup
+from petstore.cli.resources import View, list_options, resource_options
+
+if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    from petstore_client import Client
+    from petstore_client.models import Category
 
 
-class Category(TypedDict):
-    """A category as the service returns it."""
-
-    id: int
-    name: str
-    description: NotRequired[str]
+def _line(category: "Category") -> str:
+    line = f"Category {category.id}: {category.name}"
+    return line if category.description is None else f"{line}, {category.description}"
 
 
-def _line(category: Category) -> str:
-    line = f"Category {category['id']}: {category['name']}"
-    return f"{line}, {category['description']}" if "description" in category else line
+_CATEGORIES: "View[Category]" = View(
+    {
+        "id": lambda category: category.id,
+        "name": lambda category: category.name,
+        "description": lambda category: category.description,
+    },
+    _line,
+    ("description",),
+)
 
 
-_COLUMNS = {"id": "id", "name": "name", "description": "description"}
-_CATEGORIES = Resources("/categories", Category, _COLUMNS, _line, ("description",))
-
-
-@click.group()
+@click.group(cls=SectionedGroup)
 def categories() -> None:
-    """List, add, change and remove the categories of a running service."""
+    """List, add, change and delete the categories of a running service."""
 
 
 @categories.command("list")
 @list_options
-def list_categories(**options: Any) -> None:
+def list_categories(*, client: "Client", **options: Any) -> None:
     """List categories."""
-    _CATEGORIES.show_list([], **options)
+    _CATEGORIES.show_list(client.categories.pages, **options)
 
 
 @categories.command()
-@click.argument("name")
-@click.option("--description", help="What belongs to it.")
+@click.argument("name", type=TEXT)
+@click.option("--description", type=TEXT, help="What belongs to it.")
 @resource_options
-def add(*, name: str, description: str | None, **options: Any) -> None:
+def add(*, name: str, description: str | None, client: "Client", as_json: bool) -> None:
     """Add a category. Its name must be unique, ignoring case."""
-    _CATEGORIES.create({"name": name, "description": description}, **options)
+    added = client.categories.create.raw(name=name, description=description)
+    _CATEGORIES.show(added, as_json=as_json)
 
 
 @categories.command()
 @click.argument("category_id", metavar="ID", type=ID)
 @resource_options
-def show(*, category_id: int, **options: Any) -> None:
+def show(*, category_id: int, client: "Client", as_json: bool) -> None:
     """Show one category."""
-    _CATEGORIES.get(category_id, **options)
+    _CATEGORIES.show(client.categories.get.raw(category_id), as_json=as_json)
 
 
 @categories.command()
 @click.argument("category_id", metavar="ID", type=ID)
-@click.option("--name", help="Its new name.")
-@click.option("--description", help="What belongs to it.")
+@click.option("--name", type=TEXT, help="Its new name.")
+@click.option("--description", type=TEXT, help="What belongs to it.")
 @click.option("--no-description", is_flag=True, help="Remove its description.")
 @resource_options
 def change(
-    *,
-    category_id: int,
-    name: str | None,
-    description: str | None,
-    no_description: bool,
-    **options: Any,
+    *, category_id: int, no_description: bool, client: "Client", as_json: bool, **options: Any
 ) -> None:
     """Change a category. Fields without an option do not change."""
-    if no_description and description is not None:
-        msg = "--description and --no-description cannot be used together"
-        raise click.UsageError(msg)
-    wanted: dict[str, object] = {"name": name, "description": description}
-    patch = {field: value for field, value in wanted.items() if value is not None}
     if no_description:
-        patch["description"] = None
-    if not patch:
-        msg = "nothing to change: name at least one option"
-        raise click.UsageError(msg)
-    _CATEGORIES.change(category_id, patch, **options)
+        if options["description"] is not None:
+            msg = "--description and --no-description cannot be used together"
+            raise click.UsageError(msg)
+        options["description"] = NONE
+    changed = client.categories.update.raw(category_id, **given(options))
+    _CATEGORIES.show(changed, as_json=as_json)
 
 
 @categories.command()
 @click.argument("category_id", metavar="ID", type=ID)
 @client_option
-def remove(*, category_id: int, client: Client) -> None:
-    """Remove a category without animals."""
-    client.delete(f"{_CATEGORIES.path}/{category_id}")
-    click.echo(f"Category {category_id} removed.", err=True)
+def delete(*, category_id: int, client: "Client") -> None:
+    """Delete a category without animals."""
+    client.categories.delete(category_id)
+    click.echo(f"Category {category_id} deleted.", err=True)
+
+
+# Its former name still works.
+categories.add_command(
+    click.Command(
+        "remove", params=delete.params, callback=delete.callback, help=delete.help, hidden=True
+    )
+)

@@ -4,23 +4,32 @@ from typing import Any
 
 import click
 
-from petstore.cli.options import settings_options, warnings_of
+from petstore.cli.options import SettingsCommand, settings_options, warnings_of
 from petstore.cli.output import plain_failures
 from petstore.cli.stores import migrate, require_store
 from petstore.settings import SettingError, Settings
 
 
-@click.command()
+@click.command(cls=SettingsCommand)
 @settings_options(
-    *("database", "database_connections", "database_timeout", "environment"),
-    *("webhook_network", "secret_file", "host", "metrics_port", "log_format", "log_level"),
+    *("database", "webhook_network", "metrics_port", "log_format"),
+    database_connections="Connections to PostgreSQL.",
+    database_timeout="A read or a change that takes the database longer is tried again.",
+    environment="Whose webhooks: those of production or of staging keys.",
+    secret_file=(  # noqa: S106 - a help text
+        "The file with the master secret of all webhooks. Default: with SQLite, the database's name"
+        " with .secret at its end. PostgreSQL needs it."
+    ),
+    host="The address of /metrics.",
+    log_level="The lowest level to log.",
 )
 @click.pass_context
 def deliver(ctx: click.Context, /, **options: Any) -> None:
     """Deliver events to webhooks until stopped, without serving anything.
 
-    petstore serve does so itself. Start this beside it, or instead with --no-deliveries there, to
-    deliver on another machine. On PostgreSQL as many may run as you like.
+    petstore serve does so itself. Start this to deliver on another machine: beside the service, or
+    in its place if the service has --no-deliveries. On PostgreSQL, any number of them share the
+    work.
     """
     settings = Settings(**options)
     with plain_failures():

@@ -2,21 +2,25 @@
 
 import json
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from secrets import token_bytes
-from typing import Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 import click
 
 from petstore import __version__
-from petstore.cli.client import INTERRUPTED, Client
-from petstore.cli.client_failures import ExitStatus, Failure, reason
-from petstore.cli.options import SecretOption
-from petstore.cli.output import printable
-from petstore.cli.resources import client_option, is_address
+from petstore.cli.client import client_of, is_address, service_option
+from petstore.cli.client_failures import ExitStatus, Failure, notice_of
+from petstore.cli.options import TEXT, SecretOption
+from petstore.cli.output import SectionedGroup, printable
 from petstore.clock import SECOND, system_clock
 from petstore.domain.webhook_secrets import secret_of_text, secret_text
 from petstore.webhooks.signatures import signed_headers
+
+if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    from petstore_client import PetstoreError
 
 _URL = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?", re.IGNORECASE)
 _SECRET_BYTES = 32
@@ -27,31 +31,17 @@ _EXPIRED = (
 )
 
 
-class Event(TypedDict):
-    """An event as the service returns it."""
-
-    id: str
-    type: str
-    timestamp: str
-    resource: str
-    data: dict[str, Any]
-    previous: NotRequired[dict[str, Any]]
-
-
 class Receiver:
     """A local address that gets each event as a webhook does: signed, by POST."""
 
     def __init__(self, url: str, secret: bytes, seconds: float = 10) -> None:
-        from urllib3 import PoolManager, Timeout
-
-        self._url = url
+        self._url = urlsplit(url)
         self._secret = secret
         self._seconds = seconds
-        self._pool = PoolManager(timeout=Timeout(total=seconds), retries=False)
 
-    def send(self, event: Event) -> str:
+    def send(self, event: Mapping[str, Any]) -> str:
         """Send an event and return the status of the response, or why there is none."""
-        from urllib3 import exceptions
+        from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
         body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
         timestamp = system_clock() // SECOND
@@ -60,23 +50,42 @@ class Receiver:
             "User-Agent": f"petstore/{__version__}",
             **signed_headers(event["id"], timestamp, body, [self._secret]),
         }
+        target = urlunsplit(("", "", self._url.path or "/", self._url.query, ""))
+        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
+        connection = kind(self._url.hostname or "", self._url.port, timeout=self._seconds)
         try:
-            response = self._pool.request(
-                "POST",
-                self._url,
-                body=body,
-                headers=headers,
-                redirect=False,
-                preload_content=False,
-            )
-        except exceptions.ReadTimeoutError:
+            connection.request("POST", target, body, headers)
+            response = connection.getresponse()
+        except TimeoutError:
             return f"no response within {self._seconds} s"
-        except exceptions.ProtocolError:
+        except (HTTPException, ConnectionResetError):
             return "broke the connection off, or does not speak HTTP"
-        except exceptions.HTTPError as error:
-            return reason(error)
-        response.close()
-        return f"{response.status} {response.reason or ''}".rstrip()
+        except OSError as error:
+            return error.strerror or str(error)
+        finally:
+            connection.close()
+        return f"{response.status} {response.reason}".rstrip()
+
+
+class Absence:
+    """Waits while the service is away, and prints so: once, until it is back."""
+
+    def __init__(self, sleep: Callable[[float], object] = time.sleep) -> None:
+        self._sleep = sleep
+        self._is_known = False
+
+    def wait(self, seconds: float, error: "PetstoreError | None") -> None:
+        """Wait."""
+        if not self._is_known:
+            click.echo(f"{notice_of(error)} Waiting for the service.", err=True)
+        self._is_known = True
+        self._sleep(seconds)
+
+    def end(self) -> None:
+        """Note that the service has responded."""
+        if self._is_known:
+            click.echo("Going on.", err=True)
+        self._is_known = False
 
 
 def _receiver_url(_ctx: click.Context, _param: click.Parameter, url: str | None) -> str | None:
@@ -94,13 +103,15 @@ def _secret(_ctx: click.Context, _param: click.Parameter, text: str | None) -> b
         raise click.BadParameter(msg) from None
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def events() -> None:
     """See what happens in a running service."""
 
 
 @events.command()
-@click.option("--type", "types", multiple=True, help="Only events of this type; may be repeated.")
+@click.option(
+    "--type", "types", type=TEXT, multiple=True, help="Only events of this type; may be repeated."
+)
 @click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
 @click.option(
     "--forward-to",
@@ -119,7 +130,7 @@ def events() -> None:
     help="What signs them. [default: a new one, printed at the start]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each event as JSON in one line.")
-@client_option
+@service_option
 def listen(
     *,
     types: tuple[str, ...],
@@ -127,28 +138,29 @@ def listen(
     receiver_url: str | None,
     secret: bytes | None,
     as_json: bool,
-    client: Client,
+    service: str,
 ) -> None:
     """Print events as they happen, until Ctrl-C.
 
     It waits for a service that restarts, and for limits, and neither misses nor repeats an event.
     """
-    receiver = None if receiver_url is None else Receiver(receiver_url, secret or _new_secret())
-    query = [("type", name) for name in types]
-    pages = client.follow("/events", Event, query, None if from_start else "latest")
-    try:
-        page = next(pages)
-        click.echo("Listening for events; Ctrl-C ends it.", err=True)
-        while True:
-            for event in page:
-                _hand_over(event, receiver, as_json=as_json)
+    from petstore_client.errors import CursorExpired
+
+    absence = Absence()
+    with client_of(service, absence.wait) as client:
+        receiver = None if receiver_url is None else Receiver(receiver_url, secret or _new_secret())
+        cursor = None if from_start else "latest"
+        pages = client.events.follow(cursor=cursor, types=types or None).pages()
+        try:
             page = next(pages)
-    except KeyboardInterrupt:
-        raise click.exceptions.Exit(INTERRUPTED) from None
-    except Failure as failure:
-        if failure.code != "cursor_expired":
-            raise
-        raise Failure(_EXPIRED, ExitStatus.NOT_FOUND) from None
+            click.echo("Listening for events; Ctrl-C ends it.", err=True)
+            while True:
+                absence.end()
+                for event in page.response.json():
+                    _hand_over(event, receiver, as_json=as_json)
+                page = next(pages)
+        except CursorExpired:
+            raise Failure(_EXPIRED, ExitStatus.NOT_FOUND) from None
 
 
 def _new_secret() -> bytes:
@@ -158,13 +170,13 @@ def _new_secret() -> bytes:
     return secret
 
 
-def _hand_over(event: Event, receiver: Receiver | None, *, as_json: bool) -> None:
+def _hand_over(event: Mapping[str, Any], receiver: Receiver | None, *, as_json: bool) -> None:
     click.echo(json.dumps(event) if as_json else printable(_line(event)))
     if receiver is not None:
         click.echo(printable(f"  receiver: {receiver.send(event)}"), err=True)
 
 
-def _line(event: Event) -> str:
+def _line(event: Mapping[str, Any]) -> str:
     line = f"{event['timestamp']}  {event['type']:<16}  {event['resource']:<11}  "
     return line + _shortened(", ".join(_changes(event["data"], event.get("previous"))))
 

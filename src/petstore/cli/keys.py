@@ -16,10 +16,11 @@ from petstore.cli.options import (
     Integer,
     OrWord,
     database_option,
+    given,
     json_option,
     key_name,
 )
-from petstore.cli.output import plain_failures, print_json, print_table, printable
+from petstore.cli.output import SectionedGroup, plain_failures, print_json, print_table, printable
 from petstore.cli.stores import in_store, note_new_store
 from petstore.clock import Milliseconds, system_clock
 from petstore.databases.contract import T, Unit
@@ -40,9 +41,10 @@ _VALIDITY = Duration(min_seconds=1)
 _NETWORK = Cidr()
 _PLAN = click.Choice(list(PLANS))
 _SCOPE = click.Choice(SCOPES)
+_ONE_SCOPE = f"{', '.join(SCOPES[:-1])} or {SCOPES[-1]}"
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def keys() -> None:
     """Issue, list, change and revoke API keys. A running service applies it within a second."""
 
@@ -57,7 +59,8 @@ def keys() -> None:
     "scopes",
     multiple=True,
     type=_SCOPE,
-    help="What it may do; may be repeated. [default: those of pets and orders]",
+    metavar="SCOPE",
+    help=f"What it may do: {_ONE_SCOPE}; may be repeated. [default: those of pets and orders]",
 )
 @click.option("--expires-in", type=_VALIDITY, help="How long it is valid, such as 30d.")
 @click.option(
@@ -154,7 +157,14 @@ def history(*, key_id: int, as_json: bool, database: str) -> None:
 @click.option("--plan", type=_PLAN, help="How many requests it may make; its usage carries over.")
 @click.option("--per-minute", type=_ANY_LIMIT, help="Enterprise only: requests a minute.")
 @click.option("--per-day", type=_ANY_LIMIT, help="Enterprise only: requests a day.")
-@click.option("--scope", "scopes", multiple=True, type=_SCOPE, help="What it may do, all of it.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=_SCOPE,
+    metavar="SCOPE",
+    help=f"What it may do, all of it: {_ONE_SCOPE}; may be repeated.",
+)
 @click.option(
     "--expires-in",
     "expires_at",
@@ -176,13 +186,7 @@ def history(*, key_id: int, as_json: bool, database: str) -> None:
 @database_option
 def change(*, key_id: int, database: str, **options: Any) -> None:
     """Change a key. Fields without an option do not change."""
-    given = {name: value for name, value in options.items() if value not in (None, ())}
-    wanted: dict[str, Any] = {
-        name: None if value is NONE else value for name, value in given.items()
-    }
-    if not wanted:
-        msg = "nothing to change: name at least one option"
-        raise click.UsageError(msg)
+    wanted = given(options)
     if "scopes" in wanted:
         wanted["scopes"] = frozenset(wanted["scopes"])
     if "expires_at" in wanted:

@@ -18,6 +18,7 @@ from petstore.cli.orders import orders
 from petstore.cli.output import SectionedGroup
 from petstore.cli.pets import pets
 from petstore.cli.serve import reload, report_failed_start, serve
+from petstore.cli.usage import inventory, usage
 from petstore.cli.webhooks import webhooks
 
 
@@ -30,7 +31,8 @@ class Petstore(SectionedGroup):
         """Find the command, and refuse mistyped variables unless help is wanted."""
         name, command, rest = super().resolve_command(ctx, args)
         ctx.obj = command, [*rest]  # for `invoke`; parsing consumes the arguments
-        if set(ctx.help_option_names).isdisjoint(rest):
+        # A shell that completes a line has nobody to tell.
+        if not ctx.resilient_parsing and set(ctx.help_option_names).isdisjoint(rest):
             refuse_mistyped(ctx, self)
         return name, command, rest
 
@@ -65,8 +67,15 @@ def main() -> None:
     """
 
 
+@main.command()
+def version() -> None:
+    """Print the version."""
+    click.echo(f"petstore, version {__version__}")
+
+
 main.add_section("Run the service", serve, deliver, reload)
 main.add_section("Work on its store", keys, deprecations, copy, backup, restore)
 main.add_section(
-    f"Ask a running service, with the key in {KEY}", pets, orders, categories, events, webhooks
+    f"Ask a running service, with the key in {KEY}",
+    *(pets, orders, categories, inventory, events, webhooks, usage),
 )

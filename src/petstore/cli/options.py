@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
+from datetime import datetime
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
@@ -15,39 +16,9 @@ from petstore.clock import SECOND, Milliseconds
 from petstore.domain.api_keys import LONGEST_LIFE
 from petstore.domain.networks import canonical_networks
 from petstore.errors import InvalidBody
-from petstore.settings import SettingError, Settings, check_database, masked
+from petstore.settings import SECTIONS, SettingError, Settings, check_database, masked
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-SECTIONS = {
-    "Where it listens": (
-        *("host", "port", "metrics_port", "public_url", "trusted_proxy", "allowed_origin"),
-        "security_contact",
-    ),
-    "Store": (
-        *("database", "read_database", "redis", "database_connections", "database_timeout"),
-        *("environment", "strict_categories", "reservation_minutes"),
-        *("event_days", "history_days"),
-    ),
-    "Webhooks": ("webhook_network", "secret_file", "no_deliveries"),
-    "Processes": ("workers", "pid_file", "shutdown_timeout", "drain_timeout"),
-    "Logs and traces": (
-        *("log_format", "log_level", "log_health_checks", "omit_addresses", "trace_endpoint"),
-    ),
-    "Limits of requests": (
-        *("anonymous_per_minute", "address_table", "usage_per_minute"),
-        *("key_refresh_seconds", "limits_save_seconds"),
-    ),
-    "Bans": (
-        *("ban_strikes", "ban_strikes_divisor", "ban_grace_seconds", "ban_window_seconds"),
-        *("ban_seconds", "ban_max_seconds", "ban_decay_seconds"),
-    ),
-    "Connections and messages": (
-        *("connections", "connections_per_address", "buffer_bytes"),
-        *("header_timeout", "body_timeout", "body_bytes"),
-    ),
-}
-"""The settings by the sections of the help of their options."""
 
 _MAX_NAME = 100
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -60,6 +31,23 @@ class Integer(click.IntRange):
 
 
 ID = Integer(1, 2**63 - 1)
+
+
+class Text(click.ParamType[str]):
+    """Text that can be sent: bytes of the command line that are not UTF-8 are refused."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """Return the text in ``value``."""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self.fail(f"{value!r}: expected text in UTF-8.", param, ctx)
+        return str(value)
+
+
+TEXT = Text()
 
 
 class Number(click.FloatRange):
@@ -97,6 +85,27 @@ class Duration(click.ParamType[Milliseconds]):
         return seconds * SECOND
 
 
+class Moment(click.ParamType[datetime]):
+    """A date and time with its offset from UTC, as RFC 3339 has it."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
+        """Return the moment in ``value``."""
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            moment = datetime.min  # noqa: DTZ901 - it has no offset either
+        if moment.tzinfo is None:
+            self.fail(
+                f"{value!r}: expected a date and time such as 2026-12-24T10:00:00Z.", param, ctx
+            )
+        return moment
+
+
+MOMENT = Moment()
+
+
 class Cidr(click.ParamType[str]):
     """A network such as 203.0.113.0/24, or an address alone, in its canonical form."""
 
@@ -126,6 +135,19 @@ class OrWord(click.ParamType[Any]):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return ``NONE`` for the word, else what the other type makes of ``value``."""
         return NONE if value == self._word else self._other.convert(value, param, ctx)
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given to change something, with ``None`` for ``NONE``.
+
+    Raises:
+        click.UsageError: there are none.
+    """
+    values = {name: value for name, value in options.items() if value not in (None, ())}
+    if not values:
+        msg = "nothing to change: name at least one option"
+        raise click.UsageError(msg)
+    return {name: None if value is NONE else value for name, value in values.items()}
 
 
 class SecretOption(click.Option):
@@ -186,6 +208,8 @@ def database_url(value: str) -> str:
     return value
 
 
+_DATABASES = "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name."
+
 database_option = click.option(
     "--database",
     cls=SecretOption,
@@ -194,27 +218,60 @@ database_option = click.option(
     metavar="URL",
     default=Settings.database,
     show_default=True,
-    help="The store: sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
+    help=f"The store: {_DATABASES}",
 )
 
+database_or_service_option = click.option(
+    "--database",
+    cls=SecretOption,
+    envvar="PETSTORE_DATABASE",
+    type=database_url,
+    metavar="URL",
+    help=f"Work on this database itself, not over HTTP: {_DATABASES}",
+)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def settings_options(*names: str) -> Callable[[Command], Command]:
-    """Give a command an option for each setting of these ``names``, or for every setting."""
+class SettingsCommand(click.Command):
+    """A command with options for settings: its help has a section for each kind of them."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options that are not settings, then the settings by section."""
+        records = {
+            parameter.name: record
+            for parameter in self.get_params(ctx)
+            if (record := parameter.get_help_record(ctx))
+        }
+        sections = {
+            title: [records.pop(name) for name in names if name in records]
+            for title, names in SECTIONS.items()
+        }
+        for title, rows in ({"Options": [*records.values()]} | sections).items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:
+    """Give a command an option for each setting of these ``names``, or for every setting.
+
+    ``texts`` are further names, with the help that the option has in place of the description.
+    """
     hints = get_type_hints(Settings)
+    wanted = {*names, *texts} or hints
 
     def decorate(command: Command) -> Command:
         for setting in reversed(fields(Settings)):
-            if not names or setting.name in names:
-                command = _setting_option(setting, hints[setting.name])(command)
+            if setting.name in wanted:
+                text = texts.get(setting.name, setting.metadata["description"])
+                command = _setting_option(setting, hints[setting.name], text)(command)
         return command
 
     return decorate
 
 
-def _setting_option(setting: Field[Any], hint: Any) -> Callable[[Command], Command]:
+def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Command], Command]:
     multiple = get_origin(hint) is tuple
     # `serve` writes the warning of a secret to its log.
     secret: dict[str, Any] = {"cls": SecretOption, "warns": False}
@@ -224,10 +281,10 @@ def _setting_option(setting: Field[Any], hint: Any) -> Callable[[Command], Comma
         envvar=f"PETSTORE_{setting.name.upper()}",
         show_envvar=True,
         default=setting.default,
-        show_default=not multiple,
+        show_default=setting.default not in ("", ()),
         multiple=multiple,
         type=_type(hint, setting.metadata),
-        help=setting.metadata["description"],
+        help=text,
         **(secret if setting.metadata["secret"] else {}),
     )
 

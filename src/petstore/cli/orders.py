@@ -1,76 +1,75 @@
 """``petstore orders``: the store orders of a running service."""
 
-from typing import Any, NotRequired, TypedDict
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from petstore.cli.options import ID
-from petstore.cli.resources import Resources, list_options, resource_options, utc
+from petstore.cli.options import ID, MOMENT
+from petstore.cli.output import SectionedGroup
+from petstore.cli.resources import View, list_options, resource_options, utc
+
+if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    from petstore_client import Client
+    from petstore_client.models import Order
 
 _STATUS = click.Choice(["placed", "approved", "delivered", "cancelled"])
 
 
-class Order(TypedDict):
-    """An order as the service returns it."""
-
-    id: int
-    petId: int
-    status: str
-    placedAt: str
-    reservedUntil: NotRequired[str]
-    shipDate: NotRequired[str]
-
-
-def _line(order: Order) -> str:
-    line = f"Order {order['id']}: pet {order['petId']}, {order['status']}"
-    if "reservedUntil" in order:
-        line += f", reserved until {utc(order['reservedUntil'])} UTC"
-    if "shipDate" in order:
-        line += f", ships {utc(order['shipDate'])} UTC"
+def _line(order: "Order") -> str:
+    line = f"Order {order.id}: pet {order.pet_id}, {order.status}"
+    if order.reserved_until is not None:
+        line += f", reserved until {utc(order.reserved_until)} UTC"
+    if order.ship_date is not None:
+        line += f", ships {utc(order.ship_date)} UTC"
     return line
 
 
-_COLUMNS = {
-    "id": "id",
-    "pet": "petId",
-    "status": "status",
-    "placed (UTC)": "placedAt",
-    "reserved until (UTC)": "reservedUntil",
-    "ships (UTC)": "shipDate",
-}
-_DISPENSABLE = ("placed (UTC)", "ships (UTC)", "reserved until (UTC)")
-_ORDERS = Resources("/store/orders", Order, _COLUMNS, _line, _DISPENSABLE)
+_ORDERS: "View[Order]" = View(
+    {
+        "id": lambda order: order.id,
+        "pet": lambda order: order.pet_id,
+        "status": lambda order: order.status,
+        "placed (UTC)": lambda order: order.placed_at,
+        "reserved until (UTC)": lambda order: order.reserved_until,
+        "ships (UTC)": lambda order: order.ship_date,
+    },
+    _line,
+    ("placed (UTC)", "ships (UTC)", "reserved until (UTC)"),
+)
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def orders() -> None:
     """Place, approve, deliver and cancel orders of a running service."""
 
 
 @orders.command()
 @click.argument("pet_id", metavar="PET_ID", type=ID)
-@click.option("--ship-date", metavar="TIME", help="When to ship it, such as 2026-12-24T10:00:00Z.")
+@click.option("--ship-date", type=MOMENT, help="When to ship it, such as 2026-12-24T10:00:00Z.")
 @resource_options
-def place(*, pet_id: int, ship_date: str | None, **options: Any) -> None:
+def place(*, pet_id: int, ship_date: datetime | None, client: "Client", as_json: bool) -> None:
     """Order an animal that is available. It is reserved at once."""
-    _ORDERS.create({"petId": pet_id, "shipDate": ship_date}, **options)
+    placed = client.orders.place.raw(pet_id=pet_id, ship_date=ship_date)
+    _ORDERS.show(placed, as_json=as_json)
 
 
 @orders.command("list")
 @click.option("--status", type=_STATUS, help="Only those of this status.")
 @click.option("--pet", type=int, help="Only those of this animal, by its ID.")
 @list_options
-def list_orders(*, status: str | None, pet: int | None, **options: Any) -> None:
+def list_orders(*, status: str | None, pet: int | None, client: "Client", **options: Any) -> None:
     """List orders."""
-    _ORDERS.show_list([("status", status), ("petId", pet)], **options)
+    _ORDERS.show_list(partial(client.orders.pages, status=status, pet_id=pet), **options)
 
 
 @orders.command()
 @click.argument("order_id", metavar="ORDER_ID", type=ID)
 @resource_options
-def show(*, order_id: int, **options: Any) -> None:
+def show(*, order_id: int, client: "Client", as_json: bool) -> None:
     """Show one order."""
-    _ORDERS.get(order_id, **options)
+    _ORDERS.show(client.orders.get.raw(order_id), as_json=as_json)
 
 
 def _move(name: str, status: str, explanation: str) -> None:
@@ -79,8 +78,8 @@ def _move(name: str, status: str, explanation: str) -> None:
     @orders.command(name, help=explanation)
     @click.argument("order_id", metavar="ORDER_ID", type=ID)
     @resource_options
-    def move(*, order_id: int, **options: Any) -> None:
-        _ORDERS.change(order_id, {"status": status}, **options)
+    def move(*, order_id: int, client: "Client", as_json: bool) -> None:
+        _ORDERS.show(client.orders.update.raw(order_id, status=status), as_json=as_json)
 
 
 _move("approve", "approved", "Approve an order that was placed. It no longer lapses.")

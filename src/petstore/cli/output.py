@@ -13,7 +13,7 @@ from petstore.errors import PetstoreError
 from petstore.settings import SettingError
 
 OnProgress: TypeAlias = Callable[..., None]
-"""Takes how much is done and, if it is known only now, of how much."""
+"""Takes how much is ``done``, of which ``total`` if it is known only now, and a ``note``."""
 
 _WIDTHS = {"name": 24, "description": 40}
 _MAX_WIDTH = 10_000
@@ -25,7 +25,7 @@ _JOINERS = "\u200c\u200d"
 
 
 class SectionedGroup(click.Group):
-    """A group whose help lists its commands in sections, in the order in which they were added."""
+    """A group whose help lists its commands in order and whole, and in sections if it has some."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -40,11 +40,15 @@ class SectionedGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each title; commands without one come last."""
         del ctx
-        others = dict.fromkeys(self.commands.keys() - self._sections.keys(), "Other commands")
+        rest = "Other commands" if self._sections else "Commands"
+        titles = self._sections | {
+            name: rest for name in self.commands if name not in self._sections
+        }
         sections: dict[str, list[tuple[str, str]]] = {}
-        for name, title in {**self._sections, **others}.items():
-            text = self.commands[name].get_short_help_str(_WHOLE_SENTENCE)
-            sections.setdefault(title, []).append((name, text))
+        for name, title in titles.items():
+            if not self.commands[name].hidden:
+                text = self.commands[name].get_short_help_str(_WHOLE_SENTENCE)
+                sections.setdefault(title, []).append((name, text))
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
@@ -79,7 +83,7 @@ def plain_failures(interrupted: Callable[[], str] | None = None) -> Iterator[Non
 def progress(title: str, total: int | None = None) -> Iterator[OnProgress]:
     """Show a progress bar on a terminal; elsewhere show nothing."""
     if not sys.stderr.isatty():
-        yield lambda *_: None
+        yield lambda *_, **__: None
         return
     from rich.console import Console
     from rich.markup import escape
@@ -88,7 +92,11 @@ def progress(title: str, total: int | None = None) -> Iterator[OnProgress]:
     shown = escape(printable(title))  # now: the bar replaces standard output for a while
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task(shown, total=total)
-        yield lambda done, total=None: bar.update(task, completed=done, total=total)
+
+        def update(done: float | None = None, total: float | None = None, note: str = "") -> None:
+            bar.update(task, completed=done, total=total, description=f"{shown}  {note}".rstrip())
+
+        yield update
 
 
 def print_json(value: Any) -> None:
@@ -148,7 +156,7 @@ class TerminalOutput:
 
 def printable(text: str, encoding: str | None = None) -> str:
     """Return ``text`` with escapes for characters that are unsafe or that cannot be encoded."""
-    encoding = encoding or sys.stdout.encoding
+    encoding = encoding or sys.stdout.encoding or "utf-8"  # a progress bar has none
     safe = "".join(_escaped(character) for character in text)
     return safe.encode(encoding, "backslashreplace").decode(encoding)
 

@@ -10,7 +10,13 @@ from typing import Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from petstore.cli.options import SECTIONS, Number, SecretOption, settings_options, warnings_of
+from petstore.cli.options import (
+    Number,
+    SecretOption,
+    SettingsCommand,
+    settings_options,
+    warnings_of,
+)
 from petstore.cli.output import plain_failures, print_table, printable
 from petstore.cli.stores import in_store
 from petstore.logs import Event, is_for_person, record_json
@@ -19,23 +25,7 @@ from petstore.settings import Settings, masked
 _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: "environment"}
 
 
-class SectionedCommand(click.Command):
-    """A command whose help has a section for each kind of setting."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options that are not settings, then the settings by section."""
-        records = {
-            parameter.name: record
-            for parameter in self.get_params(ctx)
-            if (record := parameter.get_help_record(ctx))
-        }
-        settings = {title: [records.pop(name) for name in SECTIONS[title]] for title in SECTIONS}
-        for title, rows in ({"Options": [*records.values()]} | settings).items():
-            with formatter.section(title):
-                formatter.write_dl(rows)
-
-
-@click.command(cls=SectionedCommand)
+@click.command(cls=SettingsCommand)
 @click.option(
     "--demo",
     is_flag=True,

@@ -1,102 +1,73 @@
 """``petstore webhooks``: where a running service sends the events of your key."""
 
-from typing import Any, TypedDict
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from petstore.cli.client import Client
-from petstore.cli.options import ID, Duration
-from petstore.cli.output import printable
-from petstore.cli.resources import Resources, client_option, list_options, resource_options, utc
+from petstore.cli.client import client_option
+from petstore.cli.options import ID, MOMENT, TEXT, Duration
+from petstore.cli.output import SectionedGroup, printable
+from petstore.cli.resources import View, list_options, resource_options, utc
 from petstore.clock import SECOND, Milliseconds
+
+if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    from petstore_client import Client
+    from petstore_client.models import Delivery, Webhook, WebhookWithSecret
 
 _STATE = click.Choice(["pending", "succeeded", "failed"])
 
 
-class Webhook(TypedDict):
-    """A webhook as the service returns it."""
-
-    id: int
-    url: str
-    types: list[str]
-    description: str | None
-    enabled: bool
-    disabledReason: str | None
-    createdAt: str
-    lastSuccessAt: str | None
+def _line(webhook: "Webhook") -> str:
+    types = " ".join(webhook.types) or "all that the key may read"
+    line = f"Webhook {webhook.id}: {webhook.url}, {_state(webhook)}, {types}"
+    if webhook.last_success_at is not None:
+        line += f", last success {utc(webhook.last_success_at)} UTC"
+    return line if webhook.description is None else f"{line}, {webhook.description}"
 
 
-class IssuedWebhook(Webhook):
-    """A webhook with its new secret."""
-
-    secret: str
-
-
-class Delivery(TypedDict):
-    """A delivery as the service returns it."""
-
-    id: int
-    eventId: str
-    type: str
-    resource: str
-    state: str
-    attempts: int
-    createdAt: str
-    nextAttemptAt: str | None
-    responseStatus: int | None
-    error: str | None
-
-
-class _Replay(TypedDict):
-    deliveries: int
-
-
-class _WebhookTest(TypedDict):
-    eventId: str
-
-
-def _line(webhook: Webhook) -> str:
-    types = " ".join(webhook["types"]) or "all that the key may read"
-    line = f"Webhook {webhook['id']}: {webhook['url']}, {_state(webhook)}, {types}"
-    if webhook["lastSuccessAt"] is not None:
-        line += f", last success {utc(webhook['lastSuccessAt'])} UTC"
-    return line if webhook["description"] is None else f"{line}, {webhook['description']}"
-
-
-def _state(webhook: Webhook) -> str:
-    if webhook["enabled"]:
+def _state(webhook: "Webhook") -> str:
+    if webhook.enabled:
         return "enabled"
-    reason = webhook["disabledReason"]
-    return "disabled" if reason is None else f"disabled ({reason})"
+    return (
+        "disabled" if webhook.disabled_reason is None else f"disabled ({webhook.disabled_reason})"
+    )
 
 
-_COLUMNS = {
-    "id": "id",
-    "url": "url",
-    "types": "types",
-    "enabled": "enabled",
-    "last success (UTC)": "lastSuccessAt",
-    "description": "description",
-}
-_WEBHOOKS = Resources("/webhooks", Webhook, _COLUMNS, _line, ("description", "types"))
-_DELIVERY_COLUMNS = {
-    "id": "id",
-    "event": "eventId",
-    "type": "type",
-    "resource": "resource",
-    "state": "state",
-    "attempts": "attempts",
-    "status": "responseStatus",
-    "created (UTC)": "createdAt",
-    "next attempt (UTC)": "nextAttemptAt",
-    "error": "error",
-}
-_DELIVERY_DISPENSABLE = ("created (UTC)", "event", "resource", "next attempt (UTC)", "error")
+_WEBHOOKS: "View[Webhook]" = View(
+    {
+        "id": lambda webhook: webhook.id,
+        "url": lambda webhook: webhook.url,
+        "types": lambda webhook: " ".join(webhook.types) or "all",
+        "enabled": lambda webhook: webhook.enabled,
+        "last success (UTC)": lambda webhook: webhook.last_success_at,
+        "description": lambda webhook: webhook.description,
+    },
+    _line,
+    ("description", "types"),
+)
+_DELIVERIES: "View[Delivery]" = View(
+    {
+        "id": lambda delivery: delivery.id,
+        "event": lambda delivery: delivery.event_id,
+        "type": lambda delivery: delivery.type,
+        "resource": lambda delivery: delivery.resource,
+        "state": lambda delivery: delivery.state,
+        "attempts": lambda delivery: delivery.attempts,
+        "status": lambda delivery: delivery.response_status,
+        "created (UTC)": lambda delivery: delivery.created_at,
+        "next attempt (UTC)": lambda delivery: delivery.next_attempt_at,
+        "error": lambda delivery: delivery.error,
+    },
+    str,
+    ("created (UTC)", "event", "resource", "next attempt (UTC)", "error"),
+)
 
 _id_argument = click.argument("webhook_id", metavar="ID", type=ID)
 
 
-@click.group()
+@click.group(cls=SectionedGroup)
 def webhooks() -> None:
     """Let a running service send the events of your key to your own service, signed.
 
@@ -105,35 +76,35 @@ def webhooks() -> None:
 
 
 @webhooks.command()
-@click.argument("url")
+@click.argument("url", type=TEXT)
 @click.option(
     "--type",
     "types",
+    type=TEXT,
     multiple=True,
     metavar="TYPE",
     help="A type of events, such as order.placed; may be repeated. [default: all it may read]",
 )
-@click.option("--description", help="What it is for.")
+@click.option("--description", type=TEXT, help="What it is for.")
 @client_option
-def create(*, url: str, types: tuple[str, ...], description: str | None, client: Client) -> None:
+def create(*, client: "Client", **options: Any) -> None:
     """Send events to URL. The secret is printed once, alone on standard output."""
-    new = {"url": url, "types": types, "description": description}
-    _print_issued(client.post(_WEBHOOKS.path, new, IssuedWebhook), "created")
+    _print_issued(client.webhooks.create(**options), "created")
 
 
 @webhooks.command("list")
 @list_options
-def list_webhooks(**options: Any) -> None:
+def list_webhooks(*, client: "Client", **options: Any) -> None:
     """List the webhooks of your key."""
-    _WEBHOOKS.show_list([], **options)
+    _WEBHOOKS.show_list(client.webhooks.pages, **options)
 
 
 @webhooks.command()
 @_id_argument
 @resource_options
-def show(*, webhook_id: int, **options: Any) -> None:
+def show(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     """Show one webhook."""
-    _WEBHOOKS.get(webhook_id, **options)
+    _WEBHOOKS.show(client.webhooks.get.raw(webhook_id), as_json=as_json)
 
 
 @webhooks.command()
@@ -146,18 +117,17 @@ def show(*, webhook_id: int, **options: Any) -> None:
     help="How long the old secret signs too, such as 1h; 7d at most.",
 )
 @client_option
-def rotate(*, webhook_id: int, grace: Milliseconds, client: Client) -> None:
+def rotate(*, webhook_id: int, grace: Milliseconds, client: "Client") -> None:
     """Give a webhook a new secret, and print it alone on standard output."""
-    body = {"graceSeconds": grace // SECOND}
-    _print_issued(client.post(_path(webhook_id, "rotate"), body, IssuedWebhook), "rotated")
+    _print_issued(client.webhooks.rotate(webhook_id, grace_seconds=grace // SECOND), "rotated")
 
 
 @webhooks.command()
 @_id_argument
 @client_option
-def test(*, webhook_id: int, client: Client) -> None:
+def test(*, webhook_id: int, client: "Client") -> None:
     """Send a test event to a webhook, whatever its types."""
-    event = client.post(_path(webhook_id, "test"), {}, _WebhookTest)["eventId"]
+    event = client.webhooks.test(webhook_id).event_id
     click.echo(f"Event {printable(event)} will be sent; see petstore webhooks deliveries.")
 
 
@@ -165,31 +135,29 @@ def test(*, webhook_id: int, client: Client) -> None:
 @_id_argument
 @click.option("--state", type=_STATE, help="Only those in this state.")
 @list_options
-def deliveries(*, webhook_id: int, state: str | None, **options: Any) -> None:
+def deliveries(*, webhook_id: int, state: str | None, client: "Client", **options: Any) -> None:
     """List the deliveries of a webhook, newest first."""
-    path = _path(webhook_id, "deliveries")
-    found = Resources(path, Delivery, _DELIVERY_COLUMNS, str, _DELIVERY_DISPENSABLE)
-    found.show_list([("state", state)], **options)
+    pages = partial(client.webhooks.deliveries.pages, webhook_id, state=state)
+    _DELIVERIES.show_list(pages, **options)
 
 
 @webhooks.command()
 @_id_argument
-@click.option("--since", required=True, metavar="TIME", help="Such as 2026-12-24T10:00:00Z.")
-@click.option("--until", metavar="TIME", help="Only events before this time.")
+@click.option("--since", type=MOMENT, required=True, help="Such as 2026-12-24T10:00:00Z.")
+@click.option("--until", type=MOMENT, help="Only events before this time.")
 @client_option
-def replay(*, webhook_id: int, since: str, until: str | None, client: Client) -> None:
+def replay(*, webhook_id: int, since: datetime, until: datetime | None, client: "Client") -> None:
     """Send the events since a time again."""
-    window = {"since": since} if until is None else {"since": since, "until": until}
-    count = client.post(_path(webhook_id, "replay"), window, _Replay)["deliveries"]
+    count = client.webhooks.replay(webhook_id, since=since, until=until).deliveries
     click.echo(f"{count} events will be sent again.")
 
 
 @webhooks.command()
 @_id_argument
 @resource_options
-def disable(*, webhook_id: int, **options: Any) -> None:
+def disable(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     """Pause a webhook until it is enabled again."""
-    _WEBHOOKS.change(webhook_id, {"enabled": False}, **options)
+    _WEBHOOKS.show(client.webhooks.update.raw(webhook_id, enabled=False), as_json=as_json)
 
 
 @webhooks.command()
@@ -202,17 +170,24 @@ def disable(*, webhook_id: int, **options: Any) -> None:
     help="Continue after its last success, or skip the events since then.",
 )
 @resource_options
-def enable(*, webhook_id: int, resume: str, **options: Any) -> None:
+def enable(*, webhook_id: int, resume: str, client: "Client", as_json: bool) -> None:
     """Send events to a webhook again."""
-    wanted = "now" if resume == "now" else "lastSuccess"
-    _WEBHOOKS.change(webhook_id, {"enabled": True, "resume": wanted}, **options)
+    enabled = client.webhooks.update.raw(
+        webhook_id, enabled=True, resume="now" if resume == "now" else "lastSuccess"
+    )
+    _WEBHOOKS.show(enabled, as_json=as_json)
 
 
-def _path(webhook_id: int, rest: str) -> str:
-    return f"{_WEBHOOKS.path}/{webhook_id}/{rest}"
+@webhooks.command()
+@_id_argument
+@client_option
+def delete(*, webhook_id: int, client: "Client") -> None:
+    """Delete a webhook and its deliveries."""
+    client.webhooks.delete(webhook_id)
+    click.echo(f"Webhook {webhook_id} deleted.", err=True)
 
 
-def _print_issued(issued: IssuedWebhook, done: str) -> None:
+def _print_issued(issued: "WebhookWithSecret", done: str) -> None:
     # The secret comes last: if it cannot be written, the user knows which webhook to rotate.
-    click.echo(f"Webhook {issued['id']} {done}. The secret is shown this once.", err=True)
-    click.echo(printable(issued["secret"]))
+    click.echo(f"Webhook {issued.id} {done}. The secret is shown this once.", err=True)
+    click.echo(printable(issued.secret))

@@ -60,10 +60,7 @@ async def export_pets(
         OSError: the file cannot be written.
         Unavailable: the database is unreachable.
     """
-    if file_format == "csv":
-        write = csv_writer(file, COLUMNS, spreadsheet_safe=spreadsheet_safe)
-    else:
-        write = _json_lines_writer(file)
+    write = pet_writer(file, file_format, spreadsheet_safe=spreadsheet_safe)
     count, after = 0, None
     while True:
         page = await list_pets(store, PetFilter(), after, _BATCH)
@@ -74,6 +71,15 @@ async def export_pets(
         after = page.next_after
         if after is None:
             return count
+
+
+def pet_writer(
+    file: Output, file_format: FileFormat, *, spreadsheet_safe: bool
+) -> Callable[[dict[str, Any]], Any]:
+    """Begin a file of pets, and return what writes a pet, given as its JSON."""
+    if file_format == "csv":
+        return csv_writer(file, COLUMNS, spreadsheet_safe=spreadsheet_safe)
+    return lambda pet: file.write(json.dumps(pet, ensure_ascii=False) + "\n")
 
 
 def read_rows(file: BinaryIO, file_format: FileFormat) -> Iterator[FileRow]:
@@ -194,7 +200,3 @@ def csv_writer(
         chosen.writerow(cells)
 
     return write
-
-
-def _json_lines_writer(file: Output) -> Callable[[dict[str, Any]], Any]:
-    return lambda pet: file.write(json.dumps(pet, ensure_ascii=False) + "\n")

@@ -8,7 +8,7 @@ import httpx2
 
 from petstore_client._clock import Clock
 from petstore_client._connection import Connection
-from petstore_client._drivers import AsyncDriver, SyncDriver
+from petstore_client._drivers import AsyncDriver, AsyncWait, SyncDriver, Wait
 from petstore_client._retries import Policy, Session
 from petstore_client._transport import DeadlineTransport, async_transport
 from petstore_client.resources.categories import Categories
@@ -34,6 +34,8 @@ class Client:
         max_wait: How many seconds a call waits at most because the service asks for it.
         timeout: How many seconds a request may take in all.
         pace: Whether requests are spread over what is left of the minute.
+        wait: Called in place of ``time.sleep``, to tell somebody of a wait. It gets the seconds,
+            and the error because of which the client waits; without one, a limit is reached.
         transport: Another transport of ``httpx2``, for a proxy or certificates of your own.
         clock: Another clock, for tests.
 
@@ -41,7 +43,7 @@ class Client:
         ValueError: there is no key, or a setting is invalid.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a client has so many settings
         self,
         api_key: str | None = None,
         base_url: str | None = None,
@@ -50,13 +52,14 @@ class Client:
         max_wait: float = 120,
         timeout: float = 30,
         pace: bool = False,
+        wait: Wait | None = None,
         transport: httpx2.BaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         connection = _connection(api_key, base_url)
         session = _session(max_retries, max_wait, timeout, clock, pace=pace)
         transport = transport or DeadlineTransport(connection.url)
-        self._driver = driver = SyncDriver(session, connection, transport)
+        self._driver = driver = SyncDriver(session, connection, transport, wait)
         self.base_url = connection.url
         self.pets: Pets[SyncDriver] = Pets(driver)
         self.categories: Categories[SyncDriver] = Categories(driver)
@@ -93,7 +96,7 @@ class AsyncClient:
         ValueError: there is no key, or a setting is invalid.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a client has so many settings
         self,
         api_key: str | None = None,
         base_url: str | None = None,
@@ -102,13 +105,14 @@ class AsyncClient:
         max_wait: float = 120,
         timeout: float = 30,
         pace: bool = False,
+        wait: AsyncWait | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         connection = _connection(api_key, base_url)
         session = _session(max_retries, max_wait, timeout, clock, pace=pace)
         transport = transport or async_transport(connection.url)
-        self._driver = driver = AsyncDriver(session, connection, transport)
+        self._driver = driver = AsyncDriver(session, connection, transport, wait)
         self.base_url = connection.url
         self.pets: Pets[AsyncDriver] = Pets(driver)
         self.categories: Categories[AsyncDriver] = Categories(driver)

@@ -80,11 +80,20 @@ class Connection:
     def failure(self, error: Exception) -> Failure:
         """Return the failure of a request that got no whole response."""
         is_timeout = isinstance(error, (httpx2.TimeoutException, TimeoutError))
-        why = "it timed out" if is_timeout else str(error) or type(error).__name__
+        was_sent = not isinstance(error, _UNSENT)
+        what = "no response from" if was_sent else "cannot reach"
         kind = TimedOut if is_timeout else NoResponse
-        cause = kind(f"no response from {self.url}: {why}")
-        cause.__cause__ = error
-        return Failure(cause, was_sent=not isinstance(error, _UNSENT))
+        failure = kind(f"{what} {self.url}: {'it timed out' if is_timeout else _reason(error)}")
+        failure.__cause__ = error
+        return Failure(failure, was_sent)
+
+
+def _reason(error: BaseException) -> str:
+    """Return why there is no response, in the words of the system if it has any."""
+    cause = error
+    while inner := cause.__cause__ or cause.__context__:
+        cause = inner
+    return getattr(cause, "strerror", None) or str(error) or type(error).__name__
 
 
 def _python() -> str:

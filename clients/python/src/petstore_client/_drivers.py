@@ -1,23 +1,35 @@
 """The two that do I/O: they carry out the steps of a ``Session``, with threads or with tasks."""
 
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias, TypeVar
 
 import httpx2
 
 from petstore_client._calls import Call, Reply, Response
 from petstore_client._connection import Connection
 from petstore_client._retries import Outcome, Request, Session, Sleep, Step
+from petstore_client.errors import PetstoreError
 
 T = TypeVar("T")
+
+Wait: TypeAlias = Callable[[float, PetstoreError | None], object]
+"""Waits so many seconds: because of an error or, without one, of the limits of the key."""
+
+AsyncWait: TypeAlias = Callable[[float, PetstoreError | None], Awaitable[object]]
 
 
 class SyncDriver:
     """Carries out calls in the thread of the caller."""
 
     def __init__(
-        self, session: Session, connection: Connection, transport: httpx2.BaseTransport
+        self,
+        session: Session,
+        connection: Connection,
+        transport: httpx2.BaseTransport,
+        wait: Wait | None = None,
     ) -> None:
         self.session = session
+        self._wait = wait
         self._connection = connection
         self._transport = transport
 
@@ -28,6 +40,13 @@ class SyncDriver:
             PetstoreError: there is none, or it is an error.
         """
         return call.response(self._exchange(call))
+
+    def wait(self, sleep: Sleep) -> None:
+        """Wait, as the user of the client wants it."""
+        if self._wait is None:
+            self.sleep(sleep.seconds)
+        else:
+            self._wait(sleep.seconds, sleep.error)
 
     def sleep(self, seconds: float) -> None:
         """Let the thread sleep."""
@@ -51,7 +70,7 @@ class SyncDriver:
 
     def _do(self, step: Step) -> Outcome:
         if isinstance(step, Sleep):
-            self.sleep(step.seconds)
+            self.wait(step)
             return None
         try:
             return self._send(step)
@@ -74,9 +93,14 @@ class AsyncDriver:
     """Carries out calls in the task of the caller."""
 
     def __init__(
-        self, session: Session, connection: Connection, transport: httpx2.AsyncBaseTransport
+        self,
+        session: Session,
+        connection: Connection,
+        transport: httpx2.AsyncBaseTransport,
+        wait: AsyncWait | None = None,
     ) -> None:
         self.session = session
+        self._wait = wait
         self._connection = connection
         self._transport = transport
 
@@ -87,6 +111,13 @@ class AsyncDriver:
             PetstoreError: there is none, or it is an error.
         """
         return call.response(await self._exchange(call))
+
+    async def wait(self, sleep: Sleep) -> None:
+        """Wait, as the user of the client wants it."""
+        if self._wait is None:
+            await self.sleep(sleep.seconds)
+        else:
+            await self._wait(sleep.seconds, sleep.error)
 
     async def sleep(self, seconds: float) -> None:
         """Let the task sleep."""
@@ -110,7 +141,7 @@ class AsyncDriver:
 
     async def _do(self, step: Step) -> Outcome:
         if isinstance(step, Sleep):
-            await self.sleep(step.seconds)
+            await self.wait(step)
             return None
         import asyncio
 

@@ -2,9 +2,9 @@
 
 from collections import deque
 
-from petstore_client._calls import Call, Listing, Response
+from petstore_client._calls import Call, Listing, Page, Response
 from petstore_client._clock import Clock
-from petstore_client._retries import FAILED, logger
+from petstore_client._retries import FAILED, Sleep, logger
 from petstore_client.errors import (
     NoResponse,
     PetstoreError,
@@ -46,13 +46,18 @@ class Following:
             self.cursor = self._next_cursor
         return event
 
+    def skip(self) -> None:
+        """Go on behind the events at hand."""
+        self._events.clear()
+        self.cursor = self._next_cursor
+
     def next_call(self) -> Call[list[Event]]:
         """Return the call to make now."""
         self._called_at = self._clock.now()
         return self._call
 
-    def go_on(self, response: Response[list[Event]]) -> None:
-        """Take the events of a page, and go on behind them.
+    def go_on(self, response: Response[list[Event]]) -> Page[Event]:
+        """Take the events of a page, go on behind them and return it.
 
         Raises:
             UnexpectedResponse: the response does not say where that is.
@@ -70,9 +75,10 @@ class Following:
         if not page.items:
             self.cursor = page.cursor
         self._call = self._rest.at(page.cursor)
+        return page
 
-    def fail(self, error: PetstoreError) -> None:
-        """Wait before the next call if ``error`` may pass.
+    def fail(self, error: PetstoreError) -> Sleep:
+        """Return how long to wait before the next call, if ``error`` may pass.
 
         Raises:
             PetstoreError: it may not, or the service never responded.
@@ -80,6 +86,7 @@ class Following:
         may_pass = isinstance(error, (NoResponse, RateLimited)) or error.status in FAILED
         if not (may_pass and self._has_begun):
             raise error
-        self.pause = max(self._backoff, error.retry_after or 0)
-        self._backoff = min(2 * self._backoff, _LONGEST_PAUSE)
-        logger.info("follows the events again in %.1f s: %s", self.pause, error)
+        seconds = max(self._backoff, error.retry_after or 0)
+        self.pause, self._backoff = 0.0, min(2 * self._backoff, _LONGEST_PAUSE)
+        logger.info("follows the events again in %.1f s: %s", seconds, error)
+        return Sleep(seconds, error)

@@ -9,7 +9,7 @@ import re
 import sys
 import warnings
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -67,9 +67,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Sleep:
-    """Do nothing for so many seconds."""
+    """Do nothing for so many seconds: because of ``error`` or, without one, of the limits."""
 
     seconds: float
+    error: PetstoreError | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,14 @@ class Session:
             seconds = attempts.seconds_to_retry(outcome, error)
             if seconds > 0:
                 logger.info("tries again in %.1f s: %s", seconds, error)
-                yield Sleep(seconds)
+                yield Sleep(seconds, error)
 
     def _turn(self, limits: RateLimits, attempts: "_Attempts") -> Generator[Step, Outcome, None]:
         """Wait until the limits admit one more request."""
         while wait := limits.enter(self.clock.now(), attempts.patience):
             if wait.is_for_window:
                 attempts.wait_out(wait.seconds, wait.error)
-            yield Sleep(wait.seconds)
+            yield Sleep(wait.seconds, wait.error)
 
     def _learn(
         self, limits: RateLimits, call: Call[Any], reply: Reply, error: PetstoreError | None

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import overload
 
-from petstore_client._calls import Listing, parameters
+from petstore_client._calls import Listing, Page, parameters
 from petstore_client._drivers import AsyncDriver, SyncDriver
 from petstore_client._faces import D, Resource, listing, paging
 from petstore_client._following import Following
@@ -40,14 +40,24 @@ class EventStream(Iterator[Event]):
     def __next__(self) -> Event:
         """Wait for the next event and return it."""
         while (event := self._following.next_event()) is None:
+            self._next_page()
+        return event
+
+    def pages(self) -> Iterator[Page[Event]]:
+        """Iterate over pages instead: one for each response, so some are empty."""
+        while True:
+            yield self._next_page()
+            self._following.skip()
+
+    def _next_page(self) -> Page[Event]:
+        while True:
             self._driver.sleep(self._following.pause)
             try:
                 response = self._driver.run(self._following.next_call())
             except PetstoreError as error:
-                self._following.fail(error)
+                self._driver.wait(self._following.fail(error))
             else:
-                self._following.go_on(response)
-        return event
+                return self._following.go_on(response)
 
 
 class AsyncEventStream(AsyncIterator[Event]):
@@ -65,14 +75,24 @@ class AsyncEventStream(AsyncIterator[Event]):
     async def __anext__(self) -> Event:
         """Wait for the next event and return it."""
         while (event := self._following.next_event()) is None:
+            await self._next_page()
+        return event
+
+    async def pages(self) -> AsyncIterator[Page[Event]]:
+        """Iterate over pages instead: one for each response, so some are empty."""
+        while True:
+            yield await self._next_page()
+            self._following.skip()
+
+    async def _next_page(self) -> Page[Event]:
+        while True:
             await self._driver.sleep(self._following.pause)
             try:
                 response = await self._driver.run(self._following.next_call())
             except PetstoreError as error:
-                self._following.fail(error)
+                await self._driver.wait(self._following.fail(error))
             else:
-                self._following.go_on(response)
-        return event
+                return self._following.go_on(response)
 
 
 class Events(Resource[D]):

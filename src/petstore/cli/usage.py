@@ -1,0 +1,66 @@
+"""``petstore inventory`` and ``usage``: what is in a running service, and what a key has used."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from petstore.cli.output import print_json, print_table, printable
+from petstore.cli.resources import resource_options, utc
+from petstore.domain.plans import UNLIMITED
+
+if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    from petstore_client import Client
+    from petstore_client.models import DeprecatedUse, UsageWindow
+
+
+@click.command()
+@resource_options
+def inventory(*, client: "Client", as_json: bool) -> None:
+    """Count the animals of each status. Those without a status are not counted."""
+    counts = client.inventory.get.raw().json()
+    if as_json:
+        print_json(counts)
+    else:
+        print_table([{"status": name, "animals": str(count)} for name, count in counts.items()])
+
+
+@click.command()
+@resource_options
+def usage(*, client: "Client", as_json: bool) -> None:
+    """Show what your key has used, and what is left. It costs nothing."""
+    response = client.usage.get.raw()
+    if as_json:
+        print_json(response.json())
+        return
+    used = response.value
+    ban = f", banned until {utc(used.banned_until)} UTC" if used.banned_until else ""
+    click.echo(printable(f"Plan {used.plan}{ban}"))
+    print_table([_window("minute", used.minute), _window("day", used.day)])
+    days = [{"day (UTC)": str(day.date), "requests": str(day.requests)} for day in used.days]
+    if busy := [day for day in days if day["requests"] != "0"]:
+        click.echo()
+        print_table(busy)
+    if used.deprecated:
+        click.echo()
+        print_table([_deprecated(use) for use in used.deprecated], ("last call (UTC)",), "--json")
+
+
+def _window(name: str, window: "UsageWindow") -> dict[str, str]:
+    is_unlimited = window.limit == UNLIMITED
+    return {
+        "window": name,
+        "limit": "unlimited" if is_unlimited else str(window.limit),
+        "left": "-" if is_unlimited else str(window.remaining),
+        "resets (UTC)": utc(datetime.fromtimestamp(window.reset, UTC)),
+    }
+
+
+def _deprecated(use: "DeprecatedUse") -> dict[str, str]:
+    return {
+        "deprecated": use.operation,
+        "calls": str(use.calls),
+        "last call (UTC)": utc(use.last_called_at),
+        "ends": f"{use.sunset:%Y-%m-%d}",
+        "use instead": use.use,
+    }

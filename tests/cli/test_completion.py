@@ -1,0 +1,78 @@
+"""Shells complete the command line, as docs/client.md says."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from petstore.cli.main import main
+
+SCRIPTS = Path(sys.executable).parent
+PAGE = Path(__file__).parents[2] / "docs/client.md"
+
+
+def completed(words: str, **environment: str) -> list[str]:
+    """Return what a shell may put in the place of the last of ``words``."""
+    asked = {
+        "_PETSTORE_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"petstore {words}",
+        "COMP_CWORD": str(len(words.split(" "))),
+    }
+    result = CliRunner().invoke(main, [], prog_name="petstore", env=asked | environment)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return [line.partition(",")[2] for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("ser", ["serve"]),
+        ("pets li", ["list"]),
+        ("pets list --sta", ["--status"]),
+        ("pets list --status s", ["sold"]),
+        ("keys create --plan e", ["enterprise"]),
+        ("events listen --fr", ["--from-start"]),
+    ],
+)
+def test_a_command_an_option_and_a_choice_are_completed(words: str, expected: list[str]) -> None:
+    assert completed(words) == expected
+
+
+def test_a_mistyped_variable_and_a_bad_secret_do_not_disturb_a_completion(tmp_path: Path) -> None:
+    secret = {"PETSTORE_KEY_FILE": str(tmp_path / "none"), "PETSTORE_NO_SUCH_SETTING": "1"}
+    assert completed("pets list --url http://localhost --lim", **secret) == ["--limit"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_page_says_how_each_shell_learns_it(shell: str) -> None:
+    variable = f"_PETSTORE_COMPLETE={shell}_source"
+    assert f"{variable} petstore" in PAGE.read_text()
+    result = CliRunner().invoke(main, [], prog_name="petstore", env=dict([variable.split("=")]))
+    assert result.exit_code == 0
+    assert f"{shell}_complete" in result.stdout
+
+
+def test_bash_completes_a_command_once_it_has_run_the_line_of_the_page(tmp_path: Path) -> None:
+    found = re.search(
+        r"^.*_PETSTORE_COMPLETE=bash_source petstore.*$", PAGE.read_text(), re.MULTILINE
+    )
+    assert found
+    script = (
+        f"{found[0]}\n"
+        "COMP_WORDS=(petstore orders pl); COMP_CWORD=2; _petstore_completion petstore\n"
+        'echo "${COMPREPLY[@]}"\n'
+    )
+    environment = {**os.environ, "PATH": f"{SCRIPTS}:{os.environ['PATH']}"}
+    ran = subprocess.run(
+        ["bash", "--norc", "-c", script],  # noqa: S607 - the bash of this machine
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "place\n"
