@@ -112,7 +112,9 @@ def assert_sold_once(printed: str) -> None:
 
 @pytest.mark.parametrize("language", ["python", "ts", "js", "yaml", "json"])
 def test_what_the_guide_shows_is_what_is_run(language: str) -> None:
-    files = [file.read_text() for file in HERE.glob("*/*")]
+    folders = (HERE / "python", HERE / "typescript")
+    paths = [path for folder in folders for path in folder.iterdir() if path.is_file()]
+    files = [path.read_text() for path in paths]
     shown = blocks(GUIDE, language)
     assert shown
     assert [block for block in shown if not any(block in file for file in files)] == []

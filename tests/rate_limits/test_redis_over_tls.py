@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize(("trusted", "words"), [(True, []), (False, ["Redis is unavailable,"])])
+@pytest.mark.parametrize(("trusted", "words"), [(True, []), (False, ["Redis is unavailable;"])])
 async def test_a_certificate_is_trusted_if_the_url_names_it(
     trusted: bool,  # noqa: FBT001 - a parameter of the test
     words: list[str],
