@@ -9,7 +9,7 @@ import pytest
 
 from petstore.clock import rfc3339
 from petstore.domain.pets import NewPet
-from support.buyers import Buyers, assert_agreement, assert_kept
+from support.buyers import Buyers, assert_agreement, assert_kept, everything
 from support.changes import create_pets
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
@@ -152,11 +152,12 @@ async def settled(client: httpx.AsyncClient, clock: ManualClock) -> dict[int, di
     """Return all orders once none that has lapsed is placed; a busy disk may hold that up."""
 
     async def none_is_overdue() -> bool:
-        orders = await assert_agreement(client)
-        return not any(
-            order["status"] == "placed" and order["reservedUntil"] <= rfc3339(clock())
-            for order in orders.values()
-        )
+        overdue = [
+            order
+            async for order in everything(client, "/v1/store/orders?status=placed")
+            if order["reservedUntil"] <= rfc3339(clock())
+        ]
+        return not overdue
 
     await eventually(none_is_overdue)
     return await assert_agreement(client)

@@ -72,7 +72,7 @@ class Buyers:
 
 async def everything(client: httpx.AsyncClient, path: str) -> AsyncIterator[dict[str, Any]]:
     """Follow a list to its last page."""
-    following: str | None = f"{path}?limit=100"
+    following: str | None = f"{path}{'&' if '?' in path else '?'}limit=100"
     while following is not None:
         response = await client.get(following)
         assert response.status_code == 200, response.text

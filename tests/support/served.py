@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any
 
@@ -67,7 +67,7 @@ class Served:
 
     def stop(self) -> None:
         """Stop accepting, and end when the last connection closes."""
-        if self.thread.is_alive():
+        with suppress(RuntimeError):  # its last connection has closed, and the loop with it
             self._loop.call_soon_threadsafe(self._stop)
 
     def _stop(self) -> None:
