@@ -119,16 +119,17 @@ class RateLimits:
             distance = min(_SECONDS_APART * self._pending, _LONGEST_DISTANCE)
         elif self._pace and self._windows:
             window = min(self._windows.values(), key=lambda window: window.ends)
-            distance = (window.ends - now) / window.left
+            distance = min((window.ends - now) / window.left, patience)
         seconds = self._sent_at + distance - now
         return Wait(seconds) if seconds > 0 else None
 
     def _learn(self, now: float, headers: Headers) -> None:
         windows = _windows(headers)
-        if not windows and "X-RateLimit-Limit" in headers:
-            self._windows.clear()  # the key has no limits any more
+        if not windows and "X-RateLimit-Limit" not in headers:
+            return  # the response is not of the service, but of a proxy
+        before, self._windows = self._windows, {}  # a change of plan may have ended some
         for name, left, seconds in windows:
-            known = self._windows.get(name)
+            known = before.get(name)
             if known is None:
                 usable = left - self._pending  # which the service may not have counted yet
             elif self._pending:
