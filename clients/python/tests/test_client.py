@@ -57,11 +57,21 @@ def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["shop.example", "ftp://shop.example", "http://u:p@shop.example", "http://a b", "http://"],
+    [
+        *(
+            "shop.example",
+            "ftp://shop.example",
+            "http://a b",
+            "http://",
+            "http://shop.example:port",
+        ),
+        *("http://user:s3cret@shop.example", "http://[::1/v1", "http://.example", "http://a/\0"),
+    ],
 )
-def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="base_url: expected an address such as https://shop"):
+def test_an_address_that_is_none_is_refused_and_shows_no_password(url: str) -> None:
+    with pytest.raises(ValueError, match="base_url: expected an address such as https://shop") as e:
         Client(KEY, url)
+    assert "s3cret" not in str(e.value)
 
 
 @EACH_CLIENT
@@ -301,6 +311,17 @@ def test_a_proxy_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert str(other.url) == "http://proxy.example:8080"
     monkeypatch.setenv("no_proxy", "shop.example")
     assert proxy_for("https://shop.example/v1") is None
+
+
+@EACH_CLIENT
+@pytest.mark.parametrize("proxy", ["socks5://u:s3cret@proxy.example", "::"])
+def test_a_proxy_that_cannot_be_used_is_refused_and_not_shown(
+    kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+    with pytest.raises(ValueError, match="http_proxy: expected an HTTP proxy, such as") as raised:
+        kind(KEY, "http://shop.example/v1")
+    assert "s3cret" not in str(raised.value)
 
 
 @each_face

@@ -23,13 +23,24 @@ _LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepa
 
 
 def proxy_for(url: str) -> httpx2.Proxy | None:
-    """Return the proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY``)."""
+    """Return the proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY``).
+
+    Raises:
+        ValueError: it is not an HTTP proxy. The message does not show it.
+    """
     parts = urlsplit(url)
     proxies = getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy is None or proxy_bypass(parts.hostname or ""):
+    address = proxies.get(parts.scheme) or proxies.get("all")
+    if address is None or proxy_bypass(parts.hostname or ""):
         return None
-    return httpx2.Proxy(proxy if "://" in proxy else f"http://{proxy}")
+    try:
+        proxy = httpx2.Proxy(address if "://" in address else f"http://{address}")
+    except (httpx2.InvalidURL, ValueError):
+        proxy = None
+    if proxy is None or proxy.url.scheme not in {"http", "https"}:
+        msg = f"{parts.scheme}_proxy: expected an HTTP proxy, such as http://proxy.example:3128"
+        raise ValueError(msg)
+    return proxy
 
 
 def async_transport(url: str) -> httpx2.AsyncBaseTransport:
