@@ -1,6 +1,7 @@
 """The clients themselves: their settings, their networks and what they warn of."""
 
 import asyncio
+import gc
 import json
 import platform
 import ssl
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import httpcore2
 import httpx2
@@ -343,6 +344,79 @@ class OnePet(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+class KeepAlive(OnePet):
+    """Responds on connections that stay open, and notes the port of each request."""
+
+    protocol_version = "HTTP/1.1"
+    ports: ClassVar[list[int]] = []
+
+    def do_GET(self) -> None:
+        self.ports.append(self.client_address[1])
+        content = json.dumps([PET]).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+@pytest.fixture
+def keeping_alive(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a service that keeps its connections open."""
+    monkeypatch.setattr(KeepAlive, "ports", [])
+    server = ThreadingHTTPServer(("127.0.0.1", 0), KeepAlive)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+FORK = """
+import os, sys
+from petstore_client import Client
+from petstore_client._rate_limits import RateLimits
+
+client, limits = Client("key", sys.argv[1]), RateLimits(120, pace=False)
+client.pets.get(7)
+limits.enter(0, 120)  # a request that another thread has sent
+if os.fork() == 0:
+    client.pets.get(7)
+    os._exit(limits.enter(0, 120) is not None)
+status = os.wait()[1]
+client.pets.get(7)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_forked_process_has_connections_of_its_own_and_waits_for_no_request_of_its_parent(
+    keeping_alive: str,
+) -> None:
+    subprocess.run([sys.executable, "-c", FORK, keeping_alive], check=True, timeout=60)
+    of_parent, of_child, of_parent_again = KeepAlive.ports
+    assert of_parent == of_parent_again != of_child
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_a_client_for_tasks_outlives_the_event_loop(keeping_alive: str) -> None:
+    client = AsyncClient(KEY, keeping_alive)
+
+    async def twice() -> None:
+        await client.pets.get(7)
+        await client.pets.get(7)
+
+    async def once_and_close() -> None:
+        await client.pets.get(7)
+        await client.close()
+
+    asyncio.run(twice())
+    asyncio.run(once_and_close())
+    gc.collect()  # here: the warning of a connection that nobody could close is ignored
+    first, again, other = KeepAlive.ports
+    assert first == again != other
 
 
 @contextmanager
