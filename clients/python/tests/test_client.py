@@ -167,10 +167,17 @@ def test_a_call_that_cannot_be_is_refused_at_once(face: Face) -> None:
     def use(client: Any) -> None:
         with pytest.raises(TypeError, match="colour"):
             client.pets.list(colour="red")
-        with pytest.raises(ValueError, match="id: expected at least one"):
-            client.pets.pages(id=[])
+        for ids in ([], [7, None]):
+            with pytest.raises(ValueError, match="id: expected at least one, and no None"):
+                client.pets.pages(id=ids)
 
     face("http://127.0.0.1:1", use, SleepingClock())
+
+
+@each_face
+def test_no_id_is_not_any_id(face: Face) -> None:
+    with pytest.raises(TypeError):
+        face("http://127.0.0.1:1", lambda client: client.pets.get(None), SleepingClock())
 
 
 @each_face

@@ -166,13 +166,14 @@ def parameters(**values: object) -> tuple[tuple[str, str], ...]:
     """Return query parameters, in camel case and without those that are ``None``.
 
     Raises:
-        ValueError: a list is empty. Without the parameter, everything would be found.
+        ValueError: a list is empty or has a ``None``. Without the parameter, everything would be
+            found.
     """
     pairs = []
     for name, value in values.items():
         items = value if isinstance(value, (list, tuple)) else [value]
-        if not items:
-            msg = f"{name}: expected at least one"
+        if value is not None and (not items or None in items):
+            msg = f"{name}: expected at least one, and no None"
             raise ValueError(msg)
         pairs += [(_camel(name), str(item)) for item in items if item is not None]
     return tuple(pairs)
