@@ -154,6 +154,16 @@ def test_nobody_there_is_said_after_a_few_attempts(set_up: SetUp) -> None:
     assert sum(setup.waits) <= 3.5
 
 
+def test_a_proxy_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "socks5://proxy.example")
+    with (
+        pytest.raises(Failure, match=r"^http_proxy: expected an HTTP proxy") as failure,
+        client_of("http://shop.example/v1"),
+    ):
+        pass
+    assert failure.value.exit_code == ExitStatus.FAILED
+
+
 @pytest.mark.parametrize("status", [502, 503, 504])
 def test_a_proxy_that_says_the_service_is_away_is_no_wrong_address(
     set_up: SetUp, status: int

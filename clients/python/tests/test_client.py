@@ -1,6 +1,7 @@
 """The clients themselves: their settings, their networks and what they warn of."""
 
 import asyncio
+import gc
 import json
 import platform
 import ssl
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import httpcore2
 import httpx2
@@ -57,11 +58,21 @@ def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["shop.example", "ftp://shop.example", "http://u:p@shop.example", "http://a b", "http://"],
+    [
+        *(
+            "shop.example",
+            "ftp://shop.example",
+            "http://a b",
+            "http://",
+            "http://shop.example:port",
+        ),
+        *("http://user:s3cret@shop.example", "http://[::1/v1", "http://.example", "http://a/\0"),
+    ],
 )
-def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="base_url: expected an address such as https://shop"):
+def test_an_address_that_is_none_is_refused_and_shows_no_password(url: str) -> None:
+    with pytest.raises(ValueError, match="base_url: expected an address such as https://shop") as e:
         Client(KEY, url)
+    assert "s3cret" not in str(e.value)
 
 
 @EACH_CLIENT
@@ -156,10 +167,17 @@ def test_a_call_that_cannot_be_is_refused_at_once(face: Face) -> None:
     def use(client: Any) -> None:
         with pytest.raises(TypeError, match="colour"):
             client.pets.list(colour="red")
-        with pytest.raises(ValueError, match="id: expected at least one"):
-            client.pets.pages(id=[])
+        for ids in ([], [7, None]):
+            with pytest.raises(ValueError, match="id: expected at least one, and no None"):
+                client.pets.pages(id=ids)
 
     face("http://127.0.0.1:1", use, SleepingClock())
+
+
+@each_face
+def test_no_id_is_not_any_id(face: Face) -> None:
+    with pytest.raises(TypeError):
+        face("http://127.0.0.1:1", lambda client: client.pets.get(None), SleepingClock())
 
 
 @each_face
@@ -303,6 +321,17 @@ def test_a_proxy_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert proxy_for("https://shop.example/v1") is None
 
 
+@EACH_CLIENT
+@pytest.mark.parametrize("proxy", ["socks5://u:s3cret@proxy.example", "::"])
+def test_a_proxy_that_cannot_be_used_is_refused_and_not_shown(
+    kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+    with pytest.raises(ValueError, match="http_proxy: expected an HTTP proxy, such as") as raised:
+        kind(KEY, "http://shop.example/v1")
+    assert "s3cret" not in str(raised.value)
+
+
 @each_face
 def test_requests_go_through_the_proxy(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
     with odd_service(response(200, [PET])) as proxy:
@@ -322,6 +351,79 @@ class OnePet(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         pass
+
+
+class KeepAlive(OnePet):
+    """Responds on connections that stay open, and notes the port of each request."""
+
+    protocol_version = "HTTP/1.1"
+    ports: ClassVar[list[int]] = []
+
+    def do_GET(self) -> None:
+        self.ports.append(self.client_address[1])
+        content = json.dumps([PET]).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+@pytest.fixture
+def keeping_alive(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a service that keeps its connections open."""
+    monkeypatch.setattr(KeepAlive, "ports", [])
+    server = ThreadingHTTPServer(("127.0.0.1", 0), KeepAlive)
+    server.daemon_threads = True
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+FORK = """
+import os, sys
+from petstore_client import Client
+from petstore_client._rate_limits import RateLimits
+
+client, limits = Client("key", sys.argv[1]), RateLimits(120, pace=False)
+client.pets.get(7)
+limits.enter(0, 120)  # a request that another thread has sent
+if os.fork() == 0:
+    client.pets.get(7)
+    os._exit(limits.enter(0, 120) is not None)
+status = os.wait()[1]
+client.pets.get(7)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_a_forked_process_has_connections_of_its_own_and_waits_for_no_request_of_its_parent(
+    keeping_alive: str,
+) -> None:
+    subprocess.run([sys.executable, "-c", FORK, keeping_alive], check=True, timeout=60)
+    of_parent, of_child, of_parent_again = KeepAlive.ports
+    assert of_parent == of_parent_again != of_child
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_a_client_for_tasks_outlives_the_event_loop(keeping_alive: str) -> None:
+    client = AsyncClient(KEY, keeping_alive)
+
+    async def twice() -> None:
+        await client.pets.get(7)
+        await client.pets.get(7)
+
+    async def once_and_close() -> None:
+        await client.pets.get(7)
+        await client.close()
+
+    asyncio.run(twice())
+    asyncio.run(once_and_close())
+    gc.collect()  # here: the warning of a connection that nobody could close is ignored
+    first, again, other = KeepAlive.ports
+    assert first == again != other
 
 
 @contextmanager

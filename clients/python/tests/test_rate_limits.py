@@ -168,3 +168,22 @@ def test_a_paced_client_spreads_what_is_left_of_the_minute() -> None:
     assert enter(known, 2) == 2
     known.leave(2, Headers({"X-RateLimit-Limit": "2147483647"}))
     assert enter(known, 2) == 0
+
+
+def test_a_paced_client_waits_no_longer_than_its_caller() -> None:
+    known = limits(pace=True)
+    known.enter(0, PATIENCE)
+    known.leave(0, told((60, 60), (1, 80_000)))
+    assert enter(known, 0) == 1
+    known.leave(0, Headers({"RateLimit": '"day";r=1;t=80000'}))
+    assert enter(known, 0) == PATIENCE
+
+
+def test_a_window_that_a_change_of_plan_has_ended_is_forgotten() -> None:
+    known = limits()
+    known.enter(0, PATIENCE)
+    known.leave(0, told((50, 60), (0, 100)))
+    known.leave(0, Headers({"Server": "a proxy"}))
+    assert enter(known, 0) == 100
+    known.leave(0, told((50, 60)))
+    assert enter(known, 0) == 0

@@ -104,7 +104,11 @@ STRANGE = {
     "a member that is missing": response(200, [{"id": 7}]),
     "no JSON": response(200, b"<html>hello"),
     "no UTF-8": response(200, b'[{"id": 7, "name": "\xff", "categoryId": 1}]'),
+    "JSON without end": response(200, b'[{"id": 7, "later": ' + 99_999 * b"["),
     "an error without its body": response(400, b"<html>bad"),
+    "an error without end": response(
+        400, b'{"code": "a", "message": "b", "later": ' + 99_999 * b"["
+    ),
     "a 404 of another program": response(404, {"code": "not_found", "message": "no"}),
     "a 304 that nobody asked for": response(304),
 }
@@ -119,6 +123,43 @@ def test_a_response_that_no_petstore_service_gives_is_an_error_that_says_so(
         raised = failure(face, service.url, GET, clock)
     assert isinstance(raised, UnexpectedResponse)
     assert f"{service.url}/v1 responds with " in str(raised)
+
+
+@each_face
+def test_a_change_is_not_done_because_a_login_page_says_ok(
+    face: Face, clock: SleepingClock
+) -> None:
+    with odd_service(response(200, b"<html>log in")) as service:
+        raised = failure(face, service.url, DELETE, clock)
+    assert isinstance(raised, UnexpectedResponse)
+    assert "it should have no content" in str(raised)
+
+
+@pytest.mark.parametrize("link", ["<?cursor=>", "<?limit=5#cursor=b>", "</v1/pets>"])
+@each_face
+def test_a_list_does_not_end_early_because_a_link_has_lost_its_cursor(
+    face: Face, clock: SleepingClock, link: str
+) -> None:
+    with odd_service(response(200, [PET], Link=f"{link}; rel=next")) as service:
+        raised = failure(face, service.url, lambda client: client.pets.list(), clock)
+    assert isinstance(raised, UnexpectedResponse)
+    assert "the link to the next page has no cursor" in str(raised)
+
+
+@each_face
+def test_of_a_link_to_no_address_the_cursor_counts(face: Face, clock: SleepingClock) -> None:
+    link = "<http://[::1/v1/pets?cursor=b#top>; rel=next"
+    with odd_service(response(200, [PET], Link=link), response(200, [])) as service:
+        face(service.url, lambda client: client.pets.list(), clock)
+    assert service.asked[1].target == "/v1/pets?limit=100&cursor=b"
+
+
+@each_face
+def test_a_cursor_that_is_too_long_for_a_url_is_an_error(face: Face, clock: SleepingClock) -> None:
+    link = f"<?cursor={80_000 * 'b'}>; rel=next"
+    with odd_service(response(200, [PET], Link=link)) as service:
+        raised = failure(face, service.url, lambda client: client.pets.list(), clock)
+    assert str(raised) == "GET /pets cannot be sent: URL too long"
 
 
 @each_face
@@ -242,7 +283,9 @@ def test_the_service_says_how_long_to_wait_before_a_retry(face: Face, clock: Sle
     assert clock.sleeps == [7, 9]
 
 
-@pytest.mark.parametrize("nonsense", ["soon", "-1", "99999999999", "Sun, 99 Nov 2026", "1.5"])
+@pytest.mark.parametrize(
+    "nonsense", ["soon", "-1", "Mon, 01 Jan 99999999999 00:00:00 GMT", "Sun, 99 Nov 2026", "1.5"]
+)
 @each_face
 def test_a_retry_after_that_means_nothing_is_ignored(
     face: Face, clock: SleepingClock, nonsense: str
@@ -252,12 +295,18 @@ def test_a_retry_after_that_means_nothing_is_ignored(
     assert clock.sleeps == [0.5]
 
 
+@pytest.mark.parametrize(
+    ("wait", "seconds"),
+    [(121, 121), (10**12, 1e9), ("9" * 400, 1e9), ("Fri, 31 Dec 9999 23:59:59 GMT", 1e9)],
+)
 @each_face
-def test_a_wait_that_is_too_long_is_an_error_at_once(face: Face, clock: SleepingClock) -> None:
-    with odd_service(error(503, Retry_After=121)) as service:
+def test_a_wait_that_is_too_long_is_an_error_at_once(
+    face: Face, clock: SleepingClock, wait: object, seconds: float
+) -> None:
+    with odd_service(error(503, Retry_After=wait)) as service:
         raised = failure(face, service.url, GET, clock)
     assert isinstance(raised, errors.ServiceUnavailable)
-    assert raised.retry_after == 121
+    assert raised.retry_after == seconds
     assert clock.sleeps == []
 
 

@@ -102,6 +102,14 @@ def test_what_was_signed_and_is_no_event_is_refused(body: bytes) -> None:
         verify(body, headers, SECRET, clock=now)
 
 
+def test_what_a_framework_could_not_decode_is_refused_like_anything_else() -> None:
+    strange = sign() | {"Webhook-Id": "evt_\udcff"}
+    with pytest.raises(InvalidDelivery, match="webhook-signature: expected"):
+        verify(BODY, strange, SECRET, clock=now)
+    with pytest.raises(InvalidDelivery, match="webhook-signature: expected"):
+        verify("\udcff", sign(), SECRET, clock=now)
+
+
 @pytest.mark.parametrize("secret", ["", "whsec_", "whsec_short!"])
 def test_a_secret_that_is_none_is_an_error_that_does_not_show_it(secret: str) -> None:
     with pytest.raises(ValueError, match="secrets: expected whsec_ and base64") as raised:

@@ -84,15 +84,9 @@ def client_of(
     If a request fails, the command fails with one line and an exit status. ``way_on`` returns what
     this line ends with: what is done, and how to go on. With it, Ctrl-C is reported too.
     """
-    from petstore_client import Client, PetstoreError
+    from petstore_client import PetstoreError
 
-    with Client(
-        _key(),
-        service,
-        max_retries=_MAX_RETRIES,
-        max_wait=_MAX_WAIT_SECONDS,
-        wait=wait or count_down,
-    ) as client:
+    with _client(service, wait or count_down) as client:
         try:
             yield client
         except PetstoreError as error:
@@ -131,6 +125,16 @@ def count_down(
             seconds -= 1
     finally:
         show("")
+
+
+def _client(service: str, wait: Wait) -> "Client":
+    from petstore_client import Client
+
+    key = _key()
+    try:
+        return Client(key, service, max_retries=_MAX_RETRIES, max_wait=_MAX_WAIT_SECONDS, wait=wait)
+    except ValueError as error:  # of the environment: a proxy that cannot be used
+        raise Failure(str(error), ExitStatus.FAILED) from error
 
 
 def _key() -> str:

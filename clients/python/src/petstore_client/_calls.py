@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
+from http import HTTPStatus
 from typing import Any, Generic, TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import msgspec
 from httpx2 import Headers
@@ -19,6 +20,9 @@ T = TypeVar("T")
 
 MAX_PAGE = 100
 """The largest page that the service returns."""
+
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding JSON raises: it is malformed, of another type, or nested too deeply."""
 
 
 @dataclass(frozen=True)
@@ -124,10 +128,19 @@ class Listing(Generic[T]):
         """Return the page in a response. Of the link to the next one only the cursor counts.
 
         So the key never follows a link to another address, and links may be relative.
+
+        Raises:
+            UnexpectedResponse: the link has no cursor, so the rest of the list would be missing.
         """
         link = next_link(response.headers)
-        cursors = parse_qs(urlsplit(link).query).get("cursor") if link else None
-        return Page(response.value, cursors[0] if cursors else None, response)
+        if link is None:
+            return Page(response.value, None, response)
+        query = link.partition("?")[2].partition("#")[0]
+        cursor = parse_qs(query).get("cursor", [""])[0]
+        if not cursor:
+            msg = "the link to the next page has no cursor, not as a Petstore service does"
+            raise UnexpectedResponse(msg, status=response.status, request_id=response.request_id)
+        return Page(response.value, cursor, response)
 
     def after(self, call: Call[list[T]], page: Page[T]) -> Call[list[T]] | None:
         """Return the call of the page after the one that ``call`` got, ``None`` after the last.
@@ -153,13 +166,14 @@ def parameters(**values: object) -> tuple[tuple[str, str], ...]:
     """Return query parameters, in camel case and without those that are ``None``.
 
     Raises:
-        ValueError: a list is empty. Without the parameter, everything would be found.
+        ValueError: a list is empty or has a ``None``. Without the parameter, everything would be
+            found.
     """
     pairs = []
     for name, value in values.items():
         items = value if isinstance(value, (list, tuple)) else [value]
-        if not items:
-            msg = f"{name}: expected at least one"
+        if value is not None and (not items or None in items):
+            msg = f"{name}: expected at least one, and no None"
             raise ValueError(msg)
         pairs += [(_camel(name), str(item)) for item in items if item is not None]
     return tuple(pairs)
@@ -191,7 +205,7 @@ def into(kind: type[T]) -> Callable[[Reply], T]:
     def decode(reply: Reply) -> T:
         try:
             value: T = decoder.decode(reply.content)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNDECODABLE as error:
             raise unexpected(reply, str(error)) from error
         return _tagged(value, reply)
 
@@ -217,8 +231,14 @@ def only(kind: type[T], noun: str) -> Callable[[Reply], T]:
     return decode
 
 
-def nothing(_reply: Reply) -> None:
-    """Make nothing of a reply without content."""
+def nothing(reply: Reply) -> None:
+    """Make nothing of a reply without content.
+
+    Raises:
+        UnexpectedResponse: it has some: a login page, say, which has deleted nothing.
+    """
+    if reply.status != HTTPStatus.NO_CONTENT:
+        raise unexpected(reply, "it should have no content")
 
 
 def unexpected(reply: Reply, why: str) -> UnexpectedResponse:

@@ -10,7 +10,7 @@ from petstore_client._clock import Clock
 from petstore_client._connection import Connection
 from petstore_client._drivers import AsyncDriver, AsyncWait, SyncDriver, Wait
 from petstore_client._retries import Policy, Session
-from petstore_client._transport import DeadlineTransport, async_transport
+from petstore_client._transport import DeadlineTransport, LoopTransport
 from petstore_client.resources.categories import Categories
 from petstore_client.resources.events import Events
 from petstore_client.resources.keys import Keys, KeyUsage
@@ -111,7 +111,7 @@ class AsyncClient:
     ) -> None:
         connection = _connection(api_key, base_url)
         session = _session(max_retries, max_wait, timeout, clock, pace=pace)
-        transport = transport or async_transport(connection.url)
+        transport = transport or LoopTransport(connection.url)
         self._driver = driver = AsyncDriver(session, connection, transport, wait)
         self.base_url = connection.url
         self.pets: Pets[AsyncDriver] = Pets(driver)

@@ -10,7 +10,7 @@ from petstore_client._calls import Reply
 from petstore_client._retries import Failure, Request
 from petstore_client._transport import CONNECT_SECONDS
 from petstore_client._version import __version__
-from petstore_client.errors import NoResponse, TimedOut, UnexpectedResponse
+from petstore_client.errors import NoResponse, PetstoreError, TimedOut, UnexpectedResponse
 
 # RFC 3986, without a user, a query or a fragment.
 _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
@@ -33,8 +33,9 @@ class Connection:
     """
 
     def __init__(self, url: str, key: str) -> None:
-        if not _URL.fullmatch(url):
-            msg = f"base_url: expected an address such as https://shop.example/v1, not {url!r}"
+        if not _is_address(url):
+            # It is not shown: it may have a password.
+            msg = "base_url: expected an address such as https://shop.example/v1"
             raise ValueError(msg)
         if not _KEY.fullmatch(key):
             msg = "api_key: expected visible ASCII characters, such as ps_live_…"
@@ -46,7 +47,11 @@ class Connection:
         }
 
     def prepared(self, request: Request) -> httpx2.Request:
-        """Return a request as a transport takes it."""
+        """Return a request as a transport takes it.
+
+        Raises:
+            PetstoreError: its parameters are too long for a URL.
+        """
         query = f"?{urlencode(request.query)}" if request.query else ""
         seconds = request.timeout
         timeout = {
@@ -55,9 +60,14 @@ class Connection:
             "write": seconds,
             "pool": seconds,
         }
+        try:
+            url = httpx2.URL(f"{self.url}{request.path}{query}")
+        except httpx2.InvalidURL as error:
+            msg = f"{request.method} {request.path} cannot be sent: {error}"
+            raise PetstoreError(msg) from error
         return httpx2.Request(
             request.method,
-            f"{self.url}{request.path}{query}",
+            url,
             headers={**self._headers, **request.headers},
             content=request.content,
             extensions={"timeout": timeout},
@@ -86,6 +96,14 @@ class Connection:
         failure = kind(f"{what} {self.url}: {'it timed out' if is_timeout else _reason(error)}")
         failure.__cause__ = error
         return Failure(failure, was_sent)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        httpx2.URL(url).host.encode("idna")
+    except (httpx2.InvalidURL, UnicodeError):
+        return False
+    return _URL.fullmatch(url) is not None
 
 
 def _reason(error: BaseException) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from httpx2 import Headers
 
+from petstore_client._forks import renew_after_fork
 from petstore_client.errors import RateLimited
 
 _WINDOW = re.compile(r'"([^"]*)"((?:\s*;\s*[a-z]+=[0-9]{1,15})+)')
@@ -50,14 +51,19 @@ class RateLimits:
     def __init__(self, max_wait: float, *, pace: bool) -> None:
         self._max_wait = max_wait
         self._pace = pace
-        self._lock = threading.Lock()
         self._windows: dict[str, _Window] = {}
         self._is_known = False
-        self._pending = 0
         self._sent_at = float("-inf")
         self._closed_until = self._refused_until = float("-inf")
         self._refusal: RateLimited | None = None
         self._refusals = 0
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Leave the requests under way to the process that has sent them."""
+        self._lock = threading.Lock()
+        self._pending = 0
 
     def enter(self, now: float, patience: float) -> Wait | None:
         """Count a request as sent and return ``None``, or return how long it has to wait first.
@@ -119,16 +125,17 @@ class RateLimits:
             distance = min(_SECONDS_APART * self._pending, _LONGEST_DISTANCE)
         elif self._pace and self._windows:
             window = min(self._windows.values(), key=lambda window: window.ends)
-            distance = (window.ends - now) / window.left
+            distance = min((window.ends - now) / window.left, patience)
         seconds = self._sent_at + distance - now
         return Wait(seconds) if seconds > 0 else None
 
     def _learn(self, now: float, headers: Headers) -> None:
         windows = _windows(headers)
-        if not windows and "X-RateLimit-Limit" in headers:
-            self._windows.clear()  # the key has no limits any more
+        if not windows and "X-RateLimit-Limit" not in headers:
+            return  # the response is not of the service, but of a proxy
+        before, self._windows = self._windows, {}  # a change of plan may have ended some
         for name, left, seconds in windows:
-            known = self._windows.get(name)
+            known = before.get(name)
             if known is None:
                 usable = left - self._pending  # which the service may not have counted yet
             elif self._pending:

@@ -8,7 +8,7 @@ from http import HTTPStatus
 import msgspec
 from httpx2 import Headers
 
-from petstore_client._calls import Reply, unexpected
+from petstore_client._calls import UNDECODABLE, Reply, unexpected
 from petstore_client.errors import PetstoreError, error_of
 
 # What a proxy says for a service that is away, in a body of its own.
@@ -19,7 +19,9 @@ _FROM_PROXIES = {
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 }
-_SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
+_SECONDS = re.compile(r"[0-9]+", re.ASCII)
+# Longer waits are all the same, and no clock sleeps for ever.
+_LONGEST_WAIT = 1e9
 
 
 class _ErrorBody(msgspec.Struct):
@@ -51,7 +53,7 @@ def error_in(reply: Reply) -> PetstoreError | None:
 def _error_body(reply: Reply) -> _ErrorBody | None:
     try:
         return msgspec.json.decode(reply.content, type=_ErrorBody)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNDECODABLE:
         if reply.status not in _FROM_PROXIES:
             return None
         return _ErrorBody("", f"{reply.url} is not available now: it responds with {reply.status}")
@@ -65,17 +67,17 @@ def retry_after(headers: Headers) -> float | None:
     """
     text = headers.get("Retry-After", "").strip()
     if _SECONDS.fullmatch(text):
-        return float(text)
+        return min(float(text), _LONGEST_WAIT)
     then = _moment(text)
     if then is None:
         return None
     now = _moment(headers.get("Date", "")) or datetime.now(UTC)
-    return max(0.0, (then - now).total_seconds())
+    return min(max(0.0, (then - now).total_seconds()), _LONGEST_WAIT)
 
 
 def _moment(text: str) -> datetime | None:
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

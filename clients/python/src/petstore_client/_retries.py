@@ -118,14 +118,14 @@ class Session:
             yield from self._turn(limits, attempts)
             try:
                 outcome = cast("Reply | Failure", (yield attempts.request))
-            except GeneratorExit:  # interrupted
+                refusal = None if isinstance(outcome, Failure) else error_in(outcome)
+            except BaseException:  # interrupted
                 limits.abandon()
                 raise
             if isinstance(outcome, Failure):
                 limits.abandon()
                 error: PetstoreError = outcome.error
             else:
-                refusal = error_in(outcome)
                 self._learn(limits, call, outcome, refusal)
                 self._warn_if_deprecated(call, outcome)
                 if refusal is None:

@@ -9,13 +9,18 @@ import ssl
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
+from petstore_client._forks import renew_after_fork
+
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     import httpcore2
 
 CONNECT_SECONDS = 5.0
@@ -23,19 +28,55 @@ _LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepa
 
 
 def proxy_for(url: str) -> httpx2.Proxy | None:
-    """Return the proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY``)."""
+    """Return the proxy that the environment names for a URL (``HTTPS_PROXY``, ``NO_PROXY``).
+
+    Raises:
+        ValueError: it is not an HTTP proxy. The message does not show it.
+    """
     parts = urlsplit(url)
     proxies = getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if proxy is None or proxy_bypass(parts.hostname or ""):
+    address = proxies.get(parts.scheme) or proxies.get("all")
+    if address is None or proxy_bypass(parts.hostname or ""):
         return None
-    return httpx2.Proxy(proxy if "://" in proxy else f"http://{proxy}")
+    try:
+        proxy = httpx2.Proxy(address if "://" in address else f"http://{address}")
+    except (httpx2.InvalidURL, ValueError):
+        proxy = None
+    if proxy is None or proxy.url.scheme not in {"http", "https"}:
+        msg = f"{parts.scheme}_proxy: expected an HTTP proxy, such as http://proxy.example:3128"
+        raise ValueError(msg)
+    return proxy
 
 
-def async_transport(url: str) -> httpx2.AsyncBaseTransport:
-    """Return the transport of tasks for the service at ``url``."""
-    proxy = proxy_for(url)
-    return httpx2.AsyncHTTPTransport(_tls_context(url, proxy), limits=_LIMITS, proxy=proxy)
+class LoopTransport(httpx2.AsyncBaseTransport):
+    """The transport of tasks: each event loop has connections of its own.
+
+    So a client outlives ``asyncio.run``. Connections of a loop that is closed cannot be closed.
+    """
+
+    def __init__(self, url: str) -> None:
+        proxy = proxy_for(url)
+        context = _tls_context(url, proxy)
+        self._open = partial(httpx2.AsyncHTTPTransport, context, limits=_LIMITS, proxy=proxy)
+        self._transports: dict[AbstractEventLoop, httpx2.AsyncHTTPTransport] = {}
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request and return the response."""
+        return await self._transport().handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close all connections of this loop."""
+        await self._transport().aclose()
+
+    def _transport(self) -> httpx2.AsyncHTTPTransport:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        if loop not in self._transports:
+            for closed in [each for each in self._transports if each.is_closed()]:
+                del self._transports[closed]
+            self._transports[loop] = self._open()
+        return self._transports[loop]
 
 
 def _tls_context(url: str, proxy: httpx2.Proxy | None) -> ssl.SSLContext:
@@ -57,7 +98,8 @@ class DeadlineTransport(httpx2.BaseTransport):
         from petstore_client._deadlines import DeadlineBackend
 
         proxy = proxy_for(url)
-        self._pool = httpcore2.ConnectionPool(
+        self._open = partial(
+            httpcore2.ConnectionPool,
             ssl_context=_tls_context(url, proxy),
             proxy=None if proxy is None else _core_proxy(proxy),
             max_connections=_LIMITS.max_connections,
@@ -65,6 +107,12 @@ class DeadlineTransport(httpx2.BaseTransport):
             keepalive_expiry=_LIMITS.keepalive_expiry,
             network_backend=DeadlineBackend(),
         )
+        self.renew()
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """Leave the connections to the process that has opened them: it gets their responses."""
+        self._pool = self._open()
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return the response, whose stream has the same deadline."""

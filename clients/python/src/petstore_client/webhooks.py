@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from petstore_client._calls import UNDECODABLE
 from petstore_client.errors import PetstoreError
 from petstore_client.models import Event
 
@@ -50,7 +51,7 @@ def verify(
         ValueError: a secret is none.
     """
     keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
-    content = body.encode() if isinstance(body, str) else bytes(body)
+    content = _encoded(body) if isinstance(body, str) else bytes(body)
     fields = {name.lower(): value for name, value in headers.items()}
     delivery_id, timestamp = fields.get("webhook-id", ""), fields.get("webhook-timestamp", "")
     if not (timestamp.isascii() and timestamp.isdigit()):
@@ -59,7 +60,7 @@ def verify(
     if abs(clock() - int(timestamp[:15])) > tolerance:
         msg = f"webhook-timestamp: expected a moment of the last {tolerance:g} seconds"
         raise InvalidDelivery(msg)
-    signed = f"{delivery_id}.{timestamp}.".encode() + content
+    signed = _encoded(f"{delivery_id}.{timestamp}.") + content
     expected = [hmac.digest(key, signed, sha256) for key in keys]
     given = [_signature(text) for text in fields.get("webhook-signature", "").split()]
     # Each with each, so that the time says nothing about which one is right.
@@ -69,7 +70,7 @@ def verify(
         raise InvalidDelivery(msg)
     try:
         return _decoder.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNDECODABLE as error:
         msg = f"the body is not an event: {error}"
         raise InvalidDelivery(msg) from error
 
@@ -88,6 +89,11 @@ def _key(secret: str) -> bytes:
         msg = "secrets: expected whsec_ and base64, as the service returned it"
         raise ValueError(msg)
     return key
+
+
+def _encoded(text: str) -> bytes:
+    """Return the bytes of a text, whatever a framework has decoded to it."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _signature(text: str) -> bytes:

@@ -35,7 +35,7 @@ class Pets(Resource[D]):
         Raises:
             NotFound: there is none with this id.
         """
-        query = parameters(id=pet_id)
+        query = parameters(id=f"{pet_id:d}")
         return Call("listPets", "GET", "/pets", only(Pet, f"pet {pet_id}"), query)
 
     @operation
