@@ -161,7 +161,7 @@ SETUPS = {
     "docs/README.md": DEMO,
     "docs/client.md": DEMO,
     "docs/events.md": DEMO + RECEIVER,
-    "docs/importing.md": DEMO + FILES,
+    "docs/importing.md": FILES,
     "docs/keys.md": KEYS,
     "docs/moving.md": SERVICE,
     "docs/operating.md": SECRETS,
