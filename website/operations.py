@@ -53,7 +53,8 @@ def tags() -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for operation in OPERATIONS:
         address = f"{operation.method} {BASE}{operation.path}"
-        entry = Entry(operation.summary, path(operation), f"`{address}`")
+        note = "" if operation.deprecation is None else ", deprecated"
+        entry = Entry(operation.summary, path(operation), f"`{address}`{note}")
         found.setdefault(operation.tag, []).append(entry)
     return found
 
