@@ -62,7 +62,7 @@ OPERATIONS = (
         scope="pets:read",
         query=PageQuery,
         success=Success(
-            200, "A page of categories.", list[Category], [_CATEGORY, {"id": 2, "name": "Cats"}]
+            200, "A page of categories.", list[Category], [{"id": 2, "name": "Cats"}, _CATEGORY]
         ),
     ),
     _operation(
