@@ -51,7 +51,7 @@ bench: .venv/installed-dev ## Compare with the peers, alone on the machine; 20 t
 	$(BIN)/python bench/compare.py --save
 
 # The sdist and the wheel, each tried in an environment of its own; downloads nothing.
-dist: .venv/installed-dev $(SITE) ## Build the sdist and the wheel, and try both
+dist: .venv/installed-dev $(SITE) ## Build and try the sdists and wheels of the service and its client
 	$(BIN)/python deploy/packages.py
 
 # make release VERSION=1.2.0: of a clean tree that passes its tests; commits and tags.

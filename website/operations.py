@@ -25,6 +25,10 @@ The samples take the address and the key from two environment variables:
 export PETSTORE_URL=http://127.0.0.1:8000/v1
 export PETSTORE_KEY=ps_live_…
 ```"""
+_SAMPLES = (
+    "`PETSTORE_URL` and `PETSTORE_KEY` are [environment variables](index.md) with the address of"
+    " your service, including `/v1`, and your key."
+)
 # Described once, in docs/http.md and docs/limits.md.
 _COMMON = {
     *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
@@ -49,7 +53,8 @@ def tags() -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for operation in OPERATIONS:
         address = f"{operation.method} {BASE}{operation.path}"
-        entry = Entry(operation.summary, path(operation), f"`{address}`")
+        note = "" if operation.deprecation is None else ", deprecated"
+        entry = Entry(operation.summary, path(operation), f"`{address}`{note}")
         found.setdefault(operation.tag, []).append(entry)
     return found
 
@@ -112,7 +117,7 @@ def _facts(operation: Operation) -> str:
 
 def _samples(operation: Operation) -> str:
     samples = {"curl": ("sh", curl(operation)), "Python": ("python", python(operation))}
-    return "\n\n".join(
+    return f"{_SAMPLES}\n\n" + "\n\n".join(
         f'=== "{title}"\n\n' + indent(f"```{language}\n{code}\n```", "    ")
         for title, (language, code) in samples.items()
     )

@@ -21,9 +21,9 @@ _CALLS = {
     "listCategories": (
         "for category in client.categories.list():\n    print(category.id, category.name)"
     ),
-    "createCategory": 'category = client.categories.create(name="Dogs")',
+    "createCategory": 'category = client.categories.create(name="Ferrets")',
     "getCategory": "category = client.categories.get(7)",
-    "updateCategory": 'category = client.categories.update(7, name="Cats")',
+    "updateCategory": 'category = client.categories.update(7, description="Great and small.")',
     "deleteCategory": "client.categories.delete(7)",
     "listOrders": 'for order in client.orders.list(status="placed"):\n    print(order.pet_id)',
     "placeOrder": "order = client.orders.place(pet_id=7)",

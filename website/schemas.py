@@ -1,5 +1,6 @@
 """The schemas of the OpenAPI document, in words and as tables."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -10,6 +11,7 @@ Json: TypeAlias = dict[str, Any]
 _DEEPEST = 3
 _INT64_BOUNDS = (-INT64_MAX - 1, INT64_MAX)
 _NULL = {"type": "null"}
+_NOUN = re.compile(r"^(integer|object|string)")
 
 
 class Document:
@@ -46,7 +48,7 @@ class Document:
             return f"`{schema['const']}`"
         if schema.get("type") == "array":
             items = self.kind(schema["items"]).removeprefix("one of ")
-            return _with_bounds(f"array of {items}", schema)
+            return _with_bounds("array of " + _NOUN.sub(r"\1s", items), schema)
         return _with_bounds(_name(schema), schema)
 
     def members(self, schema: Json, prefix: str = "", depth: int = 0) -> Iterator[list[str]]:
@@ -98,6 +100,8 @@ def _bounds(schema: Json) -> str:
         high = schema.get("maxItems", schema.get("maxLength"))
     if low is None:
         return "" if high is None else f"at most {high}{unit}"
+    if low == high:
+        return f"always {low}{unit}"
     return f"at least {low}{unit}" if high in (None, INT64_MAX) else f"{low} to {high}{unit}"
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 # The target of a link to a file, without its fragment.
 _LINK = re.compile(r"(?<=\]\()([^()#:\s]+)(?=(?:#[^()\s]*)?\))")
+# A link whose text is the name of a page: its text, and its target.
+_NAMED = re.compile(r"(?<=\[)[\w./-]+\.md(?=\]\(([^()#:\s]+)(?:#[^()\s]*)?\))")
+_TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 # A relative address that only a Git host has, such as a comparison of versions.
 _OF_HOST = re.compile(r"^\[[^\]]+\]: \.\./\S+\n", re.MULTILINE)
 
@@ -16,7 +19,7 @@ class Sources:
     """The sources in a checkout.
 
     What pages link to outside of ``docs/`` stands in the folder ``repository`` of the site: a
-    reader has no checkout.
+    reader has no checkout. For the same reason a link says the title of a page, not its file.
     """
 
     def __init__(self, root: Path = ROOT) -> None:
@@ -37,8 +40,8 @@ class Sources:
             if source.suffix == ".md":
                 text = source.read_text("utf-8")
                 waiting += self._linked(source, text)
-                relinked = _LINK.sub(self._relinked(source), _OF_HOST.sub("", text))
-                target.write_text(relinked, "utf-8")
+                titled = _NAMED.sub(self._titled(source), _OF_HOST.sub("", text))
+                target.write_text(_LINK.sub(self._relinked(source), titled), "utf-8")
             else:
                 target.write_bytes(source.read_bytes())
 
@@ -65,6 +68,16 @@ class Sources:
             return link[0] if target is None else relpath(self.place(target), start)
 
         return relinked
+
+    def _titled(self, source: Path) -> Callable[[re.Match[str]], str]:
+        """Return the function that names a page in ``source`` by its title."""
+
+        def titled(link: re.Match[str]) -> str:
+            target = self._target(source, link[1])
+            title = target and _TITLE.search(target.read_text("utf-8"))
+            return title[1] if title else link[0]
+
+        return titled
 
     def _target(self, source: Path, link: str) -> Path | None:
         """Return the file that a link means; ``None`` where only the text looks like a link."""

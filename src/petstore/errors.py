@@ -193,7 +193,10 @@ class IdempotencyKeyReused(PetstoreError, status=422, code="idempotency_key_reus
 
 
 class RateLimitExceeded(PetstoreError, status=429, code="rate_limit_exceeded"):
-    """A rate limit window is exhausted; ``limit`` names it for the operator."""
+    """A limit of the key or of the address is reached.
+
+    ``limit`` names it for the operator.
+    """
 
     def __init__(self, message: str, headers: dict[str, str], limit: str) -> None:
         super().__init__(message, headers)

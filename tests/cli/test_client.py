@@ -88,7 +88,9 @@ def test_the_status_of_a_refusal_decides_the_exit_status(
     set_up: SetUp, ask: Ask, status: int, expected: ExitStatus
 ) -> None:
     setup = set_up(error(status, message="not so"))
-    assert setup.fail(ask) == (expected, "not so")
+    ended, words = setup.fail(ask)
+    assert ended == expected
+    assert words == ("not so: check PETSTORE_KEY" if status == 401 else "not so")
     assert (len(setup.asked), setup.waits) == (1, [])
 
 

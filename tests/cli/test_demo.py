@@ -68,7 +68,7 @@ def test_the_file_of_the_demo_key_is_for_its_owner_alone(demo: Demo) -> None:
 def test_it_says_where_it_is(demo: Demo) -> None:
     assert demo.said[:3] == [
         f"Petstore is at  {demo.server.url}/v1\n",
-        f"Reference at    {demo.server.url}/docs\n",
+        f"Docs are at     {demo.server.url}/docs\n",
         "Try it:\n",
     ]
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from petstore.cli.output import print_table, printable
+from petstore.cli.output import counted, print_table, printable
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,10 @@ def test_outside_a_terminal_a_line_is_as_long_as_it_has_to_be(
 ) -> None:
     print_table([{"name": "n" * 255, "description": "d" * 1000}], ("description",), "--json")
     assert capsys.readouterr().out.splitlines()[1].split() == ["n" * 255, "d" * 1000]
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (2000, "2,000 rows")]
+)
+def test_a_number_of_things_is_said_in_words(count: int, shown: str) -> None:
+    assert counted(count, "row") == shown

@@ -106,7 +106,9 @@ def test_a_status_that_cannot_follow_is_a_conflict(shop: Shop) -> None:
 
 def test_an_unknown_key_is_refused(server: ServerProcess) -> None:
     words = Shop(server.url, "ps_live_x").fail("pets", "list", status=5)
-    assert words == "Authorization: the API key is not valid here, or no longer valid"
+    assert words == (
+        "Authorization: the API key is not valid here, or no longer valid: check PETSTORE_KEY"
+    )
 
 
 def test_the_error_names_the_missing_scope(server: ServerProcess) -> None:

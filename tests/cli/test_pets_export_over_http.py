@@ -39,7 +39,7 @@ def test_an_export_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     page = response(200, [], Link='</v1/pets?cursor=a>; rel="next"')
     with odd_service(page, error(401, message="the key is not valid")) as service:
         words = Shop(service.url, "a-key").fail("pets", "export", file, status=5)
-    assert words == f"the key is not valid; {file} is unchanged"
+    assert words == f"the key is not valid: check PETSTORE_KEY; {file} is unchanged"
     assert file.read_text() == "before"
 
 

@@ -143,7 +143,7 @@ def test_refused_json_lines_can_be_corrected_and_imported(command: Command, tmp_
     assert second.startswith("line 4: the line: expected a JSON object")
     assert refused.read_text() == '{"name": "Tom"}\n[]\n'
     refused.write_text('{"name": "Tom", "categoryId": 2, "status": "pending"}\n')
-    assert command.succeed("pets", "import", str(refused)) == "1 animals added, 0 rows refused.\n"
+    assert command.succeed("pets", "import", str(refused)) == "1 animal added, 0 rows refused.\n"
     assert imported(command) == [("Rex", 1, None), ("Tom", 2, "pending")]
 
 
@@ -164,7 +164,7 @@ def test_the_format_can_be_named(command: Command, tmp_path: Path) -> None:
 def test_a_file_is_imported_once_unless_again_is_given(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "animals.csv"
     file.write_text(HEADER + "Rex,1,sold\n")
-    added = "1 animals added, 0 rows refused.\n"
+    added = "1 animal added, 0 rows refused.\n"
     assert command.succeed("pets", "import", str(file)) == added
     assert command.succeed("pets", "import", str(file)) == (
         f"{file} was imported before; nothing added. To add it all once more: --again\n"

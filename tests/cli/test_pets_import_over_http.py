@@ -73,7 +73,7 @@ def test_a_named_database_is_imported_into_and_the_service_is_not_asked(
 ) -> None:
     shop = Shop("http://127.0.0.1:1", "a-key")
     result = shop("pets", "import", file, PETSTORE_DATABASE=f"sqlite:///{tmp_path / 'shop.db'}")
-    assert result.stdout == "3 animals added, 1 rows refused.\n"
+    assert result.stdout == "3 animals added, 1 row refused.\n"
 
 
 def test_the_address_of_a_service_as_an_option_counts_more_than_a_variable(
@@ -87,7 +87,7 @@ def test_the_address_of_a_service_as_an_option_counts_more_than_a_variable(
             "PETSTORE_STRICT_CATEGORIES": "1",
         }
         result = shop("pets", "import", file, "--url", service.url, **variables)
-    assert result.stdout == "3 animals added, 1 rows refused.\n"
+    assert result.stdout == "3 animals added, 1 row refused.\n"
     assert not database.exists()
 
 
@@ -125,9 +125,9 @@ def test_a_bad_row_is_reported_and_the_good_ones_are_added(other: Shop, file: Pa
 def test_a_file_that_is_imported_again_adds_nothing(server: ServerProcess, file: Path) -> None:
     shop = Shop(server.url, server.issue())
     before = len(names(shop))
-    assert shop("pets", "import", file).stdout == "3 animals added, 1 rows refused.\n"
+    assert shop("pets", "import", file).stdout == "3 animals added, 1 row refused.\n"
     assert shop("pets", "import", file.rename(file.with_name("other.csv"))).stdout == (
-        "3 animals were added before.\n0 animals added, 1 rows refused.\n"
+        "3 animals had been added before.\n0 animals added, 1 row refused.\n"
     )
     assert names(shop)[before:] == ["Rex", "Bella", "Bella"]
 
@@ -143,7 +143,7 @@ def test_a_row_is_known_by_its_file_and_its_line(file: Path) -> None:
 def test_an_import_goes_on_with_a_line_and_reports_bad_rows_before_it(file: Path) -> None:
     with odd_service(CREATED) as service:
         result = Shop(service.url, "a-key")("pets", "import", file, "--from-line", 5)
-    assert result.stdout == "1 animals added, 1 rows refused.\n"
+    assert result.stdout == "1 animal added, 1 row refused.\n"
     assert result.stderr.startswith("line 3: ")
     (asked,) = service.asked
     assert asked.fields["idempotency-key"].endswith("-5")
@@ -197,4 +197,4 @@ def test_a_limit_is_waited_out_in_the_bar_of_a_terminal(
             assert terminal.wait() == 1
     assert "Importing animals.csv  The limit is reached. Trying again in 1 s ━" in terminal.text
     assert "Importing animals.csv ━" in terminal.text
-    assert terminal.text.endswith("3 animals added, 1 rows refused.\n")
+    assert terminal.text.endswith("3 animals added, 1 row refused.\n")

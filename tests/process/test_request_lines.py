@@ -99,7 +99,7 @@ def test_a_terminal_gets_lines_for_a_person(tmp_path: Path) -> None:
     token = Command(tmp_path / "petstore.db").create_key()
     port = free_port()
     with Terminal("serve", "--port", str(port), cwd=tmp_path) as terminal:
-        terminal.wait_for("Reference at")
+        terminal.wait_for("Docs are at")
         url = f"http://127.0.0.1:{port}"
         assert within(20, lambda: is_ready(url))
         headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "by-a-person"}

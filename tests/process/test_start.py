@@ -50,7 +50,7 @@ def test_nothing_but_the_addresses_is_printed(start: StartServer) -> None:
     assert server.process.stdout is not None
     server.process.terminate()
     assert server.process.stdout.read() == (
-        f"Petstore is at  {server.url}/v1\nReference at    {server.url}/docs\n"
+        f"Petstore is at  {server.url}/v1\nDocs are at     {server.url}/docs\n"
     )
 
 

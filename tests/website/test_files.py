@@ -16,7 +16,10 @@ SCRIPT = "let palette = 1"
 PAGE = f"""<head><script>{SCRIPT}</script><script src="./a.js"></script>
 </head><a href="index.html">home</a> <a href="./errors.html#codes">errors</a>
 <a href="../decisions/index.html#a">decisions</a> <a href="https://a.example/b.html">elsewhere</a>"""
-SEARCH = '{"items":[{"location":"errors.html#codes"},{"location":"index.html"}]}'
+SEARCH = (
+    '{"items":[{"location":"errors.html#codes"},{"location":"index.html"},'
+    '{"location":"decisions/0001-one.html"}]}'
+)
 RENDERED = {
     "http.html": PAGE,
     "404.html": PAGE,
@@ -64,6 +67,11 @@ def test_links_within_the_site_have_no_ending(target: Path) -> None:
     assert 'href="https://a.example/b.html"' in page
     found = stored(target, "search.json")
     assert found == '{"items":[{"location":"errors#codes"},{"location":""}]}'
+
+
+def test_the_search_leaves_out_records_of_decisions(target: Path) -> None:
+    assert "0001" in SEARCH
+    assert "0001" not in stored(target, "search.json")
 
 
 def test_a_page_names_its_markdown(target: Path) -> None:

@@ -35,6 +35,17 @@ def test_the_page_of_a_list_says_the_constraints_of_its_parameters() -> None:
     assert "| `Link` | " in page
 
 
+def test_a_page_says_where_the_samples_take_the_address_and_the_key_from() -> None:
+    page = PAGES["operations/placeOrder.md"]
+    assert "`PETSTORE_URL` and `PETSTORE_KEY` are [environment variables](index.md)" in page
+
+
+def test_an_error_is_explained_in_markdown_for_clients() -> None:
+    page = PAGES["operations/placeOrder.md"]
+    assert "| 415 | The body is not `application/json` or" in page
+    assert "| 429 | A limit of the key or of the address is reached. |" in page
+
+
 def test_a_deprecated_operation_says_since_when_until_when_and_what_to_use() -> None:
     page = PAGES["operations/getPet.md"]
     assert "It ends on 5 December 2030" in page
@@ -49,5 +60,6 @@ def test_the_index_lists_every_operation_by_its_tag() -> None:
     index = PAGES["operations/index.md"]
     for operation in OPERATIONS:
         request = f"`{operation.method} {BASE}{operation.path}`"
-        assert f"| [{operation.summary}]({operation.id}.md) | {request} |" in index
+        assert f"| [{operation.summary}]({operation.id}.md) | {request}" in index
+    assert "`GET /v1/pets/{petId}`, deprecated |" in index
     assert [line[3:] for line in index.splitlines() if line.startswith("## ")] == [*tags()]

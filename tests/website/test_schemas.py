@@ -53,6 +53,7 @@ def ref(name: str, **beside: Any) -> dict[str, Any]:
         ({"type": "integer", "format": "int64", **INT64}, "integer, 64 bits"),
         ({"type": "integer", "minimum": 0, "maximum": 2**63 - 1}, "integer, at least 0"),
         ({"type": "integer", "minimum": 0, "maximum": 5}, "integer, 0 to 5"),
+        ({"type": "integer", "minimum": 1, "maximum": 1}, "integer, always 1"),
         ({"const": "pet.created"}, "`pet.created`"),
         (ref("Status"), "one of `sold`, `pending`"),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "integer or null"),
@@ -62,7 +63,7 @@ def ref(name: str, **beside: Any) -> dict[str, Any]:
     ],
 )
 def test_a_type_is_said_with_its_bounds(schema: dict[str, Any], kind: str | None) -> None:
-    of_arrays = {"array of `sold`, `pending`, at most 3 items", "array of string, at most 3 items"}
+    of_arrays = {"array of `sold`, `pending`, at most 3 items", "array of strings, at most 3 items"}
     assert DOCUMENT.kind(schema) in ({kind} if kind else of_arrays)
 
 

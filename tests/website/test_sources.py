@@ -19,6 +19,9 @@ FILES = {
     "docs/errors.md": "`handlers[kind](event)` and [lost](nothing.md) and [out](../../etc)",
     "docs/decisions/README.md": "[one](0001-one.md) and [http](../http.md)",
     "docs/decisions/0001-one.md": "",
+    "docs/titles.md": (
+        "# The `titles`\n\n[titles.md](titles.md#a), [http.md](http.md), [x.md](x.md)"
+    ),
     "docs/shop.svg": "<svg/>",
 }
 
@@ -42,7 +45,7 @@ def test_the_site_has_the_pages_and_what_they_link_to_and_nothing_else(
     assert sorted(staged) == [
         *("decisions/0001-one.md", "decisions/index.md", "errors.md", "http.md", "index.md"),
         *("repository/CHANGELOG.md", "repository/deploy/compose.yaml", "repository/index.md"),
-        "shop.svg",
+        *("shop.svg", "titles.md"),
     ]
 
 
@@ -64,3 +67,8 @@ def test_a_link_elsewhere_and_what_only_looks_like_one_stay(staged: dict[str, st
 
 def test_an_address_of_the_git_host_is_left_out(staged: dict[str, str]) -> None:
     assert staged["repository/CHANGELOG.md"] == "# Changelog\n\n## [1.0.0]\n\n"
+
+
+def test_a_link_that_names_a_file_has_the_title_of_the_page(staged: dict[str, str]) -> None:
+    links = "[The `titles`](titles.md#a), [http.md](http.md), [x.md](x.md)"
+    assert staged["titles.md"] == f"# The `titles`\n\n{links}"

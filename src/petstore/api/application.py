@@ -275,7 +275,7 @@ class Application:
         if is_preflight(request, self._rules.allowed_origins):
             return preflight_response(exchange.route.methods())
         if page is None:
-            msg = "there is nothing here; the interface is under /v1, and its reference is at /docs"
+            msg = "there is nothing here; the interface is under /v1, and its docs are at /docs"
             raise NotFound(msg)
         if request.method not in _PAGE_METHODS:
             raise not_allowed(request.method, _PAGE_METHODS)

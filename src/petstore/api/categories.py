@@ -47,7 +47,7 @@ async def _delete(call: Call[None, None]) -> Response:
     return empty_response()
 
 
-_CATEGORY = {"id": 1, "name": "Dogs", "description": "Great and small."}
+_CATEGORY = {"id": 13, "name": "Ferrets", "description": "Great and small."}
 
 _operation = partial(Operation, tag="Categories")
 
@@ -62,7 +62,7 @@ OPERATIONS = (
         scope="pets:read",
         query=PageQuery,
         success=Success(
-            200, "A page of categories.", list[Category], [_CATEGORY, {"id": 2, "name": "Cats"}]
+            200, "A page of categories.", list[Category], [{"id": 2, "name": "Cats"}, _CATEGORY]
         ),
     ),
     _operation(
@@ -74,7 +74,7 @@ OPERATIONS = (
         handler=_create,
         scope="pets:write",
         body=CategoryCreate,
-        body_example={"name": "Dogs", "description": "Great and small."},
+        body_example={"name": "Ferrets", "description": "Great and small."},
         success=Success(
             201, "The category, with the `id` the service assigned.", Category, _CATEGORY
         ),

@@ -53,11 +53,19 @@ class Failure(click.ClickException):
 
 def failure_of(error: "PetstoreError", now: Milliseconds) -> Failure:
     """Return how a command fails with an error of the client."""
-    from petstore_client.errors import ErrorResponse, RateLimited, UnexpectedResponse, UnknownPet
+    from petstore_client.errors import (
+        ErrorResponse,
+        RateLimited,
+        Unauthorized,
+        UnexpectedResponse,
+        UnknownPet,
+    )
 
     message = str(error)
     if isinstance(error, UnexpectedResponse):
         message += ": check --url"
+    if isinstance(error, Unauthorized):
+        message += ": check PETSTORE_KEY"
     if isinstance(error, RateLimited) and error.retry_after is not None:
         message += f", until {rfc3339(now + int(error.retry_after * SECOND))}"
     if not isinstance(error, ErrorResponse) or error.status is None or error.status >= _FAULT:

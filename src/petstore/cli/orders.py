@@ -83,5 +83,5 @@ def _move(name: str, status: str, explanation: str) -> None:
 
 
 _move("approve", "approved", "Approve an order that was placed. It no longer lapses.")
-_move("deliver", "delivered", "Say that an approved order is delivered. The animal is sold.")
+_move("deliver", "delivered", "Mark an approved order as delivered. The animal is sold.")
 _move("cancel", "cancelled", "Cancel an order that is not delivered. The animal is available.")

@@ -142,6 +142,11 @@ def _table(rows: Sequence[dict[str, str]], columns: list[str]) -> Any:
     return table
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words: ``1 row``, ``2,000 rows``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 class TerminalOutput:
     """Standard output on a terminal that no text can control; lines stay lines."""
 

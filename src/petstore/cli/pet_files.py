@@ -19,6 +19,7 @@ from petstore.cli.options import Integer, database_or_service_option
 from petstore.cli.output import (
     OnProgress,
     TerminalOutput,
+    counted,
     plain_failures,
     printable,
     progress,
@@ -165,7 +166,7 @@ def _import_into_database(
         return 0
     if result.resumed_at:
         click.echo(f"Went on after the {result.resumed_at:,} rows imported before.")
-    click.echo(f"{result.added:,} animals added, {result.refused:,} rows refused.")
+    click.echo(_outcome(result.added, result.refused))
     return result.refused
 
 
@@ -185,9 +186,13 @@ def _import_over_http(
     ):
         sending.run(client, on_refused, on_progress)
     if sending.added_before:
-        click.echo(f"{sending.added_before:,} animals were added before.")
-    click.echo(f"{sending.added:,} animals added, {sending.refused:,} rows refused.")
+        click.echo(f"{counted(sending.added_before, 'animal')} had been added before.")
+    click.echo(_outcome(sending.added, sending.refused))
     return sending.refused
+
+
+def _outcome(added: int, refused: int) -> str:
+    return f"{counted(added, 'animal')} added, {counted(refused, 'row')} refused."
 
 
 def _in_bar(on_progress: OnProgress) -> Wait:
@@ -249,7 +254,7 @@ def export_file(
             write = pet_writer(out, chosen, spreadsheet_safe=spreadsheet_safe)
             with client_of(service, _in_bar(on_progress), lambda: outcome) as client:
                 count = fetch_pets(client, write, on_progress)
-    click.echo(f"{count:,} animals exported.", err=True)
+    click.echo(f"{counted(count, 'animal')} exported.", err=True)
 
 
 def _is_for_database(ctx: click.Context) -> bool:

@@ -99,7 +99,7 @@ def announce(settings: Settings, token: str | None) -> None:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     address = f"http://{host}:{settings.port}"
     click.echo(f"Petstore is at  {address}/v1")
-    click.echo(f"Reference at    {address}/docs")
+    click.echo(f"Docs are at     {address}/docs")
     if settings.metrics_port:
         click.echo(f"Metrics at      http://{host}:{settings.metrics_port}/metrics")
     if token is not None:

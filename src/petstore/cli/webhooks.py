@@ -8,7 +8,7 @@ import click
 
 from petstore.cli.client import client_option
 from petstore.cli.options import ID, MOMENT, TEXT, Duration
-from petstore.cli.output import SectionedGroup, printable
+from petstore.cli.output import SectionedGroup, counted, printable
 from petstore.cli.resources import View, list_options, resource_options, utc
 from petstore.clock import SECOND, Milliseconds
 
@@ -69,7 +69,7 @@ _id_argument = click.argument("webhook_id", metavar="ID", type=ID)
 
 @click.group(cls=SectionedGroup)
 def webhooks() -> None:
-    """Let a running service send the events of your key to your own service, signed.
+    """Send the events of your key to a server of yours, signed.
 
     The key needs the scope webhooks:write.
     """
@@ -149,7 +149,7 @@ def deliveries(*, webhook_id: int, state: str | None, client: "Client", **option
 def replay(*, webhook_id: int, since: datetime, until: datetime | None, client: "Client") -> None:
     """Send the events since a time again."""
     count = client.webhooks.replay(webhook_id, since=since, until=until).deliveries
-    click.echo(f"{count} events will be sent again.")
+    click.echo(f"{counted(count, 'event')} will be sent again.")
 
 
 @webhooks.command()

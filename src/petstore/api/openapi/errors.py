@@ -134,7 +134,7 @@ def possible_errors(operation: Operation) -> tuple[PossibleError, ...]:
 
 
 def _possible(error: type[PetstoreError], message: str) -> PossibleError:
-    cause = (inspect.getdoc(error) or "").partition("\n")[0]
+    cause = (inspect.getdoc(error) or "").partition("\n")[0].replace("``", "`")
     return PossibleError(error.status, error.code, cause, message)
 
 
