@@ -392,7 +392,7 @@ client.pets.get(7)
 limits.enter(0, 120)  # a request that another thread has sent
 if os.fork() == 0:
     client.pets.get(7)
-    os._exit(limits.enter(0, 120) is not None)
+    sys.exit(limits.enter(0, 120) is not None)
 status = os.wait()[1]
 client.pets.get(7)
 sys.exit(os.waitstatus_to_exitcode(status))

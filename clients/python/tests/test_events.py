@@ -162,6 +162,17 @@ def test_a_page_of_events_that_does_not_say_where_to_go_on_is_no_page(
 
 
 @each_face
+def test_a_page_of_events_that_leads_to_itself_is_no_page(face: Face, clock: SleepingClock) -> None:
+    followed = Followed(3)
+    with (
+        odd_service(page("b", "1"), page("b", "2")) as service,
+        pytest.raises(UnexpectedResponse, match="no link"),
+    ):
+        face(service.url, followed, clock)
+    assert followed.seen == [("1", "b")]
+
+
+@each_face
 def test_the_list_of_events_ends_where_the_feed_does(face: Face, clock: SleepingClock) -> None:
     with odd_service(page("b", "1"), page("c"), page("c")) as service:
         listed = face(service.url, lambda c: c.events.list(), clock)

@@ -60,10 +60,11 @@ class Following:
         """Take the events of a page, go on behind them and return it.
 
         Raises:
-            UnexpectedResponse: the response does not say where that is.
+            UnexpectedResponse: the response does not say where that is, or leads back to itself, so
+                its events would come again and again.
         """
         page = self._rest.page(response)
-        if page.cursor is None:
+        if page.cursor is None or (page.items and page.cursor == self._next_cursor):
             msg = "the page of events has no link to the next one, as a Petstore service gives it"
             raise UnexpectedResponse(msg, status=response.status, request_id=response.request_id)
         # A service that stops ends every wait at once.
