@@ -110,6 +110,11 @@ def test_what_a_framework_could_not_decode_is_refused_like_anything_else() -> No
         verify("\udcff", sign(), SECRET, clock=now)
 
 
+def test_a_receiver_without_a_secret_is_told_so() -> None:
+    with pytest.raises(ValueError, match="secrets: expected at least one"):
+        verify(BODY, sign(), [], clock=now)
+
+
 @pytest.mark.parametrize("secret", ["", "whsec_", "whsec_short!"])
 def test_a_secret_that_is_none_is_an_error_that_does_not_show_it(secret: str) -> None:
     with pytest.raises(ValueError, match="secrets: expected whsec_ and base64") as raised:

@@ -48,9 +48,12 @@ def verify(
 
     Raises:
         InvalidDelivery: it was not, or it is not an event.
-        ValueError: a secret is none.
+        ValueError: there is no secret, or one is not valid.
     """
     keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
+    if not keys:
+        msg = "secrets: expected at least one"
+        raise ValueError(msg)
     content = _encoded(body) if isinstance(body, str) else bytes(body)
     fields = {name.lower(): value for name, value in headers.items()}
     delivery_id, timestamp = fields.get("webhook-id", ""), fields.get("webhook-timestamp", "")
