@@ -50,6 +50,21 @@ def test_a_first_visit_brings_little(browser: Browser, server: ServerProcess) ->
     assert 0 < sum(sizes) < LARGEST
 
 
+def test_a_session_is_copied_without_its_prompts_and_output(
+    browser: Browser, server: ServerProcess
+) -> None:
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{server.url}/docs/retries")
+    page.get_by_role("button", name="Copy to clipboard").first.click()
+    page.wait_for_function("navigator.clipboard.readText()")
+    command = """curl -s -H "$AUTH" -H "Idempotency-Key: 0b8f5c1e-9d4a-4e53-8a53-6f2d1c7e9b10" \\
+    --json '{"petId": 7}' -w '\\n%{http_code} Idempotent-Replayed: %header{Idempotent-Replayed}\\n' \
+$API/store/orders"""
+    assert page.evaluate("navigator.clipboard.readText()") == f"{command}\n{command}"
+    context.close()
+
+
 def test_the_search_finds_an_operation_by_its_name(visit: Visit) -> None:
     page = visit.page
     page.keyboard.press("Control+k")
