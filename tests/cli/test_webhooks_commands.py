@@ -90,6 +90,7 @@ def test_a_type_that_the_key_may_not_read_is_refused(shop: Shop) -> None:
 @pytest.mark.parametrize(
     "command", ["show", "rotate", "test", "deliveries", "disable", "enable", "replay", "delete"]
 )
+@pytest.mark.usefixtures("webhook_id")  # the first one creates the secret file
 def test_a_webhook_that_is_not_there_is_not_found(shop: Shop, command: str) -> None:
     options = ["--since", "2026-12-01T12:00:00Z"] if command == "replay" else []
     words = shop.fail("webhooks", command, NOBODY, *options, status=3)

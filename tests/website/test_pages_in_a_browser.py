@@ -50,6 +50,20 @@ def test_a_first_visit_brings_little(browser: Browser, server: ServerProcess) ->
     assert 0 < sum(sizes) < LARGEST
 
 
+def test_a_session_is_copied_without_its_prompts_and_output(
+    browser: Browser, server: ServerProcess
+) -> None:
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{server.url}/docs/retries")
+    page.get_by_role("button", name="Copy to clipboard").first.click()
+    page.wait_for_function("navigator.clipboard.readText()")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert [line.partition(" -")[0] for line in copied.splitlines()] == ["curl", "   "] * 2
+    assert "$API/store/orders" in copied
+    context.close()
+
+
 def test_the_search_finds_an_operation_by_its_name(visit: Visit) -> None:
     page = visit.page
     page.keyboard.press("Control+k")
