@@ -234,6 +234,14 @@ def test_a_client_is_shared_by_threads(server: ServerProcess, token: str) -> Non
     assert sorted(names) == sorted(f"{number}-{each}" for number in range(20) for each in range(5))
 
 
+def test_an_address_without_its_version_is_named(server: ServerProcess, token: str) -> None:
+    with (
+        Client(token, server.url) as client,
+        pytest.raises(errors.UnexpectedResponse, match=f"^{server.url} .* its address ends in /v1"),
+    ):
+        client.inventory.get()
+
+
 def test_events_are_followed_across_restarts_of_the_service() -> None:
     with folder_in_memory() as folder:
         server = ServerProcess(folder)

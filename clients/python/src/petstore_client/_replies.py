@@ -40,7 +40,7 @@ def error_in(reply: Reply) -> PetstoreError | None:
     if body is None:
         return unexpected(reply, "its body is not that of an error")
     if reply.status == HTTPStatus.NOT_FOUND and "X-RateLimit-Limit" not in reply.headers:
-        return unexpected(reply, "nothing of the interface is at this address")
+        return unexpected(reply, "the API is not here; its address ends in /v1")
     return error_of(
         body.message,
         status=reply.status,
