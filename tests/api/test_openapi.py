@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import apsw
@@ -38,6 +37,7 @@ from petstore.store.webhooks import create_webhook
 from support.bare_app import fields, http_request
 from support.changes import create_category, create_pets
 from support.keys import OPERATOR, new_api_key, stored_key
+from support.memory_folder import folder_in_memory
 from support.service import Service, running_service
 from support.stores import do, locked
 from support.webhooks import URL, add_deliveries, add_events, add_webhook
@@ -517,17 +517,18 @@ def codes_of(name: str, status: int) -> set[str | None]:
 
 
 @pytest.fixture
-async def short_timeout_service(database: Path) -> AsyncIterator[Service]:
-    """A service with strict categories and short timeouts."""
-    async with running_service(
-        database,
-        body_timeout=0.1,
-        database_timeout=0.5,
-        limits_save_seconds=60,  # or its own writing could stand in the way of ``locked``
-        anonymous_per_minute=2,
-        strict_categories=True,
-    ) as service:
-        yield service
+async def short_timeout_service() -> AsyncIterator[Service]:
+    """A service with strict categories and short timeouts, which no busy disk uses up."""
+    with folder_in_memory() as folder:
+        async with running_service(
+            folder / "petstore.db",
+            body_timeout=0.1,
+            database_timeout=0.5,
+            limits_save_seconds=60,  # or its own writing could stand in the way of ``locked``
+            anonymous_per_minute=2,
+            strict_categories=True,
+        ) as service:
+            yield service
 
 
 def check(schema: dict[str, Any], value: object) -> None:
