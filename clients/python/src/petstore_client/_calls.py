@@ -41,18 +41,10 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Response(Generic[T]):
+class Response(Reply, Generic[T]):
     """A response with its ``value``: ``.raw`` of any method returns one."""
 
     value: T
-    status: int
-    headers: Headers = field(repr=False)
-    content: bytes = field(repr=False)  # perhaps with a token
-
-    @property
-    def request_id(self) -> str | None:
-        """The name of the request in the log of the service."""
-        return self.headers.get("X-Request-Id")
 
     def json(self) -> Any:
         """Return the body as it is, with the members that the value does not know."""
@@ -84,7 +76,7 @@ class Call(Generic[T]):
         Raises:
             PetstoreError: it is not what the operation returns.
         """
-        return Response(self.decode(reply), reply.status, reply.headers, reply.content)
+        return Response(**vars(reply), value=self.decode(reply))
 
 
 @dataclass(frozen=True)
