@@ -142,17 +142,17 @@ REFUSED = response(429, {}, Retry_After=1)
 
 
 @pytest.mark.parametrize("language", ["python", "typescript"])
-def test_a_patient_client_waits_as_long_as_a_429_says(language: str) -> None:
+def test_a_client_that_retries_waits_as_long_as_a_429_says(language: str) -> None:
     script = {
         "python": """
             import httpx, sys
-            from patience import PatientTransport
-            client = httpx.Client(transport=PatientTransport())
+            from retry import RetryTransport
+            client = httpx.Client(transport=RetryTransport())
             print(client.post(sys.argv[1], content="Bella").status_code)
         """,
         "typescript": """
-            import { patientFetch } from './patience.ts';
-            const sent = await patientFetch(process.argv[1], { method: 'POST', body: 'Bella' });
+            import { fetchWithRetry } from './retry.ts';
+            const sent = await fetchWithRetry(process.argv[1], { method: 'POST', body: 'Bella' });
             console.log(sent.status);
         """,
     }[language]

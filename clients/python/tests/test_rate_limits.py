@@ -6,11 +6,11 @@ from httpx2 import Headers
 from petstore_client._rate_limits import RateLimits, Wait
 from petstore_client.errors import RateLimited
 
-PATIENCE = 120.0
+MAX_WAIT = 120.0
 
 
 def limits(*, pace: bool = False) -> RateLimits:
-    return RateLimits(PATIENCE, pace=pace)
+    return RateLimits(MAX_WAIT, pace=pace)
 
 
 def told(minute: tuple[int, int], day: tuple[int, int] | None = None) -> Headers:
@@ -25,9 +25,9 @@ def refusal(seconds: float | None) -> RateLimited:
     return RateLimited("wait", status=429, code="rate_limit_exceeded", retry_after=seconds)
 
 
-def enter(known: RateLimits, now: float, patience: float = PATIENCE) -> float:
+def enter(known: RateLimits, now: float, max_wait: float = MAX_WAIT) -> float:
     """Return how long a request waits; 0 if it goes."""
-    wait = known.enter(now, patience)
+    wait = known.enter(now, max_wait)
     return 0 if wait is None else round(wait.seconds, 6)
 
 
@@ -44,10 +44,10 @@ def test_while_nothing_is_known_requests_go_apart_the_longer_the_more_are_pendin
 
 def test_no_more_requests_go_than_the_service_has_left() -> None:
     known = limits()
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     known.leave(1, told((2, 59)))
     assert [enter(known, 1) for _ in range(3)] == [0, 0, 59]
-    assert known.enter(1, PATIENCE) == Wait(59, is_for_window=True)
+    assert known.enter(1, MAX_WAIT) == Wait(59, is_for_window=True)
 
 
 def test_requests_that_are_pending_count_as_sent() -> None:
@@ -60,7 +60,7 @@ def test_requests_that_are_pending_count_as_sent() -> None:
 
 def test_an_older_response_gives_nothing_back_and_that_of_the_last_request_is_exact() -> None:
     known = limits()
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     known.leave(0, told((3, 60)))
     assert [enter(known, 0) for _ in range(3)] == [0, 0, 0]
     known.leave(0, told((2, 60)))
@@ -72,14 +72,14 @@ def test_an_older_response_gives_nothing_back_and_that_of_the_last_request_is_ex
 
 def test_the_fuller_of_two_windows_counts() -> None:
     known = limits()
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     known.leave(0, told((0, 60), (0, 100)))
     assert enter(known, 0) == 100
 
 
 def test_a_window_that_nobody_waits_for_is_left_to_the_service() -> None:
     known = limits()
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     known.leave(0, told((5, 60), (0, 40_000)))
     assert enter(known, 0) == 0
     assert enter(known, 0) == 0.05
@@ -87,7 +87,7 @@ def test_a_window_that_nobody_waits_for_is_left_to_the_service() -> None:
 
 def test_when_a_window_ends_the_next_request_learns_of_the_new_one() -> None:
     known = limits()
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     known.leave(0, told((0, 60)))
     assert enter(known, 60) == 0
     assert enter(known, 60) == 0.05
@@ -97,7 +97,7 @@ def test_when_a_window_ends_the_next_request_learns_of_the_new_one() -> None:
 
 def test_a_key_without_limits_is_not_held_back_nor_one_that_has_lost_them() -> None:
     known = limits()
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     known.leave(0, told((0, 60)))
     known.abandon()
     known.leave(1, Headers({"X-RateLimit-Limit": "2147483647"}))
@@ -107,17 +107,17 @@ def test_a_key_without_limits_is_not_held_back_nor_one_that_has_lost_them() -> N
 @pytest.mark.parametrize("text", ["", "minute", '"minute";r=5', '"minute";t=5', '"m";r=x;t=5', "7"])
 def test_a_field_that_says_nothing_is_ignored(text: str) -> None:
     known = limits()
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     known.leave(0, Headers({"RateLimit": text}))
     assert [enter(known, 0) for _ in range(9)] == 9 * [0]
 
 
 def test_after_a_429_nobody_goes_until_the_service_says_so() -> None:
     known = limits()
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     error = refusal(40)
     known.refuse(1, error)
-    assert known.enter(1, PATIENCE) == Wait(40, is_for_window=True, error=error)
+    assert known.enter(1, MAX_WAIT) == Wait(40, is_for_window=True, error=error)
     assert enter(known, 40.5) == 0.5
     assert enter(known, 41) == 0
     assert enter(known, 41) == 0.05
@@ -126,7 +126,7 @@ def test_after_a_429_nobody_goes_until_the_service_says_so() -> None:
 def test_of_the_refusals_of_a_burst_the_longest_counts() -> None:
     known = limits()
     for moment in (0, 1, 3):
-        known.enter(moment, PATIENCE)
+        known.enter(moment, MAX_WAIT)
     known.refuse(3, refusal(40))
     known.refuse(3, refusal(50))
     known.refuse(3, refusal(30))
@@ -136,14 +136,14 @@ def test_of_the_refusals_of_a_burst_the_longest_counts() -> None:
 def test_each_further_429_doubles_the_least_wait_until_a_request_succeeds() -> None:
     known, now, waits = limits(), 0.0, []
     for _ in range(9):
-        known.enter(now, PATIENCE)
+        known.enter(now, MAX_WAIT)
         known.refuse(now, refusal(None))
         waits.append(enter(known, now))
         now += waits[-1]
     assert waits == [1, 2, 4, 8, 16, 32, 64, 64, 64]
-    known.enter(now, PATIENCE)
+    known.enter(now, MAX_WAIT)
     known.leave(now, Headers())
-    known.enter(now, PATIENCE)
+    known.enter(now, MAX_WAIT)
     known.refuse(now, refusal(None))
     assert enter(known, now) == 1
 
@@ -161,7 +161,7 @@ def test_through_a_wait_that_nobody_waits_out_one_request_asks_again_now_and_the
 
 def test_a_paced_client_spreads_what_is_left_of_the_minute() -> None:
     known = limits(pace=True)
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     known.leave(0, told((30, 60), (100, 80_000)))
     assert enter(known, 0) == 2
     assert enter(known, 2) == 0
@@ -172,16 +172,16 @@ def test_a_paced_client_spreads_what_is_left_of_the_minute() -> None:
 
 def test_a_paced_client_waits_no_longer_than_its_caller() -> None:
     known = limits(pace=True)
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     known.leave(0, told((60, 60), (1, 80_000)))
     assert enter(known, 0) == 1
     known.leave(0, Headers({"RateLimit": '"day";r=1;t=80000'}))
-    assert enter(known, 0) == PATIENCE
+    assert enter(known, 0) == MAX_WAIT
 
 
 def test_a_window_that_a_change_of_plan_has_ended_is_forgotten() -> None:
     known = limits()
-    known.enter(0, PATIENCE)
+    known.enter(0, MAX_WAIT)
     known.leave(0, told((50, 60), (0, 100)))
     known.leave(0, Headers({"Server": "a proxy"}))
     assert enter(known, 0) == 100

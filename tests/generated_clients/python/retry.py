@@ -9,7 +9,7 @@ LONGEST_WAIT = 120  # seconds
 TOO_MANY_REQUESTS = 429
 
 
-class PatientTransport(httpx.HTTPTransport):
+class RetryTransport(httpx.HTTPTransport):
     """After a 429 every request waits. The refused one had no effect, so it is sent again."""
 
     resume_at = 0.0

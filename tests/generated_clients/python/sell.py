@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
-from patience import PatientTransport
 from pet_shop import AuthenticatedClient
 from pet_shop.api.categories import create_category
 from pet_shop.api.pets import create_pet, list_pets
@@ -16,11 +15,12 @@ from pet_shop.api.store import place_order
 from pet_shop.models import Category, CategoryCreate, Error, NewPet, Order, OrderCreate, Pet
 from pet_shop.models.pet_status import PetStatus
 from pet_shop.types import UNSET
+from retry import RetryTransport
 
 client = AuthenticatedClient(
     base_url="https://shop.example/v1",
     token=os.environ["PETSTORE_KEY"],
-    httpx_args={"transport": PatientTransport()},
+    httpx_args={"transport": RetryTransport()},
 )
 
 

@@ -6,7 +6,7 @@ let resumeAt = 0; // in milliseconds
  * Fetch until the response is no 429, or says to wait too long.
  * After a 429 every request waits. The refused one had no effect, so it is sent again.
  */
-export async function patientFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+export async function fetchWithRetry(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   const request = new Request(input, init);
   for (let left = TRIES - 1; ; left--) {
     await new Promise((resume) => setTimeout(resume, resumeAt - Date.now()));

@@ -1,12 +1,12 @@
 // Sells an animal with the types of openapi-typescript and the client openapi-fetch.
 import createClient from 'openapi-fetch';
 import type { paths } from './paths.ts';
-import { patientFetch } from './patience.ts';
+import { fetchWithRetry } from './retry.ts';
 
 const client = createClient<paths>({
   baseUrl: 'https://shop.example/v1',
   headers: { Authorization: `Bearer ${process.env.PETSTORE_KEY}` },
-  fetch: patientFetch,
+  fetch: fetchWithRetry,
 });
 
 const { data: category, error } = await client.POST('/categories', {

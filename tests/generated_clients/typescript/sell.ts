@@ -1,9 +1,9 @@
 // Adds animals, pages through them and sells one; prints what it saw as JSON.
 import { client } from './client/client.gen.ts';
 import { createCategory, createPet, listPets, placeOrder, type Pet } from './client/index.ts';
-import { patientFetch } from './patience.ts';
+import { fetchWithRetry } from './retry.ts';
 
-client.setConfig({ auth: process.env.PETSTORE_KEY, fetch: patientFetch });
+client.setConfig({ auth: process.env.PETSTORE_KEY, fetch: fetchWithRetry });
 
 /** Add an animal; safe to repeat with the same key. */
 async function add(name: string, categoryId: number, idempotencyKey: string): Promise<number> {

@@ -65,14 +65,14 @@ class RateLimits:
         self._lock = threading.Lock()
         self._pending = 0
 
-    def enter(self, now: float, patience: float) -> Wait | None:
+    def enter(self, now: float, max_wait: float) -> Wait | None:
         """Count a request as sent and return ``None``, or return how long it has to wait first.
 
-        ``patience`` is how many seconds the caller waits at most for a window to end. If it does
+        ``max_wait`` is how many seconds the caller waits at most for a window to end. If it does
         not end in time, the request goes, so that the service says what is the matter.
         """
         with self._lock:
-            wait = self._wait(now, patience)
+            wait = self._wait(now, max_wait)
             if wait is None:
                 self._pending += 1
                 self._sent_at = now
@@ -109,7 +109,7 @@ class RateLimits:
             self._closed_until = min(self._refused_until, now + longest)
             self._windows.clear()
 
-    def _wait(self, now: float, patience: float) -> Wait | None:
+    def _wait(self, now: float, max_wait: float) -> Wait | None:
         if now < self._closed_until:
             return Wait(self._refused_until - now, is_for_window=True, error=self._refusal)
         ended = [name for name, window in self._windows.items() if window.ends <= now]
@@ -118,14 +118,14 @@ class RateLimits:
         if ended or self._refusal is not None:
             self._is_known, self._refusal = False, None
         full = [window.ends - now for window in self._windows.values() if window.left <= 0]
-        if full and max(full) <= patience:
+        if full and max(full) <= max_wait:
             return Wait(max(full), is_for_window=True)
         distance = 0.0
         if full or not self._is_known:
             distance = min(_SECONDS_APART * self._pending, _LONGEST_DISTANCE)
         elif self._pace and self._windows:
             window = min(self._windows.values(), key=lambda window: window.ends)
-            distance = min((window.ends - now) / window.left, patience)
+            distance = min((window.ends - now) / window.left, max_wait)
         seconds = self._sent_at + distance - now
         return Wait(seconds) if seconds > 0 else None
 

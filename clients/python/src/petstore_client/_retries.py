@@ -138,7 +138,7 @@ class Session:
 
     def _turn(self, limits: RateLimits, attempts: "_Attempts") -> Generator[Step, Outcome, None]:
         """Wait until the limits admit one more request."""
-        while wait := limits.enter(self.clock.now(), attempts.patience):
+        while wait := limits.enter(self.clock.now(), attempts.wait_left):
             if wait.is_for_window:
                 attempts.wait_out(wait.seconds, wait.error)
             yield Sleep(wait.seconds, wait.error)
@@ -171,7 +171,7 @@ class _Attempts:
 
     def __init__(self, call: Call[Any], policy: Policy, clock: Clock) -> None:
         self.request = _request(call, policy.timeout)
-        self.patience = policy.max_wait
+        self.wait_left = policy.max_wait
         self._retries_left = policy.max_retries
         self._backoff = _FIRST_BACKOFF
         self._clock = clock
@@ -184,10 +184,10 @@ class _Attempts:
             PetstoreError: it is too long, so ``error`` stays.
         """
         if error is not None:
-            if seconds > self.patience:
+            if seconds > self.wait_left:
                 self._fail(_still(error, seconds))
             logger.info("waits %.1f s: %s", seconds, error)
-        self.patience -= seconds
+        self.wait_left -= seconds
 
     def seconds_to_retry(self, outcome: Reply | Failure, error: PetstoreError) -> float:
         """Return how many seconds to wait before the next attempt.
