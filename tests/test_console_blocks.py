@@ -59,29 +59,28 @@ $ AUTH="Authorization: Bearer $PETSTORE_KEY"
 $ API=http://127.0.0.1:8000/v1
 ```
 """
-KEYS = """
+ADMIN = """\
+$ ADMIN="Authorization: Bearer $(petstore keys create --name admin --plan enterprise \\
+    --scope keys:admin --scope pets:read --scope pets:write --scope orders:read \\
+    --scope orders:write 2> /dev/null)"
+"""
+KEYS = f"""
 ```console
 $ make serve
 Petstore is at  http://127.0.0.1:8000/v1
 $ petstore keys create --name "Corner shop" --plan free
 Key 2 (Corner shop) created. The token is shown this once.
 ps_live_…
-$ ADMIN="Authorization: Bearer $(petstore keys create --name admin --plan enterprise \\
-    --scope keys:admin --scope pets:read --scope pets:write --scope orders:read \\
-    --scope orders:write 2> /dev/null)"
-$ AUTH=$ADMIN
+{ADMIN}$ AUTH=$ADMIN
 $ API=http://127.0.0.1:8000/v1
 ```
 """
-ROTATED = """
+ROTATED = f"""
 ```console
 $ make serve
 Petstore is at  http://127.0.0.1:8000/v1
 $ petstore keys create --name "Corner shop" --plan free > old.token 2> /dev/null
-$ ADMIN="Authorization: Bearer $(petstore keys create --name admin --plan enterprise \\
-    --scope keys:admin --scope pets:read --scope pets:write --scope orders:read \\
-    --scope orders:write 2> /dev/null)"
-$ API=http://127.0.0.1:8000/v1
+{ADMIN}$ API=http://127.0.0.1:8000/v1
 ```
 """
 HOOKS = """
