@@ -53,7 +53,7 @@ _VARYING = [
         r"\bps_(?:live|test)_[\w…]+": "TOKEN",
         r"\bwhsec_[\w+/=…]+": "SECRET",
         r"\bevt_[\w…]+": "EVENT",
-        r"(?<=[?&]cursor=)[\w-]{16}\b": "CURSOR",
+        r"(?<=[?&]cursor=)[\w-]{16}(?![\w-])": "CURSOR",
         r"\b[0-9a-f]{32}\b": "DIGEST",
         r"\b(wait|in) \d+ seconds": r"\1 SOME seconds",
         r"command line \(\w+\)": "command line (USER)",
