@@ -75,6 +75,10 @@ KNOWN = {
         *("databases.contract", "databases.replicas", "databases.secret_files", "http.messages"),
         *("rate_limits.contract", "rate_limits.minutes"),
     ),
+    "console": (
+        *(*BASICS, "domain", "store", "api"),
+        *("databases.contract", "http.messages", "rate_limits.contract", "rate_limits.minutes"),
+    ),
     "webhooks": (*BASICS, "domain", "store", "chores", "logs", "databases.contract"),
     "http": (),
     "observability": (
@@ -119,6 +123,8 @@ def test_every_package_has_its_rule() -> None:
         ("cryptography", ("petstore.domain.sealing", "petstore.domain.webhook_secrets")),
         ("httptools", ("petstore.http", "petstore.webhooks.sender")),
         ("uvloop", ("petstore.server",)),
+        ("jinja2", ("petstore.console.templates",)),
+        ("multipart", ("petstore.console.forms",)),
         *((library, ("petstore.cli",)) for library in ("click", "rich", "petstore_client")),
     ],
 )

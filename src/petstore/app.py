@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from petstore import __version__
 from petstore.api.addresses import Addresses
-from petstore.api.application import Application, HttpRules, PublicPage, RequestObserver, Servable
+from petstore.api.application import (
+    Application,
+    HttpRules,
+    Pages,
+    PublicPage,
+    RequestObserver,
+    Servable,
+)
 from petstore.api.bodies import BodyReader
 from petstore.api.deprecations import deprecated_operations
 from petstore.api.health import Health
@@ -21,6 +28,7 @@ from petstore.api.site import HOME, Site
 from petstore.api.well_known import WellKnown
 from petstore.chores import Chore, attempt, background
 from petstore.clock import DAY, SECOND, Clock, Milliseconds, system_clock
+from petstore.console.console import Console
 from petstore.databases.contract import Store
 from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
 from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
@@ -57,6 +65,7 @@ from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 from petstore.store.api_keys import prune_tokens
+from petstore.store.console_sessions import IDLE, LINK_LIFE, prune_links, prune_sessions
 from petstore.store.deliveries import Webhook
 from petstore.store.deprecated_calls import (
     DeprecatedCalls,
@@ -167,12 +176,17 @@ def create_app(
             registry.chores.append(chore)
     health = Health(store)
     addresses = Addresses(settings.public_url)
+    console_limiter: MinuteLimiter[int] = MinuteLimiter(
+        clock, settings.console_per_minute, _USAGE_TABLE
+    )
     well_known = WellKnown(addresses, settings.security_contact, clock)
     bodies = BodyReader(settings.body_bytes, settings.body_timeout)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
-        pages=_pages(health, addresses, well_known),
+        pages=Pages(
+            _pages(health, addresses, well_known), Console(services, bodies, console_limiter)
+        ),
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
         log=log,
@@ -252,6 +266,8 @@ def retained(settings: Settings) -> tuple[Retained, ...]:
         Retained(prune_history, history),
         Retained(prune_tokens, history),
         Retained(prune_usage, history),
+        Retained(prune_sessions, IDLE),
+        Retained(prune_links, LINK_LIFE),
     )
 
 

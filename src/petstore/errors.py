@@ -92,6 +92,10 @@ class BeyondOwnRights(PetstoreError, status=403, code="beyond_own_rights"):
     """The API key tries to give another key more rights than it has itself."""
 
 
+class CrossSiteRequest(PetstoreError, status=403, code="cross_site_request"):
+    """A page of another site may have made the request, with the cookie of the console."""
+
+
 class NotFound(PetstoreError, status=404, code="not_found"):
     """The path or the resource does not exist."""
 

@@ -57,7 +57,7 @@ SECTIONS = {
         *("log_format", "log_level", "log_health_checks", "omit_addresses", "trace_endpoint"),
     ),
     "Limits of requests": (
-        *("anonymous_per_minute", "address_table", "usage_per_minute"),
+        *("anonymous_per_minute", "address_table", "usage_per_minute", "console_per_minute"),
         *("key_refresh_seconds", "limits_save_seconds"),
     ),
     "Bans": (
@@ -187,6 +187,13 @@ class Settings:
     )
     usage_per_minute: int = _setting(
         60, "Requests of GET /v1/usage a minute for each key, in each process.", ge=1, le=2**31 - 2
+    )
+    console_per_minute: int = _setting(
+        1200,
+        "Requests of the console a minute for each key, in each process; they cost nothing of its"
+        " own limits.",
+        ge=1,
+        le=2**31 - 2,
     )
     ban_strikes: int = _setting(20, "The minimum number of strikes for a ban.", ge=1, le=10**9)
     ban_strikes_divisor: int = _setting(

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -26,7 +26,7 @@ from petstore.api.deprecation_headers import check_sunset, deprecation_headers
 from petstore.api.entity_tags import check_conditions, conditional
 from petstore.api.idempotency import idempotency_key
 from petstore.api.messages import NO_STORE, error_response, refusal_response
-from petstore.api.operation import Call, Operation, Services
+from petstore.api.operation import Call, Operation, Services, carry_out
 from petstore.api.parameters import Query, decode_path_id, decode_query
 from petstore.api.rate_limit_headers import (
     ADDRESS,
@@ -82,8 +82,10 @@ class Exchange(Struct):
     """A request in progress.
 
     ``client`` is the address behind trusted proxies and ``parameter`` the text of the path's
-    parameter. A public request needs no key, and gets ``page`` if there is one. ``root`` is the URL
-    of the service; it, ``key`` and ``decision`` are set as soon as they are known.
+    parameter. ``template`` is the path template, without values of the client, if the path has one.
+    A public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
+    public here. ``root`` is the URL of the service; it, ``key`` and ``decision`` are set as soon as
+    they are known.
     """
 
     request: Request
@@ -91,20 +93,31 @@ class Exchange(Struct):
     started: float
     client: str
     page: PublicPage | None
-    route: Route
+    section: "Section | None"
+    route: Route[Operation]
     parameter: str
+    template: str | None
     operation: Operation | None
     is_public: bool
     root: str
     key: ApiKey | None = None
     decision: Decision | None = None
 
+
+class Section(Protocol):
+    """Pages below a path of their own, which find out themselves who requests them."""
+
     @property
-    def template(self) -> str | None:
-        """The path template, without values of the client, if the path has one."""
-        if self.page is not None:
-            return self.request.path
-        return None if self.operation is None else self.route.template
+    def path(self) -> str:
+        """The path of its first page; the others are below it."""
+        ...
+
+    async def __call__(self, exchange: Exchange, receive: Receive) -> Response:
+        """Respond to one request, whatever happens, with every header but those of all responses.
+
+        Set the ``key`` and the ``template`` of ``exchange`` for the log.
+        """
+        ...
 
 
 class RequestObserver(Protocol):
@@ -143,15 +156,25 @@ class Servable(Protocol):
         ...
 
 
+class Pages(NamedTuple):
+    """What is served beside the interface: pages that take no key, and a section.
+
+    ``by_path`` has the pages by their exact path.
+    """
+
+    by_path: Mapping[str, PublicPage]
+    section: Section
+
+
 class Application:
-    """The application. ``pages`` take no key; they are found by their exact path."""
+    """The application: the interface, and the ``pages`` beside it."""
 
     def __init__(
         self,
         *,
         services: Services,
-        routes: Routes,
-        pages: Mapping[str, PublicPage],
+        routes: Routes[Operation],
+        pages: Pages,
         bodies: BodyReader,
         rules: HttpRules,
         log: RequestObserver,
@@ -160,7 +183,9 @@ class Application:
     ) -> None:
         self.services = services
         self._routes = routes
-        self._pages = pages
+        self._pages = pages.by_path
+        self._section = pages.section
+        self._within = f"{pages.section.path}/"
         self._bodies = bodies
         self._rules = rules
         self._log = log
@@ -213,12 +238,15 @@ class Application:
         trusted, client = self._rules.trusted_proxies, request.client
         if trusted:
             client = client_address(request, trusted)
-        path, page = request.path, None
+        path, page, section = request.path, None, None
         route, parameter = self._routes.find(path)
         operation = route.operations.get(request.method)
-        is_public = False
+        is_public, template = False, route.template or None
         if operation is None:
             page = self._pages.get(path)
+            template = None if page is None else path
+            if path.startswith(self._within) or path == self._section.path:
+                section = self._section
             is_public = (
                 page is not None
                 or not _is_api(path)
@@ -230,8 +258,10 @@ class Application:
             started,
             client,
             page,
+            section,
             route,
             parameter,
+            template,
             operation,
             is_public,
             self._rules.addresses.public_url,
@@ -241,6 +271,9 @@ class Application:
         request, operation = exchange.request, exchange.operation
         if request.refusal is not None:
             return refusal_response(request.refusal, exchange.root)
+        if exchange.section is not None:
+            exchange.root = self._rules.addresses.root(request)
+            return await exchange.section(exchange, receive)
         if exchange.is_public:
             return await self._respond_without_key(exchange)
         key = await self._admit(exchange)
@@ -260,13 +293,9 @@ class Application:
                 text = _EMPTY_BODY
             body = decode_json(text, operation.body)
         call = self._call(exchange, operation, key, body)
-        if operation.shows_orders and self.services.reservations.are_due():
-            await self.services.reservations.settle()
-        response = await operation.handler(call)
+        response = await carry_out(operation, call)
         if operation.waits:
             await self._check_again(exchange)
-        if operation.method != "GET":
-            await self.services.readers.record_write(key.id)
         return conditional(request, response) if operation.tagged else response
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:
@@ -370,13 +399,14 @@ class Application:
                 headers += deprecation_headers(operation.deprecation, exchange.root)
         else:
             headers.append((_PUBLIC if exchange.is_public else _PRIVATE) % request_id)
-            if exchange.is_public and response.status >= _FIRST_ERROR:
+            is_page = exchange.is_public and exchange.section is None
+            if is_page and response.status >= _FIRST_ERROR:
                 headers.append(NO_STORE)
         if response.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
             headers.append(b"content-length: %d" % len(response.body))
         if decision is not None:
             headers.append(rate_limit_headers(decision))
-        if allowed:
+        if allowed and exchange.section is None:
             headers += cross_origin_headers(exchange.request, allowed)
         return headers
 

@@ -36,7 +36,7 @@ class BodyReader:
         self._deadlines: dict[asyncio.Task[Any], float] = {}
 
     async def read(self, request: Request, receive: Receive) -> bytes:
-        """Return the whole body of ``request``.
+        """Return the whole body of ``request``, which is JSON.
 
         Raises:
             UnsupportedMediaType: it is not plain ``application/json``, nor a merge patch on PATCH.
@@ -45,11 +45,21 @@ class BodyReader:
             IncompleteBody: it ended early, or its framing is broken.
         """
         self._check_media_type(request)
+        return await self.read_any(request, receive, self._largest)
+
+    async def read_any(self, request: Request, receive: Receive, largest: int) -> bytes:
+        """Return the whole body of ``request``, of any media type and at most ``largest`` bytes.
+
+        Raises:
+            ContentTooLarge: it is too long; what is over was not read.
+            RequestTimeout: it was not whole in time.
+            IncompleteBody: it ended early, or its framing is broken.
+        """
         if request.content is None:
-            self._check_length(request)
-            return await self._read(request, receive)
-        if len(request.content) > self._largest:
-            raise self._too_large()
+            _check_length(request, largest)
+            return await self._read(request, receive, largest)
+        if len(request.content) > largest:
+            raise _too_large(largest)
         return request.content
 
     async def discard(self, request: Request, receive: Receive) -> None:
@@ -57,8 +67,8 @@ class BodyReader:
         # Who expects 100 (Continue) has not sent the body yet, and shall not.
         if request.body == "waiting" and b"expect" not in request.fields:
             with suppress(PetstoreError):
-                self._check_length(request)
-                await self._read(request, receive)
+                _check_length(request, self._largest)
+                await self._read(request, receive, self._largest)
 
     async def end_late(self) -> None:
         """End the reading of every body whose time is over."""
@@ -69,13 +79,13 @@ class BodyReader:
             del self._deadlines[task]
             task.cancel()
 
-    async def _read(self, request: Request, receive: Receive) -> bytes:
+    async def _read(self, request: Request, receive: Receive, largest: int) -> bytes:
         request.body = "broken"
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - every coroutine runs in a task
         self._deadlines[task] = time.monotonic() + self._seconds
         try:
-            body = await self._receive(receive)
+            body = await _receive(receive, largest)
         except asyncio.CancelledError:
             if task in self._deadlines:
                 raise
@@ -100,22 +110,25 @@ class BodyReader:
             msg = "Content-Encoding: expected none; send the body without encoding"
             raise UnsupportedMediaType(msg, {"Accept-Encoding": "identity"})
 
-    def _check_length(self, request: Request) -> None:
-        length = request.fields.get(b"content-length", b"0")
-        if length.isdigit() and int(length[:20]) > self._largest:
-            raise self._too_large()
 
-    async def _receive(self, receive: Receive) -> bytes:
-        body = bytearray()
-        try:
-            while piece := await receive():
-                body += piece
-                if len(body) > self._largest:
-                    raise self._too_large()
-        except ConnectionError as error:
-            msg = f"the body: expected all of it; {error}"
-            raise IncompleteBody(msg) from error
-        return bytes(body)
+def _check_length(request: Request, largest: int) -> None:
+    length = request.fields.get(b"content-length", b"0")
+    if length.isdigit() and int(length[:20]) > largest:
+        raise _too_large(largest)
 
-    def _too_large(self) -> ContentTooLarge:
-        return ContentTooLarge(f"the body: expected at most {self._largest} bytes")
+
+async def _receive(receive: Receive, largest: int) -> bytes:
+    body = bytearray()
+    try:
+        while piece := await receive():
+            body += piece
+            if len(body) > largest:
+                raise _too_large(largest)
+    except ConnectionError as error:
+        msg = f"the body: expected all of it; {error}"
+        raise IncompleteBody(msg) from error
+    return bytes(body)
+
+
+def _too_large(largest: int) -> ContentTooLarge:
+    return ContentTooLarge(f"the body: expected at most {largest} bytes")

@@ -158,3 +158,19 @@ class Operation:
         Adding a resource to a list does not change a version of it.
         """
         return self.tagged if self.method == "GET" else self.parameter is not None
+
+
+async def carry_out(operation: Operation, call: Call[Any, Any]) -> Response:
+    """Carry out an operation for a key that has its scope.
+
+    Raises:
+        PetstoreError: what its handler raises.
+        Unavailable: the database is unreachable, full or failing.
+    """
+    services = call.services
+    if operation.shows_orders and services.reservations.are_due():
+        await services.reservations.settle()
+    response = await operation.handler(call)
+    if operation.method != "GET":
+        await services.readers.record_write(call.key.id)
+    return response

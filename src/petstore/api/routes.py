@@ -1,20 +1,37 @@
 """The route of a path: its template and operations. Paths match as sent; there are no aliases."""
 
 from collections.abc import Iterable
+from typing import Generic, Protocol, TypeVar
 
 from petstore.api.bodies import ACCEPT_PATCH
-from petstore.api.operation import Operation
 from petstore.errors import MethodNotAllowed, NotFound
 
 
-class Route:
+class Routed(Protocol):
+    """What has a method and a path: an operation of the interface, or a page of the console."""
+
+    @property
+    def method(self) -> str:
+        """The method, in upper case."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """The path template, relative to the base of its routes."""
+        ...
+
+
+R = TypeVar("R", bound=Routed)
+
+
+class Route(Generic[R]):
     """A path template and its operations by method; HEAD stands beside GET (RFC 9110 9.3.2)."""
 
     def __init__(self, template: str) -> None:
         self.template = template
-        self.operations: dict[str, Operation] = {}
+        self.operations: dict[str, R] = {}
 
-    def add(self, operation: Operation) -> None:
+    def add(self, operation: R) -> None:
         """Add an operation."""
         self.operations[operation.method] = operation
         if operation.method == "GET":
@@ -41,22 +58,20 @@ def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
     return MethodNotAllowed(f"method {method[:20]}: expected one of {allow}", headers)
 
 
-_NOWHERE = Route("")
-
-
-class Routes:
+class Routes(Generic[R]):
     """The routes of a table of operations. A template has at most one parameter, a whole segment.
 
     ``base`` precedes the path of each operation.
     """
 
-    def __init__(self, base: str, operations: Iterable[Operation]) -> None:
-        self._fixed: dict[str, Route] = {}
-        self._with_parameter: dict[tuple[str, str], Route] = {}
+    def __init__(self, base: str, operations: Iterable[R]) -> None:
+        self._nowhere: Route[R] = Route("")
+        self._fixed: dict[str, Route[R]] = {}
+        self._with_parameter: dict[tuple[str, str], Route[R]] = {}
         for operation in operations:
             self._route_at(base + operation.path).add(operation)
 
-    def find(self, path: str) -> tuple[Route, str]:
+    def find(self, path: str) -> tuple[Route[R], str]:
         """Return the route of ``path``, without operations if there is none, and its parameter."""
         route = self._fixed.get(path)
         if route is not None:
@@ -67,9 +82,9 @@ class Routes:
             return route, last
         head, _, parameter = head.rpartition("/")
         route = self._with_parameter.get((head, last)) if last else None
-        return (route, parameter) if route is not None and parameter else (_NOWHERE, "")
+        return (route, parameter) if route is not None and parameter else (self._nowhere, "")
 
-    def _route_at(self, template: str) -> Route:
+    def _route_at(self, template: str) -> Route[R]:
         head, brace, rest = template.partition("/{")
         if not brace:
             return self._fixed.setdefault(template, Route(template))

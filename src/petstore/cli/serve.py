@@ -100,6 +100,7 @@ def announce(settings: Settings, token: str | None) -> None:
     address = f"http://{host}:{settings.port}"
     click.echo(f"Petstore is at  {address}/v1")
     click.echo(f"Docs are at     {address}/docs")
+    click.echo(f"Console is at   {address}/console")
     if settings.metrics_port:
         click.echo(f"Metrics at      http://{host}:{settings.metrics_port}/metrics")
     if token is not None:

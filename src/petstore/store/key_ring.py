@@ -27,7 +27,7 @@ class KeyRing:
     def __init__(self, store: Reader, clock: Clock, environment: Environment) -> None:
         self._store = store
         self._clock = clock
-        self._environment = environment
+        self.environment: Environment = environment
         self._known: dict[bytes, ApiKey] = {}
         self._looked_up: dict[bytes, asyncio.Task[ApiKey | None]] = {}
         self._seen: set[bytes] = set()  # of tokens that were issued, so there are not too many
@@ -41,7 +41,7 @@ class KeyRing:
         """Return whether ``token`` may be made up: it is well formed, and was never looked up."""
         if token in self._seen or token in self._looked_up:
             return False
-        return is_token(token, self._environment)
+        return is_token(token, self.environment)
 
     async def find(self, token: bytes) -> ApiKey | None:
         """Return the key of ``token`` if it can be used now; it expires no later than the token.
@@ -71,7 +71,7 @@ class KeyRing:
         return key if key is not None and key.state(self._clock()) == "active" else None
 
     async def _look_up(self, token: bytes) -> ApiKey | None:
-        if not is_token(token, self._environment):
+        if not is_token(token, self.environment):
             return None
         # A look-up from before a refresh is not shared: its row may be stale.
         looked_up = self._looked_up
@@ -91,7 +91,7 @@ class KeyRing:
         select = Statement(_SELECT_BY_DIGEST, (digest(token),), name="select_key_by_digest")
         rows = await self._store.read(select)
         key = api_key_of(rows[0]) if rows else None
-        if key is None or key.environment != self._environment:
+        if key is None or key.environment != self.environment:
             self._seen.discard(token)
             return None
         token_ends_at = rows[0][-1]

@@ -48,6 +48,8 @@ TABLES = (
     Table("deprecated_calls", ("key_id", "operation", "day")),
     Table("deprecated_call_saves", ("process",)),
     Table("key_notices", ("key_id", "notice", "period")),
+    Table("console_sessions", ("digest",)),
+    Table("console_links", ("digest",)),
 )
 """All tables of a store, a referenced table before the one that refers to it.
 

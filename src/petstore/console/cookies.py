@@ -1,0 +1,42 @@
+"""The cookie of a session (RFC 6265bis)."""
+
+from petstore.http.messages import Request
+
+_NAME = "petstore_console"
+_SECURE_NAME = f"__Host-{_NAME}"
+
+
+def session_secret(request: Request, root: str) -> str:
+    """Return the secret in the cookie of a request, empty if there is none."""
+    name = _name(root)
+    cookies = request.fields.get(b"cookie", b"").decode("latin-1").split(";")
+    for cookie in cookies:
+        key, _, value = cookie.strip().partition("=")
+        if key == name:
+            return value
+    return ""
+
+
+def session_cookie(secret: str, root: str) -> bytes:
+    """Return the header that sets the cookie, until the browser closes."""
+    return _set_cookie(secret, root)
+
+
+def no_cookie(root: str) -> bytes:
+    """Return the header that deletes the cookie."""
+    return _set_cookie("", root) + b"; Max-Age=0"
+
+
+def _set_cookie(value: str, root: str) -> bytes:
+    secure = "; Secure" if _is_https(root) else ""
+    text = f"set-cookie: {_name(root)}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"
+    return text.encode("ascii")
+
+
+def _name(root: str) -> str:
+    # A browser takes the prefix only together with Secure, which needs https.
+    return _SECURE_NAME if _is_https(root) else _NAME
+
+
+def _is_https(root: str) -> bool:
+    return root.startswith("https://")

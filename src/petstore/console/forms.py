@@ -1,0 +1,119 @@
+"""Forms as browsers send them, and what is wrong with one."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+import multipart
+
+from petstore.errors import InvalidBody, PetstoreError, UnsupportedMediaType
+
+_URLENCODED = "application/x-www-form-urlencoded"
+_MULTIPART = "multipart/form-data"
+_MAX_FIELDS = 200
+# The name of a field begins the message of most errors.
+_FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
+
+
+class File(NamedTuple):
+    """A file that came with a form."""
+
+    name: str
+    content: bytes
+
+
+class Form(NamedTuple):
+    """The fields of a form, or of the query of an address, and the files that came with it."""
+
+    fields: Mapping[str, Sequence[str]]
+    files: Mapping[str, File] = {}
+
+    def text(self, name: str) -> str:
+        """Return the first value of a field without white space around it, empty if absent."""
+        return self.raw(name).strip()
+
+    def raw(self, name: str) -> str:
+        """Return the first value of a field as it was sent, empty if absent."""
+        values = self.fields.get(name)
+        return values[0] if values else ""
+
+    def all(self, name: str) -> Sequence[str]:
+        """Return every value of a field, such as the checked ones of several boxes."""
+        return self.fields.get(name, ())
+
+
+EMPTY = Form({})
+
+
+class Problem(NamedTuple):
+    """What is wrong with a form, in words for a person. ``field`` is empty if it is all of it."""
+
+    field: str
+    text: str
+
+
+def problem_of(error: PetstoreError) -> Problem:
+    """Return what an error of an operation says about a form."""
+    named = _FIELD.fullmatch(error.message)
+    return Problem("", error.message) if named is None else Problem(named[1], named[2])
+
+
+def decode_urlencoded(encoded: bytes) -> Form:
+    """Decode a query or a body (application/x-www-form-urlencoded, URL standard).
+
+    Raises:
+        InvalidBody: it has too many fields.
+    """
+    try:
+        fields = parse_qs(
+            encoded.decode("latin-1"),
+            keep_blank_values=True,
+            max_num_fields=_MAX_FIELDS,
+            errors="replace",
+        )
+    except ValueError:
+        msg = f"the form: expected at most {_MAX_FIELDS} fields"
+        raise InvalidBody(msg) from None
+    return Form(fields)
+
+
+def decode_form(content_type: str, body: bytes) -> Form:
+    """Decode the body of a form (URL standard, RFC 7578).
+
+    Raises:
+        UnsupportedMediaType: it is not a form.
+        InvalidBody: it is malformed, or has too many fields.
+    """
+    media_type, options = multipart.parse_options_header(content_type)  # type: ignore[no-untyped-call]
+    if media_type == _URLENCODED:
+        return decode_urlencoded(body)
+    if media_type != _MULTIPART or "boundary" not in options:
+        msg = f"Content-Type: expected {_URLENCODED} or {_MULTIPART}"
+        raise UnsupportedMediaType(msg)
+    fields: dict[str, list[str]] = {}
+    files = {}
+    try:
+        for name, filename, content in _parts(options["boundary"], body):
+            if filename is None:
+                fields.setdefault(name, []).append(content.decode("utf-8", "replace"))
+            else:
+                files[name] = File(filename, content)
+    except multipart.MultipartError:
+        msg = "the form: expected a complete multipart body"
+        raise InvalidBody(msg) from None
+    return Form(fields, files)
+
+
+def _parts(boundary: str, body: bytes) -> list[tuple[str, str | None, bytes]]:
+    """Return the name, the file name and the content of each part."""
+    parts: list[tuple[str, str | None, bytearray]] = []
+    with multipart.PushMultipartParser(
+        boundary, len(body), max_segment_count=_MAX_FIELDS, strict=True
+    ) as parser:
+        for event in parser.parse(body):
+            if isinstance(event, multipart.MultipartSegment):
+                parts.append((event.name or "", event.filename, bytearray()))
+            elif event:
+                parts[-1][2].extend(event)
+    return [(name, filename, bytes(content)) for name, filename, content in parts]

@@ -1,0 +1,212 @@
+"""A page of the console: one row of the table of pages, and a visit to it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from http import HTTPStatus
+from typing import Any, Literal, NamedTuple, TypeAlias
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from petstore.api.authentication import require_scope
+from petstore.api.entity_tags import entity_tag
+from petstore.api.messages import encode_json
+from petstore.api.operation import BASE, Call, Operation, Services, carry_out
+from petstore.api.operations import OPERATIONS
+from petstore.api.parameters import Query, decode_query
+from petstore.console.forms import EMPTY, Form
+from petstore.console.notices import Notice, decode_notice, encode_notice
+from petstore.console.templates import Templates
+from petstore.domain.api_keys import ApiKey, Scope
+from petstore.domain.decoding import decode_json
+from petstore.http.messages import Request, Response
+from petstore.store.console_sessions import Session, keep_notice
+
+HOME = "/console"
+
+MAX_FORM = 65536
+"""The maximum size of a form without a file, in bytes."""
+
+Handler: TypeAlias = "Callable[[Visit], Awaitable[Response]]"
+
+_BY_ID = {operation.id: operation for operation in OPERATIONS}
+_CURSOR = b"cursor="
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the console. ``path`` is relative to ``HOME``.
+
+    It is for keys that may carry out the operation ``needs``, or for every key. A ``public`` page
+    needs no session. ``max_bytes`` is the maximum size of a form that it takes.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    handler: Handler
+    needs: str | None = None
+    public: bool = False
+    max_bytes: int = MAX_FORM
+
+    @cached_property
+    def has_id(self) -> bool:
+        """Whether the parameter of the path is an id of the store, such as ``{petId}``."""
+        return "Id}" in self.path
+
+
+class Result(NamedTuple):
+    """What an operation responded with.
+
+    ``value`` has the type that the table of operations names, ``tag`` is the version of a single
+    resource, and ``cursor`` leads to the next page of a list, empty if there is none.
+    """
+
+    value: Any
+    tag: str
+    cursor: str
+
+
+class Visit(Struct):
+    """One request of a page, decoded. ``path_id`` is 0 where the path has no parameter.
+
+    ``form`` has the fields of the query, or of the body of a POST. A ``refresh`` is a request that
+    the page makes by itself. Public pages have no ``session``.
+    """
+
+    services: Services
+    templates: Templates
+    request: Request
+    root: str
+    client: str
+    path_id: int = 0
+    parameter: str = ""
+    form: Form = EMPTY
+    session: Session | None = None
+
+    @property
+    def key(self) -> ApiKey:
+        """The key of the session."""
+        assert self.session is not None  # noqa: S101 - only public pages have none
+        return self.session.key
+
+    @property
+    def home(self) -> str:
+        """The path of the console as the client sees it: a proxy may serve it below another one."""
+        return home_of(self.root)
+
+    @property
+    def is_refresh(self) -> bool:
+        """Whether the script made the request by itself, and not the person."""
+        return b"console-refresh" in self.request.fields
+
+    def may(self, operation_id: str) -> bool:
+        """Return whether the key may carry out an operation."""
+        return self.session is not None and may_call(self.key, operation_id)
+
+    async def call(
+        self,
+        operation_id: str,
+        *,
+        path_id: int = 0,
+        query: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+        if_match: str = "",
+        once: str = "",
+    ) -> Result:
+        """Carry out an operation of the interface, and return what it responds with.
+
+        ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
+        ``if_match`` is the tag of the version to change. A POST with the same ``once`` is carried
+        out once (``Idempotency-Key``).
+
+        Raises:
+            PetstoreError: what the interface would respond with.
+        """
+        operation = _BY_ID[operation_id]
+        require_scope(self.key, operation.scope)
+        text = urlencode(
+            {k: v for k, v in (query or {}).items() if v is not None}, doseq=True
+        ).encode("ascii")
+        path = f"{BASE}{operation.path}".replace(f"{{{operation.parameter}}}", str(path_id))
+        fields = {b"if-match": if_match.encode("ascii", "replace")} if if_match else {}
+        request = Request(operation.method, path, text, self.client, fields)
+        call: Call[Any, Any] = Call(
+            services=self.services,
+            request=request,
+            root=self.root,
+            client=self.client,
+            key=self.key,
+            path_id=path_id,
+            query=Query(None) if operation.query is None else decode_query(text, operation.query),
+            body=None if operation.body is None else _body(operation, body),
+            idempotency_key=once or None,
+        )
+        return _result(operation, await carry_out(operation, call))
+
+    def page(self, template: str, status: int = 200, **context: Any) -> Response:
+        """Return a page from its template."""
+        notice = None
+        if self.session is not None:
+            notice = decode_notice(self.session.notice, self.form.text("notice"))
+        shown = {
+            "visit": self,
+            "home": self.home,
+            "may": self.may,
+            "notice": notice,
+            "problem": None,
+            **context,
+        }
+        return self.templates.page(template, status, shown)
+
+    async def redirect(self, path: str, notice: Notice | None = None) -> Response:
+        """Return 303 to a page of the console, which then shows ``notice``.
+
+        ``path`` may have a query, and is relative to ``HOME``.
+        """
+        if notice is not None:
+            assert self.session is not None  # noqa: S101 - a change needs a session
+            await self.services.store.write(keep_notice(self.session, encode_notice(notice)))
+            path += f"{'&' if '?' in path else '?'}notice={notice.id}"
+        return redirect(f"{self.home}{path}")
+
+
+def home_of(root: str) -> str:
+    """Return the path of the console of a service at the URL ``root``."""
+    return urlsplit(root).path + HOME
+
+
+def redirect(target: str) -> Response:
+    """Return 303 to a page: the browser gets it with GET (RFC 9110 section 15.4.4)."""
+    return Response(HTTPStatus.SEE_OTHER, b"", [f"location: {target}".encode("ascii")])
+
+
+def scope_of(operation_id: str) -> Scope | None:
+    """Return the scope of an operation."""
+    return _BY_ID[operation_id].scope
+
+
+def may_call(key: ApiKey, operation_id: str) -> bool:
+    """Return whether a key has the scope of an operation."""
+    scope = scope_of(operation_id)
+    return scope is None or scope in key.scopes
+
+
+def _body(operation: Operation, body: Mapping[str, Any] | None) -> Any:
+    assert operation.body is not None  # noqa: S101 - the caller has looked
+    return decode_json(encode_json(body or {}), operation.body)
+
+
+def _result(operation: Operation, response: Response) -> Result:
+    value = None
+    if operation.success.content is not None:
+        value = msgspec.json.decode(response.body, type=operation.success.content)
+    return Result(value, (response.tag or entity_tag(response.body)).decode(), _cursor(response))
+
+
+def _cursor(response: Response) -> str:
+    for line in response.headers:
+        if line.startswith(b"link: "):
+            return line.rpartition(_CURSOR)[2].partition(b">")[0].decode("ascii")
+    return ""

@@ -1,0 +1,108 @@
+"""Pages made of templates, and the files that they load."""
+
+import gzip
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from petstore.api.content_codings import choose_coding
+from petstore.clock import Milliseconds, rfc3339, utc
+from petstore.http.messages import Headers, Request, Response
+
+_FOLDER = Path(__file__).parent
+_ASSETS = {
+    "console.css": b"text/css; charset=utf-8",
+    "console.js": b"text/javascript; charset=utf-8",
+    "icon.svg": b"image/svg+xml",
+}
+_IMMUTABLE = b"cache-control: public, max-age=31536000, immutable"
+_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+    b" form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Headers = [
+    b"content-type: text/html; charset=utf-8",
+    b"cache-control: no-store",
+    b"content-security-policy: " + _POLICY,
+    # Without a referrer the browser would send no Origin with a form either.
+    b"referrer-policy: same-origin",
+    b"cross-origin-opener-policy: same-origin",
+    b"cross-origin-resource-policy: same-origin",
+    b"x-frame-options: DENY",
+]
+
+
+class Asset:
+    """A file that pages load. Its address has a digest of its content, so it never changes."""
+
+    def __init__(self, name: str) -> None:
+        self._content = (_FOLDER / "assets" / name).read_bytes()
+        stem, _, ending = name.rpartition(".")
+        digest = blake2b(self._content, digest_size=6).hexdigest()
+        self.name = f"{stem}.{digest}.{ending}"
+        self._headers = [
+            b"content-type: " + _ASSETS[name],
+            _IMMUTABLE,
+            b"vary: Accept-Encoding",
+        ]
+
+    @cached_property
+    def _compressed(self) -> bytes:
+        return gzip.compress(self._content, mtime=0)
+
+    def response(self, request: Request) -> Response:
+        """Return the file in the coding that the client prefers."""
+        if choose_coding(request, ("gzip",)) is None:
+            return Response(200, self._content, self._headers)
+        return Response(200, self._compressed, [*self._headers, b"content-encoding: gzip"])
+
+
+class Templates:
+    """The templates, each compiled when it is first used, and the assets by their names."""
+
+    def __init__(self) -> None:
+        self._assets = {name: Asset(name) for name in _ASSETS}
+        self.assets = {asset.name: asset for asset in self._assets.values()}
+
+    def page(self, name: str, status: int, context: Mapping[str, Any]) -> Response:
+        """Return the page of a template."""
+        text = self._environment.get_template(name).render(context)
+        return Response(status, text.encode("utf-8", "replace"), _HEADERS)
+
+    @cached_property
+    def _environment(self) -> jinja2.Environment:
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(_FOLDER / "templates"),
+            autoescape=True,
+            auto_reload=False,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.globals["asset"] = lambda name: f"assets/{self._assets[name].name}"
+        environment.globals["once"] = secrets.token_urlsafe
+        environment.filters.update(time=_time, number=_number)
+        return environment
+
+
+def _time(moment: datetime | Milliseconds) -> Markup:
+    """Return a moment in UTC, which the script shows in the zone of the reader."""
+    if isinstance(moment, int):
+        moment = utc(moment)
+    moment = moment.astimezone(UTC)
+    machine = rfc3339(int(moment.timestamp() * 1000))
+    shown = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+    return Markup('<time datetime="{}">{}</time>').format(machine, shown)
+
+
+def _number(number: int) -> Markup:
+    """Return an integer with thin spaces, which the script shows in the format of the reader."""
+    shown = f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return Markup('<data value="{}">{}</data>').format(number, escape(shown))

@@ -1,0 +1,21 @@
+-- Who is signed in to the console. A row has the digest of the cookie, never the cookie. The digest
+-- of the token that the person signed in with ends the session with the token; a link has none.
+CREATE TABLE console_sessions (
+    digest BYTEA PRIMARY KEY,
+    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    token_digest BYTEA,
+    created_at BIGINT NOT NULL,
+    used_at BIGINT NOT NULL,
+    notice TEXT NOT NULL DEFAULT ''
+);
+
+CREATE INDEX console_sessions_by_use ON console_sessions (used_at);
+
+-- Links that sign a person in, once.
+CREATE TABLE console_links (
+    digest BYTEA PRIMARY KEY,
+    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    expires_at BIGINT NOT NULL
+);
+
+CREATE INDEX console_links_by_end ON console_links (expires_at);

@@ -1,0 +1,176 @@
+"""Sessions of people at the console, and links that begin one."""
+
+import secrets
+from hashlib import sha256
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from petstore.clock import MINUTE, SECOND, Milliseconds
+from petstore.databases.contract import Reader, Row, Statement, Unit
+from petstore.domain.api_keys import ApiKey, Environment
+from petstore.domain.api_keys import digest as token_digest
+from petstore.store.key_status import COLUMNS, api_key_of
+from petstore.store.retention import prune_by_age
+
+IDLE: Milliseconds = 30 * MINUTE
+"""A session ends once nobody has used it for so long."""
+
+LONGEST: Milliseconds = 12 * 60 * MINUTE
+"""The maximum life of a session."""
+
+LINK_LIFE: Milliseconds = 10 * MINUTE
+"""How long a link works."""
+
+_TOUCH: Milliseconds = 60 * SECOND
+_SELECT = (
+    f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)},"  # noqa: S608 - only names
+    " s.created_at, s.used_at, s.notice, s.token_digest, t.digest, t.expires_at"
+    " FROM console_sessions s JOIN api_keys k ON k.id = s.key_id"
+    " LEFT JOIN api_key_tokens t ON t.digest = s.token_digest WHERE s.digest = ?1"
+)
+
+
+class Session(NamedTuple):
+    """A session of a ``key``; ``digest`` is that of its cookie.
+
+    ``notice`` is what the last change told the person, as JSON.
+    """
+
+    digest: bytes
+    key: ApiKey
+    created_at: Milliseconds
+    used_at: Milliseconds
+    notice: str
+
+    @property
+    def ends_at(self) -> Milliseconds:
+        """When it ends if nobody uses it again."""
+        return min(self.created_at + LONGEST, self.used_at + IDLE)
+
+    def needs_touch(self, now: Milliseconds) -> bool:
+        """Return whether its last use is so long ago that a new one is worth a write."""
+        return now - self.used_at >= _TOUCH
+
+
+def open_session(key_id: int, token: bytes | None, now: Milliseconds) -> Unit[str]:
+    """Begin a session of a key, and return its secret, the value of the cookie.
+
+    With a ``token`` the session ends with that token, too.
+    """
+    secret = secrets.token_urlsafe(32)
+    yield Statement(
+        "INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?4)",
+        (_digest(secret), key_id, None if token is None else token_digest(token), now),
+        name="insert_session",
+        affects_pages=False,
+    )
+    return secret
+
+
+async def find_session(
+    store: Reader, secret: str, environment: Environment, now: Milliseconds
+) -> Session | None:
+    """Return the session with this secret, unless it or its key or token has ended.
+
+    Raises:
+        Unavailable: the database is unreachable.
+    """
+    found = _digest(secret)
+    rows = await store.read(Statement(_SELECT, (found,), name="select_session"))
+    session = _session_of(found, rows[0], now) if rows else None
+    if session is None or now >= session.ends_at:
+        return None
+    is_usable = session.key.state(now) == "active" and session.key.environment == environment
+    return session if is_usable else None
+
+
+def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
+    """Note that somebody has just used a session."""
+    yield Statement(
+        "UPDATE console_sessions SET used_at = ?1 WHERE digest = ?2",
+        (now, session.digest),
+        name="update_session_use",
+        affects_pages=False,
+    )
+
+
+def keep_notice(session: Session, notice: str) -> Unit[None]:
+    """Keep what a change told the person, until the next change."""
+    yield Statement(
+        "UPDATE console_sessions SET notice = ?1 WHERE digest = ?2",
+        (notice, session.digest),
+        name="update_session_notice",
+        affects_pages=False,
+    )
+
+
+def end_session(session: Session) -> Unit[None]:
+    """End a session."""
+    yield Statement(
+        "DELETE FROM console_sessions WHERE digest = ?1",
+        (session.digest,),
+        name="delete_session",
+        affects_pages=False,
+    )
+
+
+def create_link(key_id: int, now: Milliseconds) -> Unit[str]:
+    """Create a link that signs a person in with a key once, and return its secret."""
+    secret = secrets.token_urlsafe(32)
+    yield Statement(
+        "INSERT INTO console_links (digest, key_id, expires_at) VALUES (?1, ?2, ?3)",
+        (_digest(secret), key_id, now + LINK_LIFE),
+        name="insert_link",
+        affects_pages=False,
+    )
+    return secret
+
+
+def use_link(secret: str, environment: Environment, now: Milliseconds) -> Unit[str | None]:
+    """Begin a session with a link, and return its secret; ``None`` if the link has no use left."""
+    links = yield Statement(
+        "DELETE FROM console_links WHERE digest = ?1 RETURNING key_id, expires_at",
+        (_digest(secret),),
+        name="delete_link",
+        affects_pages=False,
+    )
+    for key_id, expires_at in links:
+        rows = yield Statement(
+            f"SELECT {', '.join(COLUMNS)} FROM api_keys WHERE id = ?1",  # noqa: S608 - only names
+            (key_id,),
+            name="select_key_of_link",
+        )
+        key = api_key_of(rows[0])
+        if now < expires_at and key.state(now) == "active" and key.environment == environment:
+            return (yield from open_session(key_id, None, now))
+    return None
+
+
+def prune_sessions(before: Milliseconds) -> Unit[int]:
+    """Delete a batch of the sessions not used since a moment; return how many."""
+    return prune_by_age("console_sessions", "digest", "used_at", before)
+
+
+def prune_links(before: Milliseconds) -> Unit[int]:
+    """Delete a batch of the links that ended before a moment; return how many."""
+    return prune_by_age("console_links", "digest", "expires_at", before)
+
+
+def _session_of(found: bytes, row: Row, now: Milliseconds) -> Session | None:
+    created_at, used_at, notice, token, still_there, token_ends_at = row[len(COLUMNS) :]
+    key = api_key_of(row)
+    if token is not None and still_there is None:
+        return None
+    if token_ends_at is not None:
+        if now >= token_ends_at:
+            return None
+        if token_ends_at < key.end:
+            # Keys created in this session must not outlive its token either.
+            key = replace(key, expires_at=token_ends_at)
+    return Session(found, key, created_at, used_at, notice)
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,33 @@
+"""Fixtures of the console's tests."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from support.browser import chromium
+from support.process import ServerProcess
+from support.service import Service
+from support.visitor import Visitor, signed_in
+
+
+@pytest.fixture
+async def staff(service: Service) -> Visitor:
+    """Somebody signed in with a key that has every scope."""
+    return await signed_in(service)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, for every test in this process."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A service with the animals of the demo; a test works with animals that it adds itself."""
+    server = ServerProcess(tmp_path_factory.mktemp("shop"), "--demo")
+    server.wait_until_ready()
+    yield server
+    server.stop()
