@@ -28,3 +28,11 @@ async def test_an_undone_change_leaves_the_animal_as_it_was(staff: Visitor) -> N
     changed = await staff.submit("/pets/1", **BELLA | {"status": "sold"})
     assert "Bella is changed." in changed.text
     assert "Undo" in changed.text
+
+
+async def test_a_form_sent_twice_adds_one_animal(staff: Visitor) -> None:
+    for _ in range(2):
+        assert (
+            "Bella is in the store (#1)." in (await staff.submit("/pets", once="a", **BELLA)).text
+        )
+    assert "#2" in (await staff.submit("/pets", once="a", **BELLA | {"name": "Rex"})).text

@@ -1,16 +1,16 @@
 """What a change tells the person on the next page, and how to undo it."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 
 class Undo(msgspec.Struct, frozen=True):
-    """A form that undoes a change: the page that takes it, and its fields."""
+    """A form that undoes a change: the page that takes it, and its fields with their values."""
 
     path: str
-    fields: Mapping[str, str] = {}
+    fields: Mapping[str, str | Sequence[str]] = {}
     label: str = "Undo"
 
 

@@ -92,10 +92,15 @@ class Templates:
         return environment
 
 
-def _time(moment: datetime | Milliseconds) -> Markup:
-    """Return a moment in UTC, which the script shows in the zone of the reader."""
+def _time(moment: datetime | str | Milliseconds) -> Markup:
+    """Return a moment in UTC, which the script shows in the zone of the reader.
+
+    A text is one of RFC 3339.
+    """
     if isinstance(moment, int):
         moment = utc(moment)
+    elif isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
     moment = moment.astimezone(UTC)
     machine = rfc3339(int(moment.timestamp() * 1000))
     shown = f"{moment.day} {moment:%b %Y, %H:%M} UTC"

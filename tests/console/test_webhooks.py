@@ -1,0 +1,236 @@
+"""The pages of webhooks."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.clock import DAY, MINUTE
+from petstore.domain.webhooks import MAX_WEBHOOKS
+from support.manual_clock import ManualClock
+from support.service import Service
+from support.visitor import Visitor, signed_in
+from support.webhooks import URL, add_deliveries, add_events
+
+pytestmark = pytest.mark.anyio
+
+HOOK = {"url": URL, "description": "Till", "types": ["order.placed", "pet.created"]}
+
+
+async def create(visitor: Visitor, **wanted: Any) -> httpx.Response:
+    response = await visitor.post("/webhooks", **HOOK | wanted)
+    assert response.status_code == 201, response.text
+    return response
+
+
+def value(page: httpx.Response, name: str) -> str:
+    """Return the value of the first hidden field of this name."""
+    found = re.search(rf'name="{name}" value="([^"]*)"', page.text)
+    assert found is not None, page.text
+    return found[1].replace("&#34;", '"')
+
+
+async def test_a_key_without_the_scope_sees_no_webhooks(service: Service) -> None:
+    clerk = await signed_in(service, scopes=frozenset({"pets:read"}))
+    assert "/console/webhooks" not in (await clerk.get("/pets")).text
+    for path in ("/webhooks", "/webhooks/new", "/webhooks/1"):
+        assert (await clerk.get(path)).status_code == 403
+    assert (await clerk.post("/webhooks/1/test")).status_code == 403
+
+
+async def test_the_webhook_of_another_key_is_not_found(service: Service, staff: Visitor) -> None:
+    await create(staff)
+    other = await signed_in(service)
+    assert (await other.get("/webhooks/1")).status_code == 404
+    assert (await other.post("/webhooks/1/delete")).status_code == 404
+    assert "No webhooks yet." in (await other.get("/webhooks")).text
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"url": "http://127.0.0.1/"}, "url: expected"),
+        ({"types": ["pet.eaten"]}, "there is no &#39;pet.eaten&#39;"),
+        ({"description": "x" * 256}, "description: expected 1 to 255"),
+    ],
+)
+async def test_a_refused_webhook_keeps_what_was_typed(
+    staff: Visitor, fields: dict[str, Any], words: str
+) -> None:
+    refused = await staff.post("/webhooks", **HOOK | fields)
+    assert refused.status_code == 400
+    assert words in refused.text
+    assert 'value="pet.created" checked' in refused.text or "types" in fields
+    assert 'value="Till"' in refused.text or "description" in fields
+
+
+async def test_the_secret_is_shown_once(staff: Visitor) -> None:
+    created = await create(staff)
+    assert re.search(r'<code id="secret">whsec_[A-Za-z0-9+/]{43}=</code>', created.text)
+    for path in ("/webhooks", "/webhooks/1"):
+        page = (await staff.get(path)).text
+        assert "whsec_" not in page
+        assert URL in page
+
+
+async def test_a_key_with_all_the_webhooks_it_may_have_is_told(staff: Visitor) -> None:
+    for _ in range(MAX_WEBHOOKS):
+        await create(staff)
+    page = (await staff.get("/webhooks")).text
+    assert "the most that a key can have" in page
+    assert "Add a webhook" not in page
+    assert "16 webhooks" in (await staff.post("/webhooks", **HOOK)).text
+
+
+async def test_a_change_can_be_undone(staff: Visitor) -> None:
+    await create(staff)
+    page = await staff.get("/webhooks/1")
+    changes = {
+        "url": f"{URL}/new",
+        "description": "",
+        "types": [],
+        "version": value(page, "version"),
+    }
+    changed = await staff.submit("/webhooks/1", **changes)
+    assert "The webhook is changed." in changed.text
+    assert f"{URL}/new" in changed.text
+    undo = {name: value(changed, name) for name in ("url", "description", "version")}
+    undone = await staff.submit("/webhooks/1", types=HOOK["types"], **undo)
+    assert f"<bdi>{URL}</bdi>" in undone.text
+    for kind in HOOK["types"]:
+        assert f'value="{kind}" checked' in undone.text
+
+
+async def test_the_undo_of_a_change_has_every_type(staff: Visitor) -> None:
+    await create(staff)
+    changed = await staff.submit("/webhooks/1", **HOOK | {"types": []})
+    for kind in HOOK["types"]:
+        assert f'type="hidden" name="types" value="{kind}"' in changed.text
+
+
+async def test_a_change_of_an_older_version_is_told_and_nothing_typed_is_lost(
+    staff: Visitor,
+) -> None:
+    await create(staff)
+    version = value(await staff.get("/webhooks/1"), "version")
+    await staff.submit("/webhooks/1", **HOOK | {"description": "Other"})
+    late = await staff.post("/webhooks/1", **HOOK | {"description": "Mine", "version": version})
+    assert late.status_code == 412
+    assert "Somebody else changed this webhook" in late.text
+    assert 'value="Mine"' in late.text
+    mine = HOOK | {"description": "Mine", "version": value(late, "version")}
+    saved = await staff.submit("/webhooks/1", **mine)
+    assert 'value="Mine"' in saved.text
+
+
+async def test_a_disabled_webhook_says_so_and_can_go_on(staff: Visitor) -> None:
+    await create(staff)
+    disabled = await staff.submit("/webhooks/1/disable")
+    assert "No more events are sent." in disabled.text
+    assert "Enable it again" in disabled.text
+    refused = await staff.post("/webhooks/1/test", once="a")
+    assert refused.status_code == 409
+    assert "disabled" in refused.text
+    enabled = await staff.submit("/webhooks/1/enable", resume="now")
+    assert "Events are sent again." in enabled.text
+    bad = await staff.post("/webhooks/1/enable", resume="never")
+    assert bad.status_code == 400
+
+
+async def test_a_test_is_sent_once_however_often_the_button_is_pressed(staff: Visitor) -> None:
+    await create(staff)
+    for _ in range(2):
+        sent = await staff.submit("/webhooks/1/test", once="abc")
+        assert "A test is on its way." in sent.text
+
+
+async def test_a_new_secret_is_shown_once(staff: Visitor) -> None:
+    first = await create(staff)
+    rotated = await staff.post("/webhooks/1/rotate", grace="3600")
+    assert rotated.status_code == 200
+    secret = re.search(r"whsec_[A-Za-z0-9+/]{43}=", rotated.text)
+    assert secret is not None
+    assert secret[0] not in first.text
+    assert (await staff.post("/webhooks/1/rotate", grace="soon")).status_code == 400
+
+
+async def test_the_deliveries_show_what_became_of_each(service: Service, staff: Visitor) -> None:
+    await create(staff)
+    await add_deliveries(service.store, 1, "pending", "pending", "succeeded")
+    page = (await staff.get("/webhooks/1")).text
+    assert page.count('class="status pending"') == 2
+    assert "500 not 2xx" in page
+    only = (await staff.get("/webhooks/1", state="failed")).text
+    assert "No deliveries that are failed yet." in only
+    refused = await staff.get("/webhooks/1", state="lost")
+    assert refused.status_code == 400
+    assert "expected one of &#39;pending&#39;" in refused.text
+
+
+async def test_many_deliveries_are_shown_page_by_page(service: Service, staff: Visitor) -> None:
+    await create(staff)
+    await add_deliveries(service.store, 1, *51 * ["failed"])
+    first = (await staff.get("/webhooks/1", state="failed")).text
+    link = re.search(r'href="/console(/webhooks/1\?[^"]*)" rel="next"', first)
+    assert link is not None
+    second = (await staff.get(link[1].replace("&amp;", "&"))).text
+    assert second.count('class="status failed"') == 1
+    assert "First page" in second
+
+
+@pytest.mark.parametrize(("window", "count"), [("hour", 1), ("day", 2), ("week", 3)])
+async def test_the_events_of_a_time_are_sent_again(
+    service: Service, staff: Visitor, clock: ManualClock, window: str, count: int
+) -> None:
+    await create(staff, types=[])
+    now = clock()
+    await add_events(service.store, [now - 2 * DAY, now - DAY // 2, now - 30 * MINUTE])
+    again = await staff.submit("/webhooks/1/replay", window=window, once="a")
+    assert f"{count} event" in again.text
+
+
+async def test_a_replay_can_name_its_times(
+    service: Service, staff: Visitor, clock: ManualClock
+) -> None:
+    await create(staff, types=[])
+    await add_events(service.store, [clock() - DAY, clock()])
+    times = {"window": "own", "since": "2026-11-30T00:00", "until": "2026-12-01 12:00"}
+    assert "1 event is sent again." in (await staff.submit("/webhooks/1/replay", **times)).text
+    none = times | {"since": "2026-11-01", "until": "2026-11-02"}
+    assert (
+        "No event of that time has to be sent again."
+        in (await staff.submit("/webhooks/1/replay", **none)).text
+    )
+    open_end = {"window": "own", "since": "2026-12-01T11:00"}
+    assert "1 event is sent again." in (await staff.submit("/webhooks/1/replay", **open_end)).text
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ({"since": "yesterday"}, "expected a date and time in UTC"),
+        ({"since": ""}, "expected a date and time in UTC"),
+        ({"since": "2026-11-21T10:00", "until": "x"}, "expected a date and time in UTC"),
+        ({"since": "2026-11-21T10:00", "until": "2026-11-20"}, "expected a date and time after"),
+    ],
+)
+async def test_a_replay_without_a_time_is_refused_and_keeps_what_was_typed(
+    staff: Visitor, times: dict[str, str], words: str
+) -> None:
+    await create(staff)
+    refused = await staff.post("/webhooks/1/replay", window="own", **times)
+    assert refused.status_code == 400
+    assert words in refused.text
+    assert 'value="own" selected' in refused.text
+    assert f'value="{times["since"]}"' in refused.text
+
+
+async def test_a_deleted_webhook_is_gone(staff: Visitor) -> None:
+    await create(staff)
+    version = value(await staff.get("/webhooks/1"), "version")
+    stale = await staff.post("/webhooks/1/delete", version='"old"')
+    assert stale.status_code == 412
+    gone = await staff.submit("/webhooks/1/delete", version=version)
+    assert "The webhook is deleted." in gone.text
+    assert (await staff.get("/webhooks/1")).status_code == 404
