@@ -24,7 +24,7 @@ from statistics import median, quantiles
 from typing import Any, NamedTuple
 
 import machine
-from servers import Server, allow_many_files, free_port, leave_one_core, processes, running
+from servers import Server, allow_many_files, exact_cpu_seconds, free_port, leave_one_core, running
 from stage import postgres_server
 from stock import fill, issue_key
 from support.postgres import PostgresServer
@@ -184,13 +184,7 @@ def _spent(site: Site) -> float:
     first = [site.server.pid]
     if site.postgres is not None:
         first.append(int((site.postgres.data / "postmaster.pid").read_text().split()[0]))
-    threads = (
-        thread
-        for pid in first
-        for process in processes(pid)
-        for thread in Path(f"/proc/{process}/task").iterdir()
-    )
-    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+    return sum(exact_cpu_seconds(pid) for pid in first)
 
 
 async def _lists(alone: Site, crowded: Site) -> tuple[float, float, float]:

@@ -35,7 +35,7 @@ _SAME = "/v1/pets/1"
 _MAX = 20_000  # requests a second
 _PASS = 10  # s, in which so many keys ask for the first time
 _LONGER = 5  # times, so that each of many connections asks more than once
-_INSERT_ANIMALS = """
+INSERT_ANIMALS = """
 INSERT INTO pets (name, category_id, status, name_key)
 WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {0})
 SELECT 'Animal ' || n, n % 12 + 1,
@@ -100,7 +100,7 @@ class Bench:
         stage = SqliteStage(self._folder / name)
         tokens = [issue_key(stage.url)]
         with stage.copy("served") as environment:
-            environment.run_sql(_INSERT_ANIMALS.format(animals))
+            environment.run_sql(INSERT_ANIMALS.format(animals))
             tokens += _issue_keys(environment.database, keys)
             with peer("petstore").started(environment, self._core) as server:
                 yield server, tokens
