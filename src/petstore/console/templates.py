@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from petstore.api.content_codings import choose_coding
 from petstore.clock import Milliseconds, rfc3339, utc
@@ -88,8 +88,13 @@ class Templates:
         )
         environment.globals["asset"] = lambda name: f"assets/{self._assets[name].name}"
         environment.globals["once"] = secrets.token_urlsafe
-        environment.filters.update(time=_time, number=_number)
+        environment.filters.update(time=_time, number=_number, grouped=grouped)
         return environment
+
+
+def grouped(number: int) -> str:
+    """Return an integer with thin spaces between groups of three digits."""
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def _time(moment: datetime | Milliseconds) -> Markup:
@@ -104,5 +109,4 @@ def _time(moment: datetime | Milliseconds) -> Markup:
 
 def _number(number: int) -> Markup:
     """Return an integer with thin spaces, which the script shows in the format of the reader."""
-    shown = f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-    return Markup('<data value="{}">{}</data>').format(number, escape(shown))
+    return Markup('<data value="{}">{}</data>').format(number, grouped(number))
