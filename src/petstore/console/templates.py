@@ -13,9 +13,10 @@ import jinja2
 from markupsafe import Markup
 
 from petstore.api.content_codings import choose_coding
-from petstore.clock import Milliseconds, rfc3339, utc
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds, milliseconds, rfc3339, utc
 from petstore.http.messages import Headers, Request, Response
 
+_UNITS = ((DAY, "days"), (60 * MINUTE, "h"), (MINUTE, "min"))
 _FOLDER = Path(__file__).parent
 _ASSETS = {
     "console.css": b"text/css; charset=utf-8",
@@ -88,7 +89,8 @@ class Templates:
         )
         environment.globals["asset"] = lambda name: f"assets/{self._assets[name].name}"
         environment.globals["once"] = secrets.token_urlsafe
-        environment.filters.update(time=_time, number=_number, grouped=grouped)
+        filters = {"time": _time, "until": _until, "number": _number, "grouped": grouped}
+        environment.filters.update(filters)
         return environment
 
 
@@ -105,6 +107,16 @@ def _time(moment: datetime | Milliseconds) -> Markup:
     machine = rfc3339(int(moment.timestamp() * 1000))
     shown = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
     return Markup('<time datetime="{}">{}</time>').format(machine, shown)
+
+
+def _until(moment: datetime, now: Milliseconds) -> Markup:
+    """Return the time left until a moment, which the script counts down."""
+    end = milliseconds(moment)
+    left = max(0, end - now)
+    unit, name = next((each for each in _UNITS if left > 2 * each[0]), (SECOND, "s"))
+    return Markup('<time datetime="{}" data-until>{} {} left</time>').format(
+        rfc3339(end), -(-left // unit), name
+    )
 
 
 def _number(number: int) -> Markup:
