@@ -66,10 +66,10 @@ from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 from petstore.store.api_keys import prune_tokens
 from petstore.store.console_sessions import IDLE, LINK_LIFE, prune_links, prune_sessions
+from petstore.store.counted_batches import prune_saved_batches
 from petstore.store.deliveries import Webhook
 from petstore.store.deprecated_calls import (
     DeprecatedCalls,
-    prune_deprecated_call_saves,
     prune_deprecated_calls,
 )
 from petstore.store.events import prune_events, publish_all
@@ -80,6 +80,7 @@ from petstore.store.key_ring import KeyRing
 from petstore.store.pet_search import fill_name_keys
 from petstore.store.rate_limits import StoredRateLimits
 from petstore.store.reservations import Reservations
+from petstore.store.responses import Responses, prune_responses
 from petstore.store.retention import Retained, prune_all
 from petstore.store.safe_retries import SafeRetries
 from petstore.store.usage import prune_usage
@@ -99,6 +100,7 @@ _FORGET_SECONDS = 60
 _NAME_KEYS_SECONDS = 1
 _NOTICES_SECONDS = 10
 _PRUNE_SECONDS = 60
+_RESPONSES_SECONDS = 5
 # A notice is told once a month or more often.
 _NOTICES_KEPT = 62 * DAY
 _USAGE_TABLE = 20_000
@@ -159,6 +161,7 @@ def create_app(
         feed=Feed(store, _FEED_SECONDS[is_postgres(settings.database)]),
         reservations=Reservations(store, clock),
         deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
+        responses=Responses(store, clock),
         reservation_minutes=settings.reservation_minutes,
         strict_categories=settings.strict_categories,
         webhook_secret=secret_file_of(settings),
@@ -211,6 +214,9 @@ async def _running(
         settings.limits_save_seconds,
         "calls of deprecated operations not saved",
     )
+    count_responses = Chore(
+        services.responses.save, _RESPONSES_SECONDS, "responses of keys not counted"
+    )
     lapse = Chore(
         services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations were not released"
     )
@@ -223,10 +229,13 @@ async def _running(
         opened.push_async_callback(limiter.close)
         opened.push_async_callback(attempt, save)
         opened.push_async_callback(attempt, count)
+        opened.push_async_callback(attempt, count_responses)
         # Reservations that lapsed during a stop are free before the first request.
         await attempt(lapse)
         await limiter.heartbeat()
-        chores = background(save, count, lapse, *chores_of(settings, services, bodies))
+        chores = background(
+            save, count, count_responses, lapse, *chores_of(settings, services, bodies)
+        )
         await opened.enter_async_context(chores)
         if registry is not None:
             await opened.enter_async_context(registry.running())
@@ -261,7 +270,8 @@ def retained(settings: Settings) -> tuple[Retained, ...]:
         Retained(prune_events, events),
         Retained(prune_deliveries, events),
         Retained(prune_deprecated_calls, (KEPT_DAYS + 1) * DAY),
-        Retained(prune_deprecated_call_saves, (KEPT_DAYS + 1) * DAY),
+        Retained(prune_saved_batches, (KEPT_DAYS + 1) * DAY),
+        Retained(prune_responses, (KEPT_DAYS + 1) * DAY),
         Retained(prune_key_notices, _NOTICES_KEPT),
         Retained(prune_history, history),
         Retained(prune_tokens, history),

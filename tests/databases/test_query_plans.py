@@ -32,9 +32,9 @@ from petstore.store.api_keys import (
     unconditional,
 )
 from petstore.store.categories import get_category, list_categories
+from petstore.store.counted_batches import prune_saved_batches
 from petstore.store.deprecated_calls import (
     DeprecatedCalls,
-    prune_deprecated_call_saves,
     prune_deprecated_calls,
 )
 from petstore.store.events import newest_position, prune_events, read_feed, recent_events
@@ -54,6 +54,7 @@ from petstore.store.pet_imports import begin_import
 from petstore.store.pet_search import fill_name_keys, search_pets
 from petstore.store.pets import delete_pet, get_inventory, get_pet, list_pets, update_pet
 from petstore.store.reservations import Reservations
+from petstore.store.responses import Responses, prune_responses
 from petstore.store.safe_retries import Attempt, SafeRetries
 from petstore.store.usage import get_usage, prune_usage
 from petstore.store.webhooks import (
@@ -119,6 +120,7 @@ FILL = {
     "kept_answers": "1 + n % 3, 'key ' || n, x'', x'', n",
     "deprecated_calls": "n, 'getPet', n, 1, n, 'shop/1', 'r1'",
     "deprecated_call_saves": "'process ' || n, 1, n",
+    "responses": "1 + n % 3, n, 200, 7",
     "key_notices": "n, 'banned', n, n",
 }
 
@@ -213,7 +215,8 @@ def units() -> Iterator[Unit[Any]]:
     yield update_pet(7, PetPatch("Rex", 7), NOW, unconditional, strict_categories=True)
     yield delete_pet(7, NOW, unconditional)
     yield prune_deprecated_calls(5)
-    yield prune_deprecated_call_saves(5)
+    yield prune_saved_batches(5)
+    yield prune_responses(5)
     yield prune_key_notices(5)
     yield create_category(CategoryCreate("New"))
     yield update_category(7, CategoryPatch("New"), unconditional)
@@ -306,7 +309,8 @@ def recorded() -> dict[str, list[Statement]]:
                 "select_deprecated_uses_of_key": [(7, "getPet", "Till", 1, NOW, "shop/1", "r1")],
             },
         ),
-        *statements_of(saved_calls, {"insert_deprecated_call_save": [(1,)]}),
+        *statements_of(saved_calls, {"insert_saved_batch": [(1,)]}),
+        *statements_of(saved_responses, {"insert_saved_batch": [(1,)]}),
     ]
     by_name: dict[str, list[Statement]] = {}
     for statement in statements:
@@ -319,6 +323,14 @@ async def saved_calls(store: Any) -> None:
     calls = DeprecatedCalls(store, CLOCK, DEPRECATED)
     calls.count(7, "getPet", NOW, b"shop/1", "r1")
     await calls.save()
+
+
+async def saved_responses(store: Any) -> None:
+    """Save responses, and read them."""
+    responses = Responses(store, CLOCK)
+    responses.count(7, NOW // DAY, 200)
+    await responses.save()
+    await responses.of_key(7)
 
 
 def partial_write(unit: Unit[Any]) -> Any:

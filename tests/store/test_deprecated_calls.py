@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 
 from petstore.clock import DAY, SECOND, utc_second
-from petstore.databases.contract import Row, Statement, Store, T, Unit
+from petstore.databases.contract import Row, Statement, Store
 from petstore.domain.deprecations import DeprecatedOperation, KeyDeprecatedUse
 from petstore.errors import Unavailable
+from petstore.store.counted_batches import prune_saved_batches
 from petstore.store.deprecated_calls import (
     DeprecatedCalls,
     list_uses,
-    prune_deprecated_call_saves,
     prune_deprecated_calls,
 )
 from support.keys import issue
 from support.manual_clock import ManualClock
+from support.uncertain_store import UncertainStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -35,24 +36,6 @@ def operation(name: str) -> DeprecatedOperation:
 
 
 OPERATIONS = (operation("getPet"), operation("findPet"))
-
-
-class UncertainStore:
-    """A store whose changes fail, before or after they were made, while it is told so."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.read = store.read
-        self.failing = ""
-
-    async def write(self, unit: Unit[T]) -> T:
-        if self.failing == "before":
-            unit.close()
-        else:
-            result = await self._store.write(unit)
-        if self.failing:
-            raise Unavailable(self.failing)
-        return result
 
 
 @pytest.fixture
@@ -374,7 +357,7 @@ async def test_old_numbers_of_batches_are_deleted(
         await calls.save()
         clock.advance(10)
     before = clock() - 10 * SECOND
-    assert await store.write(prune_deprecated_call_saves(before)) == 2
-    assert await store.write(prune_deprecated_call_saves(before)) == 0
+    assert await store.write(prune_saved_batches(before)) == 2
+    assert await store.write(prune_saved_batches(before)) == 0
     ((left,),) = await store.read(Statement("SELECT count(*) FROM deprecated_call_saves"))
     assert left == 1

@@ -23,6 +23,7 @@ from petstore.store.orders import place_order, update_order
 from petstore.store.pet_imports import begin_import
 from petstore.store.pets import delete_pet
 from petstore.store.rate_limits import StoredRateLimits
+from petstore.store.responses import Responses
 from support.changes import create_category, create_pet, import_batch
 from support.stores import do, open_store
 
@@ -66,6 +67,9 @@ async def fill(store: SqliteStore) -> str:
     calls = DeprecatedCalls(store, lambda: NOW, ())
     calls.count(1, "getPet", NOW, b"shop/1", "r1")
     await calls.save()
+    responses = Responses(store, lambda: NOW)
+    responses.count(1, NOW // DAY, 429)
+    await responses.save()
     await store.write(do("INSERT INTO key_notices VALUES (1, 'banned', ?1, ?1)", NOW))
     await store.write(
         do(

@@ -411,7 +411,9 @@ class Application:
         return headers
 
     def _note(self, exchange: Exchange, response: Response, size: int) -> None:
-        operation, key = exchange.operation, exchange.key
+        operation, key, decision = exchange.operation, exchange.key, exchange.decision
+        if key is not None and decision is not None:  # not at the console, which has no limits
+            self.services.responses.count(key.id, decision.day_number, response.status)
         seconds = time.perf_counter() - exchange.started - response.waited
         self._log.add(
             RequestLine(

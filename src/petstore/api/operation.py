@@ -24,6 +24,7 @@ from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.feed import Feed
 from petstore.store.key_ring import KeyRing
 from petstore.store.reservations import Reservations
+from petstore.store.responses import Responses
 from petstore.store.safe_retries import SafeRetries
 
 BASE = "/v1"
@@ -52,6 +53,7 @@ class Services:
     feed: Feed
     reservations: Reservations
     deprecated_calls: DeprecatedCalls
+    responses: Responses
     reservation_minutes: int
     strict_categories: bool
     webhook_secret: SecretFile

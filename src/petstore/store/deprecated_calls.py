@@ -1,9 +1,8 @@
 """Calls of deprecated operations: counted in memory, saved in batches, read for 30 days."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import TypeAlias
-from uuid import uuid4
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -28,6 +27,7 @@ from petstore.domain.deprecations import (
     KeyDeprecatedUse,
     user_agent_text,
 )
+from petstore.store.counted_batches import SAVED_BATCH, CountedBatches
 from petstore.store.pages import Page
 from petstore.store.retention import prune_by_age
 
@@ -41,7 +41,6 @@ _LATEST = ", ".join(
     f" THEN excluded.{name} ELSE deprecated_calls.{name} END"
     for name in _VALUES[1:]
 )
-_ROWS_AT_ONCE = 50
 # The cursor of a list has the key and the number of the operation in one integer.
 _MAX_OPERATIONS = 1000
 _LAST = """(
@@ -71,12 +70,7 @@ class _Tally(Struct):
 
 
 class DeprecatedCalls:
-    """Counts calls of deprecated operations by key, operation and UTC day.
-
-    ``save`` adds what was counted since to the rows that all processes share. The outcome of a save
-    that fails is unknown: a commit may succeed after its timeout. So a batch is saved under its
-    number, again and again until one save succeeds, and the database adds each number once.
-    """
+    """Counts calls of deprecated operations by key, operation and UTC day."""
 
     def __init__(
         self, store: Store, clock: Clock, operations: Sequence[DeprecatedOperation]
@@ -84,10 +78,7 @@ class DeprecatedCalls:
         self._store = store
         self._clock = clock
         self.operations = operations
-        self._process = uuid4().hex
-        self._batch = 0
-        self._counted: dict[_Name, _Tally] = {}
-        self._saving: dict[_Name, _Tally] = {}
+        self._batches: CountedBatches[_Name, _Tally] = CountedBatches(store, clock, _add)
 
     def count(
         self,
@@ -98,10 +89,10 @@ class DeprecatedCalls:
         request_id: str,
     ) -> None:
         """Count one call. Every request of a deprecated operation does."""
-        name = (key_id, operation, now // DAY)
-        tally = self._counted.get(name)
+        name, counted = (key_id, operation, now // DAY), self._batches.counted
+        tally = counted.get(name)
         if tally is None:
-            tally = self._counted[name] = _Tally()
+            tally = counted[name] = _Tally()
         tally.calls += 1
         tally.called_at = now
         tally.user_agent = user_agent
@@ -113,38 +104,25 @@ class DeprecatedCalls:
         Raises:
             Unavailable: the counts could not be saved; the next call saves them.
         """
-        await self._save_batch()  # the one whose save failed
-        self._saving, self._counted = self._counted, {}
-        self._batch += 1
-        await self._save_batch()
+        await self._batches.save()
 
     async def of_key(self, key_id: int) -> list[DeprecatedUse]:
         """Return what a key has called in the last 30 days, unsaved calls of this process too."""
         first = first_day(self._clock())
-        # A save may end during the query. The number of its batch, which the query returns beside
-        # the rows, tells what is already in them.
-        batches = ((self._batch, self._saving), (self._batch + 1, self._counted))
-        batch = ", (SELECT batch FROM deprecated_call_saves WHERE process = ?3)"
+        unsaved = self._batches.unsaved()
+        batch = f", {SAVED_BATCH.format('?3')}"
         sql = _SELECT.format(more=batch, condition="c.key_id = ?2", limit="")
-        parameters = (first, key_id, self._process)
+        parameters = (first, key_id, self._batches.process)
         rows = await self._store.read(
             Statement(sql, parameters, name="select_deprecated_uses_and_batch")
         )
         calls = {operation: Calls(*counts) for _, operation, _, *counts, _ in rows}
-        saved = (rows[0][-1] or 0) if rows else 0
-        for unsaved in (part for number, part in batches if number > saved):
-            for (caller, operation, day), tally in unsaved.items():
-                if caller == key_id and day >= first:
-                    more = tally.counted()
-                    before = calls.get(operation)
-                    calls[operation] = before.and_also(more) if before else more
+        for (caller, operation, day), tally in unsaved(rows[0][-1] if rows else 0):
+            if caller == key_id and day >= first:
+                more = tally.counted()
+                before = calls.get(operation)
+                calls[operation] = before.and_also(more) if before else more
         return [use_of(each, calls[each.id]) for each in self.operations if each.id in calls]
-
-    async def _save_batch(self) -> None:
-        if self._saving:
-            counts = {name: tally.counted() for name, tally in self._saving.items()}
-            await self._store.write(_save(self._process, self._batch, counts, self._clock()))
-            self._saving = {}
 
 
 async def list_uses(
@@ -212,32 +190,12 @@ def prune_deprecated_calls(before: Milliseconds) -> Unit[int]:
     return prune_by_age("deprecated_calls", "key_id, operation, day", "day", before // DAY)
 
 
-def prune_deprecated_call_saves(before: Milliseconds) -> Unit[int]:
-    """Delete a batch of the numbers that processes saved before a moment; return how many."""
-    return prune_by_age("deprecated_call_saves", "process", "saved_at", before)
-
-
-def _save(process: str, batch: int, counts: Mapping[_Name, Calls], now: Milliseconds) -> Unit[None]:
-    is_new = yield Statement(
-        "INSERT INTO deprecated_call_saves (process, batch, saved_at) VALUES (?1, ?2, ?3)"
-        " ON CONFLICT (process) DO UPDATE SET batch = excluded.batch, saved_at = excluded.saved_at"
-        " WHERE deprecated_call_saves.batch < excluded.batch RETURNING batch",
-        (process, batch, now),
-        name="insert_deprecated_call_save",
-        affects_pages=False,
-    )
-    if is_new:
-        # In order, so that processes that save at once do not deadlock.
-        rows = [(*name, *asdict(calls).values()) for name, calls in sorted(counts.items())]
-        for start in range(0, len(rows), _ROWS_AT_ONCE):
-            yield _add(rows[start : start + _ROWS_AT_ONCE])
-
-
-def _add(rows: Sequence[Sequence[Value]]) -> Statement:
+def _add(tallies: Sequence[tuple[_Name, _Tally]]) -> Statement:
+    rows = ((*name, *asdict(tally.counted()).values()) for name, tally in tallies)
     parameters: Iterable[Value] = chain.from_iterable(rows)
     return Statement(
         f"INSERT INTO deprecated_calls ({', '.join(_COLUMNS)})"  # noqa: S608 - only names
-        f" VALUES {placeholders(len(_COLUMNS), len(rows))}"
+        f" VALUES {placeholders(len(_COLUMNS), len(tallies))}"
         f" ON CONFLICT (key_id, operation, day) DO UPDATE"
         f" SET calls = deprecated_calls.calls + excluded.calls, {_LATEST}",
         tuple(parameters),

@@ -47,6 +47,7 @@ TABLES = (
     Table("kept_answers", ("key_id", "idempotency_key")),
     Table("deprecated_calls", ("key_id", "operation", "day")),
     Table("deprecated_call_saves", ("process",)),
+    Table("responses", ("key_id", "day", "status")),
     Table("key_notices", ("key_id", "notice", "period")),
     Table("console_sessions", ("digest",)),
     Table("console_links", ("digest",)),

@@ -1,0 +1,202 @@
+"""The page of a key's owner: usage, limits, bans, deprecated calls, and rotation."""
+
+import re
+
+import pytest
+
+from petstore.clock import DAY, MINUTE
+from petstore.rate_limits.contract import BanRules
+from support.keys import rotate
+from support.service import Service
+from support.visitor import Visitor, signed_in
+
+pytestmark = pytest.mark.anyio
+
+OLD_TOKEN_KEEPS = {"graceSeconds": "3600"}
+
+
+def text_of(html: str) -> str:
+    """Return the words of a page as a person reads them."""
+    words = re.sub(r"<(script|style)\b.*?</\1>|<[^>]+>", " ", html, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", words.replace("\N{NARROW NO-BREAK SPACE}", ""))
+
+
+async def usage_of(visitor: Visitor) -> str:
+    response = await visitor.get("/usage")
+    assert response.status_code == 200
+    return text_of(response.text)
+
+
+def shown_token(html: str) -> str:
+    found = re.search(r'<code id="token">([^<]+)</code>', html)
+    assert found is not None
+    return found[1]
+
+
+# Limits
+
+
+async def test_the_meters_show_what_is_used_and_looking_costs_nothing(service: Service) -> None:
+    owner = await signed_in(service, plan="free", scopes=frozenset({"pets:read"}))
+    for _ in range(50):
+        await service.request("GET", "/v1/pets", owner.token)
+    for _ in range(3):
+        words = await usage_of(owner)
+        assert re.search("This minute: 50 of 60 . nearly at the limit", words)
+        assert "Today: 50 of 1000 " in words
+
+
+async def test_only_the_limits_are_fetched_again_and_no_form_is_among_them(
+    staff: Visitor,
+) -> None:
+    html = (await staff.get("/usage")).text
+    (refreshed,) = re.findall(r"<[^>]+ data-refresh=[^>]+>", html)
+    assert 'id="limits"' in refreshed
+    inner = html[html.index(refreshed) : html.index("<h2>Requests</h2>")]
+    assert "<form" not in inner
+
+
+async def test_a_key_without_limits_has_no_meters(staff: Visitor) -> None:
+    words = await usage_of(staff)
+    assert "This minute: no limit" in words
+    assert "Today: no limit" in words
+
+
+async def test_every_one_of_30_days_has_its_bar_and_its_row(service: Service) -> None:
+    owner = await signed_in(service)
+    await service.request("GET", "/v1/pets", owner.token)
+    await service.app.services.limiter.save()
+    service.clock.now += DAY
+    await owner.post("/sign-in", key=owner.token)
+    html = (await owner.get("/usage")).text
+    assert html.count('<g class="bar">') == 30
+    table = text_of(html[html.index("as a table") : html.index("Calls that will end")])
+    numbers = re.findall(r"\d+ [A-Z][a-z]{2} (\d+)", table)
+    assert numbers == ["0", "1", *["0"] * 28]
+
+
+async def test_a_ban_is_told_with_its_end_and_what_to_do(service: Service) -> None:
+    owner = await signed_in(service, plan="free", scopes=frozenset({"pets:read"}))
+    limit = 60 + BanRules().threshold(60)
+    for _ in range(limit):
+        await service.request("GET", "/v1/pets", owner.token)
+    service.clock.now += 2_000
+    for _ in range(limit):
+        await service.request("GET", "/v1/pets", owner.token)
+    words = await usage_of(owner)
+    assert "This key is banned until" in words
+    assert "5 min left" in words
+    assert "an administrator of the keys can lift it" in words
+    assert "/docs/guides/back-off" in (await owner.get("/usage")).text
+
+
+# What ends
+
+
+async def test_deprecated_calls_are_shown_with_their_end_and_what_to_call_instead(
+    service: Service,
+) -> None:
+    owner = await signed_in(service)
+    assert "This key has called nothing that will end." in await usage_of(owner)
+    agent = {"User-Agent": "<b>till</b>/1"}
+    await service.request("GET", "/v1/pets/1", owner.token, headers=agent)
+    html = (await owner.get("/usage")).text
+    assert "/docs/operations/getPet" in html
+    assert "&lt;b&gt;till&lt;/b&gt;/1" in html
+    words = text_of(html)
+    assert "GET /v1/pets/{petId} 5 Dec 2030, 00:00 UTC GET /v1/pets, with id" in words
+
+
+# The key
+
+
+async def test_the_page_tells_the_facts_of_the_key_and_never_its_token(service: Service) -> None:
+    owner = await signed_in(
+        service,
+        name="Kennel <i>",
+        scopes=frozenset({"pets:read"}),
+        allowed_networks=("127.0.0.0/8",),
+    )
+    response = await owner.get("/usage")
+    assert "Kennel &lt;i&gt;" in response.text
+    words = text_of(response.text)
+    assert "It may see animals, categories and the inventory Networks 127.0.0.0/8" in words
+    assert "Ends never" in words
+    assert owner.token not in response.text
+
+
+@pytest.mark.parametrize(("days", "times"), [(13, 1), (20, 0)])
+async def test_an_end_that_is_near_is_told(service: Service, days: int, times: int) -> None:
+    owner = await signed_in(service, expires_in=days * 86_400)
+    words = await usage_of(owner)
+    assert words.count("This key ends at") == times
+    assert "Ends never" not in words
+
+
+async def test_the_end_of_a_rotated_token_is_told(service: Service) -> None:
+    owner = await signed_in(service)
+    await rotate(service.store, service.clock, owner.key_id, 60 * MINUTE)
+    assert "The token that you signed in with ends at" in await usage_of(owner)
+
+
+# Rotation
+
+
+async def test_a_rotation_shows_a_token_once_that_works_and_the_person_stays(
+    service: Service, staff: Visitor
+) -> None:
+    page = await staff.post("/usage/rotate", **OLD_TOKEN_KEEPS)
+    assert page.status_code == 200
+    assert "The old token ends in 1 hour." in text_of(page.text)
+    new = shown_token(page.text)
+    for token in (staff.token, new):
+        assert (await service.request("GET", "/v1/pets", token)).status_code == 200
+    service.clock.now += 20 * MINUTE
+    assert new not in (await staff.get("/usage")).text
+    for _ in range(2):
+        service.clock.now += 20 * MINUTE
+        assert (await staff.get("/usage")).status_code == 200
+    await service.status_becomes(staff.token, 401)
+
+
+async def test_a_rotation_without_grace_does_not_sign_its_own_person_out(
+    service: Service, staff: Visitor
+) -> None:
+    other = await signed_in(service)
+    page = await staff.post("/usage/rotate", graceSeconds="0")
+    assert "The old token ends at once." in text_of(page.text)
+    assert (await staff.get("/usage")).status_code == 200
+    assert (await other.get("/usage")).status_code == 200
+    await service.status_becomes(staff.token, 401)
+
+
+async def test_others_with_the_old_token_are_signed_out(service: Service, staff: Visitor) -> None:
+    other = await signed_in(service)
+    response = await other.post("/sign-in", key=staff.token)
+    assert response.status_code == 303
+    await staff.post("/usage/rotate", graceSeconds="0")
+    assert (await other.get("/usage")).status_code == 303
+
+
+async def test_a_refused_rotation_says_why_and_rotates_nothing(
+    service: Service, staff: Visitor
+) -> None:
+    page = await staff.post("/usage/rotate", graceSeconds="soon")
+    assert page.status_code == 400
+    assert "expected an integer from 0" in page.text
+    assert (await service.request("GET", "/v1/pets", staff.token)).status_code == 200
+
+
+async def test_a_token_in_its_grace_cannot_rotate_its_key(service: Service, staff: Visitor) -> None:
+    await rotate(service.store, service.clock, staff.key_id, 60 * MINUTE)
+    page = await staff.post("/usage/rotate", **OLD_TOKEN_KEEPS)
+    assert page.status_code == 403
+    assert "your key cannot give a longer life than its own" in page.text
+
+
+async def test_a_key_that_administers_no_keys_says_who_can_rotate_it(service: Service) -> None:
+    owner = await signed_in(service, scopes=frozenset({"pets:read"}))
+    response = await owner.get("/usage")
+    assert "ask for a rotation of key" in response.text
+    assert "/usage/rotate" not in response.text
+    assert (await owner.post("/usage/rotate", **OLD_TOKEN_KEEPS)).status_code == 403
