@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Any, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
 from support.clerk import Clerk, issue_for_console
 from support.process import ServerProcess
@@ -138,7 +138,12 @@ def test_a_conflict_keeps_what_was_typed(arrive: Arrive) -> None:
 def test_leaving_a_page_with_unsaved_input_asks_first(arrive: Arrive) -> None:
     clerk = arrive()
     asked: list[str] = []
-    clerk.page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+
+    def leave(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    clerk.page.on("dialog", leave)
     clerk.open("/pets/new")
     clerk.open("/pets/new")
     assert asked == []
