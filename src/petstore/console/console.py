@@ -23,6 +23,7 @@ from petstore.errors import InternalError, MissingKey, PetstoreError, Unavailabl
 from petstore.http.messages import Receive, Request, Response
 from petstore.rate_limits.minutes import MinuteLimiter
 from petstore.store.console_sessions import Session, find_session, touch_session
+from petstore.store.events import newest_position
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
@@ -59,8 +60,8 @@ class Console:
         visit = Visit(self._services, self._templates, request, exchange.root, exchange.client)
         try:
             return await self._respond(visit, exchange, receive)
-        except MissingKey:
-            return _to_sign_in(visit)
+        except MissingKey as error:
+            return _error_page(visit, error) if visit.is_refresh else _to_sign_in(visit)
         except PetstoreError as error:
             if isinstance(error, Unavailable):
                 _LOG.warning("request %s: %s", exchange.request_id, error)
@@ -87,6 +88,9 @@ class Console:
         if page.has_id:
             visit.path_id = decode_path_id(visit.parameter)
         visit.form = await self._form(page, request, receive)
+        if page.method == "GET" and visit.session is not None and not visit.is_refresh:
+            # Read first, so that the script misses no change to what the page shows.
+            visit.cursor = (await newest_position(self._services.store)).cursor
         return await page.handler(visit)
 
     async def _session(self, visit: Visit) -> Session:

@@ -75,7 +75,8 @@ class Visit(Struct):
     """One request of a page, decoded. ``path_id`` is 0 where the path has no parameter.
 
     ``form`` has the fields of the query, or of the body of a POST. A ``refresh`` is a request that
-    the page makes by itself. Public pages have no ``session``.
+    the page makes by itself. Public pages have no ``session``. ``cursor`` is the position in the
+    feed of events before the page was read; only a page that a person opens has one.
     """
 
     services: Services
@@ -87,6 +88,7 @@ class Visit(Struct):
     parameter: str = ""
     form: Form = EMPTY
     session: Session | None = None
+    cursor: str = ""
 
     @property
     def key(self) -> ApiKey:

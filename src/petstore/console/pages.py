@@ -1,6 +1,8 @@
 """The pages of the console. Routes and rights come from here."""
 
 from petstore.console import (
+    changes,
+    guide,
     pets,
     sign_in,
     usage,
@@ -10,7 +12,9 @@ from petstore.console.page import Page
 
 PAGES: tuple[Page, ...] = (
     *sign_in.PAGES,
+    *changes.PAGES,
     *pets.PAGES,
     *usage.PAGES,
     *webhooks.PAGES,
+    *guide.PAGES,
 )

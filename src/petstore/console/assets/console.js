@@ -1,5 +1,406 @@
 // Makes the console pleasant; every page works without it.
 
-for (const time of document.querySelectorAll('time')) {
-  time.textContent = new Date(time.dateTime).toLocaleString(undefined, {dateStyle: 'medium', timeStyle: 'short'});
+const HOME = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
+const BY_ITSELF = {'Console-Refresh': '1'}; // such a request does not extend the session
+const MARKED = '[id][data-follow], [id][data-refresh]';
+const FIELDS = 'input, select, textarea';
+const POST = 'form[method=post]';
+
+const live = document.getElementById('live'); // only where somebody is signed in
+const said = document.getElementById('said');
+const help = document.getElementById('help');
+const typedIn = new Set(); // the forms with unsaved input
+
+let after = document.body.dataset.cursor ?? ''; // the position in the feed of events
+let isSignedOut = false;
+let version = 0; // of what is shown: a response for an older one comes too late
+let poll = new AbortController();
+let movedAt = -Infinity;
+let ring; // wakes what waits for `bell`
+let bell;
+const hang = () => { bell = new Promise(resolve => { ring = () => { hang(); resolve(); }; }); };
+hang();
+
+// Seconds vary, so that many consoles do not send their requests at once.
+const sleep = seconds => new Promise(resolve => setTimeout(resolve, seconds * (500 + 1000 * Math.random())));
+const parse = async response => new DOMParser().parseFromString(await response.text(), 'text/html');
+
+function setText(element, text) {
+  if (element && element.textContent !== text) element.textContent = text; // else it is read out again
+}
+
+// Times and numbers
+
+const short = new Intl.DateTimeFormat(undefined, {dateStyle: 'medium', timeStyle: 'short'});
+const full = new Intl.DateTimeFormat(undefined, {dateStyle: 'full', timeStyle: 'long'});
+const day = new Intl.DateTimeFormat(undefined, {dateStyle: 'medium', timeZone: 'UTC'});
+const number = new Intl.NumberFormat();
+
+function timeLeft(moment) {
+  const minutes = Math.ceil((moment - Date.now()) / 60000);
+  if (minutes <= 0) return 'time is up';
+  if (minutes < 60) return `${minutes} min left`;
+  if (minutes < 2880) return `${Math.floor(minutes / 60)} h ${minutes % 60} min left`;
+  return `${Math.floor(minutes / 1440)} days left`;
+}
+
+function localise(root) {
+  for (const time of root.querySelectorAll('time[datetime]')) {
+    const moment = new Date(time.dateTime);
+    if (isNaN(moment)) continue;
+    if (time.dateTime.length === 10) { // a day of the service, which is one in UTC
+      time.textContent = day.format(moment);
+      continue;
+    }
+    time.textContent = 'until' in time.dataset ? timeLeft(moment) : short.format(moment);
+    time.title = full.format(moment);
+  }
+  for (const data of root.querySelectorAll('data[value]')) {
+    if (data.value && isFinite(data.value)) data.textContent = number.format(data.value);
+  }
+}
+
+function countDown() {
+  for (const time of document.querySelectorAll('time[data-until]')) {
+    const text = timeLeft(new Date(time.dateTime));
+    if (text === 'time is up' && time.textContent !== text) setText(said, 'A time on this page is up.');
+    setText(time, text);
+  }
+}
+
+// Prepare a part of a page that is shown, or is about to be.
+function prepare(root) {
+  localise(root);
+  for (const element of root.querySelectorAll('button[data-copy], [data-script]')) element.hidden = false;
+}
+
+// Replace a part of the page, and keep what the person does there
+
+// A row or a card is known by its own name, or by where its first link leads.
+function nameOf(node) {
+  if (node.nodeType !== Node.ELEMENT_NODE) return '';
+  if (node.id || node.dataset.resource) return node.id || node.dataset.resource;
+  const link = node.matches('tr, li, article') && node.querySelector('a[href]');
+  return link ? link.getAttribute('href') : '';
+}
+
+function morph(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  if (old.nodeName !== fresh.nodeName) {
+    old.replaceWith(fresh);
+  } else if (old.nodeType !== Node.ELEMENT_NODE) {
+    old.data = fresh.data;
+  } else {
+    for (const {name} of [...old.attributes]) {
+      const isPersons = name === 'open'; // the person opened these details
+      if (!isPersons && !fresh.hasAttribute(name)) old.removeAttribute(name);
+    }
+    for (const {name, value} of fresh.attributes) {
+      if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    morphChildren(old, fresh);
+  }
+}
+
+function morphChildren(old, fresh) {
+  const named = new Map([...old.children].map(child => [nameOf(child), child]));
+  let here = old.firstChild;
+  for (const next of [...fresh.childNodes]) {
+    const name = nameOf(next);
+    let match = name ? named.get(name) : here;
+    if (match && !name && (nameOf(match) || match.nodeName !== next.nodeName)) match = undefined;
+    named.delete(name);
+    if (!match) {
+      old.insertBefore(next, here);
+    } else {
+      if (match === here) here = here.nextSibling;
+      else old.insertBefore(match, here);
+      morph(match, next);
+    }
+  }
+  while (here) {
+    const next = here.nextSibling;
+    here.remove();
+    here = next;
+  }
+}
+
+function isInUse(element) {
+  const active = document.activeElement;
+  return element.contains(active) && active.matches(FIELDS)
+    || [...typedIn].some(form => element.contains(form))
+    || element.querySelector('[aria-busy=true]')
+    // A button must not move away under the pointer.
+    || element.matches(':hover') && performance.now() - movedAt < 1000;
+}
+
+// Return whether everything that is marked is as the service has it now.
+async function refresh() {
+  const wanted = version;
+  const response = await fetch(location.href, {headers: BY_ITSELF});
+  if ([403, 404].includes(response.status)) return true; // the next change of the person is told
+  check(response);
+  const page = await parse(response);
+  if (wanted !== version) return false;
+  let isWhole = true;
+  const active = document.activeElement;
+  for (const old of document.querySelectorAll(MARKED)) {
+    const fresh = page.getElementById(old.id);
+    if (!fresh) continue;
+    prepare(fresh);
+    if (old.isEqualNode(fresh)) continue;
+    if (isInUse(old)) isWhole = false;
+    else morph(old, fresh);
+  }
+  if (active !== document.activeElement && active.isConnected) active.focus({preventScroll: true});
+  return isWhole;
+}
+
+// The session
+
+const leadsToSignIn = response => response.status === 401 || new URL(response.url).pathname === `${HOME}/sign-in`;
+
+function check(response) {
+  if (leadsToSignIn(response)) signOut();
+  else if (response.ok) return;
+  throw Object.assign(new Error(response.status), {seconds: Number(response.headers.get('retry-after'))});
+}
+
+function signOut() {
+  isSignedOut = true;
+  setText(live, '');
+  if (document.getElementById('signed-out')) return;
+  const box = document.createElement('div');
+  Object.assign(box, {id: 'signed-out', className: 'problem box', role: 'alert'});
+  const link = Object.assign(document.createElement('a'), {href: `${HOME}/sign-in`, target: '_blank'});
+  link.textContent = 'Sign in again in a new tab';
+  const words = document.createElement('p');
+  words.append('You were signed out. ', link, '. What you typed stays here.');
+  box.append(words);
+  document.querySelector('main').prepend(box);
+}
+
+function signedIn() {
+  isSignedOut = false;
+  document.getElementById('signed-out')?.remove();
+}
+
+// Changes by others
+
+const followed = () => new Set(
+  [...document.querySelectorAll('[id][data-follow]')].flatMap(element => element.dataset.follow.split(' ').filter(Boolean)));
+const kindOf = resource => resource.split('/')[0];
+
+// Return whether something that is followed has changed, once it has or the service ends the wait.
+async function nextChange(wanted) {
+  const kinds = [...new Set([...wanted].map(kindOf))].join(' ');
+  poll = new AbortController();
+  const query = new URLSearchParams({after, kinds});
+  const response = await fetch(`${HOME}/changes?${query}`, {headers: BY_ITSELF, signal: poll.signal});
+  check(response);
+  const {cursor, resources} = await response.json();
+  after = cursor;
+  return resources === null || resources.some(name => wanted.has(name) || wanted.has(kindOf(name)));
+}
+
+async function follow() {
+  let failures = 0, pause = 2;
+  for (;;) {
+    const wanted = followed();
+    if (document.hidden || isSignedOut || !wanted.size) {
+      if (!wanted.size) setText(live, '');
+      await bell;
+      continue;
+    }
+    const began = performance.now();
+    try {
+      const isNews = await nextChange(wanted);
+      signedIn();
+      setText(live, 'Live');
+      failures = 0;
+      // Where something changes all the time, once in a while is enough.
+      pause = isNews && performance.now() - began < 5000 ? Math.min(2 * pause, 20) : 2;
+      await sleep(1);
+      while (isNews && !document.hidden && !await refresh()) await sleep(pause);
+      if (isNews) await sleep(pause);
+    } catch (error) {
+      if (poll.signal.aborted) continue; // the tab was hidden, or the page has changed
+      failures += 1;
+      if (isSignedOut) continue;
+      if (failures > 1) setText(live, 'Reconnecting…');
+      await (error.seconds ? sleep(2 * error.seconds) : Promise.race([bell, sleep(Math.min(2 ** failures, 60))]));
+    }
+  }
+}
+
+async function renew() {
+  let failures = 0;
+  for (;;) {
+    const seconds = Math.min(...[...document.querySelectorAll('[id][data-refresh]')].map(element => element.dataset.refresh));
+    if (document.hidden || isSignedOut || !isFinite(seconds)) {
+      await bell;
+      continue;
+    }
+    await new Promise(resolve => setTimeout(resolve, 1000 * seconds * Math.min(2 ** failures, 16)));
+    if (document.hidden || isSignedOut) continue;
+    failures = await refresh().then(() => 0, () => failures + 1);
+  }
+}
+
+// Forms
+
+function withoutNotice(address) {
+  const url = new URL(address);
+  url.searchParams.delete('notice');
+  return url.href;
+}
+
+function tell(form, text) {
+  form.querySelector('.problem[role=alert]')?.remove();
+  const words = Object.assign(document.createElement('p'), {className: 'problem', role: 'alert'});
+  words.textContent = text;
+  form.append(words);
+}
+
+// Show the page that a form led to, in place of this one.
+function show(page, response, form) {
+  version += 1;
+  const fresh = document.adoptNode(page.querySelector('main'));
+  const focused = document.activeElement?.id;
+  if (response.redirected) {
+    const address = withoutNotice(response.url);
+    history[address === location.href ? 'replaceState' : 'pushState'](null, '', address);
+    shown = address;
+  }
+  document.title = page.title;
+  document.querySelector('main').replaceWith(fresh);
+  morph(document.querySelector('header'), page.querySelector('header'));
+  prepare(document);
+  if (!response.ok && typedIn.has(form)) fresh.querySelectorAll(POST).forEach(again => typedIn.add(again));
+  typedIn.delete(form);
+  const target = fresh.querySelector('.problem.box, .notice')
+    ?? (focused && fresh.querySelector(`#${CSS.escape(focused)}`)) ?? fresh;
+  if (target.tabIndex < 0) target.tabIndex = -1;
+  target.focus();
+  poll.abort();
+  ring();
+  goOn();
+}
+
+async function send(form, button) {
+  const body = new FormData(form, button);
+  const target = button?.getAttribute('formaction') ?? form.getAttribute('action');
+  const isPlain = form.getAttribute('enctype') !== 'multipart/form-data';
+  let response, page;
+  form.setAttribute('aria-busy', 'true');
+  if (button) button.disabled = true;
+  try {
+    response = await fetch(target, {method: 'POST', body: isPlain ? new URLSearchParams(body) : body});
+    page = await parse(response);
+  } catch {
+    tell(form, 'The service cannot be reached. What you typed is still here: try again.');
+  } finally {
+    form.removeAttribute('aria-busy');
+    if (button) button.disabled = false;
+  }
+  if (!page) return;
+  // Without a form the page would lose what was typed.
+  if (leadsToSignIn(response)) signOut();
+  else if (response.ok || page.querySelector(`main ${POST}`)) show(page, response, form);
+  else tell(form, page.querySelector('main p')?.textContent ?? 'That did not work. Try again.');
+}
+
+document.addEventListener('submit', event => {
+  const form = event.target;
+  if (!live || !form.matches(`main ${POST}:not([data-plain])`)) {
+    typedIn.delete(form);
+    return;
+  }
+  event.preventDefault();
+  if (!form.matches('[aria-busy=true]')) send(form, event.submitter);
+});
+
+document.addEventListener('input', event => {
+  const form = event.target.form;
+  if (form?.matches(`main ${POST}`)) typedIn.add(form);
+});
+
+window.addEventListener('beforeunload', event => {
+  if ([...typedIn].some(form => form.isConnected)) event.preventDefault();
+});
+
+// The next step of something long, such as an import.
+function goOn() {
+  document.querySelector('main form[data-continue]')?.requestSubmit();
+}
+
+let shown = withoutNotice(location.href); // once
+history.replaceState(null, '', shown);
+window.addEventListener('popstate', () => {
+  if (location.href.split('#')[0] !== shown.split('#')[0]) location.reload();
+});
+
+// Keyboard, help, copies
+
+const OPTION = 'petstore-shortcuts';
+const areShortcutsOn = () => localStorage.getItem(OPTION) !== 'off';
+let prefix = '';
+
+document.addEventListener('keydown', event => {
+  const isTyping = event.target.closest(`${FIELDS}, [contenteditable]`);
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !live || !areShortcutsOn()) return;
+  const keys = prefix + event.key;
+  prefix = '';
+  const link = document.querySelector(`[data-key="${CSS.escape(keys)}"]`);
+  const search = document.querySelector('main [role=search] input');
+  if (keys === 'g') prefix = 'g ';
+  else if (keys === '/' && search) search.focus();
+  else if (keys === '?' && help) help.open || help.showModal();
+  else if (link) link.click();
+  else return;
+  event.preventDefault();
+});
+
+document.addEventListener('click', async event => {
+  if (help && event.target.closest('[data-help]')) {
+    event.preventDefault();
+    help.showModal();
+  }
+  const button = event.target.closest('button[data-copy]');
+  if (!button) return;
+  const source = document.getElementById(button.dataset.copy);
+  try {
+    await navigator.clipboard.writeText(source.textContent.trim());
+  } catch { // over http, or not allowed
+    getSelection().selectAllChildren(source);
+    document.execCommand('copy');
+  }
+  button.textContent = 'Copied';
+  setText(said, 'Copied.');
+});
+
+const option = document.getElementById('shortcuts');
+if (option) {
+  option.checked = areShortcutsOn();
+  option.addEventListener('change', () => localStorage.setItem(OPTION, option.checked ? 'on' : 'off'));
+}
+
+// Begin
+
+prepare(document);
+setInterval(countDown, 30000);
+document.addEventListener('pointermove', () => { movedAt = performance.now(); }, {passive: true});
+window.addEventListener('online', () => ring());
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) {
+    poll.abort();
+  } else {
+    isSignedOut = false; // perhaps signed in again in another tab
+    ring();
+  }
+});
+if (live) {
+  follow();
+  renew();
+  goOn();
 }

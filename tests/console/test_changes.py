@@ -1,0 +1,177 @@
+"""What an open page learns of changes, in a long poll."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from petstore.clock import SECOND, Milliseconds
+from petstore.databases.contract import Unit
+from petstore.domain.api_keys import SCOPES
+from petstore.domain.events import NewEvent
+from petstore.store.console_sessions import IDLE
+from petstore.store.events import record
+from support.keys import change, revoke
+from support.service import Service, running_service
+from support.visitor import Visitor, signed_in
+from support.waiting import eventually
+
+pytestmark = pytest.mark.anyio
+
+BY_ITSELF = {"Console-Refresh": "1"}
+BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
+PETS_ONLY = frozenset({"pets:read"})
+REST = frozenset(SCOPES) - PETS_ONLY
+
+
+def many_events(now: Milliseconds) -> Unit[None]:
+    """Record as many events as the script learns of at once."""
+    yield record(now, *[NewEvent("pet.created", "pet/1", {})] * 100)
+
+
+async def changes(visitor: Visitor, after: str = "", kinds: str = "pet") -> httpx.Response:
+    """Ask as the script does."""
+    query = {"after": after, "kinds": kinds}
+    return await visitor.client.get("/console/changes", params=query, headers=BY_ITSELF)
+
+
+async def newest(visitor: Visitor, kinds: str = "pet") -> str:
+    """Return the cursor behind the newest event."""
+    response = await changes(visitor, kinds=kinds)
+    assert response.status_code == 200, response.text
+    assert response.json()["resources"] is None
+    cursor: str = response.json()["cursor"]
+    return cursor
+
+
+async def waiting(
+    service: Service, visitor: Visitor, kinds: str = "pet"
+) -> asyncio.Task[httpx.Response]:
+    """Begin to wait for a change, and return once the service waits."""
+    cursor = await newest(visitor, kinds)
+    feed = service.app.services.feed
+    before = feed.waiting
+    task = asyncio.create_task(changes(visitor, cursor, kinds))
+    await eventually(lambda: feed.waiting > before)
+    return task
+
+
+async def test_without_a_session_the_script_gets_401(service: Service) -> None:
+    response = await service.client.get("/console/changes?kinds=pet", headers=BY_ITSELF)
+    assert response.status_code == 401
+
+
+@pytest.mark.parametrize("kinds", ["", "fish", "pet fish"])
+async def test_a_kind_that_is_none_is_refused(staff: Visitor, kinds: str) -> None:
+    response = await changes(staff, kinds=kinds)
+    assert response.status_code == 400
+    assert "kinds: expected some of pet, order, category, key, webhook" in response.text
+
+
+async def test_a_cursor_that_is_none_is_refused(staff: Visitor) -> None:
+    response = await changes(staff, after="somewhere")
+    assert response.status_code == 400
+
+
+async def test_a_key_gets_no_changes_that_it_may_not_read(service: Service) -> None:
+    visitor = await signed_in(service, scopes=PETS_ONLY)
+    assert (await changes(visitor, kinds="order")).status_code == 403
+
+
+async def test_changes_that_it_may_not_read_wake_nobody(service: Service, staff: Visitor) -> None:
+    await staff.submit("/pets", **BELLA)
+    visitor = await signed_in(service, scopes=PETS_ONLY)
+    waits = await waiting(service, visitor, kinds="pet order")
+    body = {"petId": 1}
+    placed = await service.request("POST", "/v1/store/orders", staff.token, json=body)
+    assert placed.status_code == 201
+    response = await waits
+    assert response.json()["resources"] == ["pet/1"]  # which the order reserves
+
+
+async def test_a_change_ends_the_wait(service: Service, staff: Visitor) -> None:
+    waits = await waiting(service, staff)
+    await staff.submit("/pets", **BELLA)
+    response = await waits
+    assert response.json()["resources"] == ["pet/1"]
+    assert response.headers["cache-control"] == "no-store"
+
+
+async def test_changes_since_the_page_was_opened_are_told_at_once(staff: Visitor) -> None:
+    page = await staff.get("/pets")
+    cursor = page.text.partition('data-cursor="')[2].partition('"')[0]
+    await staff.submit("/pets", **BELLA)
+    response = await changes(staff, cursor)
+    assert response.json()["resources"] == ["pet/1"]
+
+
+async def test_a_resource_that_changed_twice_is_named_once(staff: Visitor) -> None:
+    cursor = await newest(staff)
+    await staff.submit("/pets", **BELLA)
+    await staff.submit("/pets/1", **BELLA | {"status": "sold"})
+    response = await changes(staff, cursor)
+    assert response.json()["resources"] == ["pet/1"]
+
+
+async def test_of_too_many_changes_any_may_have_happened(service: Service, staff: Visitor) -> None:
+    cursor = await newest(staff)
+    await service.store.write(many_events(service.clock()))
+    response = await changes(staff, cursor)
+    assert response.json() == {"cursor": await newest(staff), "resources": None}
+
+
+async def test_after_a_cursor_that_is_too_old_anything_may_have_happened(staff: Visitor) -> None:
+    await staff.submit("/pets", **BELLA)
+    response = await changes(staff, "AAAAAAAAAAEAAAAA")  # of another history
+    assert response.json() == {"cursor": await newest(staff), "resources": None}
+
+
+async def test_a_revoked_key_learns_of_nothing_more(service: Service, staff: Visitor) -> None:
+    visitor = await signed_in(service)
+    waits = await waiting(service, visitor)
+    await revoke(service.store, service.clock, visitor.key_id)
+    await staff.submit("/pets", **BELLA)
+    assert (await waits).status_code == 401
+
+
+async def test_a_scope_taken_away_during_the_wait_counts(service: Service, staff: Visitor) -> None:
+    visitor = await signed_in(service)
+    waits = await waiting(service, visitor)
+    await change(service.store, service.clock, visitor.key_id, scopes=REST)
+    await staff.submit("/pets", **BELLA)
+    assert (await waits).status_code == 403
+
+
+async def test_a_network_taken_away_during_the_wait_counts(
+    service: Service, staff: Visitor
+) -> None:
+    visitor = await signed_in(service)
+    waits = await waiting(service, visitor)
+    networks = ("10.0.0.0/8",)
+    await change(service.store, service.clock, visitor.key_id, allowed_networks=networks)
+    await staff.submit("/pets", **BELLA)
+    assert (await waits).status_code == 403
+
+
+async def test_a_stop_of_the_service_ends_the_wait(service: Service, staff: Visitor) -> None:
+    waits = await waiting(service, staff)
+    service.app.retire()
+    response = await waits
+    assert response.json()["resources"] == []
+
+
+async def test_open_pages_do_not_keep_a_session_alive(service: Service, staff: Visitor) -> None:
+    await staff.get("/pets")
+    service.clock.advance(IDLE / SECOND - 1)
+    assert (await changes(staff)).status_code == 200
+    service.clock.advance(1)
+    assert (await changes(staff)).status_code == 401
+
+
+async def test_each_poll_counts_against_the_limit_of_the_console(address: str) -> None:
+    async with running_service(address, console_per_minute=1) as service:
+        visitor = await signed_in(service)
+        assert (await changes(visitor)).status_code == 200
+        limited = await changes(visitor)
+        assert limited.status_code == 429
+        assert int(limited.headers["retry-after"]) > 0

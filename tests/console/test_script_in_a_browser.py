@@ -1,0 +1,350 @@
+"""What the script adds to the pages, in a real browser."""
+
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from typing import Any, TypeAlias
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Page, Route, expect
+
+from support.clerk import Clerk, issue_for_console
+from support.process import ServerProcess
+
+MAX_BYTES = 15_000
+LATER = 2_000_000_000_000
+"""A moment in milliseconds: 2033-05-18T03:33:20Z."""
+
+Arrive: TypeAlias = Callable[..., Clerk]
+
+
+@pytest.fixture(scope="module")
+def token(shop: ServerProcess) -> str:
+    return issue_for_console(shop)
+
+
+@pytest.fixture
+def arrive(shop: ServerProcess, browser: Browser, token: str) -> Iterator[Arrive]:
+    """Sign people in, each in a browser of their own, until the test ends."""
+    clerks = []
+
+    def arrive(**options: Any) -> Clerk:
+        clerks.append(Clerk.at(shop, browser, token, **options))
+        return clerks[-1]
+
+    yield arrive
+    for clerk in clerks:
+        clerk.leave()
+
+
+def add_to_page(page: Page, path: str, markup: str) -> None:
+    """Show ``markup`` at the top of the page at a path, wherever it comes from."""
+
+    def change(route: Route) -> None:
+        response = route.fetch()
+        body = response.text().replace("</h1>", f"</h1>{markup}", 1)
+        route.fulfill(response=response, body=body)
+
+    page.route(f"**/console{path}", change)
+
+
+def stays(page: Page) -> None:
+    """Mark the page, so that ``has_stayed`` tells whether it was loaded again."""
+    page.evaluate("window.stays = true")
+
+
+def has_stayed(page: Page) -> bool:
+    return bool(page.evaluate("window.stays === true"))
+
+
+def test_the_script_is_small() -> None:
+    script = files("petstore.console").joinpath("assets/console.js")
+    assert len(script.read_bytes()) <= MAX_BYTES
+
+
+def test_what_somebody_else_sells_shows_in_the_list_at_once(arrive: Arrive) -> None:
+    reader, seller = arrive(), arrive()
+    animal = reader.animal()
+    reader.open(f"/pets?name={animal['name']}")
+    stays(reader.page)
+    link = reader.page.get_by_role("link", name=animal["name"])
+    link.focus()
+    expect(reader.page.locator("#live")).to_have_text("")
+
+    seller.open(f"/pets/{animal['id']}")
+    seller.field("status").select_option("sold")
+    seller.press("Save")
+
+    expect(reader.page.locator("main table")).to_contain_text("sold")
+    expect(reader.page.locator("#live")).to_have_text("Live")
+    expect(link).to_be_focused()
+    assert has_stayed(reader.page)
+
+
+def test_a_form_responds_in_place(arrive: Arrive) -> None:
+    clerk = arrive()
+    page = clerk.page
+    clerk.open("/pets/new")
+    stays(page)
+    clerk.field("name").fill("Agatha")
+    clerk.field("categoryId").fill("1")
+    clerk.press("Add")
+    notice = page.locator(".notice")
+    expect(notice).to_contain_text("Agatha")
+    expect(notice).to_be_focused()
+    assert "notice=" not in page.url
+    assert has_stayed(page)
+
+
+def test_a_double_click_adds_once(arrive: Arrive) -> None:
+    clerk = arrive()
+    name = clerk.animal()["name"] + " twice"
+    clerk.open("/pets/new")
+    clerk.field("name").fill(name)
+    clerk.field("categoryId").fill("1")
+    clerk.page.locator("main form[method=post] button").first.dblclick()
+    expect(clerk.page.locator(".notice")).to_contain_text(name)
+    assert len(clerk.call("GET", f"/pets?name={name}")) == 1
+
+
+def test_the_browser_goes_back_from_a_page_that_a_form_led_to(arrive: Arrive) -> None:
+    clerk = arrive()
+    animal = clerk.animal()
+    clerk.open(f"/pets/{animal['id']}")
+    clerk.page.locator("summary", has_text="Delete").or_(
+        clerk.page.get_by_role("button", name="Delete")
+    ).first.click()
+    confirm = clerk.page.locator("details.confirm[open] button.danger")
+    if confirm.count():
+        confirm.click()
+    expect(clerk.page.locator(".notice")).to_contain_text(animal["name"])
+    assert clerk.page.url.endswith("/console/pets")
+    clerk.page.go_back()
+    expect(clerk.page.locator("h1")).to_have_text("Not Found")
+
+
+def test_a_conflict_keeps_what_was_typed(arrive: Arrive) -> None:
+    clerk = arrive()
+    animal = clerk.animal()
+    clerk.open(f"/pets/{animal['id']}")
+    stays(clerk.page)
+    clerk.field("name").fill("Typed by me")
+    clerk.call("PATCH", f"/pets/{animal['id']}", status="pending")
+    clerk.press("Save")
+    expect(clerk.page.locator(".problem.box")).to_be_focused()
+    expect(clerk.field("name")).to_have_value("Typed by me")
+    assert has_stayed(clerk.page)
+
+
+def test_leaving_a_page_with_unsaved_input_asks_first(arrive: Arrive) -> None:
+    clerk = arrive()
+    asked: list[str] = []
+
+    def leave(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    clerk.page.on("dialog", leave)
+    clerk.open("/pets/new")
+    clerk.open("/pets/new")
+    assert asked == []
+    clerk.field("name").press_sequentially("R")
+    clerk.open("/pets")
+    assert asked == ["beforeunload"]
+
+
+def test_without_a_network_what_was_typed_stays(arrive: Arrive) -> None:
+    clerk = arrive()
+    clerk.open("/pets/new")
+    clerk.field("name").fill("Offline")
+    clerk.field("categoryId").fill("1")
+    clerk.page.context.set_offline(True)
+    clerk.press("Add")
+    expect(clerk.page.get_by_role("alert")).to_contain_text("cannot be reached")
+    expect(clerk.field("name")).to_have_value("Offline")
+    clerk.page.context.set_offline(False)
+    clerk.press("Add")
+    expect(clerk.page.locator(".notice")).to_contain_text("Offline")
+
+
+def test_who_signs_out_in_another_tab_is_told_and_keeps_what_was_typed(arrive: Arrive) -> None:
+    clerk = arrive()
+    page = clerk.page
+    typing = page.context.new_page()
+    typing.goto(f"{clerk.shop.url}/console/pets/new")
+    typing.locator("main form[method=post] [name=name]").fill("Kept")
+    typing.locator("main form[method=post] [name=categoryId]").fill("1")
+    clerk.open("/pets")
+    page.evaluate("document.querySelector('form.account').requestSubmit()")
+    expect(page.get_by_label("API key")).to_be_visible()
+
+    typing.locator("main form[method=post] button").first.click()
+    expect(typing.get_by_role("alert")).to_contain_text("You were signed out.")
+    expect(typing.locator("main form[method=post] [name=name]")).to_have_value("Kept")
+
+
+def test_a_list_tells_that_its_session_has_ended(arrive: Arrive) -> None:
+    clerk = arrive()
+    with clerk.page.expect_request("**/console/changes?*"):
+        clerk.open("/pets")
+    elsewhere = clerk.page.context.new_page()
+    elsewhere.goto(f"{clerk.shop.url}/console/help")
+    elsewhere.evaluate("document.querySelector('form.account').requestSubmit()")
+    expect(elsewhere.get_by_label("API key")).to_be_visible()
+    clerk.animal()
+    expect(clerk.page.get_by_role("alert")).to_contain_text("You were signed out.")
+
+
+def test_a_tab_that_nobody_sees_asks_for_nothing(arrive: Arrive) -> None:
+    clerk = arrive()
+    with clerk.page.expect_request("**/console/changes?*"):
+        clerk.open("/pets")
+    with clerk.page.expect_event("requestfailed"):
+        clerk.page.evaluate(
+            "Object.defineProperty(document, 'hidden', {value: true, configurable: true});"
+            "document.dispatchEvent(new Event('visibilitychange'))"
+        )
+    with clerk.page.expect_request("**/console/changes?*"):
+        clerk.page.evaluate(
+            "delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))"
+        )
+
+
+def test_a_list_says_when_it_lost_the_service_and_found_it_again(arrive: Arrive) -> None:
+    clerk = arrive()
+    page, live = clerk.page, clerk.page.locator("#live")
+    page.route("**/console/changes?*", lambda route: route.abort())
+    clerk.open("/pets")
+    again = "window.ring ??= setInterval(() => window.dispatchEvent(new Event('online')), 100)"
+    page.evaluate(again)  # rather than wait as long as the script does
+    expect(live).to_have_text("Reconnecting…")
+    page.unroute("**/console/changes?*")
+    with page.expect_request("**/console/changes?*"):
+        pass
+    clerk.animal()
+    expect(live).to_have_text("Live")
+
+
+def test_times_and_numbers_are_in_the_zone_and_the_format_of_the_reader(arrive: Arrive) -> None:
+    clerk = arrive(timezone_id="Asia/Tokyo", locale="de-DE")
+    page = clerk.page
+    add_to_page(
+        page,
+        "/pets",
+        '<time id="moment" datetime="2026-11-22T22:30:00.000Z">22 Nov 2026, 22:30 UTC</time>'
+        '<time id="day" datetime="2026-11-22">22 Nov 2026</time>'
+        '<data value="12345678">12 345 678</data>',
+    )
+    clerk.open("/pets")
+    expect(page.locator("#moment")).to_have_text("23.11.2026, 07:30")
+    expect(page.locator("#day")).to_have_text("22.11.2026")
+    expect(page.locator("data")).to_have_text("12.345.678")
+
+
+def test_a_countdown_runs_and_its_end_is_said_once(arrive: Arrive) -> None:
+    clerk = arrive()
+    page = clerk.page
+    page.clock.install(time=LATER / 1000)
+    add_to_page(page, "/pets", '<time id="end" datetime="2033-05-18T05:35:00Z" data-until>-</time>')
+    clerk.open("/pets")
+    end, said = page.locator("#end"), page.locator("#said")
+    expect(end).to_have_text("2 h 2 min left")
+    page.clock.fast_forward("02:00:00")
+    expect(end).to_have_text("2 min left")
+    expect(said).to_have_text("")
+    page.clock.fast_forward("03:00")
+    expect(end).to_have_text("time is up")
+    expect(said).to_have_text("A time on this page is up.")
+
+
+def test_a_part_of_a_page_renews_itself_but_not_under_a_field_in_use(arrive: Arrive) -> None:
+    clerk = arrive()
+    page = clerk.page
+    page.clock.install(time=LATER / 1000)
+    counts = iter(range(1, 100))
+
+    def change(route: Route) -> None:
+        response = route.fetch()
+        count = next(counts)
+        markup = (
+            f'<section id="one" data-refresh="10"><p>{count}</p><details><summary>More</summary>'
+            f"<p>Text</p></details></section>"
+            f'<section id="two" data-refresh="10"><p>{count}</p><input id="in-use"></section>'
+        )
+        route.fulfill(response=response, body=response.text().replace("</h1>", f"</h1>{markup}", 1))
+
+    page.route("**/console/pets", change)
+    clerk.open("/pets")
+    page.locator("summary", has_text="More").click()
+    page.locator("#in-use").fill("typed")
+    page.clock.fast_forward("00:10")
+    expect(page.locator("#one > p")).to_have_text("2")
+    expect(page.locator("#one details")).to_have_attribute("open", "")
+    expect(page.locator("#two > p")).to_have_text("1")
+    expect(page.locator("#in-use")).to_have_value("typed")
+
+
+def test_the_next_step_of_something_long_begins_by_itself(arrive: Arrive) -> None:
+    clerk = arrive()
+    animal = clerk.animal()
+    add_to_page(
+        clerk.page,
+        "/pets",
+        f'<form method="post" action="/console/pets/{animal["id"]}" data-continue>'
+        '<input type="hidden" name="name" value="Went on">'
+        '<input type="hidden" name="categoryId" value="1">'
+        '<input type="hidden" name="status" value="sold"></form>',
+    )
+    clerk.open("/pets")
+    expect(clerk.page.locator(".notice")).to_contain_text("Went on")
+
+
+def test_a_token_is_copied(arrive: Arrive) -> None:
+    clerk = arrive(permissions=["clipboard-read", "clipboard-write"])
+    page = clerk.page
+    add_to_page(
+        page,
+        "/pets",
+        '<div class="secret"><code id="token">ps_live_x</code>'
+        '<button type="button" data-copy="token" hidden>Copy</button></div>',
+    )
+    clerk.open("/pets")
+    page.locator("[data-copy]").click()
+    expect(page.locator("[data-copy]")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == "ps_live_x"
+
+
+def test_keys_lead_through_the_console(arrive: Arrive) -> None:
+    page = (clerk := arrive()).page
+    clerk.open("/pets")
+    search, dialog = page.locator("[role=search] input").first, page.locator("dialog#help")
+    page.keyboard.press("/")
+    expect(search).to_be_focused()
+    page.keyboard.press("?")
+    expect(search).to_have_value("?")
+    expect(dialog).to_be_hidden()
+
+    search.blur()
+    page.keyboard.press("?")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+
+    page.keyboard.press("n")
+    expect(page).to_have_url(f"{clerk.shop.url}/console/pets/new")
+    page.locator("h1").click()
+    page.keyboard.press("g")
+    page.keyboard.press("a")
+    expect(page).to_have_url(f"{clerk.shop.url}/console/pets")
+
+
+def test_shortcuts_can_be_turned_off_for_good(arrive: Arrive) -> None:
+    page = (clerk := arrive()).page
+    clerk.open("/help")
+    page.get_by_label("Use shortcuts of a single key").uncheck()
+    clerk.open("/pets")
+    page.keyboard.press("?")
+    page.keyboard.press("n")
+    expect(page.locator("dialog#help")).to_be_hidden()
+    page.get_by_role("link", name="Help").click()
+    expect(page.locator("dialog#help")).to_be_visible()
+    expect(page.get_by_label("Use shortcuts of a single key")).not_to_be_checked()

@@ -1,0 +1,85 @@
+"""The main tasks of a clerk whose browser has no JavaScript, by real clicks."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from support.clerk import issue_for_console
+from support.process import ServerProcess
+
+
+@pytest.fixture(scope="module")
+def page(shop: ServerProcess, browser: Browser) -> Iterator[Page]:
+    """Somebody who has just signed in with a key, and now goes through their day."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{shop.url}/console")
+    page.get_by_label("API key").fill(issue_for_console(shop))
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("h1")).to_have_text("Animals")
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def name() -> str:
+    """The name of an animal that no other test adds."""
+    return f"Otto {uuid4().hex[:8]}"
+
+
+def add(page: Page, name: str) -> None:
+    """Add an available animal, from the list of animals."""
+    page.get_by_role("navigation", name="Pages", exact=True).get_by_role(
+        "link", name="Animals"
+    ).click()
+    page.get_by_role("link", name="Add an animal").first.click()
+    form = page.locator("main form[method=post]").first
+    form.locator("[name=name]").fill(name)
+    form.locator("[name=categoryId]").fill("1")
+    form.locator("[name=status]").select_option("available")
+    form.get_by_role("button", name="Add").click()
+    expect(page.locator(".notice")).to_contain_text(name)
+
+
+def find(page: Page, name: str) -> None:
+    """Find an animal by its name, and open its page."""
+    page.get_by_role("navigation", name="Pages", exact=True).get_by_role(
+        "link", name="Animals"
+    ).click()
+    search = page.locator("[role=search]")
+    search.locator("[name=name]").fill(name)
+    search.get_by_role("button", name="Find").click()
+    page.get_by_role("link", name=name).click()
+    expect(page.locator("h1")).to_contain_text(name)
+
+
+def test_an_animal_is_added_found_changed_and_the_change_undone(page: Page, name: str) -> None:
+    add(page, name)
+    find(page, name)
+    form = page.locator("main form[method=post]:has([name=name]:visible)").first
+    form.locator("[name=name]").fill(f"{name} the Great")
+    form.get_by_role("button", name="Save").click()
+    expect(page.locator("h1")).to_have_text(f"{name} the Great")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("h1")).to_have_text(name)
+
+
+def test_what_was_typed_stays_in_a_refused_form(page: Page, name: str) -> None:
+    find_add = page.get_by_role("navigation", name="Pages", exact=True)
+    find_add.get_by_role("link", name="Animals").click()
+    page.get_by_role("link", name="Add an animal").first.click()
+    form = page.locator("main form[method=post]").first
+    form.locator("[name=name]").fill(name)
+    form.locator("[name=categoryId]").fill("no such category")
+    form.get_by_role("button", name="Add").click()
+    expect(page.locator(".problem.box")).to_be_visible()
+    expect(page.locator("main form [name=name]").first).to_have_value(name)
+
+
+def test_the_help_explains_the_words(page: Page) -> None:
+    page.get_by_role("link", name="Help").click()
+    expect(page.locator("h1")).to_have_text("Help")
+    expect(page.locator("main")).to_contain_text("An order reserves the animal for a buyer.")
+    expect(page.get_by_label("Use shortcuts of a single key")).to_be_hidden()

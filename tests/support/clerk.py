@@ -1,0 +1,68 @@
+"""A person at the console in a real browser."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+from uuid import uuid4
+
+import httpx
+from playwright.sync_api import Browser, Locator, Page
+
+from petstore.domain.api_keys import SCOPES
+from support.process import ServerProcess
+from support.visitor import SAME_ORIGIN
+
+
+def issue_for_console(shop: ServerProcess) -> str:
+    """Issue a key with every scope, and return its token."""
+    return shop.issue("enterprise", *(word for scope in SCOPES for word in ("--scope", scope)))
+
+
+@dataclass
+class Clerk:
+    """Somebody who is signed in with the key of ``token``, on a ``page`` of their browser."""
+
+    shop: ServerProcess
+    page: Page
+    token: str
+
+    @classmethod
+    def at(cls, shop: ServerProcess, browser: Browser, token: str, **options: Any) -> Self:
+        """Bring in somebody who has signed in; ``options`` are those of the browser."""
+        response = httpx.post(
+            f"{shop.url}/console/sign-in", data={"key": token}, headers=SAME_ORIGIN
+        )
+        assert response.status_code == 303, response.text
+        context = browser.new_context(**options)
+        for name, value in response.cookies.items():
+            context.add_cookies([{"name": name, "value": value, "url": shop.url}])
+        return cls(shop, context.new_page(), token)
+
+    def open(self, path: str) -> None:
+        """Open a page; ``path`` is relative to ``/console``."""
+        self.page.goto(f"{self.shop.url}/console{path}")
+
+    def call(self, method: str, path: str, **body: Any) -> Any:
+        """Send a request to the interface, as somebody else would."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        url = f"{self.shop.url}/v1{path}"
+        response = httpx.request(method, url, headers=headers, json=body)
+        assert response.is_success, response.text
+        return response.json() if response.content else None
+
+    def animal(self, **fields: Any) -> Any:
+        """Add an animal with a name of its own, and return it."""
+        name = f"Hilda {uuid4().hex[:8]}"
+        values = {"name": name, "categoryId": 1, "status": "available"}
+        return self.call("POST", "/pets", **(values | fields))
+
+    def field(self, name: str) -> Locator:
+        """Return a field of the form on the page that changes something."""
+        return self.page.locator(f"main form[method=post] [name={name}]:visible").first
+
+    def press(self, label: str) -> None:
+        """Press the button of that form with this label."""
+        self.page.locator("main").get_by_role("button", name=label, exact=True).click()
+
+    def leave(self) -> None:
+        """Close the browser, whatever was typed."""
+        self.page.context.close()
