@@ -6,7 +6,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
-from playwright.sync_api import Browser, ConsoleMessage, Error, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _QUIET = (
@@ -48,8 +56,8 @@ class Visit:
     errors: list[str] = field(default_factory=list)
 
     @classmethod
-    def to(cls, address: str, browser: Browser) -> Self:
-        """Open ``address`` in a fresh page."""
+    def to(cls, address: str, browser: Browser | BrowserContext) -> Self:
+        """Open ``address`` in a fresh page, in a context of its own unless one is given."""
         visit = cls(browser.new_page())
         visit.page.on("request", lambda request: visit.requested.append(request.url))
         visit.page.on("console", visit._note)

@@ -52,6 +52,11 @@ class Problem(NamedTuple):
     field: str
     text: str
 
+    @property
+    def label(self) -> str:
+        """The field as words: ``categoryId`` is "Category id"."""
+        return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", self.field).capitalize()
+
 
 def problem_of(error: PetstoreError) -> Problem:
     """Return what an error of an operation says about a form."""

@@ -1,0 +1,51 @@
+"""What the macros of the pages write around a control."""
+
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+import petstore.console
+from petstore.console.forms import Problem
+
+FOLDER = Path(petstore.console.__file__).parent / "templates"
+PAGES = jinja2.Environment(loader=jinja2.FileSystemLoader(FOLDER), autoescape=True)
+WRONG = Problem("petId", "expected a number")
+
+
+def written(call: str, **context: Any) -> str:
+    """Return what a call of a macro writes."""
+    imported = "{% from 'macros.html' import field, choice, problem_box %}"
+    return PAGES.from_string(f"{imported}{{{{ {call} }}}}").render(context)
+
+
+def test_a_control_is_described_by_its_hint_and_its_problem() -> None:
+    for call in (
+        "field('petId', 'Animal', problem=p, hint='7')",
+        "choice('petId', 'A', [], '', p, '7')",
+    ):
+        text = written(call, p=WRONG)
+        assert 'aria-invalid="true" aria-describedby="petId-hint petId-problem"' in text
+        assert 'id="petId-hint"' in text
+        assert 'id="petId-problem">expected a number<' in text
+
+
+def test_a_control_without_hint_and_problem_is_described_by_nothing() -> None:
+    assert "aria-" not in written("field('name', 'Name', problem=p)", p=WRONG)
+
+
+def test_the_same_field_of_two_forms_has_two_ids() -> None:
+    text = written("field('name', 'Name', id='name-7', maxlength=255)")
+    assert '<label for="name-7">' in text
+    assert '<input id="name-7" name="name" type="text" value="" maxlength="255">' in text
+
+
+def test_the_box_of_a_problem_takes_the_focus_and_leads_to_the_field() -> None:
+    box = written("problem_box(p)", p=WRONG)
+    assert 'tabindex="-1" autofocus' in box
+    assert '<a href="#petId">Pet id</a>: expected a number' in box
+    assert ">Animal</a>" in written("problem_box(p, {'petId': 'Animal'})", p=WRONG)
+
+
+def test_a_problem_of_no_field_leads_nowhere() -> None:
+    assert "<a" not in written("problem_box(p)", p=Problem("", "somebody was faster"))
