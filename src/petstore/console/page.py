@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlencode, urlsplit
@@ -21,6 +22,7 @@ from petstore.console.notices import Notice, decode_notice, encode_notice
 from petstore.console.templates import Templates
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.domain.decoding import decode_json
+from petstore.errors import Conflict
 from petstore.http.messages import Request, Response
 from petstore.store.console_sessions import Session, keep_notice
 
@@ -33,6 +35,7 @@ Handler: TypeAlias = "Callable[[Visit], Awaitable[Response]]"
 
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
 _CURSOR = b"cursor="
+_MAX_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -118,8 +121,8 @@ class Visit(Struct):
         """Carry out an operation of the interface, and return what it responds with.
 
         ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
-        ``if_match`` is the tag of the version to change. A POST with the same ``once`` is carried
-        out once (``Idempotency-Key``).
+        ``if_match`` is the tag of the version to change. A POST with the same ``once`` and the same
+        body is carried out once: a form that was sent, and then changed, is another request.
 
         Raises:
             PetstoreError: what the interface would respond with.
@@ -141,7 +144,7 @@ class Visit(Struct):
             path_id=path_id,
             query=Query(None) if operation.query is None else decode_query(text, operation.query),
             body=None if operation.body is None else _body(operation, body),
-            idempotency_key=once or None,
+            idempotency_key=_idempotency_key(once, body),
         )
         return _result(operation, await carry_out(operation, call))
 
@@ -193,16 +196,30 @@ def may_call(key: ApiKey, operation_id: str) -> bool:
     return scope is None or scope in key.scopes
 
 
+def _idempotency_key(once: str, body: Mapping[str, Any] | None) -> str | None:
+    content = blake2b(encode_json(body), digest_size=12).hexdigest()
+    return f"console-{once[:_MAX_ONCE]}-{content}" if once else None
+
+
 def _body(operation: Operation, body: Mapping[str, Any] | None) -> Any:
     assert operation.body is not None  # noqa: S101 - the caller has looked
     return decode_json(encode_json(body or {}), operation.body)
 
 
 def _result(operation: Operation, response: Response) -> Result:
+    if response.code is not None:
+        raise _conflict(response)
     value = None
     if operation.success.content is not None:
         value = msgspec.json.decode(response.body, type=operation.success.content)
     return Result(value, (response.tag or entity_tag(response.body)).decode(), _cursor(response))
+
+
+def _conflict(response: Response) -> Conflict:
+    """Return the conflict that an operation with an idempotency record responds with."""
+    known: list[type[Conflict]] = [Conflict, *Conflict.__subclasses__()]
+    kinds = {kind.code: kind for kind in known}
+    return kinds[response.code or ""](msgspec.json.decode(response.body)["message"])
 
 
 def _cursor(response: Response) -> str:

@@ -3,6 +3,7 @@
 import gzip
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import blake2b
@@ -13,7 +14,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from petstore.api.content_codings import choose_coding
-from petstore.clock import Milliseconds, rfc3339, utc
+from petstore.clock import Milliseconds, utc
 from petstore.http.messages import Headers, Request, Response
 
 _FOLDER = Path(__file__).parent
@@ -96,9 +97,10 @@ def _time(moment: datetime | Milliseconds) -> Markup:
     """Return a moment in UTC, which the script shows in the zone of the reader."""
     if isinstance(moment, int):
         moment = utc(moment)
-    moment = moment.astimezone(UTC)
-    machine = rfc3339(int(moment.timestamp() * 1000))
-    shown = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+    with suppress(OverflowError):  # the first or the last day of the calendar keeps its zone
+        moment = moment.astimezone(UTC)
+    machine = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+    shown = f"{moment.day} {moment:%b %Y, %H:%M %Z}"
     return Markup('<time datetime="{}">{}</time>').format(machine, shown)
 
 
