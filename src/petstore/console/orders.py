@@ -88,7 +88,9 @@ def duration(span: timedelta) -> str:
     hours, rest = divmod(minutes, 60)
     if not hours:
         return f"{minutes} min"
-    return f"{hours} h {rest} min" if hours < 48 else f"{hours // 24} days"  # noqa: PLR2004 - two days
+    if hours >= 48:  # noqa: PLR2004 - two days
+        return f"{hours // 24} days"
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
 # The board
