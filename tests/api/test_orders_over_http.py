@@ -394,6 +394,9 @@ async def test_the_order_of_a_deleted_animal_can_still_be_read(send: Send, statu
         *((f"?petId={value}", "petId") for value in ("", "x", "1.0", "+1", "9223372036854775808")),
         *((f"?limit={value}", "limit") for value in ("0", "101", "", "x")),
         *((f"?cursor={value}", "cursor") for value in ("", "x", "AAAAAAAAAAB")),
+        *((f"?cursor={value}", "cursor") for value in ("-AAAAAAAAAAE", "-", "AAAAAAAAAAE.YQ")),
+        *((f"?sort=-id&cursor={value}", "cursor") for value in ("AAAAAAAAAAE", "-AAAAAAAAAAE%0A")),
+        *((f"?sort={value}", "sort") for value in ("", "-placedAt", "+id")),
         *((f"?{name}=1&{name}=1", name) for name in ("petId", "limit")),
         ("?status=placed&status=placed", "status"),
     ],
@@ -419,6 +422,10 @@ async def test_an_invalid_parameter_is_refused_naming_it(
         ("?petId=9223372036854775807", []),
         ("?petId=-1", []),
         ("?limit=1", [1]),
+        ("?sort=id", [1, 2, 3, 4]),
+        ("?sort=-id", [4, 3, 2, 1]),
+        ("?sort=-id&status=placed&limit=1", [4]),
+        ("?sort=-id&petId=1", [3, 1]),
         ("?quantity=7&complete=true", [1, 2, 3, 4]),
     ],
 )
@@ -461,6 +468,14 @@ async def test_pages_show_each_order_once_while_others_are_placed(send: Send) ->
             await send("DELETE", f"{ORDERS}/{order['id']}")
             await place_order(send, len(seen) + 1)
     assert seen == [[1, 2], [3, 4], [5, 6], [8, 10]]
+
+
+async def test_the_newest_orders_come_first_page_by_page_if_wanted(send: Send) -> None:
+    for _ in range(5):
+        order = await place_order(send)
+        await send("DELETE", f"{ORDERS}/{order['id']}")
+    path = f"{ORDERS}?sort=-id&status=cancelled&limit=2"
+    assert [page async for page in pages(send, path)] == [[5, 4], [3, 2], [1]]
 
 
 async def test_a_link_repeats_the_filters(send: Send) -> None:

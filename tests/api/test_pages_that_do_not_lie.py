@@ -27,6 +27,7 @@ LISTS = (
     "/pets?name=bELL&status=available",
     "/store/orders",
     "/store/orders?status=placed",
+    "/store/orders?sort=-id",
     "/categories",
     "/keys",
 )

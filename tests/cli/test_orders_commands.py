@@ -96,6 +96,7 @@ def test_orders_are_listed_by_animal_and_status(shop: Shop, pet_id: int) -> None
         (first, "cancelled"),
         (second["id"], "placed"),
     ]
+    assert shop.ask("orders", "list", "--pet", pet_id, "--newest") == listed[::-1]
     placed = shop.succeed("orders", "list", "--pet", pet_id, "--status", "placed")
     head, row = placed.splitlines()
     assert head.split("  ")[0] == "id"

@@ -155,6 +155,12 @@ LISTS: dict[str, Any] = {
         if wanted.ids is not HUNDRED
     },
     **{
+        f"newest-orders-{number}": lambda store, after, wanted=wanted: list_orders(
+            store, wanted, after and 4_001 - after, PAGE, newest_first=True
+        )
+        for number, wanted in enumerate(ORDER_FILTERS)
+    },
+    **{
         f"search-{number}": lambda store, after, wanted=wanted: search_pets(
             store, "Bel", wanted, after and NamePosition("bella", after), PAGE
         )

@@ -148,6 +148,8 @@ def test_an_order_goes_from_placed_to_delivered_and_another_is_cancelled(use: Us
     other = use("orders.place", pet_id=pet.id)
     use("orders.cancel", other.id)
     use("orders.cancel", other.id)
+    newest = use("orders.list", pet_id=pet.id, sort="-id")
+    assert [each.id for each in newest] == [other.id, order.id]
     with pytest.raises(errors.IllegalTransition):
         use("orders.approve", other.id)
     with pytest.raises(errors.UnknownPet):

@@ -9,10 +9,16 @@ from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import Call, Operation, Success
-from petstore.api.pages import PageQuery, cached_page
+from petstore.api.pages import PageQuery, Sort, cached_page, cursor_of
 from petstore.clock import milliseconds
 from petstore.domain.fields import Int64
 from petstore.domain.orders import Order, OrderCreate, OrderFilter, OrderPatch, StatusOfOrder
+from petstore.domain.paging import (
+    MAX_SORTED_CURSOR,
+    SORTED_CURSOR_PATTERN,
+    decode_newest_cursor,
+    encode_newest_cursor,
+)
 from petstore.domain.pets import Inventory
 from petstore.errors import IllegalTransition, OrderClosed, PetNotAvailable, UnknownPet
 from petstore.http.messages import Response
@@ -23,18 +29,26 @@ from petstore.store.pets import get_inventory
 class ListOrdersQuery(PageQuery, frozen=True):
     """The query parameters of ``listOrders``."""
 
+    cursor: Annotated[str, cursor_of(SORTED_CURSOR_PATTERN, MAX_SORTED_CURSOR)] | UnsetType = UNSET
     status: Annotated[StatusOfOrder, Meta(description="Filters by status.")] | UnsetType = UNSET
     petId: (  # noqa: N815 - JSON names are in camel case
         Annotated[Int64, Meta(description="Filters by animal.")] | UnsetType
     ) = UNSET
+    sort: Sort | UnsetType = UNSET
 
 
 async def _list(call: Call[None, ListOrdersQuery]) -> Response:
     query = call.query.values
-    wanted = OrderFilter(query.status, query.petId)
-    return await cached_page(
-        call, lambda reader: list_orders(reader, wanted, query.after, query.limit)
-    )
+    wanted, limit = OrderFilter(query.status, query.petId), query.limit
+    if query.sort == "-id":
+        return await cached_page(
+            call,
+            lambda reader: list_orders(
+                reader, wanted, query.start(decode_newest_cursor), limit, newest_first=True
+            ),
+            encode_newest_cursor,
+        )
+    return await cached_page(call, lambda reader: list_orders(reader, wanted, query.after, limit))
 
 
 async def _place(call: Call[OrderCreate, None]) -> Response:
@@ -90,7 +104,9 @@ OPERATIONS = (
         method="GET",
         path="/store/orders",
         summary="List orders",
-        description="Returns a page of orders, by ascending `id`.",
+        description=(
+            "Returns a page of orders, by ascending `id`. With `sort=-id` the newest come first."
+        ),
         handler=_list,
         scope="orders:read",
         query=ListOrdersQuery,

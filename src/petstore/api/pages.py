@@ -1,7 +1,7 @@
 """Lists: their query parameters, their pages and the link to the next page."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -17,6 +17,14 @@ from petstore.store.pet_search import PetsByName
 
 P = TypeVar("P")
 AnyPage: TypeAlias = Page[Any] | PetsByName
+
+Sort = Annotated[
+    Literal["id", "-id"],
+    Meta(
+        description="The order: `id` (the default), or `-id` for the newest first.",
+        extra={"expected": "one of 'id', '-id'"},
+    ),
+]
 
 
 def limit_of(records: str) -> Meta:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -10,7 +10,7 @@ from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import BASE, Call, Deprecation, Operation, Success
-from petstore.api.pages import PageQuery, cached_page, cursor_of, limit_of
+from petstore.api.pages import PageQuery, Sort, cached_page, cursor_of, limit_of
 from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.paging import (
@@ -69,16 +69,7 @@ class ListPetsQuery(PageQuery, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    sort: (
-        Annotated[
-            Literal["id", "-id"],
-            Meta(
-                description="The order: `id` (the default), or `-id` for the newest first.",
-                extra={"expected": "one of 'id', '-id'"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    sort: Sort | UnsetType = UNSET
 
 
 async def _list(call: Call[None, ListPetsQuery]) -> Response:

@@ -58,10 +58,14 @@ def place(*, pet_id: int, ship_date: datetime | None, client: "Client", as_json:
 @orders.command("list")
 @click.option("--status", type=_STATUS, help="Only those of this status.")
 @click.option("--pet", type=int, help="Only those of this animal, by its ID.")
+@click.option("--newest", is_flag=True, help="The newest first.")
 @list_options
-def list_orders(*, status: str | None, pet: int | None, client: "Client", **options: Any) -> None:
+def list_orders(
+    *, status: str | None, pet: int | None, newest: bool, client: "Client", **options: Any
+) -> None:
     """List orders."""
-    _ORDERS.show_list(partial(client.orders.pages, status=status, pet_id=pet), **options)
+    pages = partial(client.orders.pages, status=status, pet_id=pet, sort="-id" if newest else None)
+    _ORDERS.show_list(pages, **options)
 
 
 @orders.command()

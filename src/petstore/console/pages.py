@@ -3,6 +3,8 @@
 from petstore.console import (
     changes,
     guide,
+    inventory,
+    orders,
     pets,
     sign_in,
     usage,
@@ -14,6 +16,8 @@ PAGES: tuple[Page, ...] = (
     *sign_in.PAGES,
     *changes.PAGES,
     *pets.PAGES,
+    *orders.PAGES,
+    *inventory.PAGES,
     *usage.PAGES,
     *webhooks.PAGES,
     *guide.PAGES,

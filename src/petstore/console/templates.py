@@ -3,6 +3,7 @@
 import gzip
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import blake2b
@@ -108,9 +109,10 @@ def _time(moment: datetime | str | Milliseconds) -> Markup:
         moment = utc(moment)
     elif isinstance(moment, str):
         moment = datetime.fromisoformat(moment)
-    moment = moment.astimezone(UTC)
-    machine = rfc3339(int(moment.timestamp() * 1000))
-    shown = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+    with suppress(OverflowError):  # the first or the last day of the calendar keeps its zone
+        moment = moment.astimezone(UTC)
+    machine = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+    shown = f"{moment.day} {moment:%b %Y, %H:%M %Z}"
     return Markup('<time datetime="{}">{}</time>').format(machine, shown)
 
 

@@ -18,6 +18,12 @@ CURSOR_PATTERN = f"^{_ID}$"
 MAX_CURSOR = 11
 """The length of such a cursor."""
 
+SORTED_CURSOR_PATTERN = f"^-?{_ID}$"
+"""The form of the cursors of a list by id or newest first."""
+
+MAX_SORTED_CURSOR = 1 + MAX_CURSOR
+"""The length of the longest such cursor."""
+
 PETS_CURSOR_PATTERN = rf"^(-?{_ID}|{_ID}\.[A-Za-z0-9_-]+)$"
 """The form of the cursors of a list of pets: by id, newest first, and by name."""
 

@@ -38,11 +38,21 @@ _EVENTS: dict[OrderStatus, ResourceEventType] = {
 
 
 async def list_orders(
-    store: Reader, wanted: OrderFilter, after: int | None, limit: int
+    store: Reader,
+    wanted: OrderFilter,
+    after: int | None,
+    limit: int,
+    *,
+    newest_first: bool = False,
 ) -> Page[Order]:
-    """Return the first ``limit`` orders with an id above ``after``, by ascending id."""
+    """Return the first ``limit`` orders with an id above ``after``, by ascending id.
+
+    With ``newest_first`` these are the orders with an id below ``after``, by descending id.
+    """
     filters = {"status": wanted.status, "pet_id": wanted.pet_id}
-    return await read_page(store, "select_orders", _SELECT, filters, after, limit, _order_of)
+    return await read_page(
+        store, "select_orders", _SELECT, filters, after, limit, _order_of, newest_first=newest_first
+    )
 
 
 async def get_order(store: Reader, order_id: int) -> Order:

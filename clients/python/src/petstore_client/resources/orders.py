@@ -1,6 +1,7 @@
 """Orders, and the inventory."""
 
 from datetime import datetime
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -91,11 +92,12 @@ class Orders(Resource[D]):
         *,
         status: OrderStatus | None = None,
         pet_id: int | None = None,
+        sort: Literal["id", "-id"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Listing[Order]:
         """Iterate over all orders. ``limit`` is the size of a page, from 1 to 100."""
-        query = parameters(status=status, pet_id=pet_id, limit=limit, cursor=cursor)
+        query = parameters(status=status, pet_id=pet_id, sort=sort, limit=limit, cursor=cursor)
         return Listing("listOrders", "/store/orders", Order, query)
 
     pages = paging(list)  # noqa: A003 - the method above

@@ -1,0 +1,58 @@
+"""The page of the inventory."""
+
+import re
+
+import pytest
+
+from petstore.domain.pets import NewPet
+from support.changes import create_pets
+from support.manual_clock import ManualClock
+from support.service import Service
+from support.visitor import Visitor, signed_in
+
+pytestmark = pytest.mark.anyio
+
+
+async def numbers(visitor: Visitor) -> list[int]:
+    """Return the numbers of the table: available, pending, sold, all."""
+    page = await visitor.get("/inventory")
+    assert page.status_code == 200
+    return [int(number) for number in re.findall(r'<data value="(\d+)">', page.text)]
+
+
+async def test_an_empty_store_has_an_inventory_too(staff: Visitor) -> None:
+    assert await numbers(staff) == [0, 0, 0, 0]
+
+
+async def test_the_numbers_are_right_at_every_moment(
+    service: Service, staff: Visitor, clock: ManualClock
+) -> None:
+    await service.store.write(create_pets([NewPet("Bella", 1, "available")] * 1200))
+    await service.store.write(create_pets([NewPet("Rex", 1, "sold"), NewPet("Kim", 1)]))
+    assert await numbers(staff) == [1200, 0, 1, 1201]
+    await staff.submit("/orders", petId=1)
+    assert await numbers(staff) == [1199, 1, 1, 1201]
+    clock.advance(24 * 60 * 60)
+    assert await numbers(await signed_in(service)) == [1200, 0, 1, 1201]
+
+
+async def test_the_picture_says_its_numbers_and_leads_to_the_animals(
+    service: Service, staff: Visitor
+) -> None:
+    pets = [NewPet("Bella", 1, "available")] * 3 + [NewPet("Rex", 1, "sold")]
+    await service.store.write(create_pets(pets))
+    page = (await staff.get("/inventory")).text
+    assert 'aria-label="Animals: 3 available, 0 pending, 1 sold"' in page
+    assert page.count('<rect class="tone') == 2
+    assert 'x="75.0%" width="25.0%"' in page
+    assert 'href="/console/pets?status=sold"' in page
+
+
+async def test_whoever_may_not_read_animals_sees_no_links(service: Service) -> None:
+    reader = await signed_in(service, scopes=frozenset({"orders:read"}))
+    assert "pets?status" not in (await reader.get("/inventory")).text
+
+
+async def test_whoever_may_not_read_orders_is_refused(service: Service) -> None:
+    stranger = await signed_in(service, scopes=frozenset({"pets:read"}))
+    assert (await stranger.get("/inventory")).status_code == 403
