@@ -65,6 +65,7 @@ from petstore.rate_limits.memory import MemoryLimiter
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 from petstore.store.api_keys import prune_tokens
+from petstore.store.console_imports import IMPORTS_KEPT, prune_imports
 from petstore.store.console_sessions import IDLE, LINK_LIFE, prune_links, prune_sessions
 from petstore.store.counted_batches import prune_saved_batches
 from petstore.store.deliveries import Webhook
@@ -278,6 +279,7 @@ def retained(settings: Settings) -> tuple[Retained, ...]:
         Retained(prune_usage, history),
         Retained(prune_sessions, IDLE),
         Retained(prune_links, LINK_LIFE),
+        Retained(prune_imports, IMPORTS_KEPT),
     )
 
 

@@ -2,7 +2,9 @@
 
 from petstore.console import (
     changes,
+    exports,
     guide,
+    imports,
     inventory,
     orders,
     pets,
@@ -18,6 +20,8 @@ PAGES: tuple[Page, ...] = (
     *pets.PAGES,
     *orders.PAGES,
     *inventory.PAGES,
+    *imports.PAGES,
+    *exports.PAGES,
     *usage.PAGES,
     *webhooks.PAGES,
     *guide.PAGES,

@@ -51,13 +51,44 @@ async def read_page(
     is the name of the statement. ``filters`` maps a column to the value it must have, or to a list
     of allowed values; an unset value does not filter. The first column is the id.
     """
+    where, parameters = _condition(filters, after, "<" if newest_first else ">")
+    order = "id DESC" if newest_first else "id"
+    # One row more than the page holds shows whether there is a next page.
+    sql = f"{select}{where} ORDER BY {order} LIMIT ?{len(parameters) + 1}"
+    rows = await reader.read(Statement(sql, (*parameters, limit + 1), name=name))
+    next_after = rows[limit - 1][0] if len(rows) > limit else None
+    return Page([item_of(row) for row in rows[:limit]], next_after)
+
+
+async def read_next_after(
+    reader: Reader,
+    name: str,
+    select: str,
+    filters: Mapping[str, Filter],
+    after: int | None,
+    limit: int,
+) -> int | None:
+    """Return the ``next_after`` of ``read_page`` without its items, for large pages.
+
+    ``select`` selects the id alone.
+    """
+    where, parameters = _condition(filters, after, ">")
+    first = len(parameters) + 1
+    sql = f"{select}{where} ORDER BY id LIMIT 2 OFFSET ?{first}"
+    rows = await reader.read(Statement(sql, (*parameters, limit - 1), name=name))
+    return rows[0][0] if len(rows) > 1 else None
+
+
+def _condition(
+    filters: Mapping[str, Filter], after: int | None, beyond: str
+) -> tuple[str, list[Value]]:
+    """Return the WHERE of a list, and its parameters."""
     parameters: list[Value] = []
 
     def bind(value: Value) -> str:
         parameters.append(value)
         return f"?{len(parameters)}"
 
-    beyond, order = ("<", "id DESC") if newest_first else (">", "id")
     conditions = [] if after is None else [f"id {beyond} {bind(after)}"]
     for column, wanted in filters.items():
         if wanted is UNSET:
@@ -67,9 +98,4 @@ async def read_page(
         else:
             # PostgreSQL rejects an empty list. Nothing equals NULL.
             conditions.append(f"{column} IN ({', '.join(map(bind, wanted)) or 'NULL'})")
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    # One row more than the page holds shows whether there is a next page.
-    sql = f"{select}{where} ORDER BY {order} LIMIT {bind(limit + 1)}"
-    rows = await reader.read(Statement(sql, parameters, name=name))
-    next_after = rows[limit - 1][0] if len(rows) > limit else None
-    return Page([item_of(row) for row in rows[:limit]], next_after)
+    return (f" WHERE {' AND '.join(conditions)}" if conditions else ""), parameters

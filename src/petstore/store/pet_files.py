@@ -1,7 +1,9 @@
 """Pets in files: the rows of CSV and JSON Lines, in and out."""
 
 import csv
+import io
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -43,15 +45,29 @@ class FileRow(NamedTuple):
     reason: str = ""
 
 
+class Part(NamedTuple):
+    """The pets of an export: at most ``limit`` of those ``wanted``, with ids above ``after``."""
+
+    wanted: PetFilter = PetFilter()
+    after: int | None = None
+    limit: int = sys.maxsize
+
+
+_EVERYTHING = Part()
+
+
 async def export_pets(
     store: Reader,
     file: Output,
     file_format: FileFormat,
     on_progress: Callable[[int], None],
     *,
+    part: Part = _EVERYTHING,
     spreadsheet_safe: bool = False,
 ) -> int:
-    """Write every pet to ``file``, calling back with the number so far; return that number.
+    """Write the pets of a part, or every one, to ``file``; return how many.
+
+    Call back with the number so far, and let others have the event loop in between.
 
     With ``spreadsheet_safe``, CSV has ``'`` before names that begin like a formula. An import takes
     it for a part of the name.
@@ -60,17 +76,20 @@ async def export_pets(
         OSError: the file cannot be written.
         Unavailable: the database is unreachable.
     """
+    import asyncio  # here, so that `petstore --help` is instant
+
     write = pet_writer(file, file_format, spreadsheet_safe=spreadsheet_safe)
-    count, after = 0, None
+    count, after = 0, part.after
     while True:
-        page = await list_pets(store, PetFilter(), after, _BATCH)
+        page = await list_pets(store, part.wanted, after, min(_BATCH, part.limit - count))
         for pet in page.items:
             write(msgspec.to_builtins(pet))
         count += len(page.items)
         on_progress(count)
         after = page.next_after
-        if after is None:
+        if after is None or count == part.limit:
             return count
+        await asyncio.sleep(0)
 
 
 def pet_writer(
@@ -91,14 +110,27 @@ def read_rows(file: BinaryIO, file_format: FileFormat) -> Iterator[FileRow]:
     return _read_csv(file) if file_format == "csv" else _read_json_lines(file)
 
 
+def read_columns(file: BinaryIO) -> list[str]:
+    """Return the names of the columns of a CSV file.
+
+    Raises:
+        InvalidBody: the first line is not the names of its columns.
+    """
+    return _read_header(csv.reader(_Lines(file), strict=True))
+
+
+def cells_of(text: str) -> list[str]:
+    """Return the cells of the text of one row of CSV; if it is not CSV, all of it as one cell."""
+    try:
+        return next(csv.reader(io.StringIO(text, newline="\n"), strict=True))
+    except csv.Error:
+        return [text]
+
+
 def _read_csv(file: BinaryIO) -> Iterator[FileRow]:
     lines = _Lines(file)
     reader = csv.reader(lines, strict=True)
-    try:
-        header = next(reader, [])
-    except csv.Error:
-        header = []
-    _check_header(header)
+    header = _read_header(reader)
     while True:
         lines.start_record()
         try:
@@ -115,7 +147,11 @@ def _read_csv(file: BinaryIO) -> Iterator[FileRow]:
             yield _csv_row(lines.first, lines.text, dict(zip(header, cells, strict=False)))
 
 
-def _check_header(header: list[str]) -> None:
+def _read_header(rows: Iterator[list[str]]) -> list[str]:
+    try:
+        header = next(rows, [])
+    except csv.Error:
+        header = []
     found = ", ".join(header)[:200]
     if not set(_REQUIRED) <= set(header):
         msg = (
@@ -126,6 +162,7 @@ def _check_header(header: list[str]) -> None:
     if any(header.count(column) > 1 for column in COLUMNS):
         msg = f"line 1: expected each column once; got {found!r}"
         raise InvalidBody(msg)
+    return header
 
 
 class _Lines(Iterator[str]):
@@ -184,14 +221,19 @@ def csv_writer(
 
     With ``spreadsheet_safe`` there is ``'`` before texts that begin like a formula.
     """
+    write = cells_writer(file, spreadsheet_safe=spreadsheet_safe)
+    write(columns)
+    return lambda row: write([row.get(name, "") for name in columns])
+
+
+def cells_writer(file: Output, *, spreadsheet_safe: bool) -> Callable[[Sequence[Any]], None]:
+    """Return what writes the cells of a row of CSV; see ``csv_writer``."""
     quoted = _FORMULA_STARTS if spreadsheet_safe else ()
     writer = csv.writer(file, lineterminator="\n")
     # Python writes a lone carriage return without quotes, and could not read it back.
     quoting = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    writer.writerow(columns)
 
-    def write(row: dict[str, Any]) -> None:
-        values = [row.get(name, "") for name in columns]
+    def write(values: Sequence[Any]) -> None:
         cells = [
             f"'{value}" if isinstance(value, str) and value.startswith(quoted) else value
             for value in values

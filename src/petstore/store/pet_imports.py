@@ -84,7 +84,7 @@ async def import_pets(
             was_done = done < start
             batch = list(islice(rows, min(_BATCH, start - done) if was_done else _BATCH))
             if strict_categories:
-                batch = await _refuse_unknown(store, batch)
+                batch = await refuse_unknown(store, batch)
             pets = [row.pet for row in batch if row.pet is not None]
             span = range(done, done + len(batch))
             if not was_done:
@@ -182,7 +182,7 @@ async def _write_with_retries(
         await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def _refuse_unknown(store: Reader, rows: list[FileRow]) -> list[FileRow]:
+async def refuse_unknown(store: Reader, rows: list[FileRow]) -> list[FileRow]:
     """Return ``rows``, without the pets whose categories are not registered."""
     wanted = {row.pet.categoryId for row in rows if row.pet is not None}
     unknown = {category_id for category_id in wanted if not await _exists(store, category_id)}

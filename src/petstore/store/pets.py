@@ -14,7 +14,7 @@ from petstore.errors import PetReserved
 from petstore.store.categories import require_category
 from petstore.store.events import record
 from petstore.store.orders import free_if_lapsed
-from petstore.store.pages import Page, found, read_page
+from petstore.store.pages import Page, found, read_next_after, read_page
 from petstore.store.pet_rows import COLUMNS, VALUES, new_row_of, pet_of, values_of
 
 _SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
@@ -41,6 +41,15 @@ async def list_pets(
     return await read_page(
         store, "select_pets", _SELECT, filters, after, limit, pet_of, newest_first=newest_first
     )
+
+
+async def next_pets_after(
+    store: Reader, wanted: PetFilter, after: int | None, limit: int
+) -> int | None:
+    """Return the ``next_after`` of a page of ``list_pets``, without reading its pets."""
+    filters = {"status": wanted.status, "category_id": wanted.category_id}
+    name = "select_pets_after"
+    return await read_next_after(store, name, "SELECT id FROM pets", filters, after, limit)
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
@@ -72,14 +81,17 @@ def create_pet(new: NewPet, *, now: Milliseconds, strict_categories: bool = Fals
     return pet
 
 
-def create_pets(news: Iterable[NewPet], *, now: Milliseconds) -> Unit[None]:
-    """Add many pets in the order given, a hundred in each statement."""
+def create_pets(news: Iterable[NewPet], *, now: Milliseconds) -> Unit[list[Pet]]:
+    """Add many pets in the order given, a hundred in each statement, and return them."""
     rows = map(new_row_of, news)
+    created: list[Pet] = []
     while batch := list(islice(rows, _ROWS_AT_ONCE)):
         values = tuple(chain.from_iterable(batch))
         sql = f"{_INSERT} {placeholders(_WIDTH + 1, len(batch))} RETURNING {COLUMNS}"
-        pets = map(pet_of, sorted((yield Statement(sql, values, name="insert_pets"))))
+        pets = [*map(pet_of, sorted((yield Statement(sql, values, name="insert_pets"))))]
         yield record(now, *(resource_event("pet.created", pet) for pet in pets))
+        created += pets
+    return created
 
 
 def update_pet(

@@ -57,8 +57,8 @@ def prune_in_order(table: str, key: str, before: Milliseconds, time: str = "at")
     return len(deleted)
 
 
-def prune_by_age(table: str, key: str, age: str, before: int) -> Unit[int]:
-    """Delete a batch of the rows whose ``age``, an indexed column, is below ``before``.
+def prune_by_age(table: str, key: str, age: str, before: int, at_once: int = BATCH) -> Unit[int]:
+    """Delete ``at_once`` rows whose ``age``, an indexed column, is below ``before``.
 
     ``key`` are the columns of the primary key. Return how many were deleted. Rows that another
     process is just deleting or changing stay.
@@ -68,7 +68,7 @@ def prune_by_age(table: str, key: str, age: str, before: int) -> Unit[int]:
         f"WITH old AS MATERIALIZED (SELECT {key} FROM {table} WHERE {age} < ?1"  # noqa: S608
         f" ORDER BY {age} LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */)"
         f" DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM old) RETURNING 1",
-        (before, BATCH),
+        (before, at_once),
         name="delete_aged_rows",
         affects_pages=False,
     )

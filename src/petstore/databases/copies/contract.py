@@ -51,6 +51,8 @@ TABLES = (
     Table("key_notices", ("key_id", "notice", "period")),
     Table("console_sessions", ("digest",)),
     Table("console_links", ("digest",)),
+    Table("console_imports", ("id",)),
+    Table("console_import_batches", ("import_id", "start")),
 )
 """All tables of a store, a referenced table before the one that refers to it.
 

@@ -1,0 +1,235 @@
+"""Imports of the console: the rows of a file, stored and added batch by batch."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from petstore.clock import DAY, MINUTE
+from petstore.databases.contract import Statement, Store
+from petstore.domain.categories import CategoryCreate
+from petstore.domain.pets import NewPet
+from petstore.errors import Conflict, InvalidBody, NotFound
+from petstore.store.console_imports import (
+    BATCH,
+    MAX_IMPORTS,
+    MAX_ROWS,
+    ConsoleImport,
+    add_batch,
+    create_import,
+    delete_import,
+    find_import,
+    list_imports,
+    prune_imports,
+    read_batch,
+    read_import_file,
+)
+from support.changes import NOW, create_category, delete_category
+from support.keys import issue
+from support.manual_clock import ManualClock
+from support.pet_rows import pet_of, select_pets
+from support.stores import open_store
+
+pytestmark = pytest.mark.anyio
+each_database = pytest.mark.each_database
+
+HEADER = b"name,categoryId,status\n"
+KEY = 1
+EVENTS = "SELECT count(*) FROM /*sqlite*/ events /*end*/ /*pg events_outbox */"
+
+
+@pytest.fixture
+async def store(store: Store, clock: ManualClock) -> Store:
+    """A store with the key that imports; its id is ``KEY``."""
+    assert (await issue(store, clock)).key.id == KEY
+    return store
+
+
+def rows(count: int) -> bytes:
+    return b"".join(b"Animal %d,1,\n" % n for n in range(count))
+
+
+async def begin(store: Store, content: bytes, name: str = "a.csv", now: int = NOW) -> int:
+    file = await read_import_file(name, content)
+    return await store.write(create_import(KEY, file, now=now))
+
+
+async def step(store: Store, import_id: int, **options: Any) -> ConsoleImport:
+    strict = options.get("strict_categories", False)
+    return await store.write(add_batch(import_id, KEY, now=NOW, strict_categories=strict))
+
+
+async def finish(store: Store, import_id: int) -> ConsoleImport:
+    while (found := await step(store, import_id)).waiting:
+        pass
+    return found
+
+
+async def names(store: Store) -> list[str]:
+    return [pet_of(row).name for row in await store.read(select_pets(100_000))]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "expected a CSV file; this one is empty"),
+        (b" \r\n\n", "expected a CSV file; this one is empty"),
+        (b"PK\x03\x04\x14\0\x06\0", "expected a CSV file in UTF-8, which is text"),
+        ("name,categoryId\nBella,1\n".encode("utf-16"), "expected a CSV file in UTF-8"),
+        (b"name;categoryId\nBella;1\n", "line 1: expected the names of the columns, separated by"),
+        (b"Bella,1,available\n", "line 1: expected the names of the columns"),
+        (b"name,categoryId,name\nBella,1,x\n", "line 1: expected each column once"),
+        (HEADER, "line 2: expected a row for each animal"),
+        (HEADER + b"\n\n", "line 2: expected a row for each animal"),
+        (HEADER + b"Bella,1,\n" + b"M\xfcsli,1,\n", "line 3, column name: expected UTF-8"),
+        (HEADER + b'"Bel\nla",1,f\xfcr\n', "line 2, column status: expected UTF-8"),
+        (HEADER + b'"M\xfcsli"x,1,\n', "line 2: expected UTF-8"),
+        (HEADER + b"a,1,,\xfc\n", "line 2: expected UTF-8"),
+        (b"name,categoryId,Gr\xf6\xdfe\nBella,1,2\n", "line 1, column Gr\udcf6\udcdfe: expected"),
+        (HEADER + rows(MAX_ROWS + 1), "expected at most 20,000 rows; divide the file"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else "",
+)
+async def test_a_file_that_is_no_table_of_animals_is_refused_whole(
+    content: bytes, message: str
+) -> None:
+    with pytest.raises(InvalidBody) as refused:
+        await read_import_file("a.csv", content)
+    assert refused.value.message.startswith(message)
+
+
+async def test_a_file_of_a_spreadsheet_is_read() -> None:
+    file = await read_import_file("a.csv", b'\xef\xbb\xbfname,"categoryId"\r\n"B,e",1\r\n')
+    assert file.columns == ["name", "categoryId"]
+    assert [row.pet for row in file.rows] == [NewPet("B,e", 1)]
+
+
+async def test_a_name_of_a_file_may_be_hostile() -> None:
+    file = await read_import_file("a\0" + "b" * 300 + ".csv", HEADER + rows(1))
+    assert file.name == "b" * 196 + ".csv"
+
+
+@each_database
+async def test_nothing_is_added_before_the_first_step(store: Store) -> None:
+    import_id = await begin(store, HEADER + b"Bella,1,sold\nRex,x,\nOskar,2,\n")
+    found = await find_import(store, import_id, KEY)
+    assert (found.waiting, found.added, found.refused, found.total) == (2, 0, 1, 3)
+    assert found.finished_at is None
+    assert await names(store) == []
+    waiting, _ = await read_batch(store, import_id, "waiting")
+    assert [(row.line, row.pet) for row in waiting] == [
+        (2, NewPet("Bella", 1, "sold")),
+        (4, NewPet("Oskar", 2)),
+    ]
+
+
+@each_database
+async def test_an_import_adds_all_rows_in_their_order_with_their_events(store: Store) -> None:
+    count = 2 * BATCH + 1
+    import_id = await begin(store, HEADER + rows(count))
+    found = await step(store, import_id)
+    assert (found.waiting, found.added) == (BATCH + 1, BATCH)
+    assert found.finished_at is None
+    found = await finish(store, import_id)
+    assert (found.waiting, found.added, found.refused) == (0, count, 0)
+    assert (found.first_id, found.last_id, found.finished_at) == (1, count, NOW)
+    assert await names(store) == [f"Animal {n}" for n in range(count)]
+    events = await store.read(Statement(EVENTS))
+    assert events == [(count,)]
+    assert await step(store, import_id) == found
+
+
+@each_database
+async def test_steps_at_the_same_time_add_nothing_twice(address: str, store: Store) -> None:
+    import_id = await begin(store, HEADER + rows(4 * BATCH))
+    async with open_store(address) as other:
+        stores = [store, other] * 4
+        await asyncio.gather(*(step(each, import_id) for each in stores))
+    assert sorted(await names(store)) == sorted(f"Animal {n}" for n in range(4 * BATCH))
+    found = await find_import(store, import_id, KEY)
+    assert (found.waiting, found.added) == (0, 4 * BATCH)
+
+
+@each_database
+async def test_the_content_of_a_finished_import_is_gone_but_for_the_refused_rows(
+    store: Store,
+) -> None:
+    import_id = await begin(store, HEADER + rows(BATCH) + b"Rex,x,\n" + rows(1))
+    await finish(store, import_id)
+    assert await read_batch(store, import_id, "waiting") == ([], 0)
+    refused, start = await read_batch(store, import_id, "refused")
+    assert [(row.line, row.text) for row in refused] == [(BATCH + 2, "Rex,x,\n")]
+    assert await read_batch(store, import_id, "refused", start) == ([], start)
+    stored = await store.read(Statement("SELECT rows FROM console_import_batches ORDER BY start"))
+    assert stored[0] == ("[]",)
+    assert "Animal" not in stored[1][0]
+
+
+@each_database
+async def test_a_category_that_ends_between_two_steps_refuses_its_animals(store: Store) -> None:
+    kept = (await store.write(create_category(CategoryCreate("Cats")))).id
+    ended = (await store.write(create_category(CategoryCreate("Dogs")))).id
+    content = HEADER + b"first,%d,\n" % kept * BATCH + b"Rex,%d,\nBella,%d,\n" % (ended, kept)
+    import_id = await begin(store, content)
+    await step(store, import_id, strict_categories=True)
+    await store.write(delete_category(ended, lambda _: None))
+    found = await step(store, import_id, strict_categories=True)
+    assert (found.added, found.refused, found.waiting) == (BATCH + 1, 1, 0)
+    ((row,), _) = await read_batch(store, import_id, "refused")
+    assert row.reason.startswith("categoryId: expected a registered category")
+    assert (await names(store))[-1] == "Bella"
+
+
+@each_database
+async def test_an_import_whose_animals_are_all_refused_late_has_added_nothing(store: Store) -> None:
+    import_id = await begin(store, HEADER + b"Bella,1,\n")
+    found = await step(store, import_id, strict_categories=True)
+    assert (found.added, found.refused, found.waiting) == (0, 1, 0)
+    assert (found.first_id, found.last_id, found.finished_at) == (None, None, NOW)
+
+
+@each_database
+async def test_an_import_belongs_to_its_key(store: Store, clock: ManualClock) -> None:
+    import_id = await begin(store, HEADER + rows(1))
+    other = (await issue(store, clock)).key.id
+    with pytest.raises(NotFound):
+        await find_import(store, import_id, other)
+    with pytest.raises(NotFound):
+        await store.write(add_batch(import_id, other, now=NOW, strict_categories=False))
+    with pytest.raises(NotFound):
+        await store.write(delete_import(import_id, other))
+    assert await list_imports(store, other) == []
+    assert await names(store) == []
+
+
+@each_database
+async def test_a_file_sent_again_before_it_adds_anything_replaces_its_import(store: Store) -> None:
+    first = await begin(store, HEADER + rows(1))
+    second = await begin(store, HEADER + rows(1))
+    assert [each.id for each in await list_imports(store, KEY)] == [second]
+    await finish(store, second)
+    third = await begin(store, HEADER + rows(1))
+    assert [each.id for each in await list_imports(store, KEY)] == [third, second]
+    assert first < second < third
+
+
+@each_database
+async def test_a_key_has_few_imports_and_a_finished_one_makes_room(store: Store) -> None:
+    ids = [await begin(store, HEADER + rows(1 + n)) for n in range(MAX_IMPORTS)]
+    with pytest.raises(Conflict, match="finish or discard one first"):
+        await begin(store, HEADER + rows(99))
+    await finish(store, ids[2])
+    ids.append(await begin(store, HEADER + rows(99)))
+    del ids[2]
+    assert [each.id for each in await list_imports(store, KEY)] == ids[::-1]
+
+
+@each_database
+async def test_imports_are_deleted_after_a_day_with_their_rows(store: Store) -> None:
+    await begin(store, HEADER + rows(1))
+    kept = await begin(store, HEADER + rows(2), now=NOW + MINUTE)
+    assert await store.write(prune_imports(NOW + DAY - DAY)) == 0
+    assert await store.write(prune_imports(NOW + MINUTE)) == 1
+    assert [each.id for each in await list_imports(store, KEY)] == [kept]
+    stored = await store.read(Statement("SELECT import_id FROM console_import_batches"))
+    assert stored == [(kept,)]
