@@ -82,7 +82,9 @@ def _request(scope: Message) -> Request:
     for name, value in scope["headers"]:
         if name in fields:
             repeated.add(name)
-        fields[name] = fields[name] + b", " + value if name in fields else value
+        # HTTP/2 may split the cookies (RFC 9113 section 8.2.3).
+        separator = b"; " if name == b"cookie" else b", "
+        fields[name] = fields[name] + separator + value if name in fields else value
     return Request(
         scope["method"],
         (scope.get("raw_path") or scope["path"].encode()).decode("latin-1"),

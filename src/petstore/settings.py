@@ -284,6 +284,12 @@ class Settings:
     )
 
     @property
+    def listening_url(self) -> str:
+        """The URL of the address that the service listens on."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
     def trusted_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
         """The networks of trusted proxies.
 

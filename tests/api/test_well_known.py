@@ -41,10 +41,15 @@ def contacts_of(response: httpx.Response) -> dict[str, list[str]]:
 # robots.txt
 
 
-async def test_crawlers_may_read_the_documentation_and_not_the_interface(service: Service) -> None:
+async def test_crawlers_may_read_neither_the_interface_nor_the_console(service: Service) -> None:
     response = await service.request("GET", ROBOTS)
     assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
-    assert response.text == "User-agent: *\nAllow: /v1/openapi.json\nDisallow: /v1/\n"
+    assert response.text.splitlines() == [
+        "User-agent: *",
+        "Allow: /v1/openapi.json",
+        "Disallow: /v1/",
+        "Disallow: /console/",
+    ]
 
 
 # security.txt

@@ -9,6 +9,7 @@ from petstore.domain.api_keys import SCOPES
 from support.service import Service
 
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @dataclass
@@ -21,14 +22,13 @@ class Visitor:
 
     async def get(self, path: str, **query: Any) -> httpx.Response:
         """Open a page; ``path`` is relative to ``/console``."""
-        return await self.client.get(f"/console{path}", params=query or None)
+        return await self.client.get(f"/console{path}", params=query or None, headers=SAME_ORIGIN)
 
     async def post(self, path: str, files: Any = None, **fields: Any) -> httpx.Response:
         """Send a form, and return the response without following a redirect."""
         target = f"/console{path}"
-        headers = dict(SAME_ORIGIN)
-        if not fields and files is None:  # a browser names the type of an empty form, too
-            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        # A browser names the type of a form without fields, too.
+        headers = SAME_ORIGIN if files else SAME_ORIGIN | FORM
         return await self.client.post(target, data=fields, files=files, headers=headers)
 
     async def submit(self, path: str, **fields: Any) -> httpx.Response:
@@ -38,14 +38,19 @@ class Visitor:
         return await self.client.get(response.headers["location"])
 
 
-async def signed_in(service: Service, **wanted: Any) -> Visitor:
-    """Return a person signed in with a new key; it has every scope unless others are wanted."""
-    issued = await service.issue(**{"scopes": frozenset(SCOPES), **wanted})
+def newcomer(service: Service, token: str = "", key_id: int = 0) -> Visitor:
+    """Return a person with a browser of their own, who is not signed in."""
     client = httpx.AsyncClient(
         transport=service.client._transport,  # noqa: SLF001 - a browser of its own for each person
         base_url=service.client.base_url,
     )
-    visitor = Visitor(client, issued.token, issued.key.id)
+    return Visitor(client, token, key_id)
+
+
+async def signed_in(service: Service, **wanted: Any) -> Visitor:
+    """Return a person signed in with a new key; it has every scope unless others are wanted."""
+    issued = await service.issue(**{"scopes": frozenset(SCOPES), **wanted})
+    visitor = newcomer(service, issued.token, issued.key.id)
     response = await visitor.post("/sign-in", key=issued.token)
     assert response.status_code == 303, response.text
     return visitor

@@ -16,7 +16,7 @@ _DESCRIPTION = f"{BASE}/openapi.json"
 _DOCUMENTATION = "/docs/"
 _CATALOG = "/.well-known/api-catalog"
 _CONTACTS = "/.well-known/security.txt"
-_ROBOTS = f"User-agent: *\nAllow: {_DESCRIPTION}\nDisallow: {BASE}/\n"
+_ROBOTS = f"User-agent: *\nAllow: {_DESCRIPTION}\nDisallow: {BASE}/\nDisallow: /console/\n"
 _TEXT = b"content-type: text/plain; charset=utf-8"
 _LINKSET = (
     b'content-type: application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
@@ -63,7 +63,7 @@ class WellKnown:
         return respond
 
     async def _robots(self, _: Request) -> Response:
-        """Respond with what crawlers may read: everything but the interface (RFC 9309)."""
+        """Respond with what crawlers may read: neither the interface nor the console (RFC 9309)."""
         return Response(200, _ROBOTS.encode("ascii"), [_TEXT, _CACHED])
 
     async def _contacts(self, _: Request) -> Response:

@@ -8,6 +8,7 @@ import click
 from petstore import __version__
 from petstore.cli.backup import backup, restore
 from petstore.cli.categories import categories
+from petstore.cli.console import console
 from petstore.cli.copy import copy
 from petstore.cli.deliver import deliver
 from petstore.cli.deprecations import deprecations
@@ -74,7 +75,7 @@ def version() -> None:
 
 
 main.add_section("Run the service", serve, deliver, reload)
-main.add_section("Work on its store", keys, deprecations, copy, backup, restore)
+main.add_section("Work on its store", keys, console, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}",
     *(pets, orders, categories, inventory, events, webhooks, usage),

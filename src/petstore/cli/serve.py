@@ -4,6 +4,7 @@ import logging
 import signal
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -96,13 +97,13 @@ def reload(pid_file: Path, timeout: float) -> None:
 
 def announce(settings: Settings, token: str | None) -> None:
     """Print the addresses of the service, and with a demo key a line that tries it."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    address = f"http://{host}:{settings.port}"
+    address = settings.listening_url
     click.echo(f"Petstore is at  {address}/v1")
     click.echo(f"Docs are at     {address}/docs")
     click.echo(f"Console is at   {address}/console")
     if settings.metrics_port:
-        click.echo(f"Metrics at      http://{host}:{settings.metrics_port}/metrics")
+        metrics = replace(settings, port=settings.metrics_port)
+        click.echo(f"Metrics at      {metrics.listening_url}/metrics")
     if token is not None:
         click.echo("Try it:")
         click.echo(f'  curl -i -H "Authorization: Bearer {token}" "{address}/v1/pets?limit=3"')

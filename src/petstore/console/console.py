@@ -1,8 +1,7 @@
 """The path of a request of the console. Whatever goes wrong becomes a page."""
 
 import logging
-from http import HTTPStatus
-from urllib.parse import quote
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -11,15 +10,27 @@ from petstore.api.authentication import require_network, require_scope
 from petstore.api.bodies import BodyReader
 from petstore.api.operation import Services
 from petstore.api.parameters import decode_path_id
-from petstore.api.rate_limit_headers import LOOKUP, Holder, refusal
-from petstore.api.routes import Routes
+from petstore.api.rate_limit_headers import Holder, refusal
+from petstore.api.routes import Route, Routes
+from petstore.clock import Milliseconds
+from petstore.console.again import Again, again_of
 from petstore.console.cookies import session_secret
+from petstore.console.failures import failure_of, sentence
 from petstore.console.forms import Form, decode_form, decode_urlencoded
-from petstore.console.origins import require_same_origin
-from petstore.console.page import HOME, Page, Visit, redirect, scope_of
+from petstore.console.origins import may_lack_cookie, require_same_origin
+from petstore.console.page import HOME, MAX_FORM, Page, Visit, scope_of
 from petstore.console.pages import PAGES
+from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import Templates
-from petstore.errors import InternalError, MissingKey, PetstoreError, Unavailable
+from petstore.errors import (
+    ContentTooLarge,
+    InternalError,
+    MissingKey,
+    NetworkNotAllowed,
+    NotFound,
+    PetstoreError,
+    Unavailable,
+)
 from petstore.http.messages import Receive, Request, Response
 from petstore.rate_limits.minutes import MinuteLimiter
 from petstore.store.console_sessions import Session, find_session, touch_session
@@ -28,6 +39,13 @@ from petstore.store.events import newest_position
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
 _CONSOLE = Holder("console", "this key in the console")
+_ADDRESS = Holder("lookup", "signing in from this address")
+# A browser would ask for a name and a password, or not understand it.
+_NOT_FOR_BROWSERS = ("WWW-Authenticate",)
+_ENDED = "You were signed out: a session ends 30 minutes after its last use. Sign in again."
+_TOO_LATE = (
+    "You were signed out before this arrived. Sign in again; then you can send what you typed."
+)
 
 
 class Console:
@@ -60,94 +78,148 @@ class Console:
         visit = Visit(self._services, self._templates, request, exchange.root, exchange.client)
         try:
             return await self._respond(visit, exchange, receive)
-        except MissingKey as error:
-            return _error_page(visit, error) if visit.is_refresh else _to_sign_in(visit)
         except PetstoreError as error:
             if isinstance(error, Unavailable):
                 _LOG.warning("request %s: %s", exchange.request_id, error)
-            return _error_page(visit, error)
+            return _error_page(visit, error, exchange.request_id)
         except Exception:  # noqa: BLE001 - whatever it is, the person gets a page
             _LOG.exception("request %s failed", exchange.request_id)
-            return _error_page(visit, InternalError("the service failed; its log has the reason"))
+            failure = InternalError("the service failed; its log has the reason")
+            return _error_page(visit, failure, exchange.request_id)
 
     async def _respond(self, visit: Visit, exchange: Exchange, receive: Receive) -> Response:
         request = visit.request
         route, visit.parameter = self._routes.find(request.path)
+        exchange.template = route.template or None
         page = route.operations.get(request.method)
-        if page is None or not page.public:
-            visit.session = await self._session(visit)
-            exchange.key = visit.key
-            self._charge(visit)
         if page is None:
-            raise route.refusal(request.method, request.path)
-        exchange.template = route.template
+            await self._recognize_if_possible(visit, exchange)
+            raise _refusal(route, request)
         if page.method == "POST":
-            require_same_origin(request)
+            require_same_origin(request, visit.root)
+        if page.public:
+            await self._admit_anyone(page, visit, exchange)
+        else:
+            try:
+                await self._recognize(visit, exchange)
+            except NetworkNotAllowed as error:
+                return sign_in_page(visit, error.status, problem=sentence(error.message))
+            except MissingKey:
+                if visit.is_refresh:
+                    raise
+                return await self._ask_to_sign_in(page, visit, receive)
         if page.needs is not None:
             require_scope(visit.key, scope_of(page.needs))
         if page.has_id:
             visit.path_id = decode_path_id(visit.parameter)
-        visit.form = await self._form(page, request, receive)
+        visit.form = await self._form(page, request, receive, page.max_bytes)
         if page.method == "GET" and visit.session is not None and not visit.is_refresh:
             # Read first, so that the script misses no change to what the page shows.
             visit.cursor = (await newest_position(self._services.store)).cursor
         return await page.handler(visit)
 
-    async def _session(self, visit: Visit) -> Session:
-        """Return the session of the person.
+    async def _admit_anyone(self, page: Page, visit: Visit, exchange: Exchange) -> None:
+        """Charge an attempt to sign in to its address; other public pages only know the person.
+
+        Raises:
+            RateLimitExceeded: the address has tried too often.
+        """
+        if page.method == "POST":
+            self._charge_address(visit)
+        else:
+            await self._recognize_if_possible(visit, exchange)
+
+    async def _recognize_if_possible(self, visit: Visit, exchange: Exchange) -> None:
+        with suppress(MissingKey, NetworkNotAllowed):
+            await self._recognize(visit, exchange)
+
+    async def _recognize(self, visit: Visit, exchange: Exchange) -> None:
+        """Find the session of the person, and charge the request to its key in the console.
 
         A cookie that nobody has is limited by address, as tokens are that nobody has.
 
         Raises:
             MissingKey: there is no cookie, or its session has ended.
             NetworkNotAllowed: the key may not be used from there.
-            RateLimitExceeded: the address has sent too many cookies without a session.
+            RateLimitExceeded: the address has sent too many cookies without a session, or the key
+                too many requests.
         """
         services, now = self._services, self._services.clock()
-        secret = session_secret(visit.request, visit.root)
-        session = None
-        if secret:
-            decision = services.look_ups.take(visit.client)
-            if decision.verdict != "admitted":
-                raise refusal(decision, LOOKUP)
-            session = await find_session(services.store, secret, services.keys.environment, now)
+        session = await self._find_session(visit, now)
         if session is None:
             msg = "sign in first"
             raise MissingKey(msg)
-        services.look_ups.give_back(visit.client)
+        exchange.key = session.key
         if session.key.allowed_networks:
             require_network(session.key, visit.client)
-        if session.needs_touch(now) and not visit.is_refresh:
-            await services.store.write(touch_session(session, now))
-        return session
-
-    def _charge(self, visit: Visit) -> None:
-        decision = self._limiter.take(visit.key.id)
+        visit.session = session
+        decision = self._limiter.take(session.key.id)
         if decision.verdict != "admitted":
             raise refusal(decision, _CONSOLE)
+        if session.needs_touch(now) and not visit.is_refresh:
+            await services.store.write(touch_session(session, now))
 
-    async def _form(self, page: Page, request: Request, receive: Receive) -> Form:
+    async def _find_session(self, visit: Visit, now: Milliseconds) -> Session | None:
+        services = self._services
+        secret = session_secret(visit.request, visit.root)
+        if not secret:
+            return None
+        self._charge_address(visit)
+        try:
+            session = await find_session(services.store, secret, services.keys.environment, now)
+        except Unavailable:
+            services.look_ups.give_back(visit.client)
+            raise
+        if session is not None:
+            services.look_ups.give_back(visit.client)
+        return session
+
+    def _charge_address(self, visit: Visit) -> None:
+        decision = self._services.look_ups.take(visit.client)
+        if decision.verdict != "admitted":
+            raise refusal(decision, _ADDRESS)
+
+    async def _ask_to_sign_in(self, page: Page, visit: Visit, receive: Receive) -> Response:
+        """Return what leads to signing in, and from there back to the page that was requested."""
+        if page.method == "POST":
+            self._charge_address(visit)
+            again = await self._sent_too_late(page, visit.request, receive)
+            problem = _ENDED if again is None else _TOO_LATE
+            return sign_in_page(visit, 401, again=again, problem=problem)
+        if visit.is_refresh:
+            return sign_in_page(visit, 401, problem=_ENDED)
+        return arrival_page(visit) if may_lack_cookie(visit.request) else to_sign_in(visit)
+
+    async def _sent_too_late(self, page: Page, request: Request, receive: Receive) -> Again | None:
+        """Return the form of a request, ``None`` if it has files or is as large as if it had."""
+        try:
+            form = await self._form(page, request, receive, MAX_FORM)
+        except ContentTooLarge:
+            return None
+        return None if form.files else again_of(request.path.removeprefix(HOME), form)
+
+    async def _form(self, page: Page, request: Request, receive: Receive, largest: int) -> Form:
         if page.method == "GET":
             return decode_urlencoded(request.query)
-        body = await self._bodies.read_any(request, receive, page.max_bytes)
+        body = await self._bodies.read_any(request, receive, largest)
         return decode_form(request.fields.get(b"content-type", b"").decode("latin-1"), body)
 
 
-def _to_sign_in(visit: Visit) -> Response:
-    """Send the person to the sign-in page, and from there back to this page."""
-    request, target = visit.request, f"{visit.home}/sign-in"
-    if request.method == "GET" and request.path != HOME:
-        query = f"?{request.query.decode('latin-1')}" if request.query else ""
-        target += f"?next={quote(request.path.removeprefix(HOME) + query, safe='')}"
-    return redirect(target)
+def _refusal(route: Route[Page], request: Request) -> PetstoreError:
+    if not route.operations:
+        msg = "the console has no page at this address"
+        return NotFound(msg)
+    return route.refusal(request.method, request.path)
 
 
-def _error_page(visit: Visit, error: PetstoreError) -> Response:
+def _error_page(visit: Visit, error: PetstoreError, request_id: str) -> Response:
     headers = [
-        f"{name.lower()}: {value}".encode("latin-1") for name, value in error.headers.items()
+        f"{name.lower()}: {value}".encode("latin-1")
+        for name, value in error.headers.items()
+        if name not in _NOT_FOR_BROWSERS
     ]
-    phrase = HTTPStatus(error.status).phrase
-    response = visit.page("error.html", error.status, error=error, title=phrase)
+    failure = failure_of(error, request_id)
+    response = visit.page("error.html", error.status, error=failure, title=failure.title)
     return replace(
         response, headers=[*response.headers, *headers], code=error.code, limit=error.limit
     )

@@ -7,14 +7,16 @@ _SECURE_NAME = f"__Host-{_NAME}"
 
 
 def session_secret(request: Request, root: str) -> str:
-    """Return the secret in the cookie of a request, empty if there is none."""
+    """Return the secret in the cookie of a request, empty if there is none.
+
+    Two cookies of the name count as none. Another site below the same domain can set the second
+    one, which would sign the person in as somebody else.
+    """
     name = _name(root)
     cookies = request.fields.get(b"cookie", b"").decode("latin-1").split(";")
-    for cookie in cookies:
-        key, _, value = cookie.strip().partition("=")
-        if key == name:
-            return value
-    return ""
+    pairs = [cookie.strip().partition("=") for cookie in cookies]
+    values = [value for key, _, value in pairs if key == name]
+    return values[0] if len(values) == 1 else ""
 
 
 def session_cookie(secret: str, root: str) -> bytes:

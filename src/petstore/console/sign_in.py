@@ -1,21 +1,69 @@
-"""Signing in with a key or with a link, and signing out."""
+"""Signing in with a key or with a link, the session of a person, and signing out."""
+
+from typing import NamedTuple
+from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
 from petstore.api.authentication import authenticate, require_network
-from petstore.api.rate_limit_headers import LOOKUP, refusal
-from petstore.console.cookies import no_cookie, session_cookie
-from petstore.console.page import Page, Visit, redirect
-from petstore.domain.api_keys import ApiKey
-from petstore.errors import InvalidKey, NetworkNotAllowed
+from petstore.console.again import Again, kept_in, page_address
+from petstore.console.cookies import no_cookie, session_cookie, session_secret
+from petstore.console.failures import sentence
+from petstore.console.page import HOME, MAX_FORM, Page, Visit, redirect
+from petstore.domain.api_keys import PREFIXES, ApiKey
+from petstore.errors import InvalidKey, NetworkNotAllowed, PetstoreError
 from petstore.http.messages import Response
-from petstore.store.console_sessions import end_session, open_session, use_link
+from petstore.store.console_sessions import end_session, end_sessions, open_session, use_link
 
-_START = "/pets"
+_SIGN_IN = "/sign-in"
+_STARTS = (("/pets", "listPets"), ("/orders", "listOrders"), ("/usage", "getUsage"))
+# The page of a link has the secret in its address, which is told to nobody; see the Referrer-Policy
+# of the other pages for why it is not "no-referrer".
+_ORIGIN_ONLY = b"referrer-policy: strict-origin"
+
+
+def sign_in_page(
+    visit: Visit,
+    status: int = 200,
+    *,
+    wanted: str = "",
+    again: Again | None = None,
+    problem: str = "",
+) -> Response:
+    """Return the page that signs a person in, and then leads to the address ``wanted``.
+
+    It keeps the form ``again``, which was sent too late. ``problem`` says why it is shown.
+    """
+    context = {"error": _Problem(problem)} if problem else {}
+    hidden = again.hidden if again else []
+    return visit.page("sign_in.html", status, next=wanted, hidden=hidden, **context)
+
+
+def to_sign_in(visit: Visit) -> Response:
+    """Send the person to the sign-in page, and from there back to the page of this request."""
+    return redirect(visit.home + _sign_in_address(visit))
+
+
+def arrival_page(visit: Visit) -> Response:
+    """Return a page that goes on by itself to the sign-in page, and from there back.
+
+    The browser sends the cookie with what a page of the console requests, even if it did not send
+    it with this request. Whoever is signed in then gets the page that they requested.
+    """
+    return visit.page("arrival.html", target=_sign_in_address(visit))
+
+
+class _Problem(NamedTuple):
+    """Why a person is asked to sign in, or to do so once more."""
+
+    message: str
 
 
 async def _show(visit: Visit) -> Response:
-    return visit.page("sign_in.html", next=visit.form.text("next"))
+    wanted = page_address(visit.form.raw("next"))
+    if visit.session is not None:
+        return redirect(visit.home + wanted)
+    return sign_in_page(visit, wanted=wanted)
 
 
 async def _sign_in(visit: Visit) -> Response:
@@ -23,68 +71,115 @@ async def _sign_in(visit: Visit) -> Response:
     try:
         key = await _key_of(visit, token)
     except (InvalidKey, NetworkNotAllowed) as error:
-        wanted = visit.form.text("next")
-        return visit.page("sign_in.html", error.status, next=wanted, error=error)
-    services = visit.services
-    secret = await services.store.write(open_session(key.id, token, services.clock()))
-    return _signed_in(visit, secret)
+        wanted, again = page_address(visit.form.raw("next")), kept_in(visit.form)
+        problem = _problem_of(visit, token, error)
+        return sign_in_page(visit, error.status, wanted=wanted, again=again, problem=problem)
+    services, replaced = visit.services, session_secret(visit.request, visit.root)
+    unit = open_session(key.id, token, services.clock(), replaced)
+    return _signed_in(visit, await services.store.write(unit))
 
 
 async def _key_of(visit: Visit, token: bytes) -> ApiKey:
-    """Return the key of a token; wrong ones are limited by address.
+    """Return the key of a token.
 
     Raises:
         InvalidKey: it is no token of a key that can be used here and now.
         NetworkNotAllowed: the key may not be used from there.
-        RateLimitExceeded: the address has tried too many.
     """
-    services = visit.services
-    decision = services.look_ups.take(visit.client)
-    if decision.verdict != "admitted":
-        raise refusal(decision, LOOKUP)
-    key = await authenticate(token, services.keys)
-    services.look_ups.give_back(visit.client)
+    key = await authenticate(token, visit.services.keys)
     require_network(key, visit.client)
     return key
 
 
+def _problem_of(visit: Visit, token: bytes, error: PetstoreError) -> str:
+    """Return what is wrong with a token, in words for a person."""
+    own = visit.services.keys.environment
+    if isinstance(error, NetworkNotAllowed):
+        return sentence(error.message)
+    if not token:
+        return "Enter your key."
+    for environment, prefix in PREFIXES.items():
+        if environment != own and token.startswith(prefix.encode("ascii")):
+            return (
+                f"This is a key for {environment}, and this service is for {own}. Keys that work"
+                f" here begin with {PREFIXES[own]}."
+            )
+    return (
+        "This key does not work here. Check that you copied all of it; it begins with"
+        f" {PREFIXES[own]}. A key may also have expired, or have been replaced or revoked: then ask"
+        " whoever gave it to you."
+    )
+
+
 async def _show_link(visit: Visit) -> Response:
-    return visit.page("link.html", secret=visit.parameter)
+    return _link_page(visit, 200, visit.parameter)
 
 
 async def _use_link(visit: Visit) -> Response:
-    services = visit.services
-    unit = use_link(visit.parameter, services.keys.environment, services.clock())
+    services, replaced = visit.services, session_secret(visit.request, visit.root)
+    unit = use_link(visit.parameter, services.keys.environment, services.clock(), replaced)
     secret = await services.store.write(unit)
     if secret is None:
-        return visit.page("link.html", 401, secret="")
+        return _link_page(visit, 401, "")
     return _signed_in(visit, secret)
 
 
-async def _sign_out(visit: Visit) -> Response:
-    assert visit.session is not None  # noqa: S101 - the page is not public
-    await visit.services.store.write(end_session(visit.session))
-    response = redirect(f"{visit.home}/sign-in")
-    return replace(response, headers=[*response.headers, no_cookie(visit.root)])
-
-
-async def _start(visit: Visit) -> Response:
-    return await visit.redirect(_START)
+def _link_page(visit: Visit, status: int, secret: str) -> Response:
+    response = visit.page("link.html", status, secret=secret)
+    headers = [line for line in response.headers if not line.startswith(b"referrer-policy:")]
+    return replace(response, headers=[*headers, _ORIGIN_ONLY])
 
 
 def _signed_in(visit: Visit, secret: str) -> Response:
-    wanted = visit.form.text("next")
-    # Only a page of the console: a link must not lead a person who signs in elsewhere.
-    is_page = wanted.startswith("/") and not wanted.startswith("//") and wanted.isascii()
-    response = redirect(visit.home + (wanted if is_page else _START))
+    again = kept_in(visit.form)
+    if again is None:
+        response = redirect(visit.home + page_address(visit.form.raw("next")))
+    else:
+        response = visit.page("again.html", again=again)
     return replace(response, headers=[*response.headers, session_cookie(secret, visit.root)])
+
+
+async def _start(visit: Visit) -> Response:
+    return await visit.redirect(next(path for path, needed in _STARTS if visit.may(needed)))
+
+
+async def _show_session(visit: Visit) -> Response:
+    return visit.page("session.html")
+
+
+async def _sign_out(visit: Visit) -> Response:
+    secret = session_secret(visit.request, visit.root)
+    await visit.services.store.write(end_session(secret))
+    return _signed_out(visit)
+
+
+async def _sign_out_everywhere(visit: Visit) -> Response:
+    await visit.services.store.write(end_sessions(visit.key.id))
+    return _signed_out(visit)
+
+
+def _signed_out(visit: Visit) -> Response:
+    response = redirect(visit.home + _SIGN_IN)
+    return replace(response, headers=[*response.headers, no_cookie(visit.root)])
+
+
+def _sign_in_address(visit: Visit) -> str:
+    """Return the address of the sign-in page that leads back to the page of this request."""
+    request = visit.request
+    query = f"?{request.query.decode('latin-1')}" if request.query else ""
+    wanted = page_address(request.path.removeprefix(HOME) + query)
+    return _SIGN_IN + (f"?{urlencode({'next': wanted})}" if wanted else "")
 
 
 PAGES = (
     Page("GET", "", _start),
-    Page("GET", "/sign-in", _show, public=True),
-    Page("POST", "/sign-in", _sign_in, public=True),
+    Page("GET", "/", _start),
+    Page("GET", _SIGN_IN, _show, public=True),
+    # What it keeps of another form is longer than in that form.
+    Page("POST", _SIGN_IN, _sign_in, public=True, max_bytes=2 * MAX_FORM),
     Page("GET", "/link/{secret}", _show_link, public=True),
     Page("POST", "/link/{secret}", _use_link, public=True),
-    Page("POST", "/sign-out", _sign_out),
+    Page("GET", "/session", _show_session),
+    Page("POST", "/session/end-all", _sign_out_everywhere),
+    Page("POST", "/sign-out", _sign_out, public=True),
 )

@@ -10,7 +10,8 @@ from petstore.clock import MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.domain.api_keys import ApiKey, Environment
 from petstore.domain.api_keys import digest as token_digest
-from petstore.store.key_status import COLUMNS, api_key_of
+from petstore.errors import KeyEnded
+from petstore.store.key_status import COLUMNS, api_key_of, found, select_key
 from petstore.store.retention import prune_by_age
 
 IDLE: Milliseconds = 30 * MINUTE
@@ -21,6 +22,12 @@ LONGEST: Milliseconds = 12 * 60 * MINUTE
 
 LINK_LIFE: Milliseconds = 10 * MINUTE
 """How long a link works."""
+
+MAX_SESSIONS = 1000
+"""The maximum number of sessions of one key: a new one ends those that were not used for longest.
+
+A script that signs in again and again must not fill the database.
+"""
 
 _TOUCH: Milliseconds = 60 * SECOND
 _SELECT = (
@@ -53,11 +60,23 @@ class Session(NamedTuple):
         return now - self.used_at >= _TOUCH
 
 
-def open_session(key_id: int, token: bytes | None, now: Milliseconds) -> Unit[str]:
+def open_session(
+    key_id: int, token: bytes | None, now: Milliseconds, replaced: str = ""
+) -> Unit[str]:
     """Begin a session of a key, and return its secret, the value of the cookie.
 
-    With a ``token`` the session ends with that token, too.
+    With a ``token`` the session ends with that token, too. The session with the secret
+    ``replaced`` ends.
     """
+    yield from end_session(replaced)
+    yield Statement(
+        "WITH beyond AS MATERIALIZED (SELECT digest FROM console_sessions WHERE key_id = ?1"
+        " ORDER BY used_at DESC LIMIT ?2 OFFSET ?3 /*pg FOR UPDATE SKIP LOCKED */)"
+        " DELETE FROM console_sessions WHERE digest IN (SELECT digest FROM beyond)",
+        (key_id, MAX_SESSIONS, MAX_SESSIONS - 1),
+        name="delete_sessions_beyond",
+        affects_pages=False,
+    )
     secret = secrets.token_urlsafe(32)
     yield Statement(
         "INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at)"
@@ -77,9 +96,9 @@ async def find_session(
     Raises:
         Unavailable: the database is unreachable.
     """
-    found = _digest(secret)
-    rows = await store.read(Statement(_SELECT, (found,), name="select_session"))
-    session = _session_of(found, rows[0], now) if rows else None
+    digest = _digest(secret)
+    rows = await store.read(Statement(_SELECT, (digest,), name="select_session"))
+    session = _session_of(digest, rows[0], now) if rows else None
     if session is None or now >= session.ends_at:
         return None
     is_usable = session.key.state(now) == "active" and session.key.environment == environment
@@ -117,18 +136,38 @@ def rebind_session(session: Session, token: bytes) -> Unit[None]:
     )
 
 
-def end_session(session: Session) -> Unit[None]:
-    """End a session."""
+def end_session(secret: str) -> Unit[None]:
+    """End the session with this secret, if there is one."""
     yield Statement(
         "DELETE FROM console_sessions WHERE digest = ?1",
-        (session.digest,),
+        (_digest(secret),),
         name="delete_session",
         affects_pages=False,
     )
 
 
+def end_sessions(key_id: int) -> Unit[None]:
+    """End every session of a key."""
+    yield Statement(
+        "DELETE FROM console_sessions WHERE key_id = ?1",
+        (key_id,),
+        name="delete_sessions",
+        affects_pages=False,
+    )
+
+
 def create_link(key_id: int, now: Milliseconds) -> Unit[str]:
-    """Create a link that signs a person in with a key once, and return its secret."""
+    """Create a link that signs a person in with a key once, and return its secret.
+
+    Raises:
+        NotFound: there is no key with this id.
+        KeyEnded: the key is expired or revoked.
+    """
+    key = found((yield select_key(key_id)), key_id, None).key
+    state = key.state(now)
+    if state != "active":
+        msg = f"key {key_id} is {state}; only an active key can sign somebody in"
+        raise KeyEnded(msg)
     secret = secrets.token_urlsafe(32)
     yield Statement(
         "INSERT INTO console_links (digest, key_id, expires_at) VALUES (?1, ?2, ?3)",
@@ -139,8 +178,13 @@ def create_link(key_id: int, now: Milliseconds) -> Unit[str]:
     return secret
 
 
-def use_link(secret: str, environment: Environment, now: Milliseconds) -> Unit[str | None]:
-    """Begin a session with a link, and return its secret; ``None`` if the link has no use left."""
+def use_link(
+    secret: str, environment: Environment, now: Milliseconds, replaced: str = ""
+) -> Unit[str | None]:
+    """Begin a session with a link, and return its secret; ``None`` if the link has no use left.
+
+    The session with the secret ``replaced`` ends.
+    """
     links = yield Statement(
         "DELETE FROM console_links WHERE digest = ?1 RETURNING key_id, expires_at",
         (_digest(secret),),
@@ -148,14 +192,9 @@ def use_link(secret: str, environment: Environment, now: Milliseconds) -> Unit[s
         affects_pages=False,
     )
     for key_id, expires_at in links:
-        rows = yield Statement(
-            f"SELECT {', '.join(COLUMNS)} FROM api_keys WHERE id = ?1",  # noqa: S608 - only names
-            (key_id,),
-            name="select_key_of_link",
-        )
-        key = api_key_of(rows[0])
+        key = found((yield select_key(key_id)), key_id, None).key
         if now < expires_at and key.state(now) == "active" and key.environment == environment:
-            return (yield from open_session(key_id, None, now))
+            return (yield from open_session(key_id, None, now, replaced))
     return None
 
 
@@ -169,7 +208,7 @@ def prune_links(before: Milliseconds) -> Unit[int]:
     return prune_by_age("console_links", "digest", "expires_at", before)
 
 
-def _session_of(found: bytes, row: Row, now: Milliseconds) -> Session | None:
+def _session_of(digest: bytes, row: Row, now: Milliseconds) -> Session | None:
     created_at, used_at, notice, token, still_there, token_ends_at = row[len(COLUMNS) :]
     key = api_key_of(row)
     if token is not None and still_there is None:
@@ -180,7 +219,7 @@ def _session_of(found: bytes, row: Row, now: Milliseconds) -> Session | None:
         if token_ends_at < key.end:
             # Keys created in this session must not outlive its token either.
             key = replace(key, expires_at=token_ends_at)
-    return Session(found, key, created_at, used_at, notice)
+    return Session(digest, key, created_at, used_at, notice)
 
 
 def _digest(secret: str) -> bytes:

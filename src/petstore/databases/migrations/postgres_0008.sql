@@ -10,6 +10,7 @@ CREATE TABLE console_sessions (
 );
 
 CREATE INDEX console_sessions_by_use ON console_sessions (used_at);
+CREATE INDEX console_sessions_by_key ON console_sessions (key_id, used_at);
 
 -- Links that sign a person in, once.
 CREATE TABLE console_links (

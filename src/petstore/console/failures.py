@@ -1,0 +1,60 @@
+"""What an error means to the person at the console."""
+
+from typing import NamedTuple
+
+from petstore.errors import CrossSiteRequest, PetstoreError
+
+_FAULT = 500
+_TITLES = {
+    400: "This does not look right",
+    403: "Your key may not do this",
+    404: "There is nothing here",
+    405: "This address does not open as a page",
+    408: "That took too long",
+    409: "That is not possible now",
+    412: "Somebody else changed this meanwhile",
+    413: "That is too large",
+    415: "This is not a form",
+    429: "Too many requests",
+    _FAULT: "Something went wrong",
+    503: "The shop is not available now",
+}
+_TEXTS = {
+    405: "It takes what a form sends. Go back to the page with the form.",
+    408: "What you sent did not arrive in time, and nothing was changed. Send it again.",
+    415: "The console takes what its own forms send, and nothing else.",
+    503: "Its database does not respond. Wait a moment, and load the page again.",
+}
+_OTHER_SITE = (
+    "Your browser did not say that this came from a page of the console, so nothing was changed."
+    " Open the console and do it there."
+)
+
+
+class Failure(NamedTuple):
+    """What went wrong: the status of the page, a heading, and sentences that say what to do."""
+
+    status: int
+    title: str
+    message: str
+
+
+def failure_of(error: PetstoreError, request_id: str) -> Failure:
+    """Return what to tell a person about an error."""
+    status = error.status
+    title = _TITLES.get(status, "This did not work")
+    if isinstance(error, CrossSiteRequest):
+        return Failure(status, "This did not come from the console", _OTHER_SITE)
+    if status == _FAULT:
+        text = (
+            "The service failed, and its log has the reason."
+            f" An administrator finds it by the request {request_id}."
+        )
+    else:
+        text = _TEXTS.get(status) or sentence(error.message)
+    return Failure(status, title, text)
+
+
+def sentence(message: str) -> str:
+    """Return the message of an error as a sentence."""
+    return f"{message[:1].upper()}{message[1:]}."

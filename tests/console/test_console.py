@@ -1,0 +1,398 @@
+"""The path of a request of the console: who may send it, what it costs, and pages of errors."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.console.page import Page, scope_of
+from petstore.console.pages import PAGES
+from petstore.domain.api_keys import SCOPES
+from support.service import SERVICE_URL, Service, running_service
+from support.stores import do
+from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
+PROTECTED = [page for page in PAGES if not page.public]
+CHANGES = [page for page in PAGES if page.method == "POST"]
+
+
+def target(page: Page) -> str:
+    """Return an address of a page."""
+    return (
+        f"/console{page.path.partition('{')[0]}{'1' if '{' in page.path else ''}"
+        + (page.path.partition("}")[2])
+    )
+
+
+def named(page: Page) -> str:
+    return f"{page.method} {page.path}"
+
+
+@pytest.fixture
+def stranger(service: Service) -> Visitor:
+    """Somebody who is not signed in."""
+    return newcomer(service)
+
+
+@pytest.fixture(scope="module")
+async def everybody(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Service]:
+    """A service for tests that change nothing in it."""
+    database = tmp_path_factory.mktemp("everybody") / "petstore.db"
+    async with running_service(database, anonymous_per_minute=10_000) as service:
+        yield service
+
+
+def assert_page(response: httpx.Response, status: int) -> str:
+    """Return the text of a page with this status: HTML, with a heading, that nobody may frame."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-frame-options"] == "DENY"
+    assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
+    assert response.text.count("<h1>") == 1
+    return response.text
+
+
+def hidden_of(page: str) -> dict[str, str]:
+    """Return the hidden fields of the forms in a page, without empty ones."""
+    found = re.findall(r'type="hidden" name="([^"]+)" value="([^"]+)"', page)
+    return {name: unescape(value) for name, value in found}
+
+
+# Rights
+
+
+@pytest.mark.parametrize("page", PROTECTED, ids=named)
+async def test_nobody_sees_a_page_without_a_session(everybody: Service, page: Page) -> None:
+    stranger = newcomer(everybody).client
+    response = await stranger.request(page.method, target(page), headers=SAME_ORIGIN | FORM)
+    if page.method == "POST":
+        assert "Sign in again" in assert_page(response, 401)
+    else:
+        assert response.status_code == 303
+        assert response.headers["location"].startswith("/console/sign-in")
+
+
+@pytest.mark.parametrize("page", [page for page in PROTECTED if page.needs], ids=named)
+async def test_a_page_is_for_keys_with_the_scope_of_its_operation(
+    everybody: Service, page: Page
+) -> None:
+    assert page.needs is not None
+    scope = scope_of(page.needs)
+    if scope is None:
+        return
+    person = await signed_in(everybody, scopes=frozenset(SCOPES) - {scope})
+    response = await person.client.request(page.method, target(page), headers=SAME_ORIGIN | FORM)
+    assert f"lacks the scope {scope}" in assert_page(response, 403)
+
+
+async def test_a_person_sees_only_links_to_what_the_key_may_do(everybody: Service) -> None:
+    person = await signed_in(everybody, scopes=frozenset({"orders:read"}))
+    page = assert_page(await person.get("/session"), 200)
+    assert "/console/orders" in page
+    for path in ("/console/pets", "/console/import", "/console/keys"):
+        assert f'href="{path}"' not in page
+
+
+# Origins
+
+
+@pytest.mark.parametrize("page", CHANGES, ids=named)
+async def test_no_other_origin_can_send_a_form(everybody: Service, page: Page) -> None:
+    person = await signed_in(everybody)
+    refused = await person.client.post(
+        target(page), headers=FORM | {"Sec-Fetch-Site": "cross-site"}
+    )
+    assert "did not come from the console" in assert_page(refused, 403)
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_refused"),
+    [
+        ({}, True),
+        ({"Origin": "http://evil.example"}, True),
+        ({"Origin": "null"}, True),
+        ({"Origin": "http://"}, True),
+        ({"Origin": "petstore.test"}, True),
+        ({"Origin": "http://petstore.test.evil.example"}, True),
+        ({"Origin": "http://petstore.test:81"}, True),
+        ({"Origin": SERVICE_URL, "Sec-Fetch-Site": "same-site"}, True),
+        ({"Origin": SERVICE_URL, "Sec-Fetch-Site": "none"}, True),
+        ({"Origin": SERVICE_URL}, False),
+        ({"Origin": "https://petstore.test"}, False),
+        ({"Origin": "http://evil.example", "Sec-Fetch-Site": "same-origin"}, False),
+    ],
+)
+async def test_a_form_says_that_it_comes_from_here(
+    everybody: Service, headers: dict[str, str], *, is_refused: bool
+) -> None:
+    sent = await newcomer(everybody).client.post("/console/sign-in", headers=headers | FORM)
+    assert sent.status_code == (403 if is_refused else 401)
+
+
+async def test_the_origin_may_be_the_one_that_the_operator_names(database: Path) -> None:
+    async with running_service(database, public_url="https://shop.example/a") as service:
+        for origin, status in [("https://shop.example", 401), ("https://shop.example.org", 403)]:
+            headers = FORM | {"Origin": origin}
+            sent = await newcomer(service).client.post("/console/sign-in", headers=headers)
+            assert sent.status_code == status
+
+
+async def test_the_console_has_no_cors_headers(database: Path) -> None:
+    async with running_service(database, allowed_origin=("*",)) as service:
+        person = await signed_in(service)
+        headers = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+        for method in ("OPTIONS", "GET", "POST"):
+            response = await person.client.request(method, "/console/session", headers=headers)
+            assert not [name for name in response.headers if name.startswith("access-control")]
+            assert "Origin" not in response.headers.get("vary", "")
+
+
+# Arriving from another site: the browser leaves out the cookie
+
+
+@pytest.mark.parametrize("site", ["cross-site", None])
+async def test_a_link_of_another_site_leads_a_person_who_is_signed_in_to_the_page(
+    service: Service, staff: Visitor, site: str | None
+) -> None:
+    mail = newcomer(service).client
+    headers = {} if site is None else {"Sec-Fetch-Site": site}
+    arrived = assert_page(await mail.get("/console/pets?status=sold", headers=headers), 200)
+    onward = "/console/sign-in?next=%2Fpets%3Fstatus%3Dsold"
+    assert f'<meta http-equiv="refresh" content="0; url={onward}">' in arrived
+    assert f'<a href="{onward}">' in arrived
+    # The browser requests it with the cookie, because a page of the console does.
+    passed = await staff.client.get(onward, headers=SAME_ORIGIN)
+    assert passed.headers["location"] == "/console/pets?status=sold"
+
+
+async def test_whoever_is_not_signed_in_ends_at_the_form_and_not_in_a_loop(
+    stranger: Visitor,
+) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site"}
+    await stranger.client.get("/console/pets", headers=headers)
+    for site in ("cross-site", "same-origin"):
+        form = await stranger.client.get(
+            "/console/sign-in?next=%2Fpets", headers={"Sec-Fetch-Site": site}
+        )
+        assert 'name="key"' in assert_page(form, 200)
+
+
+# A form that arrives after the session has ended
+
+
+async def test_nothing_typed_is_lost_when_a_session_has_ended(
+    service: Service, staff: Visitor
+) -> None:
+    service.clock.advance(31 * 60)
+    typed = {**BELLA, "name": '<b>"Bella"</b>', "once": "o-1"}
+    form = assert_page(await staff.post("/pets", **typed), 401)
+    assert "then you can send what you typed" in form
+    kept = hidden_of(form)
+    assert kept["again"] == "/pets"
+    assert kept["typed.name"] == typed["name"]
+    wrong = assert_page(await staff.post("/sign-in", key="wrong", **kept), 401)
+    assert hidden_of(wrong) == kept
+    asked = assert_page(await staff.post("/sign-in", key=staff.token, **kept), 200)
+    assert "Send it again?" in asked
+    assert "o-1</bdi>" not in asked
+    assert 'action="/console/pets"' in asked
+    assert hidden_of(asked) == typed
+    sent = await staff.submit("/pets", **hidden_of(asked))
+    assert "is in the store (#1)." in sent.text
+
+
+async def test_a_form_without_a_session_that_only_another_site_sent_is_refused(
+    stranger: Visitor,
+) -> None:
+    sent = await stranger.client.post("/console/pets", data=BELLA)
+    assert "did not come from the console" in assert_page(sent, 403)
+
+
+async def test_a_form_with_a_file_asks_only_to_sign_in(stranger: Visitor) -> None:
+    form = await stranger.post("/pets", files={"file": ("a.csv", b"name")}, name="Bella")
+    assert "again" not in hidden_of(assert_page(form, 401))
+    form = await stranger.post("/pets", files={"file": ("a.csv", b"n" * 70_000)})
+    assert "again" not in hidden_of(assert_page(form, 401))
+
+
+@pytest.mark.parametrize("path", ["//evil.example", "https://evil.example", "/../docs", ""])
+async def test_a_kept_form_leads_nowhere_but_to_the_console(
+    service: Service, stranger: Visitor, path: str
+) -> None:
+    issued = await service.issue()
+    kept = {"again": path, "typed.name": "Bella"}
+    assert (await stranger.post("/sign-in", key=issued.token, **kept)).status_code == 303
+
+
+async def test_forms_without_a_session_are_limited_by_address(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=2) as service:
+        statuses = [(await newcomer(service).post("/pets", **BELLA)).status_code for _ in range(3)]
+        assert statuses == [401, 401, 429]
+
+
+# Limits
+
+
+async def test_the_console_costs_nothing_of_the_limits_of_the_key(service: Service) -> None:
+    person = await signed_in(service, per_minute=2, per_day=2)
+    for _ in range(5):
+        assert (await person.get("/pets")).status_code == 200
+    assert "x-ratelimit-limit" not in (await person.get("/pets")).headers
+    for left in ("1", "0"):
+        response = await service.request("GET", "/v1/pets", person.token)
+        assert response.headers["x-ratelimit-remaining"] == left
+
+
+async def test_a_key_that_is_banned_can_use_the_console(database: Path) -> None:
+    async with running_service(database, ban_strikes=1) as service:
+        issued, person = await service.issue(per_minute=1), newcomer(service)
+        for status in (404, 429, 429, 429):
+            banned = await service.request("GET", "/v1/x", issued.token)
+            assert banned.status_code == status
+            service.clock.advance(2)
+        assert banned.json()["code"] == "api_key_banned"
+        assert (await person.post("/sign-in", key=issued.token)).status_code == 303
+        assert (await person.get("/pets")).status_code == 200
+
+
+async def test_the_console_has_a_limit_of_its_own_for_each_key(database: Path) -> None:
+    async with running_service(database, console_per_minute=2) as service:
+        person, colleague = await signed_in(service), await signed_in(service)
+        for status in (200, 200, 429):
+            response = await person.get("/pets")
+            assert response.status_code == status
+        assert "wait 60 seconds" in assert_page(response, 429)
+        assert response.headers["retry-after"] == "60"
+        assert (await colleague.get("/pets")).status_code == 200
+
+
+# Errors
+
+
+async def test_an_address_without_a_page_is_said_to_have_none(
+    staff: Visitor, stranger: Visitor
+) -> None:
+    for visitor, is_signed_in in [(staff, True), (stranger, False)]:
+        for path in ("/nothing", "/pets/1/nothing", "/pets/", "/%00", "/assets/a.js"):
+            response = await visitor.client.get(f"{SERVICE_URL}/console{path}")
+            text = assert_page(response, 404)
+            assert "The console has no page at this address." in text
+            assert ("Sign out" in text) is is_signed_in
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PUT", "/pets"), ("OPTIONS", "/pets"), ("GET", "/pets/7/delete"), ("BREW", "/sign-in")],
+)
+async def test_other_methods_are_refused_by_a_page(
+    everybody: Service, method: str, path: str
+) -> None:
+    for visitor in (newcomer(everybody), await signed_in(everybody)):
+        response = await visitor.client.request(method, f"/console{path}", headers=SAME_ORIGIN)
+        assert "does not open as a page" in assert_page(response, 405)
+        assert response.headers["allow"]
+
+
+async def test_head_has_the_head_of_a_page_and_no_body(staff: Visitor) -> None:
+    shown = await staff.client.head("/console/pets")
+    assert (shown.status_code, shown.content) == (200, b"")
+
+
+MULTIPART = "multipart/form-data; boundary=b"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "status"),
+    [
+        ("application/json", b'{"name":"Bella"}', 415),
+        ("text/plain", b"name=Bella", 415),
+        ("multipart/form-data", b"", 415),
+        ("", b"", 415),
+        (";;;\xff", b"", 415),
+        (MULTIPART, b"nothing", 400),
+        (MULTIPART, b'--b\r\nContent-Disposition: form-data; name="name"\r\n\r\nBel', 400),
+        (MULTIPART, b"--b\r\n\r\nBella\r\n--b--\r\n", 400),
+        (
+            MULTIPART,
+            b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n' * 300 + b"--b--\r\n",
+            400,
+        ),
+        (FORM["Content-Type"], b"&".join(b"a%d=1" % n for n in range(300)), 400),
+        (FORM["Content-Type"], b"name=" + b"x" * 65_536, 413),
+        (FORM["Content-Type"], b"name=%00&categoryId=%FF%FE&status=%ED%A0%80", 400),
+        (FORM["Content-Type"], b"\x00\xff\xfe=\x80&=&&;", 400),
+        (FORM["Content-Type"], b"name=%E2%80%AE&name=b&categoryId=9999999999999999999999", 400),
+    ],
+)
+async def test_what_is_no_form_is_refused_by_a_page(
+    everybody: Service, content_type: str, body: bytes, status: int
+) -> None:
+    person = await signed_in(everybody)
+    headers = [
+        (b"sec-fetch-site", b"same-origin"),
+        (b"content-type", content_type.encode("latin-1")),
+    ]
+    sent = await person.client.post("/console/pets", content=body, headers=headers)
+    assert_page(sent, status)
+
+
+@pytest.mark.parametrize("query", ["%FF=%00", "&".join(["a=1"] * 300), "cursor=%00", "id=x"])
+async def test_a_query_that_is_none_is_refused_by_a_page(everybody: Service, query: str) -> None:
+    person = await signed_in(everybody)
+    shown = await person.client.get(f"/console/pets?{query}", headers=SAME_ORIGIN)
+    assert shown.status_code in (200, 400)
+    assert_page(shown, shown.status_code)
+
+
+async def test_a_fault_is_a_page_that_names_the_request(
+    service: Service, staff: Visitor, caplog: pytest.LogCaptureFixture
+) -> None:
+    await service.store.write(do("ALTER TABLE pets RENAME TO cats"))
+    failed = await staff.client.get("/console/pets", headers={"X-Request-Id": "r-1"})
+    assert "the request r-1" in assert_page(failed, 500)
+    assert "request r-1 failed" in caplog.text
+
+
+async def test_an_unreachable_database_is_a_page_that_says_to_wait(
+    database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_service(database, database_timeout=0.1) as service:
+        person = await signed_in(service)
+        await service.store.close()
+        failed = await person.get("/pets")
+        assert "Wait a moment" in assert_page(failed, 503)
+        assert failed.headers["retry-after"] == "1"
+        await service.store.open()
+    assert "request " in caplog.text
+
+
+# The log
+
+
+async def test_the_log_has_the_key_and_the_template_and_no_secret(database: Path) -> None:
+    async with running_service(database) as service:
+        person = await signed_in(service)
+        await person.get("/pets/7", name="secret-name")
+        await person.get("/secret-path")
+    log = service.log.getvalue().decode()
+    lines: list[dict[str, Any]] = [json.loads(line) for line in log.splitlines()]
+    assert [(line["key"], line["route"], line["status"]) for line in lines] == [
+        (None, "/console/sign-in", 303),
+        (person.key_id, "/console/pets/{petId}", 404),
+        (person.key_id, None, 404),
+    ]
+    for secret in (person.token, person.client.cookies["petstore_console"], "secret-"):
+        assert secret not in log
+
+
+async def test_the_console_is_not_in_the_openapi_document(service: Service) -> None:
+    assert "/console" not in (await service.request("GET", "/v1/openapi.json")).text
