@@ -1,5 +1,6 @@
 """A page of the console: one row of the table of pages, and a visit to it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from petstore.console.notices import Notice, decode_notice, encode_notice
 from petstore.console.templates import Templates
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.domain.decoding import decode_json
+from petstore.errors import Conflict, IdempotencyKeyInUse
 from petstore.http.messages import Request, Response
 from petstore.store.console_sessions import Session, keep_notice
 
@@ -33,6 +35,8 @@ Handler: TypeAlias = "Callable[[Visit], Awaitable[Response]]"
 
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
 _CURSOR = b"cursor="
+_CONFLICTS: dict[str, type[Conflict]] = {error.code: error for error in Conflict.__subclasses__()}
+_SECOND_CLICK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ class Visit(Struct):
 
         ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
         ``if_match`` is the tag of the version to change. A POST with the same ``once`` is carried
-        out once (``Idempotency-Key``).
+        out once (``Idempotency-Key``): the second click of two waits for the first.
 
         Raises:
             PetstoreError: what the interface would respond with.
@@ -143,7 +147,7 @@ class Visit(Struct):
             body=None if operation.body is None else _body(operation, body),
             idempotency_key=once or None,
         )
-        return _result(operation, await carry_out(operation, call))
+        return _result(operation, await _carry_out(operation, call))
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """Return a page from its template."""
@@ -198,7 +202,18 @@ def _body(operation: Operation, body: Mapping[str, Any] | None) -> Any:
     return decode_json(encode_json(body or {}), operation.body)
 
 
+async def _carry_out(operation: Operation, call: Call[Any, Any]) -> Response:
+    while True:
+        try:
+            return await carry_out(operation, call)
+        except IdempotencyKeyInUse:  # until the first click has its response
+            await asyncio.sleep(_SECOND_CLICK_SECONDS)
+
+
 def _result(operation: Operation, response: Response) -> Result:
+    if response.code is not None:
+        # The conflict that the first click met; see ``petstore.api.idempotency``.
+        raise _CONFLICTS[response.code](msgspec.json.decode(response.body)["message"])
     value = None
     if operation.success.content is not None:
         value = msgspec.json.decode(response.body, type=operation.success.content)
