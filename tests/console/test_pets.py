@@ -1,38 +1,589 @@
 """The pages of animals."""
 
+import asyncio
+from typing import Any
+
+import httpx
 import pytest
 
-from support.visitor import Visitor
+from petstore.domain.api_keys import Scope
+from petstore.domain.pets import NewPet
+from petstore.store.pet_search import MAX_SCANNED
+from support.changes import create_pets
+from support.page_forms import buttons_of, form_of, press, succeed
+from support.service import Service, running_service
+from support.visitor import Visitor, signed_in
 
 pytestmark = pytest.mark.anyio
 
 BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 
 
-async def test_an_added_animal_is_in_the_list(staff: Visitor) -> None:
-    added = await staff.submit("/pets", **BELLA)
-    assert "Bella is in the store (#1)." in added.text
-    assert "Bella" in (await staff.get("/pets", name="bel")).text
+@pytest.fixture
+async def other(service: Service) -> Visitor:
+    """Somebody else who works in the shop."""
+    return await signed_in(service)
+
+
+async def only(service: Service, *scopes: Scope) -> Visitor:
+    """Return somebody whose key has these scopes."""
+    return await signed_in(service, scopes=frozenset(scopes))
+
+
+async def stored(service: Service, visitor: Visitor, path: str = "/v1/pets") -> Any:
+    """Return what a list of the interface has."""
+    return (await service.request("GET", path, visitor.token)).json()
+
+
+async def added(visitor: Visitor, **fields: str) -> httpx.Response:
+    """Add Bella, and return her page."""
+    await visitor.submit("/pets", **BELLA | fields)
+    return await visitor.get("/pets/1")
+
+
+async def with_category(visitor: Visitor, *names: str) -> None:
+    for name in names:
+        await visitor.submit("/categories", name=name, description="")
+
+
+# Adding
 
 
 async def test_what_was_typed_stays_in_a_refused_form(staff: Visitor) -> None:
     refused = await staff.post("/pets", name="Rex", categoryId="dogs", status="sold")
     assert refused.status_code == 400
-    assert 'value="Rex"' in refused.text
-    assert 'value="dogs"' in refused.text
-    assert "expected an integer" in refused.text
+    assert (
+        form_of(refused, "Add the animal").fields.items()
+        >= {
+            "name": "Rex",
+            "categoryId": "dogs",
+            "status": "sold",
+        }.items()
+    )
+    assert "Category: no category has the name" in refused.text
 
 
-async def test_an_undone_change_leaves_the_animal_as_it_was(staff: Visitor) -> None:
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"name": ""}, "Name: expected a string of 1 to 255 characters"),
+        ({"categoryId": ""}, "Category: expected the name of a category, or a number"),
+        ({"categoryId": "a\0b"}, "Category: no category has the name"),
+        ({"categoryId": "9" * 19}, "Category: expected an integer"),
+        ({"status": "lost"}, "Status: expected one of"),
+    ],
+)
+async def test_an_animal_with_an_invalid_field_is_not_added(
+    service: Service, staff: Visitor, typed: dict[str, str], said: str
+) -> None:
+    refused = await staff.post("/pets", **BELLA | typed)
+    assert refused.status_code == 400
+    assert said in refused.text
+    assert await stored(service, staff) == []
+
+
+async def test_strict_categories_refuse_a_number_that_is_not_registered(address: str) -> None:
+    async with running_service(address, strict_categories=True) as service:
+        refused = await (await signed_in(service)).post("/pets", **BELLA)
+    assert refused.status_code == 400
+    assert "there is no category 1" in refused.text
+
+
+async def test_an_added_animal_is_in_the_list(staff: Visitor) -> None:
+    page = await staff.submit("/pets", **BELLA)
+    assert "Bella is in the store: animal 1." in page.text
+    assert "Bella" in (await staff.get("/pets", name="bel")).text
+
+
+async def test_after_adding_an_animal_the_form_is_ready_for_the_next_one(staff: Visitor) -> None:
+    await with_category(staff, "Dogs")
+    page = await staff.submit("/pets", **BELLA | {"categoryId": "dOGS", "status": ""})
+    kept = form_of(page, "Add the animal").fields
+    assert (kept["name"], kept["categoryId"], kept["status"]) == ("", "dOGS", "")
+
+
+async def test_a_new_animal_is_available_unless_another_status_is_chosen(staff: Visitor) -> None:
+    page = await staff.get("/pets/new")
+    assert form_of(page, "Add the animal").fields["status"] == "available"
+
+
+async def test_a_category_is_typed_by_name_without_regard_to_case(
+    service: Service, staff: Visitor
+) -> None:
+    await with_category(staff, "Cats", "Dogs")
+    page = await staff.submit("/pets", **BELLA | {"categoryId": "DOGS"})
+    assert '<option value="Cats"></option><option value="Dogs"></option>' in page.text
+    assert [pet["categoryId"] for pet in await stored(service, staff)] == [2]
+
+
+async def test_without_the_right_to_read_a_category_is_a_number(
+    service: Service, staff: Visitor
+) -> None:
+    await with_category(staff, "Dogs")
+    writer = await only(service, "pets:write")
+    assert "Dogs" not in (await writer.get("/pets/new")).text
+    assert (await writer.post("/pets", **BELLA | {"categoryId": "Dogs"})).status_code == 400
+    assert (await writer.post("/pets", **BELLA)).status_code == 303
+
+
+async def test_a_double_click_adds_an_animal_once(service: Service, staff: Visitor) -> None:
+    page = await staff.get("/pets/new")
+    first, second = await asyncio.gather(
+        press(staff, page, "Add the animal", name="Bella", categoryId="1"),
+        press(staff, page, "Add the animal", name="Bella", categoryId="1"),
+    )
+    assert (first.status_code, second.status_code) == (303, 303)
+    assert len(await stored(service, staff)) == 1
+
+
+async def test_a_form_that_was_sent_already_can_be_sent_again(staff: Visitor) -> None:
+    page = await staff.get("/pets/new")
+    await succeed(staff, page, "Add the animal", name="Bella", categoryId="1")
+    again = await press(staff, page, "Add the animal", name="Rex", categoryId="1")
+    assert again.status_code == 422
+    assert "This form was sent already." in again.text
+    assert "Rex" in (await succeed(staff, again, "Add the animal")).text
+
+
+async def test_an_animal_that_was_added_by_mistake_is_deleted_with_undo(
+    service: Service, staff: Visitor
+) -> None:
+    page = await staff.submit("/pets", **BELLA)
+    assert "Bella is deleted." in (await succeed(staff, page, "Undo")).text
+    assert await stored(service, staff) == []
+
+
+# Finding
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"id": "seven"}, "Number: expected a number, such as 7"),
+        ({"categoryId": "dragons"}, "Category: no category has the name"),
+        ({"status": "lost"}, "Status: expected one of"),
+        ({"cursor": "x"}, "cursor: expected the cursor"),
+        ({"name": "x" * 101}, "Name: expected 1 to 100 characters"),
+    ],
+)
+async def test_an_invalid_search_says_what_is_wrong_and_keeps_what_was_typed(
+    staff: Visitor, wanted: dict[str, str], said: str
+) -> None:
+    page = await staff.get("/pets", **wanted)
+    assert page.status_code == 400
+    assert said in page.text
+    (field, typed), *_ = wanted.items()
+    assert field in {"cursor", "status"} or f'value="{typed}"' in page.text
+
+
+async def test_animals_are_found_by_status_category_number_and_name(staff: Visitor) -> None:
+    await with_category(staff, "Dogs")
     await staff.submit("/pets", **BELLA)
-    changed = await staff.submit("/pets/1", **BELLA | {"status": "sold"})
-    assert "Bella is changed." in changed.text
-    assert "Undo" in changed.text
+    await staff.submit("/pets", name="Rex", categoryId="2", status="sold")
+    for wanted in ({"status": "available"}, {"categoryId": "dogs"}, {"id": "1"}, {"name": "BELL"}):
+        page = (await staff.get("/pets", **wanted)).text
+        assert "<bdi>Bella</bdi>" in page
+        assert "<bdi>Dogs</bdi>" in page
+        assert "Rex" not in page
 
 
-async def test_a_form_sent_twice_adds_one_animal(staff: Visitor) -> None:
-    for _ in range(2):
-        assert (
-            "Bella is in the store (#1)." in (await staff.submit("/pets", once="a", **BELLA)).text
-        )
-    assert "#2" in (await staff.submit("/pets", once="a", **BELLA | {"name": "Rex"})).text
+async def test_the_newest_animals_come_first(staff: Visitor) -> None:
+    for name in ("Bella", "Rex"):
+        await staff.submit("/pets", **BELLA | {"name": name})
+    page = (await staff.get("/pets")).text
+    assert page.index("Rex") < page.index("Bella")
+
+
+async def test_a_number_in_the_field_of_the_name_offers_the_animal_with_it(staff: Visitor) -> None:
+    await added(staff)
+    page = (await staff.get("/pets", name="1")).text
+    assert '<a href="/console/pets/1">Animal 1: <bdi>Bella</bdi></a>' in page
+    assert "Animal 2:" not in (await staff.get("/pets", name="2")).text
+
+
+async def test_a_search_without_a_match_says_so(staff: Visitor) -> None:
+    assert "There are no animals yet." in (await staff.get("/pets")).text
+    assert "No animal matches." in (await staff.get("/pets", name="x")).text
+
+
+async def test_pages_lead_on_and_keep_the_search(staff: Visitor) -> None:
+    for number in range(51):
+        await staff.submit("/pets", **BELLA | {"name": f"Bella {number:02}"})
+    first = (await staff.get("/pets", name="bella", status="available")).text
+    target = first.partition('rel="next"')[0].rpartition('href="/console')[2]
+    page = (await staff.get(target.partition('"')[0].replace("&amp;", "&"))).text
+    assert "Bella 49" in first
+    assert "Bella 50" not in first
+    assert "Bella 50" in page
+    assert 'value="bella"' in page
+
+
+async def test_a_short_page_with_a_next_one_says_that_there_is_more(
+    service: Service, staff: Visitor
+) -> None:
+    # A search by name looks through this many names for another filter at once.
+    many = [NewPet("Bella", 1, "available")] * (MAX_SCANNED + 100)
+    await service.store.write(create_pets(many))
+    page = (await staff.get("/pets", name="bella", status="sold")).text
+    assert "No match so far, and there are more animals to look through" in page
+    assert 'rel="next"' in page
+
+
+# One animal
+
+
+async def test_an_animal_that_is_not_there_is_not_found(staff: Visitor) -> None:
+    for response in (
+        await staff.get("/pets/7"),
+        await staff.post("/pets/7", **BELLA),
+        await staff.post("/pets/7/reserve", once="x"),
+        await staff.post("/pets/7/delete", version="x"),
+    ):
+        assert response.status_code == 404
+        assert "there is no animal 7; somebody may have deleted it" in response.text
+
+
+async def test_without_the_right_to_write_an_animal_can_only_be_read(
+    service: Service, staff: Visitor
+) -> None:
+    await added(staff)
+    reader = await only(service, "pets:read")
+    assert "Add an animal" not in (await reader.get("/pets")).text
+    page = await reader.get("/pets/1")
+    assert "Bella" in page.text
+    assert buttons_of(page) == []
+    for path in ("/pets", "/pets/1", "/pets/1/delete", "/pets/1/reserve"):
+        assert (await reader.post(path, **BELLA)).status_code == 403
+
+
+async def test_without_the_right_to_order_nothing_can_be_reserved(
+    service: Service, staff: Visitor
+) -> None:
+    await added(staff)
+    writer = await only(service, "pets:read", "pets:write")
+    page = await writer.get("/pets/1")
+    assert buttons_of(page) == ["Sell", "Save", "Delete Bella"]
+    assert (await writer.post("/pets/1/reserve")).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("status", "buttons", "choices"),
+    [
+        ("available", ["Reserve", "Sell"], ["available", "pending", "sold", ""]),
+        ("pending", ["Sell", "Make available"], ["pending", "available", "sold"]),
+        ("sold", ["Make available"], ["sold", "available"]),
+        ("", ["Sell", "Make available"], ["", "available", "pending", "sold"]),
+    ],
+)
+async def test_only_what_may_follow_is_offered(
+    staff: Visitor, status: str, buttons: list[str], choices: list[str]
+) -> None:
+    page = await added(staff, status=status)
+    assert buttons_of(page) == [*buttons, "Save", "Delete Bella"]
+    select = page.text.partition("<select")[2].partition("</select>")[0]
+    assert [part.partition('"')[0] for part in select.split('<option value="')[1:]] == choices
+
+
+async def test_the_page_shows_the_category_by_its_name(staff: Visitor) -> None:
+    await with_category(staff, "Dogs")
+    page = await added(staff)
+    assert "<dd><bdi>Dogs</bdi></dd>" in page.text
+    assert form_of(page, "Save").fields["categoryId"] == "Dogs"
+
+
+@pytest.mark.parametrize("name", ["7", " Dogs"])
+async def test_a_category_whose_name_cannot_be_typed_is_shown_by_its_number(
+    service: Service, staff: Visitor, name: str
+) -> None:
+    await service.request("POST", "/v1/categories", staff.token, json={"name": name})
+    assert form_of(await added(staff), "Save").fields["categoryId"] == "1"
+
+
+async def test_a_refused_change_keeps_what_was_typed_and_the_version(staff: Visitor) -> None:
+    page = await added(staff)
+    refused = await press(staff, page, "Save", name="Rex", categoryId="dragons")
+    assert refused.status_code == 400
+    sent = form_of(refused, "Save").fields
+    assert (sent["name"], sent["categoryId"], sent["was_name"]) == ("Rex", "dragons", "Bella")
+    assert sent["version"] == form_of(page, "Save").fields["version"]
+
+
+async def test_a_status_that_cannot_follow_says_what_can(staff: Visitor) -> None:
+    page = await added(staff, status="sold")
+    refused = await press(staff, page, "Save", status="pending")
+    assert refused.status_code == 409
+    assert "Status: sold can become available, not pending" in refused.text
+
+
+async def test_only_the_fields_that_the_person_changed_are_changed(
+    service: Service, staff: Visitor
+) -> None:
+    # The field shows no line break; it must not vanish because somebody sold the animal.
+    body = {"name": "Bella\nthe Great", "categoryId": 1}
+    await service.request("POST", "/v1/pets", staff.token, json=body)
+    page = await staff.get("/pets/1")
+    await succeed(staff, page, "Save", status="sold")
+    assert await stored(service, staff) == [{"id": 1, **body, "status": "sold"}]
+
+
+async def test_a_form_in_which_nothing_was_changed_changes_nothing(
+    service: Service, staff: Visitor
+) -> None:
+    page = await succeed(staff, await added(staff), "Save")
+    assert "Nothing was changed." in page.text
+    assert "Undo" not in page.text
+    assert await history(service, staff) == ["pet.created"]
+
+
+async def test_an_undone_change_leaves_the_animal_as_it_was(
+    service: Service, staff: Visitor
+) -> None:
+    await with_category(staff, "Dogs")
+    typed = {"name": "Rex", "categoryId": "7", "status": ""}
+    changed = await succeed(staff, await added(staff), "Save", **typed)
+    assert "Rex is changed." in changed.text
+    assert "Bella is changed." in (await succeed(staff, changed, "Undo")).text
+    assert await stored(service, staff) == [{"id": 1, **BELLA, "categoryId": 1}]
+
+
+@pytest.mark.parametrize(
+    ("status", "button", "said", "undo", "after"),
+    [
+        ("available", "Sell", "Bella is sold.", "Undo", "available"),
+        ("sold", "Make available", "Bella is available.", "Undo", "sold"),
+        ("pending", "Sell", "Bella is sold.", "Make it available again", "available"),
+        ("", "Sell", "Bella is sold.", "Make it available again", "available"),
+    ],
+)
+async def test_a_sale_is_undone_as_far_as_that_is_allowed(
+    service: Service, staff: Visitor, status: str, button: str, said: str, undo: str, after: str
+) -> None:
+    changed = await succeed(staff, await added(staff, status=status), button)
+    assert said in changed.text
+    await succeed(staff, changed, undo)
+    assert [pet["status"] for pet in await stored(service, staff)] == [after]
+
+
+async def test_a_removed_status_is_told(staff: Visitor) -> None:
+    page = await succeed(staff, await added(staff), "Save", status="")
+    assert "Bella is without a status." in page.text
+
+
+async def test_a_deleted_animal_is_added_again_with_a_new_number(
+    service: Service, staff: Visitor
+) -> None:
+    await with_category(staff, "Dogs")
+    page = await succeed(staff, await added(staff), "Delete Bella")
+    assert "Bella is deleted." in page.text
+    again = await succeed(staff, page, "Add it again, with a new number")
+    assert again.url.path == "/console/pets/2"
+    assert await stored(service, staff) == [{"id": 2, **BELLA, "categoryId": 1}]
+
+
+async def test_changes_are_recorded_as_those_of_any_client(
+    service: Service, staff: Visitor
+) -> None:
+    page = await succeed(staff, await added(staff), "Sell")
+    await succeed(staff, page, "Delete Bella")
+    assert await history(service, staff) == ["pet.created", "pet.updated", "pet.deleted"]
+
+
+# Reservations
+
+
+async def test_a_reservation_leads_to_its_order(service: Service, staff: Visitor) -> None:
+    response = await press(staff, await added(staff), "Reserve")
+    assert response.headers["location"].startswith("/console/orders/1?notice=")
+    page = await staff.get("/pets/1")
+    assert '<a href="/console/orders/1">Order 1</a>' in page.text
+    assert "The order decides the status." in page.text
+    assert buttons_of(page) == ["Save", "Delete Bella"]
+    assert await history(service, staff) == ["pet.created", "order.placed", "pet.updated"]
+
+
+async def test_a_reservation_can_be_cancelled_from_its_notice(staff: Visitor) -> None:
+    response = await press(staff, await added(staff), "Reserve")
+    _, _, notice = response.headers["location"].partition("notice=")
+    page = await staff.get("/pets/1", notice=notice)
+    assert "Order 1 reserves the animal." in page.text
+    assert form_of(page, "Undo").path == "/orders/1/cancel"
+
+
+async def test_an_order_that_may_not_be_read_has_no_link(service: Service, staff: Visitor) -> None:
+    await added(staff)
+    writer = await only(service, "pets:read", "pets:write", "orders:write")
+    response = await press(writer, await writer.get("/pets/1"), "Reserve")
+    assert response.headers["location"].startswith("/console/pets/1?notice=")
+    page = await writer.get("/pets/1")
+    assert "/orders/1" not in page.text
+    refused = await press(writer, page, "Sell")
+    assert refused.status_code == 409
+    assert "An order reserves <bdi>Bella</bdi>. Deliver or cancel the order first." in refused.text
+
+
+async def test_a_double_click_reserves_once(staff: Visitor) -> None:
+    page = await added(staff)
+    clicks = await asyncio.gather(*(press(staff, page, "Reserve") for _ in range(2)))
+    assert [click.status_code for click in clicks] == [303, 303]
+
+
+async def test_who_loses_the_race_for_a_reservation_learns_of_the_order(
+    staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await press(other, page, "Reserve", once="theirs")
+    for _ in range(2):  # the second click tells the same
+        lost = await press(staff, page, "Reserve")
+        assert lost.status_code == 409
+        assert "Somebody else has just reserved <bdi>Bella</bdi>." in lost.text
+        assert '<a href="/console/orders/1">Order 1</a>' in lost.text
+        assert "/console/pets?status=available&amp;categoryId=1" in lost.text
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("sold", "Somebody else has just sold <bdi>Bella</bdi>."),
+        ("", "Only an available animal can be reserved."),
+    ],
+)
+async def test_an_animal_that_is_no_longer_available_is_not_reserved(
+    staff: Visitor, other: Visitor, status: str, said: str
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Save", status=status)
+    lost = await press(staff, page, "Reserve")
+    assert lost.status_code == 409
+    assert said in lost.text
+
+
+async def test_a_reserved_animal_is_neither_sold_nor_deleted(staff: Visitor) -> None:
+    await press(staff, await added(staff), "Reserve")
+    page = await staff.get("/pets/1")
+    for refused in (
+        await press(staff, page, "Save", status="sold"),
+        await press(staff, page, "Delete Bella"),
+    ):
+        assert refused.status_code == 409
+        assert "Order 1</a> reserves <bdi>Bella</bdi>. Deliver or cancel" in refused.text
+
+
+# Two people at once
+
+
+async def test_a_conflict_tells_what_the_other_did_and_keeps_what_was_typed(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Sell")
+    refused = await press(staff, page, "Save", name="Bella II", status="")
+    assert refused.status_code == 412
+    assert "Somebody else changed this animal while you were looking at it." in refused.text
+    assert row(refused, "Status") == ["available", "sold", "none"]
+    assert form_of(refused, "Save mine anyway").fields["name"] == "Bella II"
+    assert '<a class="button quiet" href="/console/pets/1">Take theirs</a>' in refused.text
+    assert [pet["name"] for pet in await stored(service, staff)] == ["Bella"]
+
+
+async def test_saving_anyway_changes_what_was_typed_and_nothing_else(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Sell")
+    refused = await press(staff, page, "Save", name="Bella II")
+    assert row(refused, "Status") == ["available", "sold", "the same as now"]
+    assert "Bella II is changed." in (await succeed(staff, refused, "Save mine anyway")).text
+    assert await stored(service, staff) == [
+        {"id": 1, "name": "Bella II", "categoryId": 1, "status": "sold"}
+    ]
+
+
+async def test_an_undo_that_comes_too_late_is_a_conflict(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    sold = await succeed(staff, await added(staff), "Sell")
+    await succeed(other, sold, "Save", name="Rex")
+    refused = await press(staff, sold, "Undo")
+    assert refused.status_code == 412
+    assert row(refused, "Name") == ["Bella", "Rex", "the same as now"]
+    assert [pet["status"] for pet in await stored(service, staff)] == ["sold"]
+
+
+async def test_an_order_that_reserved_the_animal_meanwhile_is_named(
+    staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await press(other, page, "Reserve")
+    refused = await press(staff, page, "Save", name="Rex")
+    assert row(refused, "Status") == ["available", "pending", "the same as now"]
+    assert '<a href="/console/orders/1">Order 1</a> reserves it now.' in refused.text
+
+
+@pytest.mark.parametrize(
+    ("moves", "now"), [(["approved", "delivered"], "sold"), (["cancelled"], "available")]
+)
+async def test_an_order_that_ended_meanwhile_is_named(
+    service: Service, staff: Visitor, moves: list[str], now: str
+) -> None:
+    await press(staff, await added(staff), "Reserve")
+    page = await staff.get("/pets/1")
+    for status in moves:
+        path = "/v1/store/orders/1"
+        await service.request("PATCH", path, staff.token, json={"status": status})
+    refused = await press(staff, page, "Save", name="Rex")
+    assert row(refused, "Status") == ["pending", now, "the same as now"]
+    assert f'<a href="/console/orders/1">Order 1</a> was {moves[-1]}.' in refused.text
+
+
+async def test_an_order_that_ended_long_ago_is_not_named(staff: Visitor, other: Visitor) -> None:
+    page = await added(staff, status="pending")
+    await succeed(other, page, "Sell")
+    refused = await press(staff, page, "Save", name="Rex")
+    assert row(refused, "Status") == ["pending", "sold", "the same as now"]
+    assert "Order" not in refused.text.partition("<main")[2]
+
+
+async def test_a_deletion_of_what_somebody_changed_is_a_conflict(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Save", name="Rex")
+    refused = await press(staff, page, "Delete Bella")
+    assert refused.status_code == 412
+    assert row(refused, "Name") == ["Bella", "Rex", "the same as now"]
+    assert "The page shows it as it is now." in refused.text
+    await succeed(staff, refused, "Delete Rex")
+    assert await stored(service, staff) == []
+
+
+async def test_an_animal_that_was_deleted_meanwhile_can_be_added_again_as_typed(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Delete Bella")
+    refused = await press(staff, page, "Save", name="Rex")
+    assert refused.status_code == 404
+    assert "Somebody else deleted this animal" in refused.text
+    shown = await succeed(staff, refused, "Add it again")
+    assert shown.url.path == "/console/pets/2"
+    assert await stored(service, staff) == [{"id": 2, **BELLA, "categoryId": 1, "name": "Rex"}]
+
+
+def row(page: httpx.Response, field: str) -> list[str]:
+    """Return what a conflict says about a field: as it was opened, as it is now, as wanted."""
+    cells = page.text.partition(f'<th scope="row">{field}</th>')[2].partition("</tr>")[0]
+    return [cell.partition("</bdi>")[0] for cell in cells.split("<bdi>")[1:]]
+
+
+async def history(service: Service, visitor: Visitor) -> list[str]:
+    """Return the types of all events, but for those of categories."""
+    page = await stored(service, visitor, "/v1/events")
+    return [event["type"] for event in page if not event["type"].startswith("category")]
+
+
+async def test_a_form_that_was_sent_and_then_changed_adds_another_animal(
+    service: Service, staff: Visitor
+) -> None:
+    await staff.submit("/pets", once="a", **BELLA)
+    await staff.submit("/pets", once="a", **BELLA | {"name": "Rex"})
+    assert [pet["name"] for pet in await stored(service, staff)] == ["Bella", "Rex"]

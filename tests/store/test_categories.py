@@ -9,7 +9,13 @@ from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.pets import NewPet
 from petstore.errors import CategoryInUse, CategoryNameTaken, NotFound, PreconditionFailed
 from petstore.store.api_keys import unconditional
-from petstore.store.categories import get_category, list_categories
+from petstore.store.categories import (
+    find_category,
+    first_category_names,
+    get_category,
+    list_categories,
+    names_of_categories,
+)
 from support.changes import create_category, create_pet, delete_category, update_category
 from support.units import by_hand
 
@@ -135,3 +141,23 @@ def test_a_change_that_changes_nothing_is_not_written() -> None:
 def test_a_name_that_becomes_free_meanwhile_is_given() -> None:
     unit = create_category(CategoryCreate("Dogs"))
     assert by_hand(unit, LOST, NONE, WRITTEN, []) == Category(1, "Dogs")
+
+
+# By name, for people
+
+
+async def test_a_category_is_found_by_its_name_in_any_case(store: Store) -> None:
+    await add(store, "Cats", "Élans")
+    assert await find_category(store, "E\N{COMBINING ACUTE ACCENT}LANS") == Category(2, "Élans")
+    assert await find_category(store, "Dogs") is None
+
+
+async def test_the_first_names_of_categories_are_sorted_ignoring_case(store: Store) -> None:
+    await add(store, "dogs", "Cats", "Elks", "birds")
+    assert await first_category_names(store, 3) == ["birds", "Cats", "dogs"]
+
+
+async def test_only_registered_categories_have_names(store: Store) -> None:
+    await add(store, "Dogs", "Cats")
+    assert await names_of_categories(store, [2, 7, INT64_MIN]) == {2: "Cats"}
+    assert await names_of_categories(store, []) == {}

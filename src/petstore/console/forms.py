@@ -14,6 +14,18 @@ _MULTIPART = "multipart/form-data"
 _MAX_FIELDS = 200
 # The name of a field begins the message of most errors.
 _FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_BREAKS = {ord("\r"): None, ord("\n"): None}
+
+
+def line(text: str) -> str:
+    """Return a text as an input of one line shows it: without line breaks (HTML, 4.10.5.1.2)."""
+    return text.translate(_BREAKS).strip()
+
+
+def whole_number(text: str) -> int | None:
+    """Return the integer that a person typed, ``None`` if the text is anything else."""
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 class File(NamedTuple):
@@ -37,6 +49,10 @@ class Form(NamedTuple):
         """Return the first value of a field as it was sent, empty if absent."""
         values = self.fields.get(name)
         return values[0] if values else ""
+
+    def line(self, name: str) -> str:
+        """Return the first value of a field as an input of one line shows it."""
+        return line(self.raw(name))
 
     def all(self, name: str) -> Sequence[str]:
         """Return every value of a field, such as the checked ones of several boxes."""
@@ -62,6 +78,13 @@ def problem_of(error: PetstoreError) -> Problem:
     """Return what an error of an operation says about a form."""
     named = _FIELD.fullmatch(error.message)
     return Problem("", error.message) if named is None else Problem(named[1], named[2])
+
+
+def labelled(problem: Problem | None, labels: Mapping[str, str]) -> Problem | None:
+    """Return a problem whose field is called as on the page, for the box above the form."""
+    if problem is None:
+        return None
+    return problem._replace(field=labels.get(problem.field, problem.field))
 
 
 def decode_urlencoded(encoded: bytes) -> Form:

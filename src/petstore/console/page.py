@@ -1,5 +1,6 @@
 """A page of the console: one row of the table of pages, and a visit to it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,7 @@ from petstore.console.notices import Notice, decode_notice, encode_notice
 from petstore.console.templates import Templates
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.domain.decoding import decode_json
-from petstore.errors import Conflict
+from petstore.errors import Conflict, IdempotencyKeyInUse
 from petstore.http.messages import Request, Response
 from petstore.store.console_sessions import Session, keep_notice
 
@@ -36,6 +37,8 @@ Handler: TypeAlias = "Callable[[Visit], Awaitable[Response]]"
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
 _CURSOR = b"cursor="
 _MAX_ONCE = 64
+_CONFLICTS: dict[str, type[Conflict]] = {error.code: error for error in Conflict.__subclasses__()}
+_SECOND_CLICK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,8 @@ class Visit(Struct):
 
         ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
         ``if_match`` is the tag of the version to change. A POST with the same ``once`` and the same
-        body is carried out once: a form that was sent, and then changed, is another request.
+        body is carried out once (``Idempotency-Key``): the second click of two waits for the first.
+        A form that was sent, and then changed, is another request.
 
         Raises:
             PetstoreError: what the interface would respond with.
@@ -148,7 +152,7 @@ class Visit(Struct):
             body=None if operation.body is None else _body(operation, body),
             idempotency_key=_idempotency_key(once, body),
         )
-        return _result(operation, await carry_out(operation, call))
+        return _result(operation, await _carry_out(operation, call))
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """Return a page from its template."""
@@ -208,20 +212,22 @@ def _body(operation: Operation, body: Mapping[str, Any] | None) -> Any:
     return decode_json(encode_json(body or {}), operation.body)
 
 
+async def _carry_out(operation: Operation, call: Call[Any, Any]) -> Response:
+    while True:
+        try:
+            return await carry_out(operation, call)
+        except IdempotencyKeyInUse:  # until the first click has its response
+            await asyncio.sleep(_SECOND_CLICK_SECONDS)
+
+
 def _result(operation: Operation, response: Response) -> Result:
     if response.code is not None:
-        raise _conflict(response)
+        # The conflict that the first click met; see ``petstore.api.idempotency``.
+        raise _CONFLICTS[response.code](msgspec.json.decode(response.body)["message"])
     value = None
     if operation.success.content is not None:
         value = msgspec.json.decode(response.body, type=operation.success.content)
     return Result(value, (response.tag or entity_tag(response.body)).decode(), _cursor(response))
-
-
-def _conflict(response: Response) -> Conflict:
-    """Return the conflict that an operation with an idempotency record responds with."""
-    known: list[type[Conflict]] = [Conflict, *Conflict.__subclasses__()]
-    kinds = {kind.code: kind for kind in known}
-    return kinds[response.code or ""](msgspec.json.decode(response.body)["message"])
 
 
 def _cursor(response: Response) -> str:

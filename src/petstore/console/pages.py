@@ -1,6 +1,7 @@
 """The pages of the console. Routes and rights come from here."""
 
 from petstore.console import (
+    categories,
     changes,
     exports,
     guide,
@@ -20,6 +21,7 @@ PAGES: tuple[Page, ...] = (
     *pets.PAGES,
     *orders.PAGES,
     *inventory.PAGES,
+    *categories.PAGES,
     *imports.PAGES,
     *exports.PAGES,
     *usage.PAGES,

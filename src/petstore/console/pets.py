@@ -1,128 +1,328 @@
-"""The pages of animals: find, add, change, delete."""
+"""The pages of animals: find, add, change, sell, reserve, delete."""
 
+import secrets
+from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from petstore.console.forms import Problem, problem_of
+from petstore.console.category_fields import (
+    category_id_of,
+    category_names,
+    category_text,
+    suggested_names,
+)
+from petstore.console.edits import Difference, Edit, decode_edit, unchanged, undo_fields
+from petstore.console.forms import Problem, labelled, line, problem_of, whole_number
 from petstore.console.notices import Notice, Undo
 from petstore.console.page import Page, Result, Visit
-from petstore.domain.pets import Pet
+from petstore.domain.orders import PET_AFTER, Order
+from petstore.domain.pets import Pet, PetStatus, statuses_after
 from petstore.errors import (
     Conflict,
+    IdempotencyKeyReused,
     InvalidBody,
     InvalidParameter,
     NotFound,
+    PetNotAvailable,
     PetstoreError,
     PreconditionFailed,
     UnknownCategory,
+    UnknownPet,
 )
 from petstore.http.messages import Response
 
 _ON_A_PAGE = 50
+_FIELDS = ("name", "categoryId", "status")
+_LABELS = {"name": "Name", "categoryId": "Category", "status": "Status", "id": "Number"}
 _REFUSED = (InvalidBody, UnknownCategory, Conflict)
 
 
 async def _list(visit: Visit) -> Response:
-    wanted = {name: visit.form.text(name) for name in ("name", "status", "categoryId", "id")}
-    query: dict[str, Any] = {name: text or None for name, text in wanted.items()}
-    query |= {"limit": _ON_A_PAGE, "cursor": visit.form.text("cursor") or None}
-    problem, found = None, Result([], "", "")
+    wanted = {name: visit.form.line(name) for name in ("name", "status", "categoryId", "id")}
+    problem, found, suggested = None, Result([], "", ""), None
     try:
-        found = await visit.call("listPets", query=query)
-    except InvalidParameter as error:
+        found = await visit.call("listPets", query=await _query(visit, wanted))
+        suggested = await _animal(visit, whole_number(wanted["name"]))
+    except (InvalidParameter, UnknownCategory) as error:
         problem = problem_of(error)
     return visit.page(
         "pets.html",
         400 if problem else 200,
         pets=found.value,
         cursor=found.cursor,
+        is_short=bool(found.cursor) and len(found.value) < _ON_A_PAGE,
+        suggested=suggested,
+        names=await category_names(visit, {pet.categoryId for pet in found.value}),
+        suggested_categories=await suggested_names(visit),
         wanted=wanted,
+        filters={name: text for name, text in wanted.items() if text},
         problem=problem,
+        summary=labelled(problem, _LABELS),
     )
 
 
+async def _query(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
+    """Return the query of ``listPets``: by name, or the newest first."""
+    pet_id = whole_number(wanted["id"])
+    if wanted["id"] and pet_id is None:
+        msg = "id: expected a number, such as 7"
+        raise InvalidParameter(msg)
+    category = wanted["categoryId"]
+    return {
+        "name": wanted["name"] or None,
+        "status": wanted["status"] or None,
+        "categoryId": await category_id_of(visit, category) if category else None,
+        "id": pet_id,
+        "sort": None if wanted["name"] else "-id",
+        "limit": _ON_A_PAGE,
+        "cursor": visit.form.text("cursor") or None,
+    }
+
+
+async def _animal(visit: Visit, pet_id: int | None) -> Pet | None:
+    """Return an animal, if there is one with this id."""
+    if pet_id is None:
+        return None
+    found = await visit.call("listPets", query={"id": pet_id})
+    return found.value[0] if found.value else None
+
+
 async def _new(visit: Visit) -> Response:
-    return _form(visit, None, _typed(visit))
+    typed = _typed(visit)
+    if "status" not in visit.form.fields:
+        typed["status"] = "available"
+    return await _add_page(visit, typed)
 
 
 async def _create(visit: Visit) -> Response:
     typed = _typed(visit)
     try:
-        created = await visit.call("createPet", body=_body(typed), once=visit.form.text("once"))
-    except _REFUSED as error:
-        return _form(visit, None, typed, error)
+        body = await _body(visit, typed)
+        if not typed["status"]:
+            del body["status"]
+        created = await visit.call("createPet", body=body, once=visit.form.text("once"))
+    except (*_REFUSED, IdempotencyKeyReused) as error:
+        return await _add_page(visit, typed, error)
     pet: Pet = created.value
-    return await visit.redirect("/pets/new", Notice(f"{pet.name} is in the store (#{pet.id})."))
+    undo = Undo(f"/pets/{pet.id}/delete", {"version": created.tag})
+    notice = Notice(f"{pet.name} is in the store: animal {pet.id}.", undo)
+    if visit.form.text("again"):
+        return await visit.redirect(f"/pets/{pet.id}", notice)
+    kept = urlencode({name: typed[name] for name in ("categoryId", "status")})
+    return await visit.redirect(f"/pets/new?{kept}", notice)
 
 
 async def _show(visit: Visit) -> Response:
-    found = await _get(visit)
-    return _form(visit, found, _fields(found.value))
+    return await _page(visit, await _get(visit))
 
 
 async def _update(visit: Visit) -> Response:
-    typed = _typed(visit)
-    before = await _get(visit)
-    tag = visit.form.text("version")
-    body = _body(typed) | ({} if typed["status"] else {"status": None})
+    edit = decode_edit(visit.form, _FIELDS)
     try:
-        changed = await visit.call("updatePet", path_id=visit.path_id, body=body, if_match=tag)
+        before = await _get(visit)
+        changed = await visit.call(
+            "updatePet",
+            path_id=visit.path_id,
+            body=await _patch(visit, edit.changes),
+            if_match=visit.form.text("version"),
+        )
+    except NotFound as error:
+        return await _gone_page(visit, edit, error)
     except (*_REFUSED, PreconditionFailed) as error:
-        return _form(visit, before, typed, error)
-    undo = Undo(f"/pets/{visit.path_id}", {**_fields(before.value), "version": changed.tag})
-    notice = Notice(f"{changed.value.name} is changed.", undo)
+        return await _page(visit, await _get(visit), edit, error)
+    notice = await _change_notice(visit, before.value, changed)
     return await visit.redirect(f"/pets/{visit.path_id}", notice)
+
+
+async def _reserve(visit: Visit) -> Response:
+    try:
+        placed = await visit.call(
+            "placeOrder", body={"petId": visit.path_id}, once=visit.form.text("once")
+        )
+    except UnknownPet:
+        raise _not_found(visit) from None
+    except PetNotAvailable as error:
+        return await _page(visit, await _get(visit), None, error)
+    order: Order = placed.value
+    path = f"/orders/{order.id}" if visit.may("getOrder") else f"/pets/{visit.path_id}"
+    undo = Undo(f"/orders/{order.id}/cancel", {"version": placed.tag, "seen": order.status})
+    return await visit.redirect(path, Notice(f"Order {order.id} reserves the animal.", undo))
 
 
 async def _delete(visit: Visit) -> Response:
     before = await _get(visit)
+    pet: Pet = before.value
     tag = visit.form.text("version")
     try:
         await visit.call("deletePet", path_id=visit.path_id, if_match=tag)
     except (Conflict, PreconditionFailed) as error:
-        return _form(visit, before, _fields(before.value), error)
-    return await visit.redirect("/pets", Notice(f"{before.value.name} is deleted."))
+        edit = decode_edit(visit.form, _FIELDS)
+        return await _page(visit, await _get(visit), edit, error)
+    fields = _fields(pet, await category_names(visit, [pet.categoryId]))
+    fields |= {"once": secrets.token_urlsafe(), "again": "1"}
+    undo = Undo("/pets", fields, "Add it again, with a new number")
+    return await visit.redirect("/pets", Notice(f"{pet.name} is deleted.", undo))
 
 
 async def _get(visit: Visit) -> Result:
     """Return the animal of the path and its version, or raise ``NotFound``."""
     found = await visit.call("listPets", query={"id": visit.path_id})
     if not found.value:
-        msg = f"there is no animal {visit.path_id}; somebody may have deleted it"
-        raise NotFound(msg)
+        raise _not_found(visit)
     return found._replace(value=found.value[0])
 
 
-def _form(
-    visit: Visit, found: Result | None, typed: dict[str, str], error: PetstoreError | None = None
+def _not_found(visit: Visit) -> NotFound:
+    return NotFound(f"there is no animal {visit.path_id}; somebody may have deleted it")
+
+
+async def _add_page(
+    visit: Visit, typed: Mapping[str, str], error: PetstoreError | None = None
 ) -> Response:
-    problem: Problem | None = None if error is None else problem_of(error)
+    """Return the form of a new animal. A ``NotFound`` means that its predecessor was deleted."""
+    is_gone = isinstance(error, NotFound)
+    problem = None if error is None or is_gone else _problem(error)
     return visit.page(
-        "pet.html",
+        "new_pet.html",
         200 if error is None else error.status,
-        found=found,
         typed=typed,
+        is_gone=is_gone,
+        suggested_categories=await suggested_names(visit),
         problem=problem,
-        is_conflict=isinstance(error, PreconditionFailed),
+        summary=labelled(problem, _LABELS),
     )
 
 
+async def _gone_page(visit: Visit, edit: Edit, error: NotFound) -> Response:
+    """Tell that the animal was deleted meanwhile, and offer to add it anew, as it was typed."""
+    if set(edit.opened) != set(_FIELDS):
+        raise error
+    typed = {**edit.opened, **edit.typed}
+    return await _add_page(visit, typed, error)
+
+
+async def _page(
+    visit: Visit, found: Result, edit: Edit | None = None, error: PetstoreError | None = None
+) -> Response:
+    """Return the page of an animal, with the form as it was sent and what is wrong with it.
+
+    After a conflict the form has what is there now, and what the person changed of it.
+    """
+    pet: Pet = found.value
+    now = _fields(pet, await category_names(visit, [pet.categoryId]))
+    order = await _open_order(visit, pet)
+    sent, version = unchanged(now) if edit is None else edit.over(now), found.tag
+    differences: list[Difference] = []
+    problem = None
+    if isinstance(error, PreconditionFailed):
+        differences, sent = sent.differences(now), sent.onto(now)
+    elif error is not None:
+        version = visit.form.text("version") or version
+        problem = _problem(error)
+    return visit.page(
+        "pet.html",
+        200 if error is None else error.status,
+        pet=pet,
+        tag=found.tag,
+        now=now,
+        edit=sent,
+        version=version,
+        order=order,
+        following=() if order else tuple(filter(None, statuses_after(pet.status))),
+        choices=_choices(pet, order, sent.typed["status"]),
+        error=error and error.code,
+        differences=differences,
+        ended=await _ended_order(visit, pet, differences),
+        labels=_LABELS,
+        suggested_categories=await suggested_names(visit),
+        problem=problem,
+        summary=labelled(problem, _LABELS),
+    )
+
+
+def _problem(error: PetstoreError) -> Problem:
+    if isinstance(error, IdempotencyKeyReused):
+        return Problem("", "This form was sent already. Send it again to add one more animal.")
+    return problem_of(error)
+
+
+async def _open_order(visit: Visit, pet: Pet) -> Order | None:
+    """Return the order that reserves an animal, if there is one."""
+    if pet.status != "pending" or not visit.may("listOrders"):
+        return None
+    for status in ("placed", "approved"):
+        found = await visit.call("listOrders", query={"petId": pet.id, "status": status})
+        if found.value:
+            order: Order = found.value[0]
+            return order
+    return None
+
+
+async def _ended_order(visit: Visit, pet: Pet, differences: Sequence[Difference]) -> Order | None:
+    """Return the order whose end made a pending animal what it is now."""
+    was_pending = any(difference.opened == "pending" for difference in differences)
+    if not was_pending or not visit.may("listOrders"):
+        return None
+    found = await visit.call("listOrders", query={"petId": pet.id, "limit": 100})
+    orders: list[Order] = found.value
+    if found.cursor or not orders or PET_AFTER.get(orders[-1].status) != pet.status:
+        return None
+    return orders[-1]
+
+
+async def _change_notice(visit: Visit, before: Pet, changed: Result) -> Notice:
+    """Return what a change did, and the form that changes it back as far as that is allowed."""
+    after: Pet = changed.value
+    if after == before:
+        return Notice("Nothing was changed.")
+    names = await category_names(visit, {before.categoryId, after.categoryId})
+    back, label = _fields(before, names), "Undo"
+    if before.status != after.status and _or_none(before) not in statuses_after(after.status):
+        back["status"], label = "available", "Make it available again"
+    undo = Undo(f"/pets/{after.id}", undo_fields(back, _fields(after, names), changed.tag), label)
+    is_moved = replace(before, status=after.status) == after
+    what = f"is {after.status or 'without a status'}" if is_moved else "is changed"
+    return Notice(f"{after.name} {what}.", undo)
+
+
+def _or_none(pet: Pet) -> PetStatus | None:
+    return None if pet.status is UNSET else pet.status
+
+
+def _choices(pet: Pet, order: Order | None, typed: str) -> list[tuple[str, str]]:
+    """Return the statuses that the form offers: the present one, what may follow, the typed one."""
+    following = () if order else statuses_after(pet.status)
+    statuses = dict.fromkeys([pet.status or "", *(status or "" for status in following), typed])
+    return [(status, status or "none") for status in statuses]
+
+
 def _typed(visit: Visit) -> dict[str, str]:
-    return {name: visit.form.text(name) for name in ("name", "categoryId", "status")}
+    return {name: visit.form.line(name) for name in _FIELDS}
 
 
-def _fields(pet: Pet) -> dict[str, str]:
-    status = "" if pet.status is UNSET else pet.status
-    return {"name": pet.name, "categoryId": str(pet.categoryId), "status": status}
+def _fields(pet: Pet, names: Mapping[int, str]) -> dict[str, str]:
+    """Return the texts that the form shows of an animal."""
+    return {
+        "name": line(pet.name),
+        "categoryId": category_text(pet.categoryId, names),
+        "status": pet.status or "",
+    }
 
 
-def _body(typed: dict[str, str]) -> dict[str, Any]:
+async def _body(visit: Visit, typed: Mapping[str, str]) -> dict[str, Any]:
     """Return what a person typed as the body of an operation, which says what is wrong with it."""
-    category = typed["categoryId"]
-    number = int(category) if category.isascii() and category.isdigit() else category
-    body: dict[str, Any] = {"name": typed["name"], "categoryId": number}
-    return body | ({"status": typed["status"]} if typed["status"] else {})
+    body: dict[str, Any] = dict(typed)
+    if "categoryId" in typed:
+        body["categoryId"] = await category_id_of(visit, typed["categoryId"])
+    return body
+
+
+async def _patch(visit: Visit, typed: Mapping[str, str]) -> dict[str, Any]:
+    body = await _body(visit, typed)
+    return body | {"status": None} if body.get("status") == "" else body
 
 
 PAGES = (
@@ -131,5 +331,6 @@ PAGES = (
     Page("POST", "/pets", _create, needs="createPet"),
     Page("GET", "/pets/{petId}", _show, needs="listPets"),
     Page("POST", "/pets/{petId}", _update, needs="updatePet"),
+    Page("POST", "/pets/{petId}/reserve", _reserve, needs="placeOrder"),
     Page("POST", "/pets/{petId}/delete", _delete, needs="deletePet"),
 )

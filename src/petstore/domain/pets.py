@@ -48,6 +48,7 @@ _MOVES: dict[PetStatus, tuple[PetStatus | None, ...]] = {
     "pending": ("available", "sold"),
     "sold": ("available",),
 }
+_ANY: tuple[PetStatus | None, ...] = ("available", "pending", "sold")
 
 
 class NewPet(Struct, frozen=True):
@@ -104,6 +105,11 @@ def status_after(pet: Pet, patch: PetPatch) -> PetStatus | UnsetType:
     return UNSET if patch.status is None else patch.status
 
 
+def statuses_after(status: PetStatus | UnsetType) -> tuple[PetStatus | None, ...]:
+    """Return the statuses that can follow ``status``; ``None`` stands for no status."""
+    return _ANY if status is UNSET else _MOVES[status]
+
+
 def patched(pet: Pet, patch: PetPatch) -> Pet:
     """Return ``pet`` changed by ``patch``.
 
@@ -111,8 +117,8 @@ def patched(pet: Pet, patch: PetPatch) -> Pet:
         IllegalTransition: the status cannot follow the current one.
     """
     status = status_after(pet, patch)
-    if status != pet.status and pet.status is not UNSET:
-        following, wanted = _MOVES[pet.status], None if status is UNSET else status
+    if status != pet.status:
+        following, wanted = statuses_after(pet.status), None if status is UNSET else status
         if wanted not in following:
             choices = " or ".join(allowed or "none" for allowed in following)
             msg = f"status: {pet.status} can become {choices}, not {wanted or 'none'}"

@@ -1,11 +1,19 @@
 """List, add, change and delete categories."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import UNSET
 
 from petstore.clock import Milliseconds
-from petstore.databases.contract import Duplicate, Reader, Row, Statement, Unit, Value
+from petstore.databases.contract import (
+    Duplicate,
+    Reader,
+    Row,
+    Statement,
+    Unit,
+    Value,
+    placeholders,
+)
 from petstore.domain.categories import Category, CategoryCreate, CategoryPatch, patched
 from petstore.domain.events import resource_event
 from petstore.domain.names import name_key
@@ -25,6 +33,28 @@ async def get_category(store: Reader, category_id: int) -> Category:
     """Return one category, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (category_id,), name="select_category")
     return found(await store.read(select), _category_of, "category", category_id)
+
+
+async def find_category(store: Reader, name: str) -> Category | None:
+    """Return the category with a name, ignoring case, if there is one."""
+    rows = await store.read(_named(name))
+    return _category_of(rows[0]) if rows else None
+
+
+async def first_category_names(store: Reader, limit: int) -> list[str]:
+    """Return the first ``limit`` names of categories, sorted ignoring case."""
+    sql = "SELECT name FROM categories ORDER BY name_key LIMIT ?1"
+    rows = await store.read(Statement(sql, (limit,), name="select_first_category_names"))
+    return [name for (name,) in rows]
+
+
+async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, str]:
+    """Return the names of those categories among ``ids`` that are registered."""
+    if not ids:
+        return {}
+    sql = f"SELECT id, name FROM categories WHERE id IN {placeholders(len(ids))}"  # noqa: S608
+    select = Statement(sql, tuple(ids), name="select_category_names")
+    return dict(await store.read(select))
 
 
 def create_category(new: CategoryCreate, *, now: Milliseconds) -> Unit[Category]:
@@ -130,12 +160,16 @@ def _locked(category_id: int) -> Unit[Category]:
 
 
 def _require_free_name(name: str) -> Unit[None]:
-    sql = f"{_SELECT} WHERE name_key = ?1"
-    rows = yield Statement(sql, (name_key(name),), name="select_category_named")
+    rows = yield _named(name)
     if rows:
         taken = _category_of(rows[0])
         msg = f"name: category {taken.id} already has the name {taken.name!r}"
         raise CategoryNameTaken(msg)
+
+
+def _named(name: str) -> Statement:
+    sql = f"{_SELECT} WHERE name_key = ?1"
+    return Statement(sql, (name_key(name),), name="select_category_named")
 
 
 def _category_of(row: Row) -> Category:
