@@ -8,6 +8,7 @@ from petstore.clock import DAY, MINUTE
 from petstore.rate_limits.contract import BanRules
 from support.keys import rotate
 from support.service import Service
+from support.stores import do
 from support.visitor import Visitor, signed_in
 
 pytestmark = pytest.mark.anyio
@@ -204,6 +205,25 @@ async def test_a_rotation_without_grace_does_not_sign_its_own_person_out(
     assert (await staff.get("/usage")).status_code == 200
     assert (await other.get("/usage")).status_code == 200
     await service.status_becomes(staff.token, 401)
+
+
+async def test_a_token_is_shown_even_if_the_session_could_not_follow_it(
+    service: Service, staff: Visitor
+) -> None:
+    # SQLite reports this index as corrupt whenever the session is to follow the token.
+    follow = "UPDATE OF token_digest ON console_sessions"
+    check = "INSERT INTO found (found, rank) VALUES ('integrity-check', 1)"
+    for sql in (
+        "CREATE TABLE words (word)",
+        "CREATE VIRTUAL TABLE found USING fts5 (word, content=words)",
+        "INSERT INTO words VALUES ('missing from the index')",
+        f"CREATE TRIGGER fail BEFORE {follow} BEGIN {check}; END",
+    ):
+        await service.store.write(do(sql))
+    page = await staff.post("/usage/rotate", graceSeconds="0")
+    new = shown_token(page.text)
+    assert (await service.request("GET", "/v1/pets", new)).status_code == 200
+    assert (await staff.get("/usage")).status_code == 303
 
 
 async def test_others_with_the_old_token_are_signed_out(service: Service, staff: Visitor) -> None:
