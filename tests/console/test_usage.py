@@ -8,6 +8,7 @@ from petstore.clock import DAY, MINUTE
 from petstore.rate_limits.contract import BanRules
 from support.keys import rotate
 from support.service import Service
+from support.stores import do
 from support.visitor import Visitor, signed_in
 
 pytestmark = pytest.mark.anyio
@@ -90,6 +91,42 @@ async def test_a_ban_is_told_with_its_end_and_what_to_do(service: Service) -> No
     assert "/docs/guides/back-off" in (await owner.get("/usage")).text
 
 
+# Responses
+
+
+async def test_responses_are_shown_by_status_and_429s_stand_out(service: Service) -> None:
+    owner = await signed_in(service, plan="free", scopes=frozenset({"pets:read"}))
+    words = await usage_of(owner)
+    assert "There was no request with this key yet." in words
+    assert "refused with 429" not in words
+    for day in range(2):
+        for _ in range(61 + day):
+            await service.request("GET", "/v1/pets", owner.token)
+        service.clock.now += DAY
+    await owner.post("/sign-in", key=owner.token)
+    response = await owner.get("/usage")
+    words = text_of(response.text)
+    assert "3 requests were refused with 429 on 2 days" in words
+    assert "See how to back off ." in words
+    assert re.search(r"200 OK 120 2 \d+ \w+ 429 Too Many Requests 3 2 \d+ \w+", words)
+    assert "Responses: 120 successful, 0 not changed since, 0 refused, 3 too many" in response.text
+
+
+async def test_a_single_429_is_one_request_on_one_day(service: Service) -> None:
+    owner = await signed_in(service, plan="free", scopes=frozenset({"pets:read"}))
+    for _ in range(61):
+        await service.request("GET", "/v1/pets", owner.token)
+    assert "1 request was refused with 429 on 1 day ," in await usage_of(owner)
+
+
+async def test_other_refusals_and_failures_are_told_apart(service: Service) -> None:
+    owner = await signed_in(service, scopes=frozenset({"pets:read"}))
+    for status in (304, 403, 404, 503):
+        service.app.services.responses.count(owner.key_id, service.clock() // DAY, status)
+    html = (await owner.get("/usage")).text
+    assert "0 successful, 1 not changed since, 2 refused, 0 too many requests, 1 failed" in html
+
+
 # What ends
 
 
@@ -168,6 +205,25 @@ async def test_a_rotation_without_grace_does_not_sign_its_own_person_out(
     assert (await staff.get("/usage")).status_code == 200
     assert (await other.get("/usage")).status_code == 200
     await service.status_becomes(staff.token, 401)
+
+
+async def test_a_token_is_shown_even_if_the_session_could_not_follow_it(
+    service: Service, staff: Visitor
+) -> None:
+    # SQLite reports this index as corrupt whenever the session is to follow the token.
+    follow = "UPDATE OF token_digest ON console_sessions"
+    check = "INSERT INTO found (found, rank) VALUES ('integrity-check', 1)"
+    for sql in (
+        "CREATE TABLE words (word)",
+        "CREATE VIRTUAL TABLE found USING fts5 (word, content=words)",
+        "INSERT INTO words VALUES ('missing from the index')",
+        f"CREATE TRIGGER fail BEFORE {follow} BEGIN {check}; END",
+    ):
+        await service.store.write(do(sql))
+    page = await staff.post("/usage/rotate", graceSeconds="0")
+    new = shown_token(page.text)
+    assert (await service.request("GET", "/v1/pets", new)).status_code == 200
+    assert (await staff.get("/usage")).status_code == 303
 
 
 async def test_others_with_the_old_token_are_signed_out(service: Service, staff: Visitor) -> None:

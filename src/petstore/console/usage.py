@@ -1,9 +1,12 @@
 """The page of a key's owner: what the key has used, what it may use, and its rotation."""
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from http import HTTPStatus
+from typing import NamedTuple
 
-from petstore.clock import DAY, utc_second
-from petstore.console.charts import Meter, bars, meter
+from petstore.clock import DAY, utc, utc_second
+from petstore.console.charts import Meter, Part, bars, meter, stacked
 from petstore.console.forms import problem_of
 from petstore.console.page import Page, Visit
 from petstore.console.rotation import GRACES, rotate
@@ -12,6 +15,7 @@ from petstore.domain.plans import UNLIMITED
 from petstore.errors import BeyondOwnRights, InvalidBody, KeyEnded, PetstoreError
 from petstore.http.messages import Response
 from petstore.store.key_status import get_key
+from petstore.store.responses import DayOfStatus
 from petstore.store.usage import Usage, UsageWindow
 
 SCOPE_WORDS: dict[Scope, str] = {
@@ -24,8 +28,18 @@ SCOPE_WORDS: dict[Scope, str] = {
 }
 """What a key with a scope may do."""
 
+_TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
 _ENDS_SOON = 14 * DAY
 _REFUSED = (InvalidBody, KeyEnded, BeyondOwnRights)
+
+
+class StatusUse(NamedTuple):
+    """How many requests got a status, on how many days, and the last of these days."""
+
+    status: HTTPStatus
+    requests: int
+    days: int
+    last: str
 
 
 async def _show(visit: Visit) -> Response:
@@ -44,8 +58,9 @@ async def _page(visit: Visit, error: PetstoreError | None = None) -> Response:
     usage: Usage = (await visit.call("getUsage")).value
     key = await get_key(services.store, own.id, own.environment, services.clock)
     now = services.clock()
+    statuses = _by_status(await services.responses.of_key(own.id))
     ends_at = None if own.expires_at is None else utc_second(own.expires_at)
-    days = [(f"{day.date.day} {day.date:%b}", day.requests) for day in usage.days]
+    days = [(_short(day.date), day.requests) for day in usage.days]
     return visit.page(
         "usage.html",
         200 if error is None else error.status,
@@ -60,8 +75,50 @@ async def _page(visit: Visit, error: PetstoreError | None = None) -> Response:
         may_do=[words for scope, words in SCOPE_WORDS.items() if scope in own.scopes],
         windows=[_window("This minute", usage.minute), _window("Today", usage.day)],
         days=bars("days", "Requests on each of the last 30 days", "requests", "Day", days),
+        responses=stacked("responses", "Responses", "requests", "Result", _parts(statuses)),
+        statuses=statuses,
+        too_many=next((each for each in statuses if each.status == _TOO_MANY), None),
         graces=GRACES,
     )
+
+
+def _by_status(responses: Sequence[DayOfStatus]) -> list[StatusUse]:
+    """Return what 30 days have of each status."""
+    days: dict[int, list[DayOfStatus]] = {}
+    for each in responses:
+        days.setdefault(each.status, []).append(each)
+    return [
+        StatusUse(
+            HTTPStatus(status),
+            sum(day.requests for day in found),
+            len(found),
+            _short(utc(found[-1].day * DAY)),
+        )
+        for status, found in sorted(days.items())
+    ]
+
+
+def _parts(statuses: Sequence[StatusUse]) -> list[Part]:
+    """Return the results that an owner tells apart."""
+
+    def requests(low: int, high: int, without: int = 0) -> int:
+        return sum(
+            each.requests
+            for each in statuses
+            if low <= each.status <= high and each.status != without
+        )
+
+    return [
+        Part("successful", requests(200, 299), "good"),
+        Part("not changed since", requests(300, 399), "done"),
+        Part("refused", requests(400, 499, _TOO_MANY), "plain"),
+        Part("too many requests", requests(_TOO_MANY, _TOO_MANY), "wait"),
+        Part("failed here", requests(500, 599), "bad"),
+    ]
+
+
+def _short(day: date) -> str:
+    return f"{day.day} {day:%b}"
 
 
 def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
