@@ -94,7 +94,7 @@ class Shop:
         )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def visited(shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
     """The shop, with an animal of each name, an order of each second one, and a browser."""
     scopes = (word for scope in SCOPES for word in ("--scope", scope))
