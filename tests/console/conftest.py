@@ -17,9 +17,9 @@ async def staff(service: Service) -> Visitor:
     return await signed_in(service)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, for every test in this process."""
+    """Chromium, for the tests of a file: beside it, no asynchronous test of the process can run."""
     with chromium() as browser:
         yield browser
 
