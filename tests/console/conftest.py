@@ -19,7 +19,7 @@ async def staff(service: Service) -> Visitor:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, for the tests of a file: beside it, no asynchronous test of the process can run."""
+    """Chromium, for the tests of a file; as long as it runs, no test can be asynchronous."""
     with chromium() as browser:
         yield browser
 

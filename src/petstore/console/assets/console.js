@@ -48,7 +48,7 @@ function localise(root) {
   for (const time of root.querySelectorAll('time[datetime]')) {
     const moment = new Date(time.dateTime);
     if (isNaN(moment)) continue;
-    if (time.dateTime.length === 10) { // a day of the service, which is one in UTC
+    if (time.dateTime.length === 10) { // a day, which is one in UTC
       time.textContent = day.format(moment);
       continue;
     }
@@ -193,7 +193,7 @@ const kindOf = resource => resource.split('/')[0];
 
 // Return whether something that is followed has changed, once it has or the service ends the wait.
 async function nextChange(wanted) {
-  const kinds = [...new Set([...wanted].map(kindOf))].join(' ');
+  const kinds = [...wanted].map(kindOf).join(' ');
   const query = new URLSearchParams({after, kinds}), mine = poll = new AbortController();
   const timeout = setTimeout(() => mine.abort(), 40000); // the service takes 25 seconds at most
   const response = await fetch(`${HOME}/changes?${query}`, {headers: BY_ITSELF, signal: mine.signal});
