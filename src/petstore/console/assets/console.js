@@ -1,7 +1,7 @@
 // Makes the console pleasant; every page works without it.
 
 const HOME = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
-const BY_ITSELF = {'Console-Refresh': '1'}; // such a request does not extend the session
+const BY_ITSELF = {'Console-Refresh': '1'}; // this does not extend the session
 const MARKED = '[id][data-follow], [id][data-refresh]';
 const FIELDS = 'input, select, textarea';
 const POST = 'form[method=post]';
@@ -68,7 +68,6 @@ function countDown() {
   }
 }
 
-// Prepare a part of a page that is shown, or is about to be.
 function prepare(root) {
   localise(root);
   for (const element of root.querySelectorAll('button[data-copy], [data-script]')) element.hidden = false;
