@@ -1,7 +1,7 @@
 // Makes the console pleasant; every page works without it.
 
 const HOME = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
-const BY_ITSELF = {'Console-Refresh': '1'}; // such a request does not extend the session
+const BY_ITSELF = {'Console-Refresh': '1'}; // this does not extend the session
 const MARKED = '[id][data-follow], [id][data-refresh]';
 const FIELDS = 'input, select, textarea';
 const POST = 'form[method=post]';
@@ -48,7 +48,7 @@ function localise(root) {
   for (const time of root.querySelectorAll('time[datetime]')) {
     const moment = new Date(time.dateTime);
     if (isNaN(moment)) continue;
-    if (time.dateTime.length === 10) { // a day of the service, which is one in UTC
+    if (time.dateTime.length === 10) { // a day, which is one in UTC
       time.textContent = day.format(moment);
       continue;
     }
@@ -68,7 +68,6 @@ function countDown() {
   }
 }
 
-// Prepare a part of a page that is shown, or is about to be.
 function prepare(root) {
   localise(root);
   for (const element of root.querySelectorAll('button[data-copy], [data-script]')) element.hidden = false;
@@ -187,18 +186,19 @@ function signedIn() {
 
 // Changes by others
 
-const followed = () => new Set(
-  [...document.querySelectorAll('[id][data-follow]')].flatMap(element => element.dataset.follow.split(' ').filter(Boolean)));
+const all = selector => [...document.querySelectorAll(selector)];
+const followed = () => new Set(all('[id][data-follow]').flatMap(({dataset}) => dataset.follow.split(' ').filter(Boolean)));
 const kindOf = resource => resource.split('/')[0];
 
 // Return whether something that is followed has changed, once it has or the service ends the wait.
 async function nextChange(wanted) {
-  const kinds = [...new Set([...wanted].map(kindOf))].join(' ');
-  poll = new AbortController();
-  const query = new URLSearchParams({after, kinds});
-  const response = await fetch(`${HOME}/changes?${query}`, {headers: BY_ITSELF, signal: poll.signal});
+  const kinds = [...wanted].map(kindOf).join(' ');
+  const query = new URLSearchParams({after, kinds}), mine = poll = new AbortController();
+  const timeout = setTimeout(() => mine.abort(), 40000); // the service takes 25 seconds at most
+  const response = await fetch(`${HOME}/changes?${query}`, {headers: BY_ITSELF, signal: mine.signal});
   check(response);
   const {cursor, resources} = await response.json();
+  clearTimeout(timeout);
   after = cursor;
   return resources === null || resources.some(name => wanted.has(name) || wanted.has(kindOf(name)));
 }
@@ -236,7 +236,7 @@ async function follow() {
 async function renew() {
   let failures = 0;
   for (;;) {
-    const seconds = Math.min(...[...document.querySelectorAll('[id][data-refresh]')].map(element => element.dataset.refresh));
+    const seconds = Math.min(...all('[id][data-refresh]').map(({dataset}) => dataset.refresh));
     if (document.hidden || isSignedOut || !isFinite(seconds)) {
       await bell;
       continue;
@@ -279,9 +279,10 @@ function show(page, response, form) {
   if (!response.ok && typedIn.has(form)) fresh.querySelectorAll(POST).forEach(again => typedIn.add(again));
   typedIn.delete(form);
   const target = fresh.querySelector('.problem.box, .notice')
-    ?? (focused && fresh.querySelector(`#${CSS.escape(focused)}`)) ?? fresh;
-  if (target.tabIndex < 0) target.tabIndex = -1;
-  target.focus();
+    ?? (focused && fresh.querySelector(`#${CSS.escape(focused)}`))
+    ?? (form.matches('[data-continue]') ? null : fresh); // steps do not take the focus
+  if (target && target.tabIndex < 0) target.tabIndex = -1;
+  target?.focus();
   poll.abort();
   ring();
   goOn();
