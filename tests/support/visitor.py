@@ -26,7 +26,10 @@ class Visitor:
     async def post(self, path: str, files: Any = None, **fields: Any) -> httpx.Response:
         """Send a form, and return the response without following a redirect."""
         target = f"/console{path}"
-        return await self.client.post(target, data=fields, files=files, headers=SAME_ORIGIN)
+        headers = dict(SAME_ORIGIN)
+        if not fields and files is None:  # a browser names the type of an empty form, too
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        return await self.client.post(target, data=fields, files=files, headers=headers)
 
     async def submit(self, path: str, **fields: Any) -> httpx.Response:
         """Send a form that is accepted, and return the page that it leads to."""

@@ -14,6 +14,12 @@ _MULTIPART = "multipart/form-data"
 _MAX_FIELDS = 200
 # The name of a field begins the message of most errors.
 _FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
+_BREAKS = {ord("\r"): None, ord("\n"): None}
+
+
+def line(text: str) -> str:
+    """Return a text as an input of one line shows it: without line breaks (HTML, 4.10.5.1.2)."""
+    return text.translate(_BREAKS).strip()
 
 
 class File(NamedTuple):
@@ -37,6 +43,10 @@ class Form(NamedTuple):
         """Return the first value of a field as it was sent, empty if absent."""
         values = self.fields.get(name)
         return values[0] if values else ""
+
+    def line(self, name: str) -> str:
+        """Return the first value of a field as an input of one line shows it."""
+        return line(self.raw(name))
 
     def all(self, name: str) -> Sequence[str]:
         """Return every value of a field, such as the checked ones of several boxes."""

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from petstore.api.content_codings import choose_coding
-from petstore.clock import Milliseconds, rfc3339, utc
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds, milliseconds, rfc3339, utc
 from petstore.http.messages import Headers, Request, Response
 
+_UNITS = ((DAY, "days"), (60 * MINUTE, "h"), (MINUTE, "min"))
 _FOLDER = Path(__file__).parent
 _ASSETS = {
     "console.css": b"text/css; charset=utf-8",
@@ -88,8 +89,14 @@ class Templates:
         )
         environment.globals["asset"] = lambda name: f"assets/{self._assets[name].name}"
         environment.globals["once"] = secrets.token_urlsafe
-        environment.filters.update(time=_time, number=_number)
+        filters = {"time": _time, "until": _until, "number": _number, "grouped": grouped}
+        environment.filters.update(filters)
         return environment
+
+
+def grouped(number: int) -> str:
+    """Return an integer with thin spaces between groups of three digits."""
+    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def _time(moment: datetime | Milliseconds) -> Markup:
@@ -102,7 +109,16 @@ def _time(moment: datetime | Milliseconds) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(machine, shown)
 
 
+def _until(moment: datetime, now: Milliseconds) -> Markup:
+    """Return the time left until a moment, which the script counts down."""
+    end = milliseconds(moment)
+    left = max(0, end - now)
+    unit, name = next((each for each in _UNITS if left > 2 * each[0]), (SECOND, "s"))
+    return Markup('<time datetime="{}" data-until>{} {} left</time>').format(
+        rfc3339(end), -(-left // unit), name
+    )
+
+
 def _number(number: int) -> Markup:
     """Return an integer with thin spaces, which the script shows in the format of the reader."""
-    shown = f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-    return Markup('<data value="{}">{}</data>').format(number, escape(shown))
+    return Markup('<data value="{}">{}</data>').format(number, grouped(number))

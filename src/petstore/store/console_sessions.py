@@ -106,6 +106,17 @@ def keep_notice(session: Session, notice: str) -> Unit[None]:
     )
 
 
+def rebind_session(session: Session, token: bytes) -> Unit[None]:
+    """Let a session end with another token of its key, unless it began with a link."""
+    yield Statement(
+        "UPDATE console_sessions SET token_digest = ?1"
+        " WHERE digest = ?2 AND token_digest IS NOT NULL",
+        (token_digest(token), session.digest),
+        name="update_session_token",
+        affects_pages=False,
+    )
+
+
 def end_session(session: Session) -> Unit[None]:
     """End a session."""
     yield Statement(

@@ -1,0 +1,158 @@
+"""Charts as a page draws them: where each shape is, and what it says. Macros make them SVG.
+
+Positions and sizes are percentages of the drawing, so that a chart fits any width while its text
+keeps its size. Nothing is told by colour alone: every tone has a pattern of its own.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from petstore.console.templates import grouped
+
+Tone: TypeAlias = Literal["good", "wait", "done", "plain", "bad"]
+"""What a shape stands for, a class of the style sheet: all is well, something is awaited, it is
+over, it has no meaning of its own, it needs a look."""
+
+_FILLED_SHARE = 0.75
+_STEPS = (1, 2, 5, 10)
+_NEARLY = 0.8
+
+
+class Bar(NamedTuple):
+    """One bar: its ``label`` and ``value``, and where it stands."""
+
+    label: str
+    value: int
+    x: float
+    width: float
+    y: float
+    height: float
+
+
+class Bars(NamedTuple):
+    """Bars over time. ``top`` is the value at the upper edge, ``labels`` those of some bars.
+
+    ``unit`` says what is counted, such as ``requests``; ``of`` what a bar is, such as ``Day``.
+    """
+
+    id: str
+    title: str
+    unit: str
+    of: str
+    text: str
+    top: int
+    bars: Sequence[Bar]
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The labels of the first, the middle and the last bar: more do not fit a phone."""
+        return [self.bars[index].label for index in (0, (len(self.bars) - 1) // 2, -1)]
+
+
+class Part(NamedTuple):
+    """A share of a total: what it is, how many, and its tone."""
+
+    label: str
+    value: int
+    tone: Tone
+
+
+class Stacked(NamedTuple):
+    """The shares of a ``total`` in one bar. ``unit`` says what is counted; ``of`` names a part."""
+
+    id: str
+    title: str
+    unit: str
+    of: str
+    text: str
+    total: int
+    shares: Sequence["Share"]
+
+
+class Share(NamedTuple):
+    """A part, and where it stands: both as percentages of the bar. ``percent`` is for people."""
+
+    part: Part
+    x: float
+    width: float
+    percent: str
+
+
+class Meter(NamedTuple):
+    """How much of a limit is used. Without a limit ``total`` is ``None``."""
+
+    label: str
+    used: int
+    total: int | None
+    width: float
+    tone: Tone
+
+
+def bars(id_: str, title: str, unit: str, of: str, values: Sequence[tuple[str, int]]) -> Bars:
+    """Return a chart of at least one labelled value, in the given order.
+
+    ``id_`` is unique on the page.
+    """
+    top = _round_up(max(value for _, value in values))
+    slot = 100 / len(values)
+    drawn = [
+        Bar(
+            label,
+            value,
+            x=_rounded((index + (1 - _FILLED_SHARE) / 2) * slot),
+            width=_rounded(_FILLED_SHARE * slot),
+            y=_rounded(100 - 100 * value / top),
+            height=_rounded(100 * value / top),
+        )
+        for index, (label, value) in enumerate(values)
+    ]
+    total = sum(value for _, value in values)
+    label, highest = max(values, key=lambda each: each[1])
+    text = f"{title}: {grouped(total)} {unit} in all"
+    if total:
+        text += f"; the most, {grouped(highest)}, on {label}"
+    return Bars(id_, title, unit, of, text, top, drawn)
+
+
+def stacked(id_: str, title: str, unit: str, of: str, parts: Sequence[Part]) -> Stacked:
+    """Return a chart of the shares of ``parts`` in their total.
+
+    Every part has another tone. ``id_`` is unique on the page.
+    """
+    total = sum(part.value for part in parts)
+    shares, x = [], 0.0
+    for part in parts:
+        width = 100 * part.value / total if total else 0
+        shares.append(Share(part, _rounded(x), _rounded(width), _percent(part.value, total)))
+        x += width
+    named = ", ".join(f"{grouped(part.value)} {part.label}" for part in parts)
+    return Stacked(id_, title, unit, of, f"{title}: {named}", total, shares)
+
+
+def meter(label: str, used: int, total: int | None) -> Meter:
+    """Return a meter of what is used of a limit; the limit is ``None`` where there is none."""
+    share = min(1, used / total) if total else 0
+    tone: Tone = "good"
+    if share >= _NEARLY:
+        tone = "wait" if share < 1 else "bad"
+    return Meter(label, used, total, _rounded(100 * share), tone)
+
+
+def _round_up(value: int) -> int:
+    """Return the first of 1, 2, 5, 10, 20, 50, … that is not below ``value``."""
+    power: int = 10 ** (len(str(max(1, value))) - 1)
+    return next(step * power for step in _STEPS if step * power >= value)
+
+
+def _percent(value: int, total: int) -> str:
+    """Return a share for people; what is there is never shown as nothing, nor as all of it."""
+    if value in (0, total):
+        return "100%" if value else "0%"
+    share = 100 * value / total
+    if share < 1:
+        return "<1%"
+    return ">99%" if share > 99 else f"{share:.0f}%"  # noqa: PLR2004 - as it is written
+
+
+def _rounded(percentage: float) -> float:
+    return round(percentage, 2)

@@ -1,0 +1,65 @@
+"""A form that changes something: what it showed when it was opened, and what was typed since."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from petstore.console.forms import Form
+
+_OPENED = "was_"
+
+
+class Difference(NamedTuple):
+    """A field that somebody else has changed. ``typed`` is ``None`` if only they did."""
+
+    field: str
+    opened: str
+    now: str
+    typed: str | None
+
+
+class Edit(NamedTuple):
+    """The texts of the fields of a form, as it was opened and as it was sent."""
+
+    opened: Mapping[str, str]
+    typed: Mapping[str, str]
+
+    @property
+    def changes(self) -> dict[str, str]:
+        """The fields that the person changed."""
+        return {name: text for name, text in self.typed.items() if self.opened.get(name) != text}
+
+    def differences(self, now: Mapping[str, str]) -> list[Difference]:
+        """Return what others have changed since the form was opened; ``now`` has every field."""
+        changes = self.changes
+        return [
+            Difference(name, opened, now[name], changes.get(name))
+            for name, opened in self.opened.items()
+            if now[name] != opened
+        ]
+
+    def over(self, base: Mapping[str, str]) -> "Edit":
+        """Return the edit of a whole form: fields that were not sent are as in ``base``."""
+        opened = {**base, **self.opened}
+        return Edit(opened, {**opened, **self.typed})
+
+    def onto(self, now: Mapping[str, str]) -> "Edit":
+        """Return the same changes of what is there ``now``: what others changed stays changed."""
+        return Edit(now, {**now, **self.changes})
+
+
+def unchanged(fields: Mapping[str, str]) -> Edit:
+    """Return the form that shows ``fields``."""
+    return Edit(fields, fields)
+
+
+def decode_edit(form: Form, names: Sequence[str]) -> Edit:
+    """Return the edit of the fields ``names``; a form may lack some."""
+    return Edit(
+        {name: form.line(_OPENED + name) for name in names if _OPENED + name in form.fields},
+        {name: form.line(name) for name in names if name in form.fields},
+    )
+
+
+def undo_fields(before: Mapping[str, str], after: Mapping[str, str], tag: str) -> dict[str, str]:
+    """Return the fields of a form that changes ``after``, whose version is ``tag``, back."""
+    return {**before, **{_OPENED + name: text for name, text in after.items()}, "version": tag}

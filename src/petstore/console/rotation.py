@@ -1,0 +1,47 @@
+"""Rotating a key: its new token is shown once, and its own person stays signed in."""
+
+from contextlib import suppress
+
+from petstore.console.page import Visit
+from petstore.errors import Unavailable
+from petstore.http.messages import Response
+from petstore.store.console_sessions import rebind_session
+
+GRACES = (
+    ("86400", "in 1 day"),
+    ("604800", "in 7 days"),
+    ("3600", "in 1 hour"),
+    ("0", "at once"),
+)
+"""When the old token ends: what the field ``graceSeconds`` of the form has, and words for it."""
+
+
+async def rotate(visit: Visit, key_id: int, back: str) -> Response:
+    """Rotate a key as the form wants it, and return the page that shows its new token.
+
+    ``back`` is the page to go on with. The response is the only place that has the token, so it is
+    no redirect; a form that is sent twice rotates twice, and the last page has the token that
+    counts.
+
+    Raises:
+        PetstoreError: what ``rotateKey`` responds with.
+    """
+    grace = visit.form.text("graceSeconds")
+    seconds = int(grace) if grace.isascii() and grace.isdigit() else grace
+    rotated = await visit.call(
+        "rotateKey",
+        path_id=key_id,
+        body={"graceSeconds": seconds},
+        if_match=visit.form.text("version"),
+    )
+    if visit.session is not None and key_id == visit.key.id:
+        # If this fails, the session ends with the old token; the new one must be shown anyway.
+        with suppress(Unavailable):
+            token = rotated.value.token.encode("ascii")
+            await visit.services.store.write(rebind_session(visit.session, token))
+    return visit.page(
+        "rotated.html",
+        key=rotated.value,
+        ends=dict(GRACES).get(grace, f"in {grace} seconds"),
+        back=back,
+    )
