@@ -241,6 +241,16 @@ class TestChanging:
         assert "Till 3 is changed." in saved.text
         assert (await get_key(service.store, key_id, None, service.clock)).plan == "pro"
 
+    async def test_a_key_that_another_administrator_revoked_meanwhile_is_not_changed(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        key_id = (await service.issue("free", name="Till")).key.id
+        form = await change_form(staff, key_id)
+        await (await signed_in(service)).submit(f"/keys/{key_id}/revoke")
+        refused = await staff.post(f"/keys/{key_id}", **form | {"name": "Till 3"})
+        assert refused.status_code == 412
+        assert "Somebody else revoked this key while you were editing." in refused.text
+
     async def test_a_refused_change_keeps_what_was_typed(self, service: Service) -> None:
         admin = await signed_in(service, plan="free", scopes=frozenset({"keys:admin"}))
         key_id = (await service.issue("free", scopes=frozenset({"pets:read"}))).key.id
@@ -301,6 +311,18 @@ class TestEnding:
         assert token != staff.token
         assert (await staff.get("/keys")).status_code == 200
 
+    async def test_the_old_token_of_a_rotated_key_goes_on_as_long_as_wanted(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        issued = await service.issue(name="Till")
+        path = f"/keys/{issued.key.id}/rotate"
+        (token,) = TOKEN.findall((await staff.post(path, graceSeconds="3600")).text)
+        for each in (token, issued.token):
+            assert (await service.request("GET", "/v1/pets", each)).status_code == 200
+        refused = await staff.post(path, graceSeconds="soon")
+        assert refused.status_code == 400
+        assert "expected an integer" in refused.text
+
     async def test_a_key_that_has_ended_cannot_be_rotated_or_signed_in_with(
         self, staff: Visitor, service: Service
     ) -> None:
@@ -356,10 +378,11 @@ class TestTheList:
     async def test_keys_come_in_pages(self, staff: Visitor, service: Service) -> None:
         await asyncio.gather(*(service.issue("free", name=f"Till {n}") for n in range(50)))
         first = await staff.get("/keys")
-        assert first.text.count('data-resource="key/') == 50
+        assert first.text.count("status active") == 50
         (more,) = re.findall(r'<a href="/console/keys\?cursor=(.*?)" rel="next"', first.text)
         rest = await staff.get("/keys", cursor=more)
-        assert rest.text.count('data-resource="key/') == 1
+        assert rest.text.count("status active") == 1
+        assert (await staff.get("/keys", cursor="broken")).status_code == 400
 
     async def test_a_key_near_a_limit_and_one_about_to_expire_need_a_look(
         self, staff: Visitor, service: Service
@@ -385,7 +408,7 @@ class TestTheList:
             service.clock.advance(0.2)
         await service.limiter.save()
         path = f"/keys/{banned.key.id}"
-        assert "Banned until" in (await staff.get("/keys")).text.partition('id="keys"')[0]
+        assert "Banned until" in (await staff.get("/keys")).text.partition('aria-label="Keys"')[0]
         assert 'class="status banned"' in (await staff.get(path)).text
         unbanned = await staff.submit(f"{path}/unban")
         assert "The ban is lifted." in unbanned.text

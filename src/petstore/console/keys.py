@@ -107,7 +107,8 @@ async def _update(visit: Visit) -> Response:
 
 
 def _require_unchanged(edit: Edit, key: Key) -> None:
-    if edit.differences(fields_of(key)):
+    """Refuse to change a key that is another one since its form was opened."""
+    if key.state == "revoked" or edit.differences(fields_of(key)):
         msg = "somebody else changed this key since the form was opened"
         raise PreconditionFailed(msg)
 
@@ -129,22 +130,15 @@ async def _revoke(visit: Visit) -> Response:
 
 
 async def _unban(visit: Visit) -> Response:
-    try:
-        await visit.call("unbanKey", path_id=visit.path_id)
-    except _REFUSED as error:
-        return await _page(visit, error=error)
+    await visit.call("unbanKey", path_id=visit.path_id)
     return await visit.redirect(_path(visit), Notice("The ban is lifted."))
 
 
 async def _rehearse(visit: Visit) -> Response:
-    """Let a key rehearse the sunset, or end that; the page to go on with is one of two."""
+    """Let a key rehearse the sunset, or end that."""
     wanted = visit.form.text("on") == "true"
-    try:
-        changed = await visit.call(
-            "updateKey", path_id=visit.path_id, body={"rehearseSunset": wanted}
-        )
-    except _REFUSED as error:
-        return await _page(visit, error=error)
+    body = {"rehearseSunset": wanted}
+    changed = await visit.call("updateKey", path_id=visit.path_id, body=body)
     text = "calls what will end in vain from now on" if wanted else "gets the usual responses again"
     undo = Undo(f"{_path(visit)}/rehearse", {"on": "" if wanted else "true"})
     return await visit.redirect("/deprecations", Notice(f"{changed.value.name} {text}.", undo))
