@@ -3,6 +3,7 @@
 import gzip
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import blake2b
@@ -99,13 +100,19 @@ def grouped(number: int) -> str:
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
-def _time(moment: datetime | Milliseconds) -> Markup:
-    """Return a moment in UTC, which the script shows in the zone of the reader."""
+def _time(moment: datetime | str | Milliseconds) -> Markup:
+    """Return a moment in UTC, which the script shows in the zone of the reader.
+
+    A text is one of RFC 3339.
+    """
     if isinstance(moment, int):
         moment = utc(moment)
-    moment = moment.astimezone(UTC)
-    machine = rfc3339(int(moment.timestamp() * 1000))
-    shown = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+    elif isinstance(moment, str):
+        moment = datetime.fromisoformat(moment)
+    with suppress(OverflowError):  # the first or the last day of the calendar keeps its zone
+        moment = moment.astimezone(UTC)
+    machine = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+    shown = f"{moment.day} {moment:%b %Y, %H:%M %Z}"
     return Markup('<time datetime="{}">{}</time>').format(machine, shown)
 
 
