@@ -362,7 +362,7 @@ class TestSignInLinks:
         assert page.status_code == 200
         clerk = await signed_in(service, name="Clerk")
         await clerk.submit(f"/link/{secret}")
-        assert "<bdi>Till</bdi>" in (await clerk.get("/pets")).text
+        assert "Till" in (await clerk.get("/pets")).text
         assert (await clerk.post(f"/link/{secret}")).status_code == 401
         assert secret not in service.log.getvalue().decode()
 
