@@ -18,6 +18,7 @@ from petstore.api.messages import encode_json
 from petstore.api.operation import BASE, Call, Operation, Services, carry_out
 from petstore.api.operations import OPERATIONS
 from petstore.api.parameters import Query, decode_query
+from petstore.console.cookies import session_secret
 from petstore.console.forms import EMPTY, Form
 from petstore.console.notices import Notice, decode_notice, encode_notice
 from petstore.console.templates import Templates
@@ -140,6 +141,10 @@ class Visit(Struct):
         ).encode("ascii")
         path = f"{BASE}{operation.path}".replace(f"{{{operation.parameter}}}", str(path_id))
         fields = {b"if-match": if_match.encode("ascii", "replace")} if if_match else {}
+        if once:
+            # The record of a response with a token is sealed with what the person signed in with.
+            secret = session_secret(self.request, self.root)
+            fields[b"authorization"] = f"Bearer {secret}".encode("latin-1")
         request = Request(operation.method, path, text, self.client, fields)
         call: Call[Any, Any] = Call(
             services=self.services,

@@ -3,10 +3,12 @@
 from petstore.console import (
     categories,
     changes,
+    deprecations,
     exports,
     guide,
     imports,
     inventory,
+    keys,
     orders,
     pets,
     sign_in,
@@ -26,5 +28,7 @@ PAGES: tuple[Page, ...] = (
     *exports.PAGES,
     *usage.PAGES,
     *webhooks.PAGES,
+    *keys.PAGES,
+    *deprecations.PAGES,
     *guide.PAGES,
 )

@@ -24,9 +24,14 @@ COLUMNS = (
 )
 """The columns of a key in SQL, in the order of the fields of ``ApiKey``."""
 
+STORED_COLUMNS = (
+    *(f"k.{name}" for name in COLUMNS),
+    *("r.used_at", "r.banned_at", "r.banned_until"),
+)
+"""The columns of a ``StoredKey``, from ``api_keys k`` and ``rate_limits r``."""
+
 _SELECT = (
-    f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)},"  # noqa: S608 - only names
-    " r.used_at, r.banned_at, r.banned_until"
+    f"SELECT {', '.join(STORED_COLUMNS)}"  # noqa: S608 - only names
     " FROM api_keys k LEFT JOIN rate_limits r ON r.key_id = k.id"
 )
 
@@ -108,7 +113,7 @@ async def list_keys(
     """Return the first ``limit`` keys with an id above ``after``, of ``environment`` if given."""
     now, filters = clock(), {"environment": environment or UNSET}
     return await read_page(
-        store, "select_keys", _SELECT, filters, after, limit, lambda row: _stored(row).shown(now)
+        store, "select_keys", _SELECT, filters, after, limit, lambda row: stored_key(row).shown(now)
     )
 
 
@@ -123,7 +128,7 @@ def found(rows: list[Row], key_id: int, environment: Environment | None) -> Stor
     Raises:
         NotFound: no key has this id, or it is of another ``environment`` than the one given.
     """
-    stored = _stored(rows[0]) if rows else None
+    stored = stored_key(rows[0]) if rows else None
     if stored is None or environment not in (stored.key.environment, None):
         msg = f"there is no key {key_id}"
         raise NotFound(msg)
@@ -141,6 +146,11 @@ def api_key_of(row: Row) -> ApiKey:
             "rehearse_sunset": bool(values["rehearse_sunset"]),
         }
     )
+
+
+def stored_key(row: Row) -> StoredKey:
+    """Return the key in a row that begins with ``STORED_COLUMNS``."""
+    return StoredKey(api_key_of(row), *row[len(COLUMNS) : len(STORED_COLUMNS)])
 
 
 def values_of(key: ApiKey | NewApiKey) -> dict[str, Value]:
