@@ -8,7 +8,7 @@ import pytest
 from petstore.domain.api_keys import Scope
 from support.page_forms import buttons_of, form_of, press, succeed
 from support.service import Service
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ async def test_a_category_without_a_name_is_not_added(service: Service, staff: V
     page = await staff.get("/categories")
     refused = await press(staff, page, "Add the category", description="Great and small.")
     assert refused.status_code == 400
-    assert "Name: expected a string of 1 to 100 characters" in refused.text
+    assert "Name: expected a string of 1 to 100 characters" in words(refused)
     assert form_of(refused, "Add the category").fields["description"] == "Great and small."
     assert await stored(service, staff) == []
 
@@ -52,7 +52,7 @@ async def test_a_name_is_taken_in_any_case(staff: Visitor) -> None:
     for _ in range(2):  # the second click tells the same
         refused = await press(staff, page, "Add the category", name="DOGS")
         assert refused.status_code == 409
-        assert "category 1 already has the name" in refused.text
+        assert "category 1 already has the name" in words(refused)
     assert form_of(refused, "Add the category").fields["name"] == "DOGS"
 
 
@@ -63,13 +63,13 @@ async def test_a_category_that_is_not_there_is_not_found(staff: Visitor) -> None
         await staff.post("/categories/7/delete", version="x"),
     ):
         assert response.status_code == 404
-        assert "there is no category 7; somebody may have deleted it" in response.text
+        assert "There is no category 7; somebody may have deleted it" in words(response)
 
 
 async def test_an_invalid_cursor_says_so(staff: Visitor) -> None:
     page = await staff.get("/categories", cursor="x")
     assert page.status_code == 400
-    assert "cursor: expected the cursor" in page.text
+    assert "Cursor: expected the cursor" in words(page)
 
 
 @pytest.mark.parametrize("scopes", [["pets:read"], ["pets:write"]])
@@ -113,7 +113,7 @@ async def test_a_category_that_was_added_by_mistake_is_deleted_with_undo(
     service: Service, staff: Visitor
 ) -> None:
     page = await succeed(staff, await staff.get("/categories"), "Add the category", name="Dogs")
-    assert "Dogs is now category 1." in page.text
+    assert "Dogs is now category 1." in words(page)
     assert "Dogs is deleted." in (await succeed(staff, page, "Undo")).text
     assert await stored(service, staff) == []
 
@@ -122,15 +122,15 @@ async def test_a_renamed_category_gets_its_name_back_with_undo(
     service: Service, staff: Visitor
 ) -> None:
     page = await succeed(staff, await added(staff), "Save", name="Hounds")
-    assert "Dogs is now called Hounds." in page.text
+    assert "Dogs is now called Hounds." in words(page)
     page = await succeed(staff, page, "Undo")
-    assert "Hounds is now called Dogs." in page.text
+    assert "Hounds is now called Dogs." in words(page)
     assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
 
 
 async def test_a_description_is_added_and_removed(service: Service, staff: Visitor) -> None:
     page = await succeed(staff, await added(staff), "Save", description="All.")
-    assert "Dogs is changed." in page.text
+    assert "Dogs is changed." in words(page)
     assert await stored(service, staff) == [{"id": 1, "name": "Dogs", "description": "All."}]
     await succeed(staff, page, "Undo")
     assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
@@ -138,7 +138,7 @@ async def test_a_description_is_added_and_removed(service: Service, staff: Visit
 
 async def test_a_form_in_which_nothing_was_changed_changes_nothing(staff: Visitor) -> None:
     page = await succeed(staff, await added(staff), "Save")
-    assert "Nothing was changed." in page.text
+    assert "Nothing was changed." in words(page)
 
 
 async def test_a_new_name_that_is_taken_or_missing_is_refused(staff: Visitor) -> None:
@@ -151,7 +151,7 @@ async def test_a_new_name_that_is_taken_or_missing_is_refused(staff: Visitor) ->
     ):
         refused = await press(staff, page, "Save", name=name)
         assert refused.status_code == status
-        assert said in refused.text
+        assert said in words(refused)
         assert form_of(refused, "Save").fields["name"] == name
 
 
@@ -160,7 +160,7 @@ async def test_a_category_with_animals_is_not_deleted(staff: Visitor) -> None:
     await staff.submit("/pets", name="Bella", categoryId="1", status="available")
     refused = await press(staff, page, "Delete Dogs")
     assert refused.status_code == 409
-    assert "Animals belong to this category, so it cannot be deleted." in refused.text
+    assert "Animals belong to this category, so it cannot be deleted." in words(refused)
     assert 'href="/console/pets?categoryId=1"' in refused.text
 
 
@@ -168,7 +168,7 @@ async def test_a_deleted_category_is_added_again_with_a_new_number(
     service: Service, staff: Visitor
 ) -> None:
     page = await succeed(staff, await added(staff, "Dogs", "All."), "Delete Dogs")
-    assert "Dogs is deleted." in page.text
+    assert "Dogs is deleted." in words(page)
     await succeed(staff, page, "Add it again, with a new number")
     assert await stored(service, staff) == [{"id": 2, "name": "Dogs", "description": "All."}]
 
@@ -195,7 +195,7 @@ async def test_a_conflict_tells_what_the_other_did_and_keeps_what_was_typed(
     await succeed(other, page, "Save", name="Hounds")
     refused = await press(staff, page, "Save", description="All.")
     assert refused.status_code == 412
-    assert "Somebody else changed this category while you were looking at it." in refused.text
+    assert "Somebody else changed this category while you were looking at it." in words(refused)
     assert now(refused, "Name") == ["Dogs", "Hounds", "the same as now"]
     await succeed(staff, refused, "Save mine anyway")
     assert await stored(service, staff) == [{"id": 1, "name": "Hounds", "description": "All."}]
@@ -209,7 +209,7 @@ async def test_a_deletion_of_what_somebody_changed_is_a_conflict(
     refused = await press(staff, page, "Delete Dogs")
     assert refused.status_code == 412
     assert now(refused, "Name") == ["Dogs", "Hounds", "the same as now"]
-    assert "The page shows it as it is now." in refused.text
+    assert "The page shows it as it is now." in words(refused)
 
 
 async def test_a_category_that_was_deleted_meanwhile_can_be_added_again_as_typed(
@@ -219,6 +219,6 @@ async def test_a_category_that_was_deleted_meanwhile_can_be_added_again_as_typed
     await succeed(other, page, "Delete Dogs")
     refused = await press(staff, page, "Save", name="Hounds")
     assert refused.status_code == 404
-    assert "Somebody else deleted this category" in refused.text
+    assert "Somebody else deleted this category" in words(refused)
     await succeed(staff, refused, "Add the category")
     assert await stored(service, staff) == [{"id": 2, "name": "Hounds"}]

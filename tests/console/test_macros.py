@@ -10,7 +10,7 @@ from petstore.console.forms import Problem
 
 FOLDER = Path(petstore.console.__file__).parent / "templates"
 PAGES = jinja2.Environment(loader=jinja2.FileSystemLoader(FOLDER), autoescape=True)
-WRONG = Problem("petId", "expected a number")
+WRONG = Problem("petId", "expected a number", "Animal")
 
 
 def written(call: str, **context: Any) -> str:
@@ -43,7 +43,7 @@ def test_the_same_field_of_two_forms_has_two_ids() -> None:
 def test_the_box_of_a_problem_takes_the_focus_and_leads_to_the_field() -> None:
     box = written("problem_box(p)", p=WRONG)
     assert 'tabindex="-1" autofocus' in box
-    assert '<a href="#petId">Pet id</a>: expected a number' in box
+    assert '<a href="#petId">Animal</a>: expected a number' in box
     assert ">Animal</a>" in written("problem_box(p, {'petId': 'Animal'})", p=WRONG)
 
 

@@ -12,7 +12,7 @@ from petstore.store.pet_search import MAX_SCANNED
 from support.changes import create_pets
 from support.page_forms import buttons_of, form_of, press, succeed
 from support.service import Service, running_service
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +60,7 @@ async def test_what_was_typed_stays_in_a_refused_form(staff: Visitor) -> None:
             "status": "sold",
         }.items()
     )
-    assert "Category: no category has the name" in refused.text
+    assert "Category: no category has the name" in words(refused)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ async def test_an_animal_with_an_invalid_field_is_not_added(
 ) -> None:
     refused = await staff.post("/pets", **BELLA | typed)
     assert refused.status_code == 400
-    assert said in refused.text
+    assert said in words(refused)
     assert await stored(service, staff) == []
 
 
@@ -86,12 +86,12 @@ async def test_strict_categories_refuse_a_number_that_is_not_registered(address:
     async with running_service(address, strict_categories=True) as service:
         refused = await (await signed_in(service)).post("/pets", **BELLA)
     assert refused.status_code == 400
-    assert "there is no category 1" in refused.text
+    assert "there is no category 1" in words(refused)
 
 
 async def test_an_added_animal_is_in_the_list(staff: Visitor) -> None:
     page = await staff.submit("/pets", **BELLA)
-    assert "Bella is in the store: animal 1." in page.text
+    assert "Bella is in the store: animal 1." in words(page)
     assert "Bella" in (await staff.get("/pets", name="bel")).text
 
 
@@ -136,15 +136,6 @@ async def test_a_double_click_adds_an_animal_once(service: Service, staff: Visit
     assert len(await stored(service, staff)) == 1
 
 
-async def test_a_form_that_was_sent_already_can_be_sent_again(staff: Visitor) -> None:
-    page = await staff.get("/pets/new")
-    await succeed(staff, page, "Add the animal", name="Bella", categoryId="1")
-    again = await press(staff, page, "Add the animal", name="Rex", categoryId="1")
-    assert again.status_code == 422
-    assert "This form was sent already." in again.text
-    assert "Rex" in (await succeed(staff, again, "Add the animal")).text
-
-
 async def test_an_animal_that_was_added_by_mistake_is_deleted_with_undo(
     service: Service, staff: Visitor
 ) -> None:
@@ -162,7 +153,7 @@ async def test_an_animal_that_was_added_by_mistake_is_deleted_with_undo(
         ({"id": "seven"}, "Number: expected a number, such as 7"),
         ({"categoryId": "dragons"}, "Category: no category has the name"),
         ({"status": "lost"}, "Status: expected one of"),
-        ({"cursor": "x"}, "cursor: expected the cursor"),
+        ({"cursor": "x"}, "Cursor: expected the cursor"),
         ({"name": "x" * 101}, "Name: expected 1 to 100 characters"),
     ],
 )
@@ -171,7 +162,7 @@ async def test_an_invalid_search_says_what_is_wrong_and_keeps_what_was_typed(
 ) -> None:
     page = await staff.get("/pets", **wanted)
     assert page.status_code == 400
-    assert said in page.text
+    assert said in words(page)
     (field, typed), *_ = wanted.items()
     assert field in {"cursor", "status"} or f'value="{typed}"' in page.text
 
@@ -240,7 +231,7 @@ async def test_an_animal_that_is_not_there_is_not_found(staff: Visitor) -> None:
         await staff.post("/pets/7/delete", version="x"),
     ):
         assert response.status_code == 404
-        assert "there is no animal 7; somebody may have deleted it" in response.text
+        assert "There is no animal 7; somebody may have deleted it" in words(response)
 
 
 async def test_without_the_right_to_write_an_animal_can_only_be_read(
@@ -250,7 +241,7 @@ async def test_without_the_right_to_write_an_animal_can_only_be_read(
     reader = await only(service, "pets:read")
     assert "Add an animal" not in (await reader.get("/pets")).text
     page = await reader.get("/pets/1")
-    assert "Bella" in page.text
+    assert "Bella" in words(page)
     assert buttons_of(page) == []
     for path in ("/pets", "/pets/1", "/pets/1/delete", "/pets/1/reserve"):
         assert (await reader.post(path, **BELLA)).status_code == 403
@@ -312,7 +303,7 @@ async def test_a_status_that_cannot_follow_says_what_can(staff: Visitor) -> None
     page = await added(staff, status="sold")
     refused = await press(staff, page, "Save", status="pending")
     assert refused.status_code == 409
-    assert "Status: sold can become available, not pending" in refused.text
+    assert "Status: sold can become available, not pending" in words(refused)
 
 
 async def test_only_the_fields_that_the_person_changed_are_changed(
@@ -330,8 +321,8 @@ async def test_a_form_in_which_nothing_was_changed_changes_nothing(
     service: Service, staff: Visitor
 ) -> None:
     page = await succeed(staff, await added(staff), "Save")
-    assert "Nothing was changed." in page.text
-    assert "Undo" not in page.text
+    assert "Nothing was changed." in words(page)
+    assert "Undo" not in words(page)
     assert await history(service, staff) == ["pet.created"]
 
 
@@ -341,7 +332,7 @@ async def test_an_undone_change_leaves_the_animal_as_it_was(
     await with_category(staff, "Dogs")
     typed = {"name": "Rex", "categoryId": "7", "status": ""}
     changed = await succeed(staff, await added(staff), "Save", **typed)
-    assert "Rex is changed." in changed.text
+    assert "Rex is changed." in words(changed)
     assert "Bella is changed." in (await succeed(staff, changed, "Undo")).text
     assert await stored(service, staff) == [{"id": 1, **BELLA, "categoryId": 1}]
 
@@ -359,14 +350,14 @@ async def test_a_sale_is_undone_as_far_as_that_is_allowed(
     service: Service, staff: Visitor, status: str, button: str, said: str, undo: str, after: str
 ) -> None:
     changed = await succeed(staff, await added(staff, status=status), button)
-    assert said in changed.text
+    assert said in words(changed)
     await succeed(staff, changed, undo)
     assert [pet["status"] for pet in await stored(service, staff)] == [after]
 
 
 async def test_a_removed_status_is_told(staff: Visitor) -> None:
     page = await succeed(staff, await added(staff), "Save", status="")
-    assert "Bella is without a status." in page.text
+    assert "Bella is without a status." in words(page)
 
 
 async def test_a_deleted_animal_is_added_again_with_a_new_number(
@@ -374,7 +365,7 @@ async def test_a_deleted_animal_is_added_again_with_a_new_number(
 ) -> None:
     await with_category(staff, "Dogs")
     page = await succeed(staff, await added(staff), "Delete Bella")
-    assert "Bella is deleted." in page.text
+    assert "Bella is deleted." in words(page)
     again = await succeed(staff, page, "Add it again, with a new number")
     assert again.url.path == "/console/pets/2"
     assert await stored(service, staff) == [{"id": 2, **BELLA, "categoryId": 1}]
@@ -396,7 +387,7 @@ async def test_a_reservation_leads_to_its_order(service: Service, staff: Visitor
     assert response.headers["location"].startswith("/console/orders/1?notice=")
     page = await staff.get("/pets/1")
     assert '<a href="/console/orders/1">Order 1</a>' in page.text
-    assert "The order decides the status." in page.text
+    assert "The order decides the status." in words(page)
     assert buttons_of(page) == ["Save", "Delete Bella"]
     assert await history(service, staff) == ["pet.created", "order.placed", "pet.updated"]
 
@@ -405,7 +396,7 @@ async def test_a_reservation_can_be_cancelled_from_its_notice(staff: Visitor) ->
     response = await press(staff, await added(staff), "Reserve")
     _, _, notice = response.headers["location"].partition("notice=")
     page = await staff.get("/pets/1", notice=notice)
-    assert "Order 1 reserves the animal." in page.text
+    assert "Order 1 reserves the animal." in words(page)
     assert form_of(page, "Undo").path == "/orders/1/cancel"
 
 
@@ -478,7 +469,7 @@ async def test_a_conflict_tells_what_the_other_did_and_keeps_what_was_typed(
     await succeed(other, page, "Sell")
     refused = await press(staff, page, "Save", name="Bella II", status="")
     assert refused.status_code == 412
-    assert "Somebody else changed this animal while you were looking at it." in refused.text
+    assert "Somebody else changed this animal while you were looking at it." in words(refused)
     assert row(refused, "Status") == ["available", "sold", "none"]
     assert form_of(refused, "Save mine anyway").fields["name"] == "Bella II"
     assert '<a class="button quiet" href="/console/pets/1">Take theirs</a>' in refused.text
@@ -540,7 +531,7 @@ async def test_an_order_that_ended_long_ago_is_not_named(staff: Visitor, other: 
     await succeed(other, page, "Sell")
     refused = await press(staff, page, "Save", name="Rex")
     assert row(refused, "Status") == ["pending", "sold", "the same as now"]
-    assert "Order" not in refused.text.partition("<main")[2]
+    assert "Order" not in words(refused)
 
 
 async def test_a_deletion_of_what_somebody_changed_is_a_conflict(
@@ -551,7 +542,7 @@ async def test_a_deletion_of_what_somebody_changed_is_a_conflict(
     refused = await press(staff, page, "Delete Bella")
     assert refused.status_code == 412
     assert row(refused, "Name") == ["Bella", "Rex", "the same as now"]
-    assert "The page shows it as it is now." in refused.text
+    assert "The page shows it as it is now." in words(refused)
     await succeed(staff, refused, "Delete Rex")
     assert await stored(service, staff) == []
 
@@ -563,7 +554,7 @@ async def test_an_animal_that_was_deleted_meanwhile_can_be_added_again_as_typed(
     await succeed(other, page, "Delete Bella")
     refused = await press(staff, page, "Save", name="Rex")
     assert refused.status_code == 404
-    assert "Somebody else deleted this animal" in refused.text
+    assert "Somebody else deleted this animal" in words(refused)
     shown = await succeed(staff, refused, "Add it again")
     assert shown.url.path == "/console/pets/2"
     assert await stored(service, staff) == [{"id": 2, **BELLA, "categoryId": 1, "name": "Rex"}]

@@ -1,5 +1,7 @@
 """A person at the console of a service in this process, as a browser without JavaScript."""
 
+import html
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +38,13 @@ class Visitor:
         response = await self.post(path, **fields)
         assert response.status_code == 303, response.text
         return await self.client.get(response.headers["location"])
+
+
+def words(response: httpx.Response) -> str:
+    """Return the text of a page, without its header and the help."""
+    main = re.search(r"<main.*</main>", response.text, re.DOTALL)
+    assert main is not None, response.text
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", "", main[0])).split())
 
 
 def newcomer(service: Service, token: str = "", key_id: int = 0) -> Visitor:

@@ -7,13 +7,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from petstore.console.edits import Difference, Edit, decode_edit, unchanged, undo_fields
-from petstore.console.forms import labelled, line, problem_of
+from petstore.console.forms import line, problem_of
 from petstore.console.notices import Notice, Undo
 from petstore.console.page import Page, Result, Visit
 from petstore.domain.categories import Category
 from petstore.errors import (
     Conflict,
-    IdempotencyKeyReused,
     InvalidBody,
     InvalidParameter,
     NotFound,
@@ -37,7 +36,7 @@ async def _create(visit: Visit) -> Response:
     body = {name: text for name, text in typed.items() if text or name == "name"}
     try:
         created = await visit.call("createCategory", body=body, once=visit.form.text("once"))
-    except (*_REFUSED, IdempotencyKeyReused) as error:
+    except _REFUSED as error:
         return await _list_page(visit, typed, error)
     category: Category = created.value
     undo = Undo(f"/categories/{category.id}/delete", {"version": created.tag})
@@ -107,7 +106,7 @@ async def _list_page(
     except InvalidParameter as refusal:
         error = refusal
     is_gone = isinstance(error, NotFound)
-    problem = None if error is None or is_gone else problem_of(error)
+    problem = None if error is None or is_gone else problem_of(error, _LABELS)
     return visit.page(
         "categories.html",
         200 if error is None else error.status,
@@ -116,7 +115,6 @@ async def _list_page(
         typed=typed,
         is_gone=is_gone,
         problem=problem,
-        summary=labelled(problem, _LABELS),
     )
 
 
@@ -140,7 +138,7 @@ def _page(
         differences, sent = sent.differences(now), sent.onto(now)
     elif error is not None:
         version = visit.form.text("version") or version
-        problem = problem_of(error)
+        problem = problem_of(error, _LABELS)
     return visit.page(
         "category.html",
         200 if error is None else error.status,
@@ -153,7 +151,6 @@ def _page(
         differences=differences,
         labels=_LABELS,
         problem=problem,
-        summary=labelled(problem, _LABELS),
     )
 
 

@@ -105,8 +105,6 @@ class Console:
             except NetworkNotAllowed as error:
                 return sign_in_page(visit, error.status, problem=sentence(error.message))
             except MissingKey:
-                if visit.is_refresh:
-                    raise
                 return await self._ask_to_sign_in(page, visit, receive)
         if page.needs is not None:
             require_scope(visit.key, scope_of(page.needs))

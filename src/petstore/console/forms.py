@@ -63,28 +63,29 @@ EMPTY = Form({})
 
 
 class Problem(NamedTuple):
-    """What is wrong with a form, in words for a person. ``field`` is empty if it is all of it."""
+    """What is wrong with a form, in words for a person. ``field`` is empty if it is all of it.
+
+    ``label`` is what the page calls the field.
+    """
 
     field: str
     text: str
-
-    @property
-    def label(self) -> str:
-        """The field as words: ``categoryId`` is "Category id"."""
-        return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", self.field).capitalize()
+    label: str = ""
 
 
-def problem_of(error: PetstoreError) -> Problem:
-    """Return what an error of an operation says about a form."""
+NO_LABELS: Mapping[str, str] = {}
+
+
+def problem_of(error: PetstoreError, labels: Mapping[str, str] = NO_LABELS) -> Problem:
+    """Return what an error of an operation says about a form.
+
+    ``labels`` are what the page calls its fields; others get their name as words.
+    """
     named = _FIELD.fullmatch(error.message)
-    return Problem("", error.message) if named is None else Problem(named[1], named[2])
-
-
-def labelled(problem: Problem | None, labels: Mapping[str, str]) -> Problem | None:
-    """Return a problem whose field is called as on the page, for the box above the form."""
-    if problem is None:
-        return None
-    return problem._replace(field=labels.get(problem.field, problem.field))
+    if named is None:
+        return Problem("", error.message)
+    name, text = named.groups()
+    return Problem(name, text, labels.get(name) or _in_words(name))
 
 
 def decode_urlencoded(encoded: bytes) -> Form:
@@ -145,3 +146,8 @@ def _parts(boundary: str, body: bytes) -> list[tuple[str, str | None, bytes]]:
             elif event:
                 parts[-1][2].extend(event)
     return [(name, filename, bytes(content)) for name, filename, content in parts]
+
+
+def _in_words(name: str) -> str:
+    """Return the name of a field as words: ``categoryId`` is "Category id"."""
+    return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", name).capitalize()

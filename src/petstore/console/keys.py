@@ -231,7 +231,7 @@ def _windows(use: KeyUse) -> Sequence[tuple[str, int, int | None]]:
 
 
 def _problem(error: PetstoreError) -> Problem:
-    problem = problem_of(error)
+    problem = problem_of(error, LABELS)
     return problem._replace(text=problem.text.removesuffix(", or null"))
 
 

@@ -30,6 +30,7 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 
+_LABELS = {"petId": "Animal number", "id": "Order number", "shipDate": "Ship date, in UTC"}
 _ON_A_PAGE = 50
 _IN_A_LANE: dict[OrderStatus, int] = {
     "placed": 20,
@@ -105,7 +106,7 @@ async def _board(visit: Visit) -> Response:
             return await visit.redirect(f"/orders/{await _found(visit, wanted['id'])}")
         lanes = await _lanes(visit, wanted)
     except (InvalidParameter, NotFound) as error:
-        problem = problem_of(error)
+        problem = problem_of(error, _LABELS)
         return visit.page("orders.html", error.status, lanes=[], wanted=wanted, problem=problem)
     return visit.page("orders.html", lanes=lanes, wanted=wanted)
 
@@ -219,7 +220,7 @@ async def _order(
     (card,) = await _cards(visit, [order])
     problem = None
     if isinstance(error, InvalidBody):
-        problem = problem_of(error)
+        problem = problem_of(error, _LABELS)
     elif error is not None:
         problem = Problem("", _conflict(visit, card, wanted))
     return visit.page(
@@ -314,12 +315,12 @@ async def _pet(visit: Visit, pet_id: str) -> Pet | None:
 
 def _refused(error: PetstoreError, pet_id: str, pet: Pet | None) -> Problem:
     if isinstance(error, UnknownPet):
-        return Problem("petId", f"There is no animal {pet_id}.")
+        return Problem("petId", f"There is no animal {pet_id}.", _LABELS["petId"])
     if isinstance(error, PetNotAvailable) and pet is not None:
         status = pet.status or "without a status"
         text = f"{pet.name} is {status} now. Only an available animal can be reserved."
-        return Problem("petId", text)
-    return problem_of(error)
+        return Problem("petId", text, _LABELS["petId"])
+    return problem_of(error, _LABELS)
 
 
 def _typed(visit: Visit) -> dict[str, str]:

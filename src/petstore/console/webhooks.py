@@ -24,6 +24,7 @@ from petstore.errors import (
 from petstore.http.messages import Response
 
 _DELIVERIES = 50
+_LABELS = {"url": "Address", "description": "What it is for", "types": "Events"}
 _REFUSED = (
     *(InvalidBody, InvalidWebhookUrl, UnknownEventType, MissingScope),
     *(Conflict, PreconditionFailed, ReplayTooLarge, WebhooksNotConfigured),
@@ -183,7 +184,7 @@ def _problem(error: PetstoreError) -> Problem:
             " they are now; what you typed is still in the form. Save again to use yours."
         )
         return Problem("", text)
-    return problem_of(error)
+    return problem_of(error, _LABELS)
 
 
 async def _window(visit: Visit) -> dict[str, str]:
