@@ -197,9 +197,7 @@ async def _page(
         differences=() if edit is None else edit.differences(fields),
         problem=None if error is None or is_conflict else _problem(error),
         labels=LABELS,
-        meters=[
-            charts.meter(name.capitalize(), used, limit) for name, used, limit in _windows(use)
-        ],
+        meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
         scope_words=SCOPE_WORDS,
         graces=GRACES,
         **_offered(visit, fields),
@@ -227,7 +225,7 @@ def _offered(visit: Visit, before: Mapping[str, str]) -> dict[str, Any]:
 def _windows(use: KeyUse) -> Sequence[tuple[str, int, int | None]]:
     """Return each window of a key in words, what is used of it, and its limit."""
     key = use.key
-    return (("this minute", use.minute, key.perMinute), ("today (UTC)", use.day, key.perDay))
+    return (("this minute", use.minute, key.perMinute), ("today", use.day, key.perDay))
 
 
 def _problem(error: PetstoreError) -> Problem:
