@@ -354,8 +354,9 @@ class TestEnding:
 
 class TestSignInLinks:
     async def test_a_link_signs_another_person_in_once(
-        self, staff: Visitor, service: Service
+        self, staff: Visitor, service: Service, caplog: pytest.LogCaptureFixture
     ) -> None:
+        caplog.set_level("INFO", "petstore")
         issued = await service.issue("free", name="Till", scopes=frozenset({"pets:read"}))
         page = await staff.post(f"/keys/{issued.key.id}/link")
         (secret,) = re.findall(r"http://petstore\.test/console/link/([\w-]+)<", page.text)
@@ -364,7 +365,8 @@ class TestSignInLinks:
         await clerk.submit(f"/link/{secret}")
         assert "Till" in (await clerk.get("/pets")).text
         assert (await clerk.post(f"/link/{secret}")).status_code == 401
-        assert secret not in service.log.getvalue().decode()
+        assert "key 1 made a link to sign in with key 2" in caplog.text
+        assert secret not in caplog.text + service.log.getvalue().decode()
 
     async def test_a_link_gives_no_more_than_the_own_key_has(self, service: Service) -> None:
         admin = await signed_in(service, scopes=frozenset({"keys:admin"}))

@@ -139,9 +139,12 @@ async def _rehearse(visit: Visit) -> Response:
     wanted = visit.form.text("on") == "true"
     body = {"rehearseSunset": wanted}
     changed = await visit.call("updateKey", path_id=visit.path_id, body=body)
-    text = "calls what will end in vain from now on" if wanted else "gets the usual responses again"
-    undo = Undo(f"{_path(visit)}/rehearse", {"on": "" if wanted else "true"})
-    return await visit.redirect("/deprecations", Notice(f"{changed.value.name} {text}.", undo))
+    name = changed.value.name
+    text = f"{name} gets the usual responses again."
+    if wanted:
+        text = f"Operations that will end respond to {name} as if they had ended."
+    undo = Undo(f"/keys/{visit.path_id}/rehearse", {"on": "" if wanted else "true"})
+    return await visit.redirect("/deprecations", Notice(text, undo))
 
 
 async def _link(visit: Visit) -> Response:
