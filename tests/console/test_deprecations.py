@@ -40,5 +40,7 @@ async def test_a_key_that_calls_what_ends_can_rehearse_its_end_and_go_back(
     rehearsing = await staff.submit(path, on="true")
     assert f'action="/console{path}"' in rehearsing.text.partition("<h1>")[0]  # the undo
     assert (await get_key(service.store, key_id, None, service.clock)).rehearseSunset
-    await staff.submit(path, on="")
+    assert "Stop the rehearsal" in (await staff.get("/deprecations")).text
+    stopped = await staff.submit(path)
+    assert "Stop the rehearsal" not in stopped.text
     assert not (await get_key(service.store, key_id, None, service.clock)).rehearseSunset

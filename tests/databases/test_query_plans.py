@@ -38,10 +38,11 @@ from petstore.store.deprecated_calls import (
     prune_deprecated_calls,
 )
 from petstore.store.events import newest_position, prune_events, read_feed, recent_events
+from petstore.store.key_alerts import find_alerts, find_use
 from petstore.store.key_history import list_history, prune_history
 from petstore.store.key_notices import KeyNotices, prune_key_notices
 from petstore.store.key_ring import KeyRing
-from petstore.store.key_status import list_keys
+from petstore.store.key_status import list_keys, rehearsing, stored_key
 from petstore.store.orders import (
     free_if_lapsed,
     free_lapsed,
@@ -180,6 +181,7 @@ KEY = ApiKey(
 )
 KEY_ROW = (7, "Till", "free", None, None, "keys:admin", "production", 0, None, None, None, "", 0)
 WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None)
+SHOWN_KEY = stored_key((*KEY_ROW, None, None, None)).shown(NOW)
 DEPRECATED = deprecated_operations(OPERATIONS)
 ROWS: dict[str, list[Row]] = {
     "insert_pet": [(9_999,)],
@@ -317,6 +319,9 @@ def recorded() -> dict[str, list[Statement]]:
         ),
         *statements_of(saved_calls, {"insert_saved_batch": [(1,)]}),
         *statements_of(saved_responses, {"insert_saved_batch": [(1,)]}),
+        *statements_of(lambda store: find_alerts(store, "production", NOW)),
+        *statements_of(lambda store: rehearsing(store, {7, FAR})),
+        *statements_of(lambda store: find_use(store, SHOWN_KEY, NOW)),
     ]
     by_name: dict[str, list[Statement]] = {}
     for statement in statements:

@@ -105,9 +105,12 @@ async def test_keys_that_ended_and_those_of_another_environment_need_no_look(
     ban = {"banned_at": clock(), "banned_until": clock() + MINUTE}
     full = {"minute_started": clock(), "minute_used": 60, "day_used": 1000}
     for _ in range(SEVERAL):
-        revoked = await used(store, clock, **ban, **full)
-    assert len((await find_alerts(store, "production", clock())).banned) == SEVERAL
+        revoked = await used(store, clock, **ban, **full)  # banned, so not near a limit
+        full_and_revoked = await used(store, clock, **full)
+    alerts = await find_alerts(store, "production", clock())
+    assert (len(alerts.near_limit), len(alerts.banned)) == (SEVERAL, SEVERAL)
     await revoke(store, clock, revoked)
+    await revoke(store, clock, full_and_revoked)
     alerts = await find_alerts(store, "production", clock())
     assert (len(alerts.near_limit), len(alerts.banned)) == (1, 1)
     assert await find_alerts(store, "staging", clock()) == ([], [], [])

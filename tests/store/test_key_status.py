@@ -7,9 +7,9 @@ from petstore.clock import MINUTE, SECOND, utc_second
 from petstore.databases.contract import Statement, Store
 from petstore.errors import NotFound
 from petstore.rate_limits.contract import NEVER, State
-from petstore.store.key_status import get_key, list_keys
+from petstore.store.key_status import get_key, list_keys, rehearsing
 from petstore.store.rate_limits import StoredRateLimits
-from support.keys import issue, revoke, unban
+from support.keys import change, issue, revoke, unban
 from support.manual_clock import ManualClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -122,3 +122,11 @@ async def test_only_the_keys_of_an_environment_are_seen_where_one_is_named(
     assert await get_key(store, test.key.id, "staging", clock) == test.key
     with pytest.raises(NotFound, match=r"^there is no key 2$"):
         await get_key(store, test.key.id, "production", clock)
+
+
+async def test_keys_that_rehearse_a_sunset_are_found(store: Store, clock: ManualClock) -> None:
+    first, second, third = [(await issue(store, clock)).key.id for _ in range(3)]
+    for key_id in (second, third):
+        await change(store, clock, key_id, rehearse_sunset=True)
+    assert await rehearsing(store, {first, second}) == {second}
+    assert await rehearsing(store, set()) == set()

@@ -29,7 +29,7 @@ SCOPE_WORDS: Mapping[Scope, str] = {
     "pets:write": "Add, change and delete animals and categories",
     "orders:read": "See orders and the inventory",
     "orders:write": "Place, approve, deliver and cancel orders",
-    "webhooks:write": "Send events to programs (webhooks)",
+    "webhooks:write": "Manage webhooks, which send events to programs",
     "keys:admin": "Manage all keys, as here",
 }
 

@@ -139,9 +139,12 @@ async def _rehearse(visit: Visit) -> Response:
     wanted = visit.form.text("on") == "true"
     body = {"rehearseSunset": wanted}
     changed = await visit.call("updateKey", path_id=visit.path_id, body=body)
-    text = "calls what will end in vain from now on" if wanted else "gets the usual responses again"
-    undo = Undo(f"{_path(visit)}/rehearse", {"on": "" if wanted else "true"})
-    return await visit.redirect("/deprecations", Notice(f"{changed.value.name} {text}.", undo))
+    name = changed.value.name
+    text = f"{name} gets the usual responses again."
+    if wanted:
+        text = f"Operations that will end respond to {name} as if they had ended."
+    undo = Undo(f"/keys/{visit.path_id}/rehearse", {"on": "" if wanted else "true"})
+    return await visit.redirect("/deprecations", Notice(text, undo))
 
 
 async def _link(visit: Visit) -> Response:
@@ -197,9 +200,7 @@ async def _page(
         differences=() if edit is None else edit.differences(fields),
         problem=None if error is None or is_conflict else _problem(error),
         labels=LABELS,
-        meters=[
-            charts.meter(name.capitalize(), used, limit) for name, used, limit in _windows(use)
-        ],
+        meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
         scope_words=SCOPE_WORDS,
         graces=GRACES,
         **_offered(visit, fields),
@@ -227,7 +228,7 @@ def _offered(visit: Visit, before: Mapping[str, str]) -> dict[str, Any]:
 def _windows(use: KeyUse) -> Sequence[tuple[str, int, int | None]]:
     """Return each window of a key in words, what is used of it, and its limit."""
     key = use.key
-    return (("this minute", use.minute, key.perMinute), ("today (UTC)", use.day, key.perDay))
+    return (("this minute", use.minute, key.perMinute), ("today", use.day, key.perDay))
 
 
 def _problem(error: PetstoreError) -> Problem:

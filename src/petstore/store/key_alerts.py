@@ -28,6 +28,8 @@ _KEYS = f"SELECT {', '.join((*STORED_COLUMNS, *_USE))} FROM"
 _HERE = "k.environment || '' = ?1"
 _IN_FORCE = f"{_HERE} AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?2)"
 
+_IS_BANNED = f"r.banned_until > ?2 AND r.banned_at > coalesce(k.pardoned_at, {NEVER})"
+
 
 class KeyUse(NamedTuple):
     """A key, and the requests of its minute and its day."""
@@ -40,8 +42,8 @@ class KeyUse(NamedTuple):
 class KeyAlerts(NamedTuple):
     """The keys that need a look, up to ``MAX_ALERTS`` in each list.
 
-    ``near_limit`` are those that have used 80 % of a limit or more. ``banned`` are sorted by the
-    end of their ban, ``expiring`` by their own.
+    ``near_limit`` are those that have used 80 % of a limit or more and are not banned. ``banned``
+    are sorted by the end of their ban, ``expiring`` by their own.
     """
 
     near_limit: Sequence[KeyUse]
@@ -55,16 +57,16 @@ async def find_alerts(store: Reader, environment: Environment, now: Milliseconds
     A key that nobody uses any more is near the limit of its day once its holder was told so, about
     ten seconds after its last request (see ``key_notices``).
     """
-    own: tuple[Value, ...] = (environment, now)
-    near = {
-        use.key.id: use
-        for window, parameters in (("minute", (now - MINUTE,)), ("day", (now // DAY,)))
-        for use in await _find(store, f"keys_near_{window}", _NEAR[window], (*own, *parameters))
-    }
+    own = (environment, now)
+    near = (
+        *await _find(store, "keys_near_in_minute", _NEAR_IN_MINUTE, *own, now - MINUTE),
+        *await _find(store, "keys_near_today", _NEAR_TODAY, *own, now // DAY),
+    )
+    by_id = {use.key.id: use for use in near}
     return KeyAlerts(
-        sorted(near.values(), key=lambda use: use.key.id)[:MAX_ALERTS],
-        await _find(store, "banned_keys", _BANNED, (*own, NEVER)),
-        await _find(store, "expiring_keys", _EXPIRING, (*own, now + EXPIRING)),
+        [by_id[key_id] for key_id in sorted(by_id)][:MAX_ALERTS],
+        await _find(store, "banned_keys", _BANNED, *own),
+        await _find(store, "expiring_keys", _EXPIRING, *own, now + EXPIRING),
     )
 
 
@@ -80,11 +82,10 @@ async def find_use(store: Reader, key: Key, now: Milliseconds) -> KeyUse:
 
 
 async def _find(
-    store: Reader, name: str, sql: str, parameters: Sequence[Value]
+    store: Reader, name: str, sql: str, environment: Environment, now: Milliseconds, *more: Value
 ) -> Sequence[KeyUse]:
+    parameters = (environment, now, *more)
     rows = await store.read(Statement(sql, parameters, name=f"select_{name}"))
-    now = parameters[1]
-    assert isinstance(now, int)  # noqa: S101 - every query has it there
     return [
         KeyUse(stored_key(row).shown(now), *_used(row[len(STORED_COLUMNS) :], now)) for row in rows
     ]
@@ -108,26 +109,24 @@ def _is_near(window: _Window, used: str) -> str:
     return f"5 * {used} >= 4 * {limit}"
 
 
-_NEAR_DAY = _is_near("day", "r.day_used")
-_NEAR: dict[str, str] = {
-    # All keys of the latest minute, near the limit of the minute or of the day.
-    "minute": (
-        f"{_KEYS} rate_limits r JOIN api_keys k ON k.id = r.key_id"
-        f" WHERE {_IN_FORCE} AND r.minute_started > ?3"
-        f" AND ({_is_near('minute', 'r.minute_used')} OR r.day >= ?2 / {DAY} AND {_NEAR_DAY})"
-        f" LIMIT {MAX_ALERTS}"
-    ),
-    "day": (
-        f"{_KEYS} key_notices n JOIN rate_limits r ON r.key_id = n.key_id"
-        " JOIN api_keys k ON k.id = n.key_id"
-        f" WHERE {_IN_FORCE} AND n.notice IN ('key.limit_near 80', 'key.limit_near 100')"
-        f" AND n.period = ?3 AND r.day >= ?3 AND {_NEAR_DAY} LIMIT {2 * MAX_ALERTS}"
-    ),
-}
+_IS_NEAR_MINUTE = _is_near("minute", "r.minute_used")
+_IS_NEAR_DAY = _is_near("day", "r.day_used")
+_NEAR_IN_MINUTE = (
+    f"{_KEYS} rate_limits r JOIN api_keys k ON k.id = r.key_id"
+    f" WHERE {_IN_FORCE} AND NOT ({_IS_BANNED}) AND r.minute_started > ?3"
+    f" AND ({_IS_NEAR_MINUTE} OR r.day >= ?2 / {DAY} AND {_IS_NEAR_DAY}) LIMIT {MAX_ALERTS}"
+)
+# A key may have two notices.
+_NEAR_TODAY = (
+    f"{_KEYS} key_notices n JOIN api_keys k ON k.id = n.key_id"
+    f" JOIN rate_limits r ON r.key_id = n.key_id WHERE {_IN_FORCE} AND NOT ({_IS_BANNED})"
+    " AND n.notice IN ('key.limit_near 80', 'key.limit_near 100') AND n.period = ?3"
+    f" AND r.day >= ?3 AND {_IS_NEAR_DAY} LIMIT {2 * MAX_ALERTS}"
+)
 _BANNED = (
     f"{_KEYS} rate_limits r JOIN api_keys k ON k.id = r.key_id"
-    f" WHERE {_IN_FORCE} AND r.banned_until > ?2 AND r.banned_until > 0"
-    f" AND r.banned_at > coalesce(k.pardoned_at, ?3) ORDER BY r.banned_until LIMIT {MAX_ALERTS}"
+    f" WHERE {_IN_FORCE} AND r.banned_until > 0 AND {_IS_BANNED}"
+    f" ORDER BY r.banned_until LIMIT {MAX_ALERTS}"
 )
 _EXPIRING = (
     f"{_KEYS} api_keys k LEFT JOIN rate_limits r ON r.key_id = k.id"

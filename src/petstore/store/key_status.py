@@ -1,5 +1,6 @@
 """An API key with its state, its ban and its last use, as its managers see it."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Annotated, NamedTuple
 
@@ -7,7 +8,7 @@ from msgspec import UNSET, Meta, Struct
 from msgspec.structs import asdict
 
 from petstore.clock import Clock, Milliseconds, utc_second
-from petstore.databases.contract import Reader, Row, Statement, Value
+from petstore.databases.contract import Reader, Row, Statement, Value, placeholder_list
 from petstore.domain.api_keys import ApiKey, Environment, KeyState, NewApiKey, Scope
 from petstore.domain.fields import Id
 from petstore.domain.plans import UNLIMITED, PlanName
@@ -115,6 +116,16 @@ async def list_keys(
     return await read_page(
         store, "select_keys", _SELECT, filters, after, limit, lambda row: stored_key(row).shown(now)
     )
+
+
+async def rehearsing(store: Reader, key_ids: Collection[int]) -> set[int]:
+    """Return which of these keys rehearse a sunset."""
+    sql = (
+        "SELECT id FROM api_keys WHERE rehearse_sunset = 1"  # noqa: S608 - only placeholders
+        f" AND id IN ({placeholder_list(1, key_ids)})"
+    )
+    rows = await store.read(Statement(sql, tuple(key_ids), name="select_rehearsing_keys"))
+    return {key_id for (key_id,) in rows}
 
 
 def select_key(key_id: int) -> Statement:
