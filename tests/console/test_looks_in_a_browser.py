@@ -85,9 +85,9 @@ class Shop:
     url: str
     token: str
     ids: dict[str, Any]
+    queries: dict[str, str]
     phone: BrowserContext
     desk: BrowserContext
-    queries: dict[str, str]
 
     def address(self, path: str) -> str:
         """Return the address of a page, whose parameter is filled in."""
@@ -131,7 +131,7 @@ def visited(shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
     }
     # Few rows are as telling as many, and looked at faster; the script follows what it names.
     queries = {"/pets": f"?categoryId={category['id']}", "/changes": "?kinds=pet"}
-    yield Shop(shop.url, token, ids, *contexts, queries)
+    yield Shop(shop.url, token, ids, queries, *contexts)
     for context in contexts:
         context.close()
 
