@@ -31,6 +31,7 @@ NAMES = (
     "javascript:ran=1//'\"></title><script>ran=1</script>",
     "e" + "\N{COMBINING CYRILLIC MILLIONS SIGN}" * 200,
 )
+ROWS = f"name,categoryId\n{NAMES[0]},1\n{NAMES[2]},no\n".encode()
 PATHS = [page.path for page in PAGES if page.method == "GET"]
 
 AXE = {
@@ -83,15 +84,15 @@ class Shop:
 
     url: str
     token: str
-    ids: dict[str, int]
+    ids: dict[str, Any]
+    queries: dict[str, str]
     phone: BrowserContext
     desk: BrowserContext
 
     def address(self, path: str) -> str:
         """Return the address of a page, whose parameter is filled in."""
-        return f"{self.url}{HOME}" + re.sub(
-            r"\{(\w+)\}", lambda parameter: str(self.ids.get(parameter[1], 1)), path
-        )
+        filled = re.sub(r"\{(\w+)\}", lambda parameter: str(self.ids.get(parameter[1], 1)), path)
+        return f"{self.url}{HOME}{filled}{self.queries.get(path, '')}"
 
 
 @pytest.fixture(scope="module")
@@ -101,19 +102,36 @@ def visited(shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
     token = shop.issue("enterprise", *scopes)
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=f"{shop.url}/v1", headers=headers) as client:
+        category = client.post("/categories", json={"name": "Hostile"}).raise_for_status().json()
         for name in NAMES:
-            body = {"name": name, "categoryId": 1, "status": "available"}
+            body = {"name": name, "categoryId": category["id"], "status": "available"}
             pet = client.post("/pets", json=body).raise_for_status().json()
         order = client.post("/store/orders", json={"petId": pet["id"]}).raise_for_status().json()
         key = client.get("/keys").raise_for_status().json()[-1]
+        body = {"url": "https://shop.example/hooks", "types": ["pet.created"]}
+        webhook = client.post("/webhooks", json=body).raise_for_status().json()
     contexts = [browser.new_context(reduced_motion="reduce", **look) for look in (PHONE, DESK)]
     for context in contexts:
         response = context.request.post(
             f"{shop.url}{HOME}/sign-in", form={"key": token}, headers=SAME_ORIGIN
         )
         assert response.ok, response.text()
-    ids = {"petId": pet["id"], "orderId": order["id"], "keyId": key["id"]}
-    yield Shop(shop.url, token, ids, *contexts)
+    started = contexts[0].request.post(
+        f"{shop.url}{HOME}/import",
+        multipart={"file": {"name": "a.csv", "mimeType": "text/csv", "buffer": ROWS}},
+        headers=SAME_ORIGIN,
+    )
+    ids = {
+        "petId": pet["id"],
+        "categoryId": category["id"],
+        "orderId": order["id"],
+        "keyId": key["id"],
+        "webhookId": webhook["id"],
+        "importId": started.url.rpartition("/")[2],
+    }
+    # Few rows are as telling as many, and looked at faster; the script follows what it names.
+    queries = {"/pets": f"?categoryId={category['id']}", "/changes": "?kinds=pet"}
+    yield Shop(shop.url, token, ids, queries, *contexts)
     for context in contexts:
         context.close()
 
@@ -131,9 +149,10 @@ def violations(page: Page, options: dict[str, Any]) -> list[str]:
 
 
 def is_page(address: str, context: BrowserContext) -> bool:
-    """Return whether an address has a page, and no file."""
-    kind = context.request.get(address).headers["content-type"]
-    return kind.startswith("text/html")
+    """Return whether an address has a page: no file, and no way to another page."""
+    response = context.request.get(address, max_redirects=0)
+    assert response.status < 400, response.text()
+    return response.headers.get("content-type", "").startswith("text/html")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -180,7 +199,7 @@ def test_a_hostile_name_is_shown_as_it_is(name: str, visited: Shop) -> None:
     page.get_by_label("Name").fill(name)
     page.get_by_label("Category").fill("1")
     page.get_by_role("button", name="Add").click()
-    assert name in (page.get_by_role("status").text_content() or "")
+    expect(page.locator(".notice")).to_contain_text(name)
     assert page.evaluate(TOO_WIDE) == []
     page.goto(f"{visited.url}{HOME}/pets?{urlencode({'name': name[:20]})}")
     found = page.locator("tbody a").first
@@ -217,7 +236,7 @@ def test_a_refused_form_has_the_focus_on_its_problem_which_leads_to_the_field(
     page = look.new_page()
     page.goto(visited.address("/pets/new"))
     page.get_by_label("Name").fill("Rex")
-    page.get_by_label("Category").fill("dogs")
+    page.get_by_label("Category").fill("no such category")
     page.get_by_role("button", name="Add").click()
     box = page.get_by_role("alert")
     expect(box).to_be_focused()
@@ -226,9 +245,8 @@ def test_a_refused_form_has_the_focus_on_its_problem_which_leads_to_the_field(
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.get_by_label("Category")).to_be_focused()
-    expect(page.get_by_label("Category")).to_have_accessible_description(
-        re.compile("expected an integer")
-    )
+    described = page.get_by_label("Category").get_attribute("aria-describedby") or ""
+    assert "categoryId-problem" in described.split()
     page.close()
 
 
