@@ -29,25 +29,27 @@ def name() -> str:
     return f"Otto {uuid4().hex[:8]}"
 
 
+def open_animals(page: Page) -> None:
+    """Go to the list of animals."""
+    navigation = page.get_by_role("navigation", name="Pages", exact=True)
+    navigation.get_by_role("link", name="Animals").click()
+
+
 def add(page: Page, name: str) -> None:
     """Add an available animal, from the list of animals."""
-    page.get_by_role("navigation", name="Pages", exact=True).get_by_role(
-        "link", name="Animals"
-    ).click()
+    open_animals(page)
     page.get_by_role("link", name="Add an animal").first.click()
     form = page.locator("main form[method=post]").first
     form.locator("[name=name]").fill(name)
     form.locator("[name=categoryId]").fill("1")
     form.locator("[name=status]").select_option("available")
-    form.get_by_role("button", name="Add").click()
+    form.locator("button").first.click()
     expect(page.locator(".notice")).to_contain_text(name)
 
 
 def find(page: Page, name: str) -> None:
     """Find an animal by its name, and open its page."""
-    page.get_by_role("navigation", name="Pages", exact=True).get_by_role(
-        "link", name="Animals"
-    ).click()
+    open_animals(page)
     search = page.locator("[role=search]")
     search.locator("[name=name]").fill(name)
     search.get_by_role("button", name="Find").click()
@@ -67,13 +69,12 @@ def test_an_animal_is_added_found_changed_and_the_change_undone(page: Page, name
 
 
 def test_what_was_typed_stays_in_a_refused_form(page: Page, name: str) -> None:
-    find_add = page.get_by_role("navigation", name="Pages", exact=True)
-    find_add.get_by_role("link", name="Animals").click()
+    open_animals(page)
     page.get_by_role("link", name="Add an animal").first.click()
     form = page.locator("main form[method=post]").first
     form.locator("[name=name]").fill(name)
     form.locator("[name=categoryId]").fill("no such category")
-    form.get_by_role("button", name="Add").click()
+    form.locator("button").first.click()
     expect(page.locator(".problem.box")).to_be_visible()
     expect(page.locator("main form [name=name]").first).to_have_value(name)
 

@@ -264,7 +264,6 @@ function tell(form, text) {
 
 // Show the page that a form led to, in place of this one.
 function show(page, response, form) {
-  version += 1;
   const fresh = document.adoptNode(page.querySelector('main'));
   const focused = document.activeElement?.id;
   if (response.redirected) {
@@ -278,7 +277,7 @@ function show(page, response, form) {
   prepare(document);
   if (!response.ok && typedIn.has(form)) fresh.querySelectorAll(POST).forEach(again => typedIn.add(again));
   typedIn.delete(form);
-  const target = fresh.querySelector('.problem.box, .notice')
+  const target = fresh.querySelector('[role=alert], .notice')
     ?? (focused && fresh.querySelector(`#${CSS.escape(focused)}`))
     ?? (form.matches('[data-continue]') ? null : fresh); // steps do not take the focus
   if (target && target.tabIndex < 0) target.tabIndex = -1;
@@ -292,6 +291,7 @@ async function send(form, button) {
   const body = new FormData(form, button);
   const target = button?.getAttribute('formaction') ?? form.getAttribute('action');
   const isPlain = form.getAttribute('enctype') !== 'multipart/form-data';
+  const mine = version += 1;
   let response, page;
   form.setAttribute('aria-busy', 'true');
   if (button) button.disabled = true;
@@ -304,7 +304,7 @@ async function send(form, button) {
     form.removeAttribute('aria-busy');
     if (button) button.disabled = false;
   }
-  if (!page) return;
+  if (!page || mine !== version) return; // as in a browser, the form that was sent last counts
   // Without a form the page would lose what was typed.
   if (leadsToSignIn(response)) signOut();
   else if (response.ok || page.querySelector(`main ${POST}`)) show(page, response, form);
