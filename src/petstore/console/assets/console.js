@@ -169,14 +169,8 @@ function signOut() {
   isSignedOut = true;
   setText(live, '');
   if (document.getElementById('signed-out')) return;
-  const box = document.createElement('div');
-  Object.assign(box, {id: 'signed-out', className: 'problem box', role: 'alert'});
-  const link = Object.assign(document.createElement('a'), {href: `${HOME}/sign-in`, target: '_blank'});
-  link.textContent = 'Sign in again in a new tab';
-  const words = document.createElement('p');
-  words.append('You were signed out. ', link, '. What you typed stays here.');
-  box.append(words);
-  document.querySelector('main').prepend(box);
+  document.querySelector('main').insertAdjacentHTML('afterbegin', `<div id="signed-out" class="problem box" role="alert">
+    <p>You were signed out. <a href="${HOME}/sign-in" target="_blank">Sign in again in a new tab</a>. What you typed stays here.</p></div>`);
 }
 
 function signedIn() {
@@ -307,7 +301,7 @@ async function send(form, button) {
   if (!page || mine !== version) return; // as in a browser, the form that was sent last counts
   // Without a form the page would lose what was typed.
   if (leadsToSignIn(response)) signOut();
-  else if (response.ok || page.querySelector(`main ${POST}`)) show(page, response, form);
+  else if (page.querySelector(response.ok ? 'main' : `main ${POST}`)) show(page, response, form);
   else tell(form, page.querySelector('main p')?.textContent ?? 'That did not work. Try again.');
 }
 
