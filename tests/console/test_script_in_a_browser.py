@@ -72,7 +72,7 @@ def test_what_somebody_else_sells_shows_in_the_list_at_once(arrive: Arrive) -> N
 
     seller.open(f"/pets/{animal['id']}")
     seller.field("status").select_option("sold")
-    seller.press("Save")
+    seller.save()
 
     expect(reader.page.locator("main table")).to_contain_text("sold")
     expect(reader.page.locator("#live")).to_have_text("Live")
@@ -87,7 +87,7 @@ def test_a_form_responds_in_place(arrive: Arrive) -> None:
     stays(page)
     clerk.field("name").fill("Agatha")
     clerk.field("categoryId").fill("1")
-    clerk.press("Add")
+    clerk.save()
     notice = page.locator(".notice")
     expect(notice).to_contain_text("Agatha")
     expect(notice).to_be_focused()
@@ -130,8 +130,8 @@ def test_a_conflict_keeps_what_was_typed(arrive: Arrive) -> None:
     stays(clerk.page)
     clerk.field("name").fill("Typed by me")
     clerk.call("PATCH", f"/pets/{animal['id']}", status="pending")
-    clerk.press("Save")
-    expect(clerk.page.locator(".problem.box")).to_be_focused()
+    clerk.save()
+    expect(clerk.page.locator("main [role=alert]")).to_be_focused()
     expect(clerk.field("name")).to_have_value("Typed by me")
     assert has_stayed(clerk.page)
 
@@ -159,11 +159,11 @@ def test_without_a_network_what_was_typed_stays(arrive: Arrive) -> None:
     clerk.field("name").fill("Offline")
     clerk.field("categoryId").fill("1")
     clerk.page.context.set_offline(True)
-    clerk.press("Add")
+    clerk.save()
     expect(clerk.page.get_by_role("alert")).to_contain_text("cannot be reached")
     expect(clerk.field("name")).to_have_value("Offline")
     clerk.page.context.set_offline(False)
-    clerk.press("Add")
+    clerk.save()
     expect(clerk.page.locator(".notice")).to_contain_text("Offline")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from support.clerk import issue_for_console
 from support.process import ServerProcess
@@ -29,25 +29,27 @@ def name() -> str:
     return f"Otto {uuid4().hex[:8]}"
 
 
+def open_page(page: Page, name: str) -> None:
+    """Go to a page by the navigation."""
+    navigation = page.get_by_role("navigation", name="Pages", exact=True)
+    navigation.get_by_role("link", name=name, exact=True).click()
+
+
 def add(page: Page, name: str) -> None:
     """Add an available animal, from the list of animals."""
-    page.get_by_role("navigation", name="Pages", exact=True).get_by_role(
-        "link", name="Animals"
-    ).click()
+    open_page(page, "Animals")
     page.get_by_role("link", name="Add an animal").first.click()
     form = page.locator("main form[method=post]").first
     form.locator("[name=name]").fill(name)
     form.locator("[name=categoryId]").fill("1")
     form.locator("[name=status]").select_option("available")
-    form.get_by_role("button", name="Add").click()
+    form.locator("button").first.click()
     expect(page.locator(".notice")).to_contain_text(name)
 
 
 def find(page: Page, name: str) -> None:
     """Find an animal by its name, and open its page."""
-    page.get_by_role("navigation", name="Pages", exact=True).get_by_role(
-        "link", name="Animals"
-    ).click()
+    open_page(page, "Animals")
     search = page.locator("[role=search]")
     search.locator("[name=name]").fill(name)
     search.get_by_role("button", name="Find").click()
@@ -66,14 +68,37 @@ def test_an_animal_is_added_found_changed_and_the_change_undone(page: Page, name
     expect(page.locator("h1")).to_have_text(name)
 
 
+def test_an_animal_is_reserved_and_its_order_approved(page: Page, name: str) -> None:
+    add(page, name)
+    find(page, name)
+    animal = page.url.rpartition("/")[2].partition("?")[0]
+    open_page(page, "Orders")
+    page.get_by_role("link", name="Place an order").click()
+    page.get_by_label("Animal number").fill(animal)
+    page.get_by_role("button", name="Place the order").click()
+    expect(page.locator("main")).to_contain_text("placed")
+    page.get_by_role("button", name="Approve order").click()
+    expect(page.locator("#order")).to_contain_text("approved")
+
+
+def test_a_file_is_looked_at_and_imported(page: Page, name: str) -> None:
+    open_page(page, "Import")
+    rows = f"name,categoryId,status\n{name},1,available\n{name} II,no number,sold\n"
+    file = FilePayload(name="animals.csv", mimeType="text/csv", buffer=rows.encode())
+    page.get_by_label("CSV file").set_input_files(file)
+    page.get_by_role("button", name="Look at the file").click()
+    page.get_by_role("button", name="Add 1 animal").click()
+    expect(page.locator("main")).to_contain_text("1 animal added, 1 row refused.")
+    find(page, name)
+
+
 def test_what_was_typed_stays_in_a_refused_form(page: Page, name: str) -> None:
-    find_add = page.get_by_role("navigation", name="Pages", exact=True)
-    find_add.get_by_role("link", name="Animals").click()
+    open_page(page, "Animals")
     page.get_by_role("link", name="Add an animal").first.click()
     form = page.locator("main form[method=post]").first
     form.locator("[name=name]").fill(name)
     form.locator("[name=categoryId]").fill("no such category")
-    form.get_by_role("button", name="Add").click()
+    form.locator("button").first.click()
     expect(page.locator(".problem.box")).to_be_visible()
     expect(page.locator("main form [name=name]").first).to_have_value(name)
 

@@ -59,9 +59,10 @@ class Clerk:
         """Return a field of the form on the page that changes something."""
         return self.page.locator(f"main form[method=post] [name={name}]:visible").first
 
-    def press(self, label: str) -> None:
-        """Press the button of that form with this label."""
-        self.page.locator("main").get_by_role("button", name=label, exact=True).click()
+    def save(self) -> None:
+        """Send that form."""
+        form = self.page.locator("main form[method=post]:has(:is(input, select):visible)").first
+        form.locator("button").first.click()
 
     def leave(self) -> None:
         """Close the browser, whatever was typed."""

@@ -169,14 +169,8 @@ function signOut() {
   isSignedOut = true;
   setText(live, '');
   if (document.getElementById('signed-out')) return;
-  const box = document.createElement('div');
-  Object.assign(box, {id: 'signed-out', className: 'problem box', role: 'alert'});
-  const link = Object.assign(document.createElement('a'), {href: `${HOME}/sign-in`, target: '_blank'});
-  link.textContent = 'Sign in again in a new tab';
-  const words = document.createElement('p');
-  words.append('You were signed out. ', link, '. What you typed stays here.');
-  box.append(words);
-  document.querySelector('main').prepend(box);
+  document.querySelector('main').insertAdjacentHTML('afterbegin', `<div id="signed-out" class="problem box" role="alert">
+    <p>You were signed out. <a href="${HOME}/sign-in" target="_blank">Sign in again in a new tab</a>. What you typed stays here.</p></div>`);
 }
 
 function signedIn() {
@@ -264,7 +258,6 @@ function tell(form, text) {
 
 // Show the page that a form led to, in place of this one.
 function show(page, response, form) {
-  version += 1;
   const fresh = document.adoptNode(page.querySelector('main'));
   const focused = document.activeElement?.id;
   if (response.redirected) {
@@ -278,7 +271,7 @@ function show(page, response, form) {
   prepare(document);
   if (!response.ok && typedIn.has(form)) fresh.querySelectorAll(POST).forEach(again => typedIn.add(again));
   typedIn.delete(form);
-  const target = fresh.querySelector('.problem.box, .notice')
+  const target = fresh.querySelector('[role=alert], .notice')
     ?? (focused && fresh.querySelector(`#${CSS.escape(focused)}`))
     ?? (form.matches('[data-continue]') ? null : fresh); // steps do not take the focus
   if (target && target.tabIndex < 0) target.tabIndex = -1;
@@ -292,6 +285,7 @@ async function send(form, button) {
   const body = new FormData(form, button);
   const target = button?.getAttribute('formaction') ?? form.getAttribute('action');
   const isPlain = form.getAttribute('enctype') !== 'multipart/form-data';
+  const mine = version += 1;
   let response, page;
   form.setAttribute('aria-busy', 'true');
   if (button) button.disabled = true;
@@ -304,10 +298,10 @@ async function send(form, button) {
     form.removeAttribute('aria-busy');
     if (button) button.disabled = false;
   }
-  if (!page) return;
+  if (!page || mine !== version) return; // as in a browser, the form that was sent last counts
   // Without a form the page would lose what was typed.
   if (leadsToSignIn(response)) signOut();
-  else if (response.ok || page.querySelector(`main ${POST}`)) show(page, response, form);
+  else if (page.querySelector(response.ok ? 'main' : `main ${POST}`)) show(page, response, form);
   else tell(form, page.querySelector('main p')?.textContent ?? 'That did not work. Try again.');
 }
 
