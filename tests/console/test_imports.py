@@ -87,7 +87,7 @@ async def test_the_example_can_be_imported(staff: Visitor) -> None:
     example = await staff.get("/import/example.csv")
     assert saved(example)[0] == ["name", "categoryId", "status"]
     _, page = await preview(staff, example.content)
-    assert re.search("Add .*2.* animals</button>", page)
+    assert re.search("Add .*2.* animals</span></button>", page)
 
 
 async def test_the_preview_shows_what_would_be_added_and_adds_nothing(
@@ -101,7 +101,7 @@ async def test_the_preview_shows_what_would_be_added_and_adds_nothing(
     assert "Animal 19" not in page
     assert "What is added: the first 20" in page
     assert '<td class="number">3</td><td>categoryId: expected an integer' in page
-    assert '<button>Add <data value="31">31</data> animals</button>' in page
+    assert '<button><span>Add <data value="31">31</data> animals</span></button>' in page
     assert "data-continue" not in page
     assert await names(staff, service) == []
     assert f"/console{path}" in (await staff.get("/import")).text
@@ -191,7 +191,7 @@ async def test_the_refused_rows_come_as_a_file_that_is_safe_and_can_be_corrected
         assert broken[2:] == ['"a""b"x,1,\n']
         await staff.submit(path)
     _, page = await preview(staff, file.content.replace(b",x,", b",7,"))
-    assert '<button>Add <data value="1">1</data> animal</button>' in page
+    assert '<button><span>Add <data value="1">1</data> animal</span></button>' in page
 
 
 async def test_many_refused_rows_are_all_in_the_file_and_some_on_the_page(staff: Visitor) -> None:
