@@ -9,8 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from petstore.app import retained
 from petstore.domain.api_keys import SCOPES
 from petstore.store.console_imports import BATCH, MAX_IMPORTS
+from petstore.store.retention import prune_all
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in
@@ -254,6 +256,19 @@ async def test_a_key_has_few_imports_that_are_not_finished(staff: Visitor) -> No
     refused = await send(staff, HEADER + rows(99))
     assert refused.status_code == 409
     assert "finish or discard one first" in refused.text
+
+
+async def test_a_service_forgets_imports_after_a_day(
+    staff: Visitor, service: Service, clock: ManualClock
+) -> None:
+    path, _ = await preview(staff, HEADER + rows(1))
+    chores = retained(service.settings)
+    await prune_all(service.store, clock, chores)
+    assert (await staff.get(path)).status_code == 200
+    clock.advance(24 * 60 * 60 + 1)
+    await prune_all(service.store, clock, chores)
+    await staff.post("/sign-in", key=staff.token)
+    assert (await staff.get(path)).status_code == 404
 
 
 async def test_who_may_not_add_animals_sees_no_import(service: Service) -> None:
