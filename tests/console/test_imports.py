@@ -101,7 +101,7 @@ async def test_the_preview_shows_what_would_be_added_and_adds_nothing(
     assert "&lt;i&gt;.csv" in page
     assert "Animal 18" in page
     assert "Animal 19" not in page
-    assert "What is added: the first 20" in page
+    assert "Animals to add: the first 20" in page
     assert '<td class="number">3</td><td>categoryId: expected an integer' in page
     assert '<button><span>Add <data value="31">31</data> animals</span></button>' in page
     assert "data-continue" not in page
@@ -114,7 +114,7 @@ async def test_a_thousand_rows_are_added_at_once(staff: Visitor, service: Servic
     done = await staff.submit(path)
     assert '<data value="999">999</data> animals added, <data value="1">1</data> row' in done.text
     assert "Their ids are between 1 and 999." in done.text
-    assert "/console/pets?sort=-id" in done.text
+    assert "Show the newest animals" in done.text
     assert await names(staff, service) == [f"Animal {n}" for n in range(999)]
     again = await staff.submit(path)
     assert again.text == done.text
@@ -198,7 +198,7 @@ async def test_the_refused_rows_come_as_a_file_that_is_safe_and_can_be_corrected
 
 async def test_many_refused_rows_are_all_in_the_file_and_some_on_the_page(staff: Visitor) -> None:
     path, page = await preview(staff, HEADER + (rows(BATCH - 5) + b"Rex,x,\n" * 5) * 6)
-    assert "What is refused: the first 20" in page
+    assert "Refused rows: the first 20" in page
     assert page.count("<td>categoryId: expected an integer") == 20
     assert len(saved(await staff.get(f"{path}/refused.csv"))) == 31
 
@@ -217,9 +217,10 @@ async def test_a_file_that_was_added_before_is_added_again_only_with_a_warning(
     assert "already imported" not in page
     done = await staff.submit(first)
     assert "Its id is 1." in done.text
-    _, page = await preview(staff, HEADER + rows(1), "copy.csv")
+    second, page = await preview(staff, HEADER + rows(1), "copy.csv")
     assert "You have already imported this file" in page
     assert f'href="/console{first}"' in page
+    assert "already imported" not in (await staff.submit(second)).text
     assert "already imported" not in (await staff.get(first)).text
 
 
