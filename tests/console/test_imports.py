@@ -9,8 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from petstore.app import retained
 from petstore.domain.api_keys import SCOPES
 from petstore.store.console_imports import BATCH, MAX_IMPORTS
+from petstore.store.retention import prune_all
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in
@@ -87,7 +89,7 @@ async def test_the_example_can_be_imported(staff: Visitor) -> None:
     example = await staff.get("/import/example.csv")
     assert saved(example)[0] == ["name", "categoryId", "status"]
     _, page = await preview(staff, example.content)
-    assert re.search("Add .*2.* animals</button>", page)
+    assert re.search("Add .*2.* animals</span></button>", page)
 
 
 async def test_the_preview_shows_what_would_be_added_and_adds_nothing(
@@ -99,9 +101,9 @@ async def test_the_preview_shows_what_would_be_added_and_adds_nothing(
     assert "&lt;i&gt;.csv" in page
     assert "Animal 18" in page
     assert "Animal 19" not in page
-    assert "What is added: the first 20" in page
+    assert "Animals to add: the first 20" in page
     assert '<td class="number">3</td><td>categoryId: expected an integer' in page
-    assert '<button>Add <data value="31">31</data> animals</button>' in page
+    assert '<button><span>Add <data value="31">31</data> animals</span></button>' in page
     assert "data-continue" not in page
     assert await names(staff, service) == []
     assert f"/console{path}" in (await staff.get("/import")).text
@@ -112,7 +114,7 @@ async def test_a_thousand_rows_are_added_at_once(staff: Visitor, service: Servic
     done = await staff.submit(path)
     assert '<data value="999">999</data> animals added, <data value="1">1</data> row' in done.text
     assert "Their ids are between 1 and 999." in done.text
-    assert "/console/pets?sort=-id" in done.text
+    assert "Show the newest animals" in done.text
     assert await names(staff, service) == [f"Animal {n}" for n in range(999)]
     again = await staff.submit(path)
     assert again.text == done.text
@@ -191,12 +193,12 @@ async def test_the_refused_rows_come_as_a_file_that_is_safe_and_can_be_corrected
         assert broken[2:] == ['"a""b"x,1,\n']
         await staff.submit(path)
     _, page = await preview(staff, file.content.replace(b",x,", b",7,"))
-    assert '<button>Add <data value="1">1</data> animal</button>' in page
+    assert '<button><span>Add <data value="1">1</data> animal</span></button>' in page
 
 
 async def test_many_refused_rows_are_all_in_the_file_and_some_on_the_page(staff: Visitor) -> None:
     path, page = await preview(staff, HEADER + (rows(BATCH - 5) + b"Rex,x,\n" * 5) * 6)
-    assert "What is refused: the first 20" in page
+    assert "Refused rows: the first 20" in page
     assert page.count("<td>categoryId: expected an integer") == 20
     assert len(saved(await staff.get(f"{path}/refused.csv"))) == 31
 
@@ -215,9 +217,10 @@ async def test_a_file_that_was_added_before_is_added_again_only_with_a_warning(
     assert "already imported" not in page
     done = await staff.submit(first)
     assert "Its id is 1." in done.text
-    _, page = await preview(staff, HEADER + rows(1), "copy.csv")
+    second, page = await preview(staff, HEADER + rows(1), "copy.csv")
     assert "You have already imported this file" in page
     assert f'href="/console{first}"' in page
+    assert "already imported" not in (await staff.submit(second)).text
     assert "already imported" not in (await staff.get(first)).text
 
 
@@ -254,6 +257,19 @@ async def test_a_key_has_few_imports_that_are_not_finished(staff: Visitor) -> No
     refused = await send(staff, HEADER + rows(99))
     assert refused.status_code == 409
     assert "finish or discard one first" in refused.text
+
+
+async def test_a_service_forgets_imports_after_a_day(
+    staff: Visitor, service: Service, clock: ManualClock
+) -> None:
+    path, _ = await preview(staff, HEADER + rows(1))
+    chores = retained(service.settings)
+    await prune_all(service.store, clock, chores)
+    assert (await staff.get(path)).status_code == 200
+    clock.advance(24 * 60 * 60 + 1)
+    await prune_all(service.store, clock, chores)
+    await staff.post("/sign-in", key=staff.token)
+    assert (await staff.get(path)).status_code == 404
 
 
 async def test_who_may_not_add_animals_sees_no_import(service: Service) -> None:

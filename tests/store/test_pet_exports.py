@@ -13,7 +13,7 @@ from msgspec import convert
 
 from petstore.databases.contract import Store
 from petstore.domain.pets import NewPet, Pet, PetFilter
-from petstore.store.pet_files import FileFormat, export_pets
+from petstore.store.pet_files import FileFormat, Part, export_pets
 from petstore.store.pet_imports import ImportCallbacks, import_pets
 from petstore.store.pets import list_pets
 from support.changes import create_pets
@@ -108,6 +108,17 @@ async def test_many_animals_are_written_page_by_page(store: Store) -> None:
     assert await export_pets(store, file, "csv", progress.append) == 2_500
     assert progress == [1_000, 2_000, 2_500]
     assert len(file.getvalue().splitlines()) == 2_501
+
+
+async def test_a_part_of_an_export_has_as_many_animals_as_are_wanted(store: Store) -> None:
+    await store.write(create_pets([NewPet("Bella", 1, "sold"), NewPet("Rex", 1)] * 1_010))
+    file = io.StringIO(newline="")
+    progress: list[int] = []
+    part = Part(PetFilter("sold"), after=3, limit=1_005)
+    assert await export_pets(store, file, "csv", progress.append, part=part) == 1_005
+    assert progress == [1_000, 1_005]
+    _, *lines = file.getvalue().splitlines()
+    assert lines == [f"{5 + 2 * n},Bella,1,sold" for n in range(1_005)]
 
 
 @pytest.mark.parametrize("file_format", ["csv", "jsonl"])

@@ -10,7 +10,7 @@ from petstore.databases.contract import Store
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.domain.pets import NewPet, Pet, PetFilter, PetStatus
 from petstore.errors import NotFound
-from petstore.store.pets import get_pet, list_pets
+from petstore.store.pets import get_pet, list_pets, next_pets_after
 from support.changes import create_pet, create_pets
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -58,6 +58,17 @@ async def test_the_pages_are_all_animals_by_id_once_each(store: Store, limit: in
     assert [pet for page in pages for pet in page] == PETS
     assert all(len(page) == limit for page in pages[:-1])
     assert 1 <= len(pages[-1]) <= limit
+
+
+@pytest.mark.parametrize("after", [None, 0, 41, 60])
+@pytest.mark.parametrize("limit", [1, 19, 20, 59, 60, 61])
+async def test_the_start_of_the_next_page_is_known_without_the_page(
+    store: Store, after: int | None, limit: int
+) -> None:
+    await store.write(create_pets(ANIMALS))
+    for wanted in (PetFilter(), PetFilter("sold"), PetFilter("sold", 3), PetFilter(UNSET, 3)):
+        page = await list_pets(store, wanted, after, limit)
+        assert await next_pets_after(store, wanted, after, limit) == page.next_after
 
 
 async def test_a_page_starts_behind_an_animal_that_is_gone(store: Store) -> None:

@@ -18,8 +18,11 @@ from petstore.domain.pets import NewPet
 from petstore.rate_limits.contract import State
 from petstore.settings import is_postgres, sqlite_path
 from petstore.store.api_keys import Actor, create_key, revoke_key, rotate_key, unconditional
+from petstore.store.console_imports import ImportFile, create_import
+from petstore.store.console_sessions import create_link, open_session
 from petstore.store.deprecated_calls import DeprecatedCalls
 from petstore.store.orders import place_order, update_order
+from petstore.store.pet_files import FileRow
 from petstore.store.pet_imports import begin_import
 from petstore.store.pets import delete_pet
 from petstore.store.rate_limits import StoredRateLimits
@@ -64,6 +67,11 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do("INSERT INTO kept_answers VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
+    rows = [FileRow(2, "B\0lla,3\n", None, "name"), FileRow(3, "Rex,3\n", NewPet("Rex", 3))]
+    file = ImportFile("animals.csv", b"\0\xff", ["name", "categoryId"], rows)
+    await store.write(create_import(1, file, now=NOW))
+    await store.write(open_session(1, None, NOW))
+    await store.write(create_link(1, NOW))
     calls = DeprecatedCalls(store, lambda: NOW, ())
     calls.count(1, "getPet", NOW, b"shop/1", "r1")
     await calls.save()

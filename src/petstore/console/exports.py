@@ -1,4 +1,4 @@
-"""The page of exports, and the files that it leads to. A file has a part of the animals."""
+"""The page of exports, and the files that it leads to. A large export comes in parts."""
 
 import io
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from petstore.api.parameters import decode_query
 from petstore.api.pets import ListPetsQuery
 from petstore.console.downloads import csv_download, dated
 from petstore.console.forms import problem_of
-from petstore.console.page import Page, Result, Visit
+from petstore.console.page import Page, Visit
 from petstore.domain.pets import PetFilter
 from petstore.errors import InvalidParameter
 from petstore.http.messages import Response
@@ -18,26 +18,27 @@ from petstore.store.pets import next_pets_after
 PART = 50_000
 """How many animals a file has at most: a response is in memory until it is sent."""
 
-_MAX_ID = 2**63 - 1
 _FOR_SPREADSHEETS = "spreadsheet"
+_MAX_ID = 2**63 - 1
 
 
 class _Wanted(NamedTuple):
-    """The fields of the form, and of the addresses of files.
+    """The fields of the form, and of the addresses of parts.
 
-    ``after`` is the last id of the part before, 0 for the first one.
+    ``part`` is 0 if no part is asked for, and ``after`` the last id of the part before.
     """
 
     status: str
     categoryId: str  # noqa: N815 - the interface's own name
     purpose: str
-    after: int
-    part: int
+    part: int = 0
+    after: int = 0
 
     @property
-    def filters(self) -> dict[str, Any]:
+    def filters(self) -> dict[str, str]:
         """The filters as ``listPets`` takes them."""
-        return {"status": self.status or None, "categoryId": self.categoryId or None}
+        filters = {"status": self.status, "categoryId": self.categoryId}
+        return {name: value for name, value in filters.items() if value}
 
     @property
     def query(self) -> str:
@@ -47,53 +48,69 @@ class _Wanted(NamedTuple):
 
 async def _show(visit: Visit) -> Response:
     wanted = _wanted(visit)
-    problem, first, next_after = None, Result([], "", ""), None
+    if not wanted.part:
+        return _page(visit, wanted)
     try:
-        first = await _first(visit, wanted)
-        store = visit.services.store
-        next_after = await next_pets_after(store, _filter(wanted), wanted.after, PART)
+        next_after = await _next_after(visit, wanted)
     except InvalidParameter as error:
-        problem = problem_of(error)
-    return visit.page(
-        "export.html",
-        400 if problem else 200,
-        wanted=wanted,
-        max_pets=PART,
-        is_empty=not first.value,
-        following=next_after and wanted._replace(after=next_after, part=wanted.part + 1),
-        problem=problem,
-    )
+        return _page(visit, wanted, error)
+    following = next_after and wanted._replace(part=wanted.part + 1, after=next_after)
+    return _page(visit, wanted, following=following)
 
 
 async def _download(visit: Visit) -> Response:
     wanted = _wanted(visit)
-    await _first(visit, wanted)
-    reader = await visit.services.readers.for_key(visit.key.id)
+    try:
+        found = await visit.call("listPets", query=wanted.filters | {"limit": 1})
+    except InvalidParameter as error:
+        return _page(visit, wanted, error)
+    if not found.value:
+        return _page(visit, wanted, is_empty=True)
+    if not wanted.part and await _next_after(visit, wanted):
+        return await visit.redirect(f"/export?{wanted._replace(part=1).query}")
     file = io.StringIO(newline="")
     await export_pets(
-        reader,
+        await visit.services.readers.for_key(visit.key.id),
         file,
         "csv",
         lambda _: None,
         part=Part(_filter(wanted), wanted.after, PART),
         spreadsheet_safe=wanted.purpose == _FOR_SPREADSHEETS,
     )
-    name = "animals" if wanted.part == 1 else f"animals-part-{wanted.part}"
+    name = f"animals-part-{wanted.part}" if wanted.part else "animals"
     return csv_download(dated(name, visit.services.clock()), file.getvalue())
 
 
-async def _first(visit: Visit, wanted: _Wanted) -> Result:
-    """Return the first animal of a list with these filters, which checks them.
+def _page(
+    visit: Visit, wanted: _Wanted, error: InvalidParameter | None = None, **context: Any
+) -> Response:
+    return visit.page(
+        "export.html",
+        200 if error is None else error.status,
+        **{
+            "wanted": wanted,
+            "max_pets": PART,
+            "is_empty": False,
+            "following": None,
+            "problem": None if error is None else problem_of(error),
+            **context,
+        },
+    )
 
-    Raises:
-        InvalidParameter: a filter has an invalid value.
-    """
-    return await visit.call("listPets", query=wanted.filters | {"limit": 1})
+
+async def _next_after(visit: Visit, wanted: _Wanted) -> int | None:
+    """Return the last id of a part, ``None`` if no animals follow it."""
+    reader = await visit.services.readers.for_key(visit.key.id)
+    return await next_pets_after(reader, _filter(wanted), wanted.after, PART)
 
 
 def _filter(wanted: _Wanted) -> PetFilter:
-    text = urlencode({name: value for name, value in wanted.filters.items() if value})
-    values = decode_query(text.encode("ascii"), ListPetsQuery).values
+    """Return the filter of the form.
+
+    Raises:
+        InvalidParameter: a field has an invalid value.
+    """
+    values = decode_query(urlencode(wanted.filters).encode("ascii"), ListPetsQuery).values
     return PetFilter(values.status, values.categoryId)
 
 
@@ -103,15 +120,15 @@ def _wanted(visit: Visit) -> _Wanted:
         form.text("status"),
         form.text("categoryId"),
         form.text("purpose") or _FOR_SPREADSHEETS,
-        _number(form.text("after"), 0),
-        _number(form.text("part"), 1),
+        _number(form.text("part")),
+        _number(form.text("after")),
     )
 
 
-def _number(text: str, default: int) -> int:
-    """Return a number that a link of the page has, or the default if it is not one."""
+def _number(text: str) -> int:
+    """Return a number of a link of the page, 0 if it is none."""
     is_number = text.isascii() and text.isdigit() and len(text) <= len(str(_MAX_ID))
-    return min(int(text), _MAX_ID) if is_number else default
+    return min(int(text), _MAX_ID) if is_number else 0
 
 
 PAGES = (

@@ -59,14 +59,14 @@ async def find_alerts(store: Reader, environment: Environment, now: Milliseconds
     """
     own = (environment, now)
     near = (
-        *await _find(store, "keys_near_in_minute", _NEAR_IN_MINUTE, *own, now - MINUTE),
-        *await _find(store, "keys_near_today", _NEAR_TODAY, *own, now // DAY),
+        *await _find(store, "select_keys_near_in_minute", _NEAR_IN_MINUTE, *own, now - MINUTE),
+        *await _find(store, "select_keys_near_today", _NEAR_TODAY, *own, now // DAY),
     )
     by_id = {use.key.id: use for use in near}
     return KeyAlerts(
         [by_id[key_id] for key_id in sorted(by_id)][:MAX_ALERTS],
-        await _find(store, "banned_keys", _BANNED, *own),
-        await _find(store, "expiring_keys", _EXPIRING, *own, now + EXPIRING),
+        await _find(store, "select_banned_keys", _BANNED, *own),
+        await _find(store, "select_expiring_keys", _EXPIRING, *own, now + EXPIRING),
     )
 
 
@@ -85,7 +85,7 @@ async def _find(
     store: Reader, name: str, sql: str, environment: Environment, now: Milliseconds, *more: Value
 ) -> Sequence[KeyUse]:
     parameters = (environment, now, *more)
-    rows = await store.read(Statement(sql, parameters, name=f"select_{name}"))
+    rows = await store.read(Statement(sql, parameters, name=name))
     return [
         KeyUse(stored_key(row).shown(now), *_used(row[len(STORED_COLUMNS) :], now)) for row in rows
     ]
