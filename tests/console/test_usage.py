@@ -45,6 +45,7 @@ async def test_the_meters_show_what_is_used_and_looking_costs_nothing(service: S
         words = await usage_of(owner)
         assert re.search("This minute: 50 of 60 . nearly at the limit", words)
         assert "Today: 50 of 1000 " in words
+        assert re.search(r"\( \d+ s left \).* \( \d+ h left \)", words)
 
 
 async def test_only_the_limits_are_fetched_again_and_no_form_is_among_them(
@@ -167,6 +168,7 @@ async def test_an_end_that_is_near_is_told(service: Service, days: int, times: i
     owner = await signed_in(service, expires_in=days * 86_400)
     words = await usage_of(owner)
     assert words.count("This key ends at") == times
+    assert words.count(f"( {days} days left )") == times
     assert "Ends never" not in words
 
 
@@ -245,6 +247,7 @@ async def test_a_refused_rotation_says_why_and_rotates_nothing(
 
 async def test_a_token_in_its_grace_cannot_rotate_its_key(service: Service, staff: Visitor) -> None:
     await rotate(service.store, service.clock, staff.key_id, 60 * MINUTE)
+    assert "Sign in with the new token to rotate the key again." in await usage_of(staff)
     page = await staff.post("/usage/rotate", **OLD_TOKEN_KEEPS)
     assert page.status_code == 403
     assert "your key cannot give a longer life than its own" in page.text

@@ -81,6 +81,15 @@ async def fill(store: SqliteStore) -> str:
     await store.write(do("INSERT INTO key_notices VALUES (1, 'banned', ?1, ?1)", NOW))
     await store.write(
         do(
+            "INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at)"
+            " VALUES (?1, 1, NULL, ?2, ?2)",
+            b"a cookie",
+            NOW,
+        )
+    )
+    await store.write(do("INSERT INTO console_links VALUES (?1, 1, ?2)", b"a link", NOW))
+    await store.write(
+        do(
             "INSERT INTO webhooks VALUES (1, 1, 'https://example.com/', '', NULL, ?1,"
             " 1, NULL, 1, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL)",
             NOW,
