@@ -1,0 +1,228 @@
+"""Sessions of the console and links, on each database."""
+
+import asyncio
+
+import pytest
+
+from petstore.app import retained
+from petstore.clock import MINUTE, SECOND
+from petstore.databases.contract import Statement, Store
+from petstore.domain.api_keys import ApiKey
+from petstore.errors import KeyEnded, NotFound
+from petstore.settings import Settings
+from petstore.store.console_sessions import (
+    IDLE,
+    LINK_LIFE,
+    LONGEST,
+    MAX_SESSIONS,
+    Session,
+    create_link,
+    end_session,
+    end_sessions,
+    find_session,
+    keep_notice,
+    open_session,
+    touch_session,
+    use_link,
+)
+from petstore.store.retention import prune_all
+from support.keys import issue, issue_stored, revoke, rotate
+from support.manual_clock import ManualClock
+from support.stores import do
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+
+@pytest.fixture
+async def key(store: Store, clock: ManualClock) -> ApiKey:
+    return await issue_stored(store, clock)
+
+
+async def found(store: Store, secret: str, clock: ManualClock) -> Session | None:
+    return await find_session(store, secret, "production", clock())
+
+
+async def count(store: Store, table: str) -> int:
+    ((rows,),) = await store.read(Statement(f"SELECT count(*) FROM {table}"))  # noqa: S608
+    assert isinstance(rows, int)
+    return rows
+
+
+async def test_a_session_is_found_by_its_secret_alone(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    secret = await store.write(open_session(key.id, None, clock()))
+    session = await found(store, secret, clock)
+    assert session is not None
+    assert (session.key, session.created_at, session.notice) == (key, clock(), "")
+    for wrong in ("", secret[:-1], session.digest.hex(), "\ud800"):
+        assert await found(store, wrong, clock) is None
+
+
+async def test_the_store_has_a_digest_and_not_the_secret(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    secret = await store.write(open_session(key.id, None, clock()))
+    link = await store.write(create_link(key.id, clock()))
+    for table in ("console_sessions", "console_links"):
+        rows = repr(await store.read(Statement(f"SELECT * FROM {table}")))  # noqa: S608
+        assert secret not in rows
+        assert link not in rows
+
+
+async def test_a_session_is_for_one_environment(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    secret = await store.write(open_session(key.id, None, clock()))
+    assert await find_session(store, secret, "staging", clock()) is None
+
+
+async def test_a_use_moves_the_end_up_to_the_longest_life(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    started = clock()
+    secret = await store.write(open_session(key.id, None, started))
+    while (session := await found(store, secret, clock)) is not None:
+        await store.write(touch_session(session, clock()))
+        clock.now += IDLE - 1
+    assert started + LONGEST <= clock() < started + LONGEST + IDLE
+    clock.now = started + LONGEST - 1
+    assert await found(store, secret, clock) is not None
+
+
+async def test_a_use_is_worth_a_write_once_a_minute(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    session = await found(store, await store.write(open_session(key.id, None, clock())), clock)
+    assert session is not None
+    assert not session.needs_touch(clock() + MINUTE - 1)
+    assert session.needs_touch(clock() + MINUTE)
+
+
+async def test_a_session_ends_with_its_token_and_its_key_no_later(
+    store: Store, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    secret = await store.write(open_session(issued.key.id, issued.token.encode(), clock()))
+    by_link = await store.write(open_session(issued.key.id, None, clock()))
+    await rotate(store, clock, issued.key.id, grace=5 * MINUTE)
+    session = await found(store, secret, clock)
+    assert session is not None
+    # Keys that are created in the session must not outlive the token.
+    assert session.key.expires_at == clock() + 5 * MINUTE
+    clock.now += 5 * MINUTE
+    assert await found(store, secret, clock) is None
+    assert await found(store, by_link, clock) is not None
+    await revoke(store, clock, issued.key.id)
+    assert await found(store, by_link, clock) is None
+
+
+async def test_a_session_ends_with_a_token_that_is_deleted(
+    store: Store, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock)
+    secret = await store.write(open_session(issued.key.id, issued.token.encode(), clock()))
+    await store.write(do("DELETE FROM api_key_tokens"))
+    assert await found(store, secret, clock) is None
+
+
+async def test_a_new_session_ends_the_one_before(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    before = await store.write(open_session(key.id, None, clock()))
+    other = await store.write(open_session(key.id, None, clock()))
+    after = await store.write(open_session(key.id, None, clock(), before))
+    link = await store.write(create_link(key.id, clock()))
+    by_link = await store.write(use_link(link, "production", clock(), after))
+    assert by_link is not None
+    for secret, is_there in [(before, False), (after, False), (by_link, True), (other, True)]:
+        assert (await found(store, secret, clock) is not None) is is_there
+
+
+async def test_a_key_has_a_maximum_number_of_sessions(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    colleague = await issue_stored(store, clock)
+    unused = await store.write(open_session(key.id, None, clock()))
+    used = await store.write(open_session(key.id, None, clock()))
+    other = await store.write(open_session(colleague.id, None, clock() - 1))
+    session = await found(store, used, clock)
+    assert session is not None
+    await store.write(touch_session(session, clock() + 2 * SECOND))
+    await store.write(
+        do(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)"
+            " INSERT INTO console_sessions (digest, key_id, created_at, used_at)"
+            " SELECT /*pg int8send(i) -- */ CAST(i AS BLOB)\n, ?1, ?3, ?3 FROM n",
+            key.id,
+            MAX_SESSIONS - 2,
+            clock() + SECOND,
+        )
+    )
+    await store.write(open_session(key.id, None, clock() + SECOND))
+    assert await count(store, "console_sessions") == MAX_SESSIONS + 1
+    for secret, is_there in [(unused, False), (used, True), (other, True)]:
+        assert (await found(store, secret, clock) is not None) is is_there
+
+
+async def test_ended_sessions_are_gone(store: Store, clock: ManualClock, key: ApiKey) -> None:
+    colleague = await issue_stored(store, clock)
+    secrets = [await store.write(open_session(key.id, None, clock())) for _ in range(3)]
+    other = await store.write(open_session(colleague.id, None, clock()))
+    await store.write(end_session(secrets[0]))
+    assert await count(store, "console_sessions") == 3
+    await store.write(end_sessions(key.id))
+    assert await count(store, "console_sessions") == 1
+    assert await found(store, other, clock) is not None
+
+
+async def test_a_notice_is_kept_until_the_next_one(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    secret = await store.write(open_session(key.id, None, clock()))
+    for notice in ("first", "second"):
+        session = await found(store, secret, clock)
+        assert session is not None
+        await store.write(keep_notice(session, notice))
+    session = await found(store, secret, clock)
+    assert session is not None
+    assert session.notice == "second"
+
+
+async def test_a_link_is_used_once_even_by_two_at_once(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    link = await store.write(create_link(key.id, clock()))
+    units = [store.write(use_link(link, "production", clock())) for _ in range(4)]
+    begun = [secret for secret in await asyncio.gather(*units) if secret is not None]
+    assert len(begun) == 1
+    assert await found(store, begun[0], clock) is not None
+
+
+async def test_a_link_ends_and_is_then_gone(store: Store, clock: ManualClock, key: ApiKey) -> None:
+    link = await store.write(create_link(key.id, clock()))
+    assert await store.write(use_link(link, "staging", clock())) is None
+    link = await store.write(create_link(key.id, clock()))
+    clock.now += LINK_LIFE
+    assert await store.write(use_link(link, "production", clock())) is None
+    assert await count(store, "console_links") == 0
+
+
+async def test_a_key_that_has_ended_gets_no_link(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    with pytest.raises(NotFound, match="there is no key 7"):
+        await store.write(create_link(7, clock()))
+    await revoke(store, clock, key.id)
+    with pytest.raises(KeyEnded, match="is revoked"):
+        await store.write(create_link(key.id, clock()))
+
+
+async def test_what_has_ended_is_pruned(store: Store, clock: ManualClock, key: ApiKey) -> None:
+    await store.write(open_session(key.id, None, clock()))
+    await store.write(create_link(key.id, clock()))
+    for passed, left in [(0, (1, 1)), (IDLE - 1, (1, 0)), (2, (0, 0))]:
+        clock.now += passed
+        await prune_all(store, clock, retained(Settings()))
+        counted = (await count(store, "console_sessions"), await count(store, "console_links"))
+        assert counted == left
