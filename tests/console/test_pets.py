@@ -10,7 +10,7 @@ from petstore.domain.api_keys import Scope
 from petstore.domain.pets import NewPet
 from petstore.store.pet_search import MAX_SCANNED
 from support.changes import create_pets
-from support.page_forms import buttons_of, form_of, press, succeed
+from support.page_forms import buttons_of, form_of, press, succeed, words_of
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in
 
@@ -60,7 +60,7 @@ async def test_what_was_typed_stays_in_a_refused_form(staff: Visitor) -> None:
             "status": "sold",
         }.items()
     )
-    assert "Category: no category has the name" in refused.text
+    assert "Category: no category has the name" in words_of(refused)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ async def test_an_animal_with_an_invalid_field_is_not_added(
 ) -> None:
     refused = await staff.post("/pets", **BELLA | typed)
     assert refused.status_code == 400
-    assert said in refused.text
+    assert said in words_of(refused)
     assert await stored(service, staff) == []
 
 
@@ -136,15 +136,6 @@ async def test_a_double_click_adds_an_animal_once(service: Service, staff: Visit
     assert len(await stored(service, staff)) == 1
 
 
-async def test_a_form_that_was_sent_already_can_be_sent_again(staff: Visitor) -> None:
-    page = await staff.get("/pets/new")
-    await succeed(staff, page, "Add the animal", name="Bella", categoryId="1")
-    again = await press(staff, page, "Add the animal", name="Rex", categoryId="1")
-    assert again.status_code == 422
-    assert "This form was sent already." in again.text
-    assert "Rex" in (await succeed(staff, again, "Add the animal")).text
-
-
 async def test_an_animal_that_was_added_by_mistake_is_deleted_with_undo(
     service: Service, staff: Visitor
 ) -> None:
@@ -162,7 +153,7 @@ async def test_an_animal_that_was_added_by_mistake_is_deleted_with_undo(
         ({"id": "seven"}, "Number: expected a number, such as 7"),
         ({"categoryId": "dragons"}, "Category: no category has the name"),
         ({"status": "lost"}, "Status: expected one of"),
-        ({"cursor": "x"}, "cursor: expected the cursor"),
+        ({"cursor": "x"}, "Cursor: expected the cursor"),
         ({"name": "x" * 101}, "Name: expected 1 to 100 characters"),
     ],
 )
@@ -171,7 +162,7 @@ async def test_an_invalid_search_says_what_is_wrong_and_keeps_what_was_typed(
 ) -> None:
     page = await staff.get("/pets", **wanted)
     assert page.status_code == 400
-    assert said in page.text
+    assert said in words_of(page)
     (field, typed), *_ = wanted.items()
     assert field in {"cursor", "status"} or f'value="{typed}"' in page.text
 
@@ -312,7 +303,7 @@ async def test_a_status_that_cannot_follow_says_what_can(staff: Visitor) -> None
     page = await added(staff, status="sold")
     refused = await press(staff, page, "Save", status="pending")
     assert refused.status_code == 409
-    assert "Status: sold can become available, not pending" in refused.text
+    assert "Status: sold can become available, not pending" in words_of(refused)
 
 
 async def test_only_the_fields_that_the_person_changed_are_changed(
@@ -443,7 +434,7 @@ async def test_who_loses_the_race_for_a_reservation_learns_of_the_order(
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        ("sold", "Somebody else has just sold <bdi>Bella</bdi>."),
+        ("sold", "Somebody else has just sold Bella."),
         ("", "Only an available animal can be reserved."),
     ],
 )
@@ -454,7 +445,7 @@ async def test_an_animal_that_is_no_longer_available_is_not_reserved(
     await succeed(other, page, "Save", status=status)
     lost = await press(staff, page, "Reserve")
     assert lost.status_code == 409
-    assert said in lost.text
+    assert said in words_of(lost)
 
 
 async def test_a_reserved_animal_is_neither_sold_nor_deleted(staff: Visitor) -> None:

@@ -7,13 +7,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from petstore.console.edits import Difference, Edit, decode_edit, unchanged, undo_fields
-from petstore.console.forms import labelled, line, problem_of
+from petstore.console.forms import line, problem_of
 from petstore.console.notices import Notice, Undo
 from petstore.console.page import Page, Result, Visit
 from petstore.domain.categories import Category
 from petstore.errors import (
     Conflict,
-    IdempotencyKeyReused,
     InvalidBody,
     InvalidParameter,
     NotFound,
@@ -37,7 +36,7 @@ async def _create(visit: Visit) -> Response:
     body = {name: text for name, text in typed.items() if text or name == "name"}
     try:
         created = await visit.call("createCategory", body=body, once=visit.form.text("once"))
-    except (*_REFUSED, IdempotencyKeyReused) as error:
+    except _REFUSED as error:
         return await _list_page(visit, typed, error)
     category: Category = created.value
     undo = Undo(f"/categories/{category.id}/delete", {"version": created.tag})
@@ -116,7 +115,7 @@ async def _list_page(
         typed=typed,
         is_gone=is_gone,
         problem=problem,
-        summary=labelled(problem, _LABELS),
+        labels=_LABELS,
     )
 
 
@@ -153,7 +152,6 @@ def _page(
         differences=differences,
         labels=_LABELS,
         problem=problem,
-        summary=labelled(problem, _LABELS),
     )
 
 

@@ -68,18 +68,16 @@ class Problem(NamedTuple):
     field: str
     text: str
 
+    @property
+    def label(self) -> str:
+        """The field as words: ``categoryId`` is "Category id"."""
+        return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", self.field).capitalize()
+
 
 def problem_of(error: PetstoreError) -> Problem:
     """Return what an error of an operation says about a form."""
     named = _FIELD.fullmatch(error.message)
     return Problem("", error.message) if named is None else Problem(named[1], named[2])
-
-
-def labelled(problem: Problem | None, labels: Mapping[str, str]) -> Problem | None:
-    """Return a problem whose field is called as on the page, for the box above the form."""
-    if problem is None:
-        return None
-    return problem._replace(field=labels.get(problem.field, problem.field))
 
 
 def decode_urlencoded(encoded: bytes) -> Form:

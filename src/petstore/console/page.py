@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlencode, urlsplit
@@ -17,6 +18,7 @@ from petstore.api.messages import encode_json
 from petstore.api.operation import BASE, Call, Operation, Services, carry_out
 from petstore.api.operations import OPERATIONS
 from petstore.api.parameters import Query, decode_query
+from petstore.console.cookies import session_secret
 from petstore.console.forms import EMPTY, Form
 from petstore.console.notices import Notice, decode_notice, encode_notice
 from petstore.console.templates import Templates
@@ -35,6 +37,7 @@ Handler: TypeAlias = "Callable[[Visit], Awaitable[Response]]"
 
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
 _CURSOR = b"cursor="
+_MAX_ONCE = 64
 _CONFLICTS: dict[str, type[Conflict]] = {error.code: error for error in Conflict.__subclasses__()}
 _SECOND_CLICK_SECONDS = 0.05
 
@@ -76,7 +79,8 @@ class Visit(Struct):
     """One request of a page, decoded. ``path_id`` is 0 where the path has no parameter.
 
     ``form`` has the fields of the query, or of the body of a POST. A ``refresh`` is a request that
-    the page makes by itself. Public pages have no ``session``.
+    the page makes by itself. Public pages have no ``session``. ``cursor`` is the position in the
+    feed of events before the page was read; only a page that a person opens has one.
     """
 
     services: Services
@@ -88,6 +92,7 @@ class Visit(Struct):
     parameter: str = ""
     form: Form = EMPTY
     session: Session | None = None
+    cursor: str = ""
 
     @property
     def key(self) -> ApiKey:
@@ -122,8 +127,9 @@ class Visit(Struct):
         """Carry out an operation of the interface, and return what it responds with.
 
         ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
-        ``if_match`` is the tag of the version to change. A POST with the same ``once`` is carried
-        out once (``Idempotency-Key``): the second click of two waits for the first.
+        ``if_match`` is the tag of the version to change. A POST with the same ``once`` and the same
+        body is carried out once (``Idempotency-Key``): the second click of two waits for the first.
+        A form that was sent, and then changed, is another request.
 
         Raises:
             PetstoreError: what the interface would respond with.
@@ -135,6 +141,10 @@ class Visit(Struct):
         ).encode("ascii")
         path = f"{BASE}{operation.path}".replace(f"{{{operation.parameter}}}", str(path_id))
         fields = {b"if-match": if_match.encode("ascii", "replace")} if if_match else {}
+        if once:
+            # The record of a response with a token is sealed with what the person signed in with.
+            secret = session_secret(self.request, self.root)
+            fields[b"authorization"] = f"Bearer {secret}".encode("latin-1")
         request = Request(operation.method, path, text, self.client, fields)
         call: Call[Any, Any] = Call(
             services=self.services,
@@ -145,7 +155,7 @@ class Visit(Struct):
             path_id=path_id,
             query=Query(None) if operation.query is None else decode_query(text, operation.query),
             body=None if operation.body is None else _body(operation, body),
-            idempotency_key=once or None,
+            idempotency_key=_idempotency_key(once, body),
         )
         return _result(operation, await _carry_out(operation, call))
 
@@ -195,6 +205,11 @@ def may_call(key: ApiKey, operation_id: str) -> bool:
     """Return whether a key has the scope of an operation."""
     scope = scope_of(operation_id)
     return scope is None or scope in key.scopes
+
+
+def _idempotency_key(once: str, body: Mapping[str, Any] | None) -> str | None:
+    content = blake2b(encode_json(body), digest_size=12).hexdigest()
+    return f"console-{once[:_MAX_ONCE]}-{content}" if once else None
 
 
 def _body(operation: Operation, body: Mapping[str, Any] | None) -> Any:

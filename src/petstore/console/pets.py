@@ -15,14 +15,13 @@ from petstore.console.category_fields import (
     suggested_names,
 )
 from petstore.console.edits import Difference, Edit, decode_edit, unchanged, undo_fields
-from petstore.console.forms import Problem, labelled, line, problem_of, whole_number
+from petstore.console.forms import line, problem_of, whole_number
 from petstore.console.notices import Notice, Undo
 from petstore.console.page import Page, Result, Visit
 from petstore.domain.orders import PET_AFTER, Order
 from petstore.domain.pets import Pet, PetStatus, statuses_after
 from petstore.errors import (
     Conflict,
-    IdempotencyKeyReused,
     InvalidBody,
     InvalidParameter,
     NotFound,
@@ -60,7 +59,7 @@ async def _list(visit: Visit) -> Response:
         wanted=wanted,
         filters={name: text for name, text in wanted.items() if text},
         problem=problem,
-        summary=labelled(problem, _LABELS),
+        labels=_LABELS,
     )
 
 
@@ -104,7 +103,7 @@ async def _create(visit: Visit) -> Response:
         if not typed["status"]:
             del body["status"]
         created = await visit.call("createPet", body=body, once=visit.form.text("once"))
-    except (*_REFUSED, IdempotencyKeyReused) as error:
+    except _REFUSED as error:
         return await _add_page(visit, typed, error)
     pet: Pet = created.value
     undo = Undo(f"/pets/{pet.id}/delete", {"version": created.tag})
@@ -184,7 +183,7 @@ async def _add_page(
 ) -> Response:
     """Return the form of a new animal. A ``NotFound`` means that its predecessor was deleted."""
     is_gone = isinstance(error, NotFound)
-    problem = None if error is None or is_gone else _problem(error)
+    problem = None if error is None or is_gone else problem_of(error)
     return visit.page(
         "new_pet.html",
         200 if error is None else error.status,
@@ -192,7 +191,7 @@ async def _add_page(
         is_gone=is_gone,
         suggested_categories=await suggested_names(visit),
         problem=problem,
-        summary=labelled(problem, _LABELS),
+        labels=_LABELS,
     )
 
 
@@ -221,7 +220,7 @@ async def _page(
         differences, sent = sent.differences(now), sent.onto(now)
     elif error is not None:
         version = visit.form.text("version") or version
-        problem = _problem(error)
+        problem = problem_of(error)
     return visit.page(
         "pet.html",
         200 if error is None else error.status,
@@ -239,14 +238,7 @@ async def _page(
         labels=_LABELS,
         suggested_categories=await suggested_names(visit),
         problem=problem,
-        summary=labelled(problem, _LABELS),
     )
-
-
-def _problem(error: PetstoreError) -> Problem:
-    if isinstance(error, IdempotencyKeyReused):
-        return Problem("", "This form was sent already. Send it again to add one more animal.")
-    return problem_of(error)
 
 
 async def _open_order(visit: Visit, pet: Pet) -> Order | None:
