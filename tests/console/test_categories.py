@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from petstore.domain.api_keys import Scope
-from support.page_forms import buttons_of, form_of, press, succeed, words_of
+from support.page_forms import buttons_of, form_of, press, succeed
 from support.service import Service
 from support.visitor import Visitor, signed_in, words
 

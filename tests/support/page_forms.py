@@ -1,15 +1,11 @@
 """The forms of a page, as a browser without JavaScript fills in and sends them."""
 
-import re
-from html import unescape
 from html.parser import HTMLParser
 from typing import NamedTuple
 
 import httpx
 
 from support.visitor import Visitor
-
-_ELEMENT = re.compile("<[^>]*>")
 
 
 class PageForm(NamedTuple):
@@ -70,11 +66,6 @@ def buttons_of(page: httpx.Response) -> list[str]:
     reader = _Reader()
     reader.feed(page.text)
     return [form.button for form in reader.forms if form.button != "Sign out"]
-
-
-def words_of(page: httpx.Response) -> str:
-    """Return the text of a page, without its elements."""
-    return unescape(_ELEMENT.sub("", page.text))
 
 
 async def press(

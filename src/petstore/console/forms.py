@@ -72,11 +72,6 @@ class Problem(NamedTuple):
     text: str
     label: str = ""
 
-    @property
-    def label(self) -> str:
-        """The field as words: ``categoryId`` is "Category id"."""
-        return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", self.field).capitalize()
-
 
 NO_LABELS: Mapping[str, str] = {}
 
