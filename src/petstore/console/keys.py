@@ -87,7 +87,6 @@ async def _show(visit: Visit) -> Response:
 
 async def _update(visit: Visit) -> Response:
     edit, before = typed_edit(visit.form), await _get(visit)
-    path = f"/keys/{visit.path_id}"
     try:
         # The form has no version: a key that is used has another one every minute.
         _require_unchanged(edit, before.value)
@@ -102,8 +101,8 @@ async def _update(visit: Visit) -> Response:
     key: Key = changed.value
     if key.id == visit.key.id and "keys:admin" not in key.scopes:
         return await visit.redirect("")  # these pages are no longer for this person
-    undo = Undo(path, undo_of(before.value, key))
-    return await visit.redirect(path, Notice(f"{key.name} is changed.", undo))
+    undo = Undo(_path(visit), undo_of(before.value, key))
+    return await visit.redirect(_path(visit), Notice(f"{key.name} is changed.", undo))
 
 
 def _require_unchanged(edit: Edit, key: Key) -> None:
@@ -143,7 +142,7 @@ async def _rehearse(visit: Visit) -> Response:
     text = f"{name} gets the usual responses again."
     if wanted:
         text = f"Operations that will end respond to {name} as if they had ended."
-    undo = Undo(f"/keys/{visit.path_id}/rehearse", {"on": "" if wanted else "true"})
+    undo = Undo(f"{_path(visit)}/rehearse", {"on": "" if wanted else "true"})
     return await visit.redirect("/deprecations", Notice(text, undo))
 
 
