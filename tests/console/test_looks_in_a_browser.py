@@ -250,10 +250,11 @@ def test_a_refused_form_has_the_focus_on_its_problem_which_leads_to_the_field(
     page.close()
 
 
-def test_the_page_to_sign_in_has_no_barrier_for_whoever_is_not_signed_in(
-    browser: Browser, visited: Shop
+@pytest.mark.parametrize("screen", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_page_to_sign_in_has_no_barrier_for_a_person_without_a_session(
+    screen: dict[str, Any], browser: Browser, visited: Shop
 ) -> None:
-    context = browser.new_context(**PHONE)
+    context = browser.new_context(**screen)
     page = context.new_page()
     page.goto(visited.address("/pets"))
     expect(page.get_by_label("API key")).to_be_focused()
