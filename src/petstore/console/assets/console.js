@@ -6,9 +6,10 @@ const MARKED = '[id][data-follow], [id][data-refresh]';
 const FIELDS = 'input, select, textarea';
 const POST = 'form[method=post]';
 
-const live = document.getElementById('live'); // only where somebody is signed in
-const said = document.getElementById('said');
-const help = document.getElementById('help');
+const byId = id => document.getElementById(id);
+const live = byId('live'); // only where somebody is signed in
+const said = byId('said');
+const help = byId('help');
 const typedIn = new Set(); // the forms with unsaved input
 
 let after = document.body.dataset.cursor ?? ''; // the position in the feed of events
@@ -160,22 +161,25 @@ async function refresh() {
 const leadsToSignIn = response => response.status === 401 || new URL(response.url).pathname === `${HOME}/sign-in`;
 
 function check(response) {
-  if (leadsToSignIn(response)) signOut();
+  if (leadsToSignIn(response)) byId(signOut()).scrollIntoView({block: 'nearest'});
   else if (response.ok) return;
   throw Object.assign(new Error(response.status), {seconds: Number(response.headers.get('retry-after'))});
 }
 
 function signOut() {
+  const id = 'signed-out';
   isSignedOut = true;
   setText(live, '');
-  if (document.getElementById('signed-out')) return;
-  document.querySelector('main').insertAdjacentHTML('afterbegin', `<div id="signed-out" class="problem box" role="alert">
-    <p>You were signed out. <a href="${HOME}/sign-in" target="_blank">Sign in again in a new tab</a>. What you typed stays here.</p></div>`);
+  if (!byId(id)) {
+    document.querySelector('main').insertAdjacentHTML('afterbegin', `<div id="${id}" class="problem box" role="alert">
+      <p>You were signed out. <a href="${HOME}/sign-in" target="_blank">Sign in again in a new tab</a>. What you typed stays here.</p></div>`);
+  }
+  return id;
 }
 
 function signedIn() {
   isSignedOut = false;
-  document.getElementById('signed-out')?.remove();
+  byId('signed-out')?.remove();
 }
 
 // Changes by others
@@ -189,6 +193,7 @@ async function nextChange(wanted) {
   const kinds = [...wanted].map(kindOf).join(' ');
   const query = new URLSearchParams({after, kinds}), mine = poll = new AbortController();
   const timeout = setTimeout(() => mine.abort(), 40000); // the service takes 25 seconds at most
+  if (after) setText(live, 'Live');
   const response = await fetch(`${HOME}/changes?${query}`, {headers: BY_ITSELF, signal: mine.signal});
   check(response);
   const {cursor, resources} = await response.json();
@@ -220,6 +225,7 @@ async function follow() {
     } catch (error) {
       if (poll.signal.aborted) continue; // the tab was hidden, or the page has changed
       failures += 1;
+      after = ''; // so that the service responds at once
       if (isSignedOut) continue;
       if (failures > 1) setText(live, 'Reconnecting…');
       await (error.seconds ? sleep(2 * error.seconds) : Promise.race([bell, sleep(Math.min(2 ** failures, 60))]));
@@ -250,7 +256,6 @@ function withoutNotice(address) {
 }
 
 function tell(form, text) {
-  form.querySelector('.problem[role=alert]')?.remove();
   const words = Object.assign(document.createElement('p'), {className: 'problem', role: 'alert'});
   words.textContent = text;
   form.append(words);
@@ -287,6 +292,7 @@ async function send(form, button) {
   const isPlain = form.getAttribute('enctype') !== 'multipart/form-data';
   const mine = version += 1;
   let response, page;
+  form.querySelector('.problem[role=alert]')?.remove();
   form.setAttribute('aria-busy', 'true');
   if (button) button.disabled = true;
   try {
@@ -300,7 +306,7 @@ async function send(form, button) {
   }
   if (!page || mine !== version) return; // as in a browser, the form that was sent last counts
   // Without a form the page would lose what was typed.
-  if (leadsToSignIn(response)) signOut();
+  if (leadsToSignIn(response)) byId(signOut()).scrollIntoView({block: 'nearest'});
   else if (page.querySelector(response.ok ? 'main' : `main ${POST}`)) show(page, response, form);
   else tell(form, page.querySelector('main p')?.textContent ?? 'That did not work. Try again.');
 }
@@ -363,7 +369,7 @@ document.addEventListener('click', async event => {
   }
   const button = event.target.closest('button[data-copy]');
   if (!button) return;
-  const source = document.getElementById(button.dataset.copy);
+  const source = byId(button.dataset.copy);
   try {
     await navigator.clipboard.writeText(source.textContent.trim());
   } catch { // over http, or not allowed
@@ -374,7 +380,7 @@ document.addEventListener('click', async event => {
   setText(said, 'Copied.');
 });
 
-const option = document.getElementById('shortcuts');
+const option = byId('shortcuts');
 if (option) {
   option.checked = areShortcutsOn();
   option.addEventListener('change', () => localStorage.setItem(OPTION, option.checked ? 'on' : 'off'));
