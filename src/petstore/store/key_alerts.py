@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from petstore.clock import DAY, MINUTE, Milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Value
+from petstore.databases.contract import Reader, Row, Statement
 from petstore.domain.api_keys import Environment
 from petstore.domain.plans import PLANS
 from petstore.rate_limits.contract import NEVER
@@ -58,15 +58,16 @@ async def find_alerts(store: Reader, environment: Environment, now: Milliseconds
     ten seconds after its last request (see ``key_notices``).
     """
     own = (environment, now)
-    near = (
-        *await _find(store, "select_keys_near_in_minute", _NEAR_IN_MINUTE, *own, now - MINUTE),
-        *await _find(store, "select_keys_near_today", _NEAR_TODAY, *own, now // DAY),
-    )
+    in_minute = Statement(_NEAR_IN_MINUTE, (*own, now - MINUTE), name="select_keys_near_in_minute")
+    today = Statement(_NEAR_TODAY, (*own, now // DAY), name="select_keys_near_today")
+    banned = Statement(_BANNED, own, name="select_banned_keys")
+    expiring = Statement(_EXPIRING, (*own, now + EXPIRING), name="select_expiring_keys")
+    near = (*await _find(store, in_minute, now), *await _find(store, today, now))
     by_id = {use.key.id: use for use in near}
     return KeyAlerts(
         [by_id[key_id] for key_id in sorted(by_id)][:MAX_ALERTS],
-        await _find(store, "select_banned_keys", _BANNED, *own),
-        await _find(store, "select_expiring_keys", _EXPIRING, *own, now + EXPIRING),
+        await _find(store, banned, now),
+        await _find(store, expiring, now),
     )
 
 
@@ -81,13 +82,10 @@ async def find_use(store: Reader, key: Key, now: Milliseconds) -> KeyUse:
     return KeyUse(key, *_used(rows[0], now)) if rows else KeyUse(key)
 
 
-async def _find(
-    store: Reader, name: str, sql: str, environment: Environment, now: Milliseconds, *more: Value
-) -> Sequence[KeyUse]:
-    parameters = (environment, now, *more)
-    rows = await store.read(Statement(sql, parameters, name=name))
+async def _find(store: Reader, select: Statement, now: Milliseconds) -> Sequence[KeyUse]:
     return [
-        KeyUse(stored_key(row).shown(now), *_used(row[len(STORED_COLUMNS) :], now)) for row in rows
+        KeyUse(stored_key(row).shown(now), *_used(row[len(STORED_COLUMNS) :], now))
+        for row in await store.read(select)
     ]
 
 
