@@ -158,7 +158,7 @@ async def test_the_page_tells_the_facts_of_the_key_and_never_its_token(service: 
     response = await owner.get("/usage")
     assert "Kennel &lt;i&gt;" in response.text
     words = text_of(response.text)
-    assert "It may see animals, categories and the inventory Networks 127.0.0.0/8" in words
+    assert "It may see animals and categories Networks 127.0.0.0/8" in words
     assert "Ends never" in words
     assert owner.token not in response.text
 

@@ -19,9 +19,9 @@ from petstore.store.responses import DayOfStatus
 from petstore.store.usage import Usage, UsageWindow
 
 SCOPE_WORDS: dict[Scope, str] = {
-    "pets:read": "see animals, categories and the inventory",
+    "pets:read": "see animals and categories",
     "pets:write": "add, change and delete animals and categories",
-    "orders:read": "see orders",
+    "orders:read": "see orders and the inventory",
     "orders:write": "place, approve, deliver and cancel orders",
     "webhooks:write": "manage webhooks",
     "keys:admin": "administer keys",
