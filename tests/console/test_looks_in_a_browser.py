@@ -269,6 +269,6 @@ def test_the_page_to_sign_in_has_no_barrier_for_a_person_without_a_session(
 def test_a_page_that_is_not_there_has_no_barrier(visited: Shop, look: BrowserContext) -> None:
     page = look.new_page()
     page.goto(visited.address("/nothing"))
-    expect(page.locator("h1")).to_have_text("This page is not here")
+    expect(page.locator("h1")).to_have_text("There is nothing here")
     assert violations(page, AXE) == []
     page.close()
