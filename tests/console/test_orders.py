@@ -419,10 +419,10 @@ async def test_whoever_may_only_read_orders_sees_no_buttons_and_no_names(
     await place(staff)
     reader = await signed_in(service, scopes=READER)
     for path in ("/orders", "/orders/1"):
-        page = (await reader.get(path)).text
+        page = (await reader.get(path)).text.partition("<main")[2]
         assert "animal 1" in page
         assert "Bella" not in page
-        assert 'action="/console/orders/1/' not in page
+        assert 'method="post"' not in page
         assert "Place an order" not in page
 
 
