@@ -33,8 +33,9 @@ async def added(visitor: Visitor, name: str = "Dogs", description: str = "") -> 
 
 def now(page: httpx.Response, field: str) -> list[str]:
     """Return what a conflict says about a field: as it was opened, as it is now, as wanted."""
-    cells = page.text.partition(f'<th scope="row">{field}</th>')[2].partition("</tr>")[0]
-    return [cell.partition("</bdi>")[0] for cell in cells.split("<bdi>")[1:]]
+    item = page.text.partition(f"<li>{field}: ")[2].partition("</li>")[0]
+    told = [value.partition("</bdi>")[0] for value in item.split("<bdi>")[1:]]
+    return [*told, "the same as now"][:3]
 
 
 async def test_a_category_without_a_name_is_not_added(service: Service, staff: Visitor) -> None:

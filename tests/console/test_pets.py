@@ -562,8 +562,9 @@ async def test_an_animal_that_was_deleted_meanwhile_can_be_added_again_as_typed(
 
 def row(page: httpx.Response, field: str) -> list[str]:
     """Return what a conflict says about a field: as it was opened, as it is now, as wanted."""
-    cells = page.text.partition(f'<th scope="row">{field}</th>')[2].partition("</tr>")[0]
-    return [cell.partition("</bdi>")[0] for cell in cells.split("<bdi>")[1:]]
+    item = page.text.partition(f"<li>{field}: ")[2].partition("</li>")[0]
+    told = [value.partition("</bdi>")[0] for value in item.split("<bdi>")[1:]]
+    return [*told, "the same as now"][:3]
 
 
 async def history(service: Service, visitor: Visitor) -> list[str]:
