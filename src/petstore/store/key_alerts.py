@@ -18,7 +18,7 @@ from petstore.store.key_status import STORED_COLUMNS, Key, stored_key
 EXPIRING: Milliseconds = 14 * DAY
 """How long before its end a key is about to expire."""
 
-MAX_ALERTS = 20
+MAX_ALERTS = 10
 """The maximum number of keys in each list."""
 
 _Window: TypeAlias = Literal["minute", "day"]
