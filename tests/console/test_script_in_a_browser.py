@@ -306,6 +306,20 @@ def test_the_next_step_of_something_long_begins_by_itself(arrive: Arrive) -> Non
     expect(clerk.page.locator(".notice")).to_contain_text("Went on")
 
 
+def test_the_focus_goes_to_a_page_that_tells_nothing(arrive: Arrive) -> None:
+    clerk = arrive()
+    page = clerk.page
+    add_to_page(
+        page, "/pets", '<form method="post" action="/console/on"><button>On</button></form>'
+    )
+    markup = '<header></header><main id="main" tabindex="-1"><h1>Done</h1></main>'
+    page.route("**/console/on", lambda route: route.fulfill(body=markup, content_type="text/html"))
+    clerk.open("/pets")
+    page.get_by_role("button", name="On").click()
+    expect(page.locator("h1")).to_have_text("Done")
+    expect(page.locator("main")).to_be_focused()
+
+
 def test_a_token_is_copied(arrive: Arrive) -> None:
     clerk = arrive(permissions=["clipboard-read", "clipboard-write"])
     page = clerk.page

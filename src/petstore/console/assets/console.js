@@ -277,7 +277,7 @@ function show(page, response, form) {
   if (!response.ok && typedIn.has(form)) fresh.querySelectorAll(POST).forEach(again => typedIn.add(again));
   typedIn.delete(form);
   const target = fresh.querySelector('[role=alert], .notice')
-    ?? (focused && fresh.querySelector(`#${CSS.escape(focused)}`))
+    ?? (focused ? fresh.querySelector(`#${CSS.escape(focused)}`) : null)
     ?? (form.matches('[data-continue]') ? null : fresh); // steps do not take the focus
   if (target && target.tabIndex < 0) target.tabIndex = -1;
   target?.focus();
