@@ -89,6 +89,7 @@ async def test_changes_that_it_may_not_read_wake_nobody(service: Service, staff:
     assert response.json()["resources"] == ["pet/1"]  # which the order reserves
 
 
+@pytest.mark.each_database
 async def test_a_change_ends_the_wait(service: Service, staff: Visitor) -> None:
     waits = await waiting(service, staff)
     await staff.submit("/pets", **BELLA)

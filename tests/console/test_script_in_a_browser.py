@@ -256,7 +256,7 @@ def test_a_countdown_runs_and_its_end_is_said_once(arrive: Arrive) -> None:
     expect(said).to_have_text("A time on this page is up.")
 
 
-def test_a_part_of_a_page_renews_itself_but_not_under_a_field_in_use(arrive: Arrive) -> None:
+def test_parts_of_a_page_renew_themselves_but_not_what_is_in_use(arrive: Arrive) -> None:
     clerk = arrive()
     page = clerk.page
     page.clock.install(time=LATER / 1000)
@@ -265,10 +265,12 @@ def test_a_part_of_a_page_renews_itself_but_not_under_a_field_in_use(arrive: Arr
     def change(route: Route) -> None:
         response = route.fetch()
         count = next(counts)
+        rows = [f'<li><a href="#{name}">{name} {count}</a></li>' for name in ("Rex", "Bella")]
         markup = (
             f'<section id="one" data-refresh="10"><p>{count}</p><details><summary>More</summary>'
             f"<p>Text</p></details></section>"
             f'<section id="two" data-refresh="10"><p>{count}</p><input id="in-use"></section>'
+            f'<ul id="three" data-refresh="10">{"".join(rows[:: 1 if count < 3 else -1])}</ul>'
         )
         route.fulfill(response=response, body=response.text().replace("</h1>", f"</h1>{markup}", 1))
 
@@ -281,6 +283,12 @@ def test_a_part_of_a_page_renews_itself_but_not_under_a_field_in_use(arrive: Arr
     expect(page.locator("#one details")).to_have_attribute("open", "")
     expect(page.locator("#two > p")).to_have_text("1")
     expect(page.locator("#in-use")).to_have_value("typed")
+
+    page.get_by_role("link", name="Rex 2").focus()  # the rows will change their places
+    page.clock.fast_forward("00:10")
+    expect(page.locator("#three")).to_have_text("Bella 3Rex 3")
+    expect(page.get_by_role("link", name="Rex 3")).to_be_focused()
+    expect(page.locator("#two > p")).to_have_text("3")
 
 
 def test_the_next_step_of_something_long_begins_by_itself(arrive: Arrive) -> None:
@@ -296,6 +304,20 @@ def test_the_next_step_of_something_long_begins_by_itself(arrive: Arrive) -> Non
     )
     clerk.open("/pets")
     expect(clerk.page.locator(".notice")).to_contain_text("Went on")
+
+
+def test_the_focus_goes_to_a_page_that_tells_nothing(arrive: Arrive) -> None:
+    clerk = arrive()
+    page = clerk.page
+    add_to_page(
+        page, "/pets", '<form method="post" action="/console/on"><button>On</button></form>'
+    )
+    markup = '<header></header><main id="main" tabindex="-1"><h1>Done</h1></main>'
+    page.route("**/console/on", lambda route: route.fulfill(body=markup, content_type="text/html"))
+    clerk.open("/pets")
+    page.get_by_role("button", name="On").click()
+    expect(page.locator("h1")).to_have_text("Done")
+    expect(page.locator("main")).to_be_focused()
 
 
 def test_a_token_is_copied(arrive: Arrive) -> None:

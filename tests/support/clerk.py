@@ -1,6 +1,6 @@
 """A person at the console in a real browser."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import uuid4
 
@@ -24,6 +24,10 @@ class Clerk:
     shop: ServerProcess
     page: Page
     token: str
+    errors: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     @classmethod
     def at(cls, shop: ServerProcess, browser: Browser, token: str, **options: Any) -> Self:
@@ -65,5 +69,6 @@ class Clerk:
         form.locator("button").first.click()
 
     def leave(self) -> None:
-        """Close the browser, whatever was typed."""
+        """Close the browser, whatever was typed; the script must not have failed."""
         self.page.context.close()
+        assert self.errors == []
