@@ -17,9 +17,9 @@ async def staff(service: Service) -> Visitor:
     return await signed_in(service)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, for every test in this process."""
+    """Chromium, for the tests of a file; as long as it runs, no test can be asynchronous."""
     with chromium() as browser:
         yield browser
 
