@@ -146,6 +146,24 @@ async def test_a_field_that_is_sent_twice_is_known(
     assert start["status"] == 401
 
 
+async def test_cookies_that_http_2_has_split_are_one_field(
+    server: Server, key: tuple[bytes, bytes]
+) -> None:
+    token = key[1].removeprefix(b"Bearer ")
+    form = (b"content-type", b"application/x-www-form-urlencoded")
+    site = (b"sec-fetch-site", b"same-origin")
+    asked = scope(form, site, path="/console/sign-in")
+    start, _ = await server.request(asked, *body(b"key=" + token))
+    assert start["status"] == 303
+    cookie = dict(map(tuple, start["headers"]))[b"set-cookie"].partition(b";")[0]
+    for pieces in [(b"theme=dark", cookie), (cookie, b"theme=dark")]:
+        crumbs = [(b"cookie", piece) for piece in pieces]
+        asked = scope(*crumbs, method="GET", path="/console/session", http_version="2")
+        start, page = await server.request(asked, *body())
+        assert start["status"] == 200
+        assert b"Your session" in page
+
+
 async def test_a_path_is_taken_as_it_was_sent(server: Server, key: tuple[bytes, bytes]) -> None:
     for raw, status in [(b"/v1%2Fpets", 404), (b"", 200)]:
         start, _ = await server.request(scope(key, method="GET", raw_path=raw), *body())

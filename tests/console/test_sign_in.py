@@ -251,7 +251,7 @@ async def test_what_the_script_requests_by_itself_keeps_no_session_alive(
         service.clock.advance(minutes * 60)
         refreshed = await staff.client.get("/console/session", headers=headers)
         assert refreshed.status_code == status
-    assert "You were signed out" in refreshed.text
+    assert "You are signed out" in refreshed.text
 
 
 async def test_a_session_ends_after_twelve_hours_of_use(service: Service, staff: Visitor) -> None:

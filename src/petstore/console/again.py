@@ -10,7 +10,8 @@ _MAX_ADDRESS = 2000
 _ADDRESS = re.compile(r"(?:/[A-Za-z0-9_-]+)+(?:\?[!-\[\]-~]*)?\Z")
 _PREFIX = "typed."
 _PATH = "again"
-_UNSEEN = ("once", "version")
+# What a form has for the service, beside what a person types.
+_UNSEEN = re.compile(r"once|again|version|was_.*")
 
 
 class Again(NamedTuple):
@@ -27,7 +28,9 @@ class Again(NamedTuple):
     @property
     def shown(self) -> list[tuple[str, str]]:
         """The fields that mean something to the person."""
-        return [(name, value) for name, value in self.fields if value and name not in _UNSEEN]
+        return [
+            (name, value) for name, value in self.fields if value and not _UNSEEN.fullmatch(name)
+        ]
 
 
 def again_of(path: str, form: Form) -> Again:

@@ -105,6 +105,8 @@ class Console:
             except NetworkNotAllowed as error:
                 return sign_in_page(visit, error.status, problem=sentence(error.message))
             except MissingKey:
+                if visit.is_refresh:
+                    raise
                 return await self._ask_to_sign_in(page, visit, receive)
         if page.needs is not None:
             require_scope(visit.key, scope_of(page.needs))
@@ -178,14 +180,12 @@ class Console:
             raise refusal(decision, _ADDRESS)
 
     async def _ask_to_sign_in(self, page: Page, visit: Visit, receive: Receive) -> Response:
-        """Return what leads to signing in, and from there back to the page that was requested."""
+        """Return what leads to signing in, and from there back to what was requested."""
         if page.method == "POST":
             self._charge_address(visit)
             again = await self._sent_too_late(page, visit.request, receive)
             problem = _ENDED if again is None else _TOO_LATE
             return sign_in_page(visit, 401, again=again, problem=problem)
-        if visit.is_refresh:
-            return sign_in_page(visit, 401, problem=_ENDED)
         return arrival_page(visit) if may_lack_cookie(visit.request) else to_sign_in(visit)
 
     async def _sent_too_late(self, page: Page, request: Request, receive: Receive) -> Again | None:

@@ -7,6 +7,7 @@ from petstore.errors import CrossSiteRequest, PetstoreError
 _FAULT = 500
 _TITLES = {
     400: "This does not look right",
+    401: "You are signed out",
     403: "Your key may not do this",
     404: "There is nothing here",
     405: "This address does not open as a page",
@@ -20,6 +21,7 @@ _TITLES = {
     503: "The shop is not available now",
 }
 _TEXTS = {
+    401: "Your session has ended. Sign in again.",
     405: "It takes what a form sends. Go back to the page with the form.",
     408: "What you sent did not arrive in time, and nothing was changed. Send it again.",
     415: "The console takes what its own forms send, and nothing else.",
