@@ -45,7 +45,7 @@ async def test_the_meters_show_what_is_used_and_looking_costs_nothing(service: S
         words = await usage_of(owner)
         assert re.search("This minute: 50 of 60 . nearly at the limit", words)
         assert "Today: 50 of 1000 " in words
-        assert re.search(r"\( \d+ s left \).* \( \d+ h left \)", words)
+        assert re.search(r"\( \d+ (?:s|min) left \).* \( \d+ h( \d+ min)? left \)", words)
 
 
 async def test_only_the_limits_are_fetched_again_and_no_form_is_among_them(

@@ -1,7 +1,7 @@
 """The fields of the form of a key: from a form, from a key, to the body of an operation."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from petstore.clock import Milliseconds, rfc3339, utc
@@ -152,3 +152,8 @@ def _end_of(text: str, own_end: Milliseconds | None) -> str | None:
     if own_end is not None and text == f"{utc(own_end):%Y-%m-%d}":
         return rfc3339(own_end)
     return f"{text}T23:59:59Z"
+
+
+def scopes_in_words(scopes: Collection[Scope]) -> Sequence[str]:
+    """Return what a key with these scopes may do."""
+    return [words for scope, words in SCOPE_WORDS.items() if scope in scopes]

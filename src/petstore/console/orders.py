@@ -16,6 +16,7 @@ from petstore.clock import utc
 from petstore.console.forms import Problem, problem_of
 from petstore.console.notices import Notice, Undo
 from petstore.console.page import Page, Visit
+from petstore.console.templates import duration
 from petstore.domain.orders import Order, OrderStatus
 from petstore.domain.pets import Pet
 from petstore.errors import (
@@ -57,12 +58,6 @@ class Card(NamedTuple):
         return f"animal {self.order.petId}" if self.pet is None else self.pet.name
 
     @property
-    def time_left(self) -> str:
-        """How long the reservation still lasts, empty if it never lapses."""
-        until = self.order.reservedUntil
-        return "" if until is UNSET else f"{duration(until - self.now)} left"
-
-    @property
     def seen(self) -> Mapping[str, str]:
         """The hidden fields of a form that changes the order: which version the person saw."""
         until = self.order.reservedUntil
@@ -79,19 +74,6 @@ class Lane(NamedTuple):
     status: str
     cards: Sequence[Card]
     cursor: str
-
-
-def duration(span: timedelta) -> str:
-    """Return a time span in words, such as ``23 h 59 min``."""
-    minutes = max(span // timedelta(minutes=1), 0)
-    if minutes < 1:
-        return "less than a minute"
-    hours, rest = divmod(minutes, 60)
-    if not hours:
-        return f"{minutes} min"
-    if hours >= 48:  # noqa: PLR2004 - two days
-        return f"{hours // 24} days"
-    return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
 # The board

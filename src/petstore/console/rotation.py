@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+from petstore.console.forms import whole_number
 from petstore.console.page import Visit
 from petstore.errors import Unavailable
 from petstore.http.messages import Response
@@ -27,11 +28,11 @@ async def rotate(visit: Visit, key_id: int, back: str) -> Response:
         PetstoreError: what ``rotateKey`` responds with.
     """
     grace = visit.form.text("graceSeconds")
-    seconds = int(grace) if grace.isascii() and grace.isdigit() else grace
+    seconds = whole_number(grace)
     rotated = await visit.call(
         "rotateKey",
         path_id=key_id,
-        body={"graceSeconds": seconds},
+        body={"graceSeconds": grace if seconds is None else seconds},
         if_match=visit.form.text("version"),
     )
     assert visit.session is not None  # noqa: S101 - rotateKey needs a scope

@@ -9,6 +9,7 @@ from petstore.api.authentication import authenticate, require_network
 from petstore.console.again import Again, kept_in, page_address
 from petstore.console.cookies import no_cookie, session_cookie, session_secret
 from petstore.console.failures import sentence
+from petstore.console.key_fields import scopes_in_words
 from petstore.console.page import HOME, MAX_FORM, Page, Visit, redirect
 from petstore.domain.api_keys import PREFIXES, ApiKey
 from petstore.errors import InvalidKey, NetworkNotAllowed, PetstoreError
@@ -144,7 +145,7 @@ async def _start(visit: Visit) -> Response:
 
 
 async def _show_session(visit: Visit) -> Response:
-    return visit.page("session.html")
+    return visit.page("session.html", may_do=scopes_in_words(visit.key.scopes))
 
 
 async def _sign_out(visit: Visit) -> Response:

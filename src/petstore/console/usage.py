@@ -8,25 +8,15 @@ from typing import NamedTuple
 from petstore.clock import DAY, utc, utc_second
 from petstore.console.charts import Meter, Part, bars, meter, stacked
 from petstore.console.forms import problem_of
+from petstore.console.key_fields import scopes_in_words
 from petstore.console.page import Page, Visit
 from petstore.console.rotation import GRACES, rotate
-from petstore.domain.api_keys import Scope
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import BeyondOwnRights, InvalidBody, KeyEnded, PetstoreError
 from petstore.http.messages import Response
 from petstore.store.key_status import get_key
 from petstore.store.responses import DayOfStatus
 from petstore.store.usage import Usage, UsageWindow
-
-SCOPE_WORDS: dict[Scope, str] = {
-    "pets:read": "see animals and categories",
-    "pets:write": "add, change and delete animals and categories",
-    "orders:read": "see orders and the inventory",
-    "orders:write": "place, approve, deliver and cancel orders",
-    "webhooks:write": "manage webhooks",
-    "keys:admin": "administer keys",
-}
-"""What a key with a scope may do."""
 
 _TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
 _ENDS_SOON = 14 * DAY
@@ -66,13 +56,13 @@ async def _page(visit: Visit, error: PetstoreError | None = None) -> Response:
         200 if error is None else error.status,
         problem=None if error is None else problem_of(error),
         usage=usage,
-        now=now,
+        now=utc(now),
         key=key,
         ends_at=ends_at,
         ends_soon=own.end - now <= _ENDS_SOON,
         # The session has the end of its token, which a rotation may have set.
         token_ends=ends_at != key.expiresAt,
-        may_do=[words for scope, words in SCOPE_WORDS.items() if scope in own.scopes],
+        may_do=scopes_in_words(own.scopes),
         windows=[_window("This minute", usage.minute), _window("Today", usage.day)],
         days=bars("days", "Requests on each of the last 30 days", "requests", "Day", days),
         responses=stacked("responses", "Responses", "requests", "Result", _parts(statuses)),
