@@ -394,5 +394,16 @@ async def test_the_log_has_the_key_and_the_template_and_no_secret(database: Path
         assert secret not in log
 
 
+async def test_the_files_of_pages_need_no_session(everybody: Service) -> None:
+    stranger = newcomer(everybody)
+    form = (await stranger.get("/sign-in")).text
+    files = re.findall(r'(?:href|src)="/console(/assets/[^"]+)"', form)
+    assert len(files) >= 3
+    for path in files:
+        served = await stranger.get(path)
+        assert served.status_code == 200
+        assert served.headers["cache-control"].endswith("immutable")
+
+
 async def test_the_console_is_not_in_the_openapi_document(service: Service) -> None:
     assert "/console" not in (await service.request("GET", "/v1/openapi.json")).text

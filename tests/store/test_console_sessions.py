@@ -117,6 +117,17 @@ async def test_a_session_ends_with_its_token_and_its_key_no_later(
     assert await found(store, by_link, clock) is None
 
 
+async def test_a_token_that_outlives_its_key_changes_nothing(
+    store: Store, clock: ManualClock
+) -> None:
+    issued = await issue(store, clock, expires_at=clock() + MINUTE)
+    secret = await store.write(open_session(issued.key.id, issued.token.encode(), clock()))
+    await rotate(store, clock, issued.key.id, grace=5 * MINUTE)
+    session = await found(store, secret, clock)
+    assert session is not None
+    assert session.key.expires_at == clock() + MINUTE
+
+
 async def test_a_session_ends_with_a_token_that_is_deleted(
     store: Store, clock: ManualClock
 ) -> None:
