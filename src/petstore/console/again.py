@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from petstore.console.forms import Form
+from petstore.console.forms import Form, in_words
 
 _MAX_ADDRESS = 2000
 # A page of the console, as its own links name it: no dots, no second slash, no other site.
@@ -11,7 +11,7 @@ _ADDRESS = re.compile(r"(?:/[A-Za-z0-9_-]+)+(?:\?[!-\[\]-~]*)?\Z")
 _PREFIX = "typed."
 _PATH = "again"
 # What a form has for the service, beside what a person types.
-_UNSEEN = re.compile(r"once|again|version|was_.*")
+_UNSEEN = re.compile(r"once|again|version|seen|until|was_.*")
 
 
 class Again(NamedTuple):
@@ -29,7 +29,9 @@ class Again(NamedTuple):
     def shown(self) -> list[tuple[str, str]]:
         """The fields that mean something to the person."""
         return [
-            (name, value) for name, value in self.fields if value and not _UNSEEN.fullmatch(name)
+            (in_words(name), value)
+            for name, value in self.fields
+            if value and not _UNSEEN.fullmatch(name)
         ]
 
 

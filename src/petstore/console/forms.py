@@ -85,7 +85,7 @@ def problem_of(error: PetstoreError, labels: Mapping[str, str] = NO_LABELS) -> P
     if named is None:
         return Problem("", error.message)
     name, text = named.groups()
-    return Problem(name, text, labels.get(name) or _in_words(name))
+    return Problem(name, text, labels.get(name) or in_words(name))
 
 
 def decode_urlencoded(encoded: bytes) -> Form:
@@ -148,6 +148,6 @@ def _parts(boundary: str, body: bytes) -> list[tuple[str, str | None, bytes]]:
     return [(name, filename, bytes(content)) for name, filename, content in parts]
 
 
-def _in_words(name: str) -> str:
+def in_words(name: str) -> str:
     """Return the name of a field as words: ``categoryId`` is "Category id"."""
     return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", name).capitalize()

@@ -256,11 +256,9 @@ async def _ended_order(visit: Visit, pet: Pet, differences: Sequence[Difference]
     was_pending = any(difference.opened == "pending" for difference in differences)
     if not was_pending or not visit.may("listOrders"):
         return None
-    found = await visit.call("listOrders", query={"petId": pet.id, "limit": 100})
-    orders: list[Order] = found.value
-    if found.cursor or not orders or PET_AFTER.get(orders[-1].status) != pet.status:
-        return None
-    return orders[-1]
+    latest = {"petId": pet.id, "sort": "-id", "limit": 1}
+    orders: list[Order] = (await visit.call("listOrders", query=latest)).value
+    return next((order for order in orders if PET_AFTER.get(order.status) == pet.status), None)
 
 
 async def _change_notice(visit: Visit, before: Pet, changed: Result) -> Notice:
