@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from petstore.console.edits import Difference, Edit, decode_edit, unchanged, undo_fields
+from petstore.console.edits import Edit, decode_edit, editor, undo_fields
 from petstore.console.forms import line, problem_of
 from petstore.console.notices import Notice, Undo
 from petstore.console.page import Page, Result, Visit
@@ -131,26 +131,19 @@ def _page(
     """Return the page of a category, with the form as it was sent and what is wrong with it."""
     category: Category = found.value
     now = _fields(category)
-    sent, version = unchanged(now) if edit is None else edit.over(now), found.tag
-    differences: list[Difference] = []
-    problem = None
-    if isinstance(error, PreconditionFailed):
-        differences, sent = sent.differences(now), sent.onto(now)
-    elif error is not None:
-        version = visit.form.text("version") or version
-        problem = problem_of(error, _LABELS)
+    form = editor(now, found.tag, edit, visit.form.text("version"), error, _LABELS)
     return visit.page(
         "category.html",
         200 if error is None else error.status,
         category=category,
         tag=found.tag,
         now=now,
-        edit=sent,
-        version=version,
+        edit=form.edit,
+        version=form.version,
         error=error and error.code,
-        differences=differences,
+        differences=form.differences,
         labels=_LABELS,
-        problem=problem,
+        problem=form.problem,
     )
 
 

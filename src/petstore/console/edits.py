@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from petstore.console.forms import Form
+from petstore.console.forms import Form, Problem, problem_of
+from petstore.errors import PetstoreError, PreconditionFailed
 
 _OPENED = "was_"
 
@@ -45,6 +46,40 @@ class Edit(NamedTuple):
     def onto(self, now: Mapping[str, str]) -> "Edit":
         """Return the same changes of what is there ``now``: what others changed stays changed."""
         return Edit(now, {**now, **self.changes})
+
+
+class Editor(NamedTuple):
+    """A form as a page shows it: ``edit`` has its texts, and ``version`` what it changes.
+
+    After a conflict it has what is there now with what the person changed of it, and
+    ``differences`` say what others changed. ``problem`` is any other refusal.
+    """
+
+    edit: Edit
+    version: str
+    differences: Sequence[Difference] = ()
+    problem: Problem | None = None
+
+
+def editor(
+    now: Mapping[str, str],
+    tag: str,
+    sent: Edit | None,
+    sent_version: str,
+    error: PetstoreError | None,
+    labels: Mapping[str, str],
+) -> Editor:
+    """Return the form of a resource that is as ``now``, and whose version is ``tag``.
+
+    ``sent`` is what was sent for ``sent_version`` and refused with ``error``; ``None`` if the form
+    is only opened.
+    """
+    edit = unchanged(now) if sent is None else sent.over(now)
+    if error is None:
+        return Editor(edit, tag)
+    if isinstance(error, PreconditionFailed):
+        return Editor(edit.onto(now), tag, edit.differences(now))
+    return Editor(edit, sent_version or tag, problem=problem_of(error, labels))
 
 
 def unchanged(fields: Mapping[str, str]) -> Edit:

@@ -14,7 +14,7 @@ from petstore.console.category_fields import (
     category_text,
     suggested_names,
 )
-from petstore.console.edits import Difference, Edit, decode_edit, unchanged, undo_fields
+from petstore.console.edits import Difference, Edit, decode_edit, editor, undo_fields
 from petstore.console.forms import line, problem_of, whole_number
 from petstore.console.notices import Notice, Undo
 from petstore.console.page import Page, Result, Visit
@@ -211,31 +211,24 @@ async def _page(
     pet: Pet = found.value
     now = _fields(pet, await category_names(visit, [pet.categoryId]))
     order = await _open_order(visit, pet)
-    sent, version = unchanged(now) if edit is None else edit.over(now), found.tag
-    differences: list[Difference] = []
-    problem = None
-    if isinstance(error, PreconditionFailed):
-        differences, sent = sent.differences(now), sent.onto(now)
-    elif error is not None:
-        version = visit.form.text("version") or version
-        problem = problem_of(error, _LABELS)
+    form = editor(now, found.tag, edit, visit.form.text("version"), error, _LABELS)
     return visit.page(
         "pet.html",
         200 if error is None else error.status,
         pet=pet,
         tag=found.tag,
         now=now,
-        edit=sent,
-        version=version,
+        edit=form.edit,
+        version=form.version,
         order=order,
         following=() if order else tuple(filter(None, statuses_after(pet.status))),
-        choices=_choices(pet, order, sent.typed["status"]),
+        choices=_choices(pet, order, form.edit.typed["status"]),
         error=error and error.code,
-        differences=differences,
-        ended=await _ended_order(visit, pet, differences),
+        differences=form.differences,
+        ended=await _ended_order(visit, pet, form.differences),
         labels=_LABELS,
         suggested_categories=await suggested_names(visit),
-        problem=problem,
+        problem=form.problem,
     )
 
 
