@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count, islice
@@ -49,6 +50,10 @@ _ROUNDS = 7
 _CONNECTIONS = 32
 _CHANGES_A_SECOND = 10
 _ORDERS = 20
+# How the script of the console waits, in seconds.
+_PAUSE = 2
+_SOON = 5
+_LONGEST_PAUSE = 20
 _SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 _SCOPES = tuple(part for scope in SCOPES for part in ("--scope", scope))
 _RANDOM = Random(17)  # noqa: S311 - no secret
@@ -162,15 +167,19 @@ class Console:
         form = {"key": self._client.headers.pop("x-key")}
         await self._client.post("/console/sign-in", data=form, headers=_SAME_ORIGIN)
         await self._client.get("/console/pets")
-        refresh, after = {"Console-Refresh": "1"}, "latest"
+        refresh, after, pause = {"Console-Refresh": "1"}, "", _PAUSE
         while True:
-            query = {"after": after, "kinds": "pet"}
+            asked = time.perf_counter()
+            query = {"after": after, "kinds": "pet category"}
             response = await self._client.get("/console/changes", params=query, headers=refresh)
             news = response.json()
             after = news["cursor"]
-            if news["resources"]:
-                await asyncio.sleep(_RANDOM.uniform(2, 5))
-                await self._client.get("/console/pets", headers=refresh)
+            if news["resources"] == []:
+                continue
+            await self._client.get("/console/pets", headers=refresh)
+            is_soon = time.perf_counter() - asked < _SOON
+            pause = min(2 * pause, _LONGEST_PAUSE) if is_soon else _PAUSE
+            await asyncio.sleep(pause * _RANDOM.uniform(0.5, 1.5))
 
 
 async def _write(site: Site, a_second: float) -> None:
