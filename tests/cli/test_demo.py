@@ -24,8 +24,8 @@ class Demo:
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
         assert server.process.stdout is not None
-        self.said = [server.process.stdout.readline() for _ in range(4)]
-        self.token = self.said[3].split("Bearer ")[1].split('"')[0]
+        self.said = [server.process.stdout.readline() for _ in range(5)]
+        self.token = self.said[4].split("Bearer ")[1].split('"')[0]
         self.key_file = server.folder / "petstore.db.demo-key"
 
     def list_pets(self, token: str | None = None) -> httpx.Response:
@@ -66,15 +66,24 @@ def test_the_file_of_the_demo_key_is_for_its_owner_alone(demo: Demo) -> None:
 
 
 def test_it_says_where_it_is(demo: Demo) -> None:
-    assert demo.said[:3] == [
+    assert demo.said[:4] == [
         f"Petstore is at  {demo.server.url}/v1\n",
         f"Docs are at     {demo.server.url}/docs\n",
+        f"Console is at   {demo.server.url}/console\n",
         "Try it:\n",
     ]
 
 
+def test_its_key_signs_in_at_the_console_that_it_names(demo: Demo) -> None:
+    console = demo.said[2].split()[-1]
+    with httpx.Client(headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=True) as person:
+        page = person.post(f"{console}/sign-in", data={"key": demo.token})
+    assert page.url.path == "/console/pets"
+    assert page.status_code == 200
+
+
 def test_the_line_it_prints_works_when_it_is_pasted(demo: Demo) -> None:
-    line = demo.said[3].strip()
+    line = demo.said[4].strip()
     if shutil.which("curl"):
         pasted = ["/bin/sh", "-c", f"{line} --silent"]
         response = subprocess.run(pasted, capture_output=True, text=True, check=True).stdout

@@ -51,6 +51,7 @@ def test_nothing_but_the_addresses_is_printed(start: StartServer) -> None:
     server.process.terminate()
     assert server.process.stdout.read() == (
         f"Petstore is at  {server.url}/v1\nDocs are at     {server.url}/docs\n"
+        f"Console is at   {server.url}/console\n"
     )
 
 
