@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from petstore.clock import utc
-from petstore.console.forms import Problem, problem_of
+from petstore.console.forms import Problem, number_or_text, problem_of
 from petstore.console.notices import Notice, Undo
 from petstore.console.page import Page, Result, Visit
 from petstore.domain.events import readable_types
@@ -100,7 +100,7 @@ async def _test(visit: Visit) -> Response:
 
 
 async def _rotate(visit: Visit) -> Response:
-    body = {"graceSeconds": _seconds(visit.form.text("grace"))}
+    body = {"graceSeconds": number_or_text(visit.form.text("grace"))}
     try:
         rotated = await visit.call("rotateWebhook", path_id=visit.path_id, body=body)
     except _REFUSED as error:
@@ -234,10 +234,6 @@ def _fields(webhook: Webhook) -> dict[str, Any]:
 
 def _body(typed: dict[str, Any]) -> dict[str, Any]:
     return typed | {"description": typed["description"] or None}
-
-
-def _seconds(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text
 
 
 def _path(visit: Visit) -> str:
