@@ -573,6 +573,13 @@ async def history(service: Service, visitor: Visitor) -> list[str]:
     return [event["type"] for event in page if not event["type"].startswith("category")]
 
 
+@pytest.mark.each_database
+async def test_a_form_may_have_any_text_as_its_mark(service: Service, staff: Visitor) -> None:
+    for _ in range(2):
+        await staff.submit("/pets", once="a\0\x7f\ufffd", **BELLA)
+    assert len(await stored(service, staff)) == 1
+
+
 async def test_a_form_that_was_sent_and_then_changed_adds_another_animal(
     service: Service, staff: Visitor
 ) -> None:

@@ -1,6 +1,7 @@
 """Imports of the console: the rows of a file, stored and added batch by batch."""
 
 import asyncio
+from time import process_time
 from typing import Any
 
 import pytest
@@ -86,6 +87,7 @@ async def names(store: Store) -> list[str]:
         (HEADER + b'"M\xfcsli"x,1,\n', "line 2: expected UTF-8"),
         (HEADER + b"a,1,,\xfc\n", "line 2: expected UTF-8"),
         (b"name,categoryId,Gr\xf6\xdfe\nBella,1,2\n", "line 1, column Gr\udcf6\udcdfe: expected"),
+        (HEADER[:-1] + b",x" * 5000 + b"\nBella,1,\n", "line 1: expected names of columns with at"),
         (HEADER + rows(MAX_ROWS + 1), "expected at most 20,000 rows; divide the file"),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",
@@ -102,6 +104,20 @@ async def test_a_file_of_a_spreadsheet_is_read() -> None:
     file = await read_import_file("a.csv", b'\xef\xbb\xbfname,"categoryId"\r\n"B,e",1\r\n')
     assert file.columns == ["name", "categoryId"]
     assert [row.pet for row in file.rows] == [NewPet("B,e", 1)]
+
+
+async def test_others_go_on_while_a_large_file_is_read() -> None:
+    reading = asyncio.create_task(read_import_file("a.csv", HEADER + b"\n" * 2**20 + rows(1)))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    assert len((await reading).rows) == 1
+
+
+async def test_a_row_of_many_lines_takes_no_longer_than_as_many_rows() -> None:
+    began = process_time()
+    file = await read_import_file("a.csv", HEADER + b'"a\n",' * (2 * 2**20 // 5))
+    assert process_time() - began < 4  # it takes 0.3; copying the row for each line would take 10
+    assert file.rows[0].reason.startswith("expected 3 fields")
 
 
 async def test_a_name_of_a_file_may_be_hostile() -> None:

@@ -28,6 +28,12 @@ def whole_number(text: str) -> int | None:
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
+def number_or_text(text: str) -> int | str:
+    """Return the integer that a person typed; other text stays, and will be refused."""
+    number = whole_number(text)
+    return text if number is None else number
+
+
 class File(NamedTuple):
     """A file that came with a form."""
 

@@ -37,7 +37,6 @@ Handler: TypeAlias = "Callable[[Visit], Awaitable[Response]]"
 
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
 _CURSOR = b"cursor="
-_MAX_ONCE = 64
 _CONFLICTS: dict[str, type[Conflict]] = {error.code: error for error in Conflict.__subclasses__()}
 _SECOND_CLICK_SECONDS = 0.05
 
@@ -208,8 +207,9 @@ def may_call(key: ApiKey, operation_id: str) -> bool:
 
 
 def _idempotency_key(once: str, body: Mapping[str, Any] | None) -> str | None:
-    content = blake2b(encode_json(body), digest_size=12).hexdigest()
-    return f"console-{once[:_MAX_ONCE]}-{content}" if once else None
+    # A digest, since not every text of a form is one that the database takes.
+    digest = blake2b(encode_json([once, body]), digest_size=24).hexdigest()
+    return f"console-{digest}" if once else None
 
 
 def _body(operation: Operation, body: Mapping[str, Any] | None) -> Any:

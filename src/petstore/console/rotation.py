@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from petstore.console.forms import whole_number
+from petstore.console.forms import number_or_text
 from petstore.console.page import Visit
 from petstore.errors import Unavailable
 from petstore.http.messages import Response
@@ -28,11 +28,10 @@ async def rotate(visit: Visit, key_id: int, back: str) -> Response:
         PetstoreError: what ``rotateKey`` responds with.
     """
     grace = visit.form.text("graceSeconds")
-    seconds = whole_number(grace)
     rotated = await visit.call(
         "rotateKey",
         path_id=key_id,
-        body={"graceSeconds": grace if seconds is None else seconds},
+        body={"graceSeconds": number_or_text(grace)},
         if_match=visit.form.text("version"),
     )
     assert visit.session is not None  # noqa: S101 - rotateKey needs a scope

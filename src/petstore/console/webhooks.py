@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from petstore.clock import utc
-from petstore.console.forms import Problem, problem_of, whole_number
+from petstore.console.forms import Problem, number_or_text, problem_of
 from petstore.console.notices import Notice, Undo
 from petstore.console.page import Page, Result, Visit
 from petstore.domain.events import readable_types
@@ -100,9 +100,7 @@ async def _test(visit: Visit) -> Response:
 
 
 async def _rotate(visit: Visit) -> Response:
-    grace = visit.form.text("grace")
-    seconds = whole_number(grace)
-    body = {"graceSeconds": grace if seconds is None else seconds}
+    body = {"graceSeconds": number_or_text(visit.form.text("grace"))}
     try:
         rotated = await visit.call("rotateWebhook", path_id=visit.path_id, body=body)
     except _REFUSED as error:

@@ -175,7 +175,11 @@ class _Lines(Iterator[str]):
 
     def start_record(self) -> None:
         self.first = self._count + 1
-        self.text = ""
+        self._lines: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._lines)
 
     def __next__(self) -> str:
         line = next(self._file)
@@ -183,7 +187,7 @@ class _Lines(Iterator[str]):
         encoding = "utf-8-sig" if self._count == 1 else "utf-8"
         # Bytes that are not UTF-8 become surrogates, and their row is refused.
         text = line.decode(encoding, "surrogateescape")
-        self.text += text
+        self._lines.append(text)
         return text
 
 
