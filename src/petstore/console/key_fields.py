@@ -30,7 +30,7 @@ SCOPE_WORDS: Mapping[Scope, str] = {
     "orders:read": "See orders and the inventory",
     "orders:write": "Place, approve, deliver and cancel orders",
     "webhooks:write": "Manage webhooks, which send events to programs",
-    "keys:admin": "Manage all keys, as here",
+    "keys:admin": "Manage all keys",
 }
 
 _NAMES = tuple(name for name in LABELS if name != "revokedAt")
