@@ -1,7 +1,9 @@
 """The path of a request of the console. Whatever goes wrong becomes a page."""
 
+import asyncio
 import logging
 from contextlib import suppress
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -51,7 +53,8 @@ _TOO_LATE = (
 class Console:
     """Serves the pages below ``path``; see ``petstore.api.application.Section``.
 
-    ``limiter`` limits the requests of each key here: they cost nothing of its own limits.
+    ``limiter`` limits the requests of each key here: they cost nothing of its own limits. It
+    receives one form with a file of each key at a time.
     """
 
     path = HOME
@@ -65,6 +68,7 @@ class Console:
         self._services = services
         self._bodies = bodies
         self._limiter = limiter
+        self._files: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self._templates = Templates()
         self._routes = Routes(HOME, PAGES)
 
@@ -110,7 +114,14 @@ class Console:
             require_scope(visit.key, scope_of(page.needs))
         if page.has_id:
             visit.path_id = decode_path_id(visit.parameter)
-        visit.form = await self._form(page, request, receive, page.max_bytes)
+        if page.takes_files:
+            # Bodies that wait for their turn are not received, so they take no memory.
+            async with self._files.setdefault(visit.key.id, asyncio.Lock()):
+                return await self._visited(page, visit, receive)
+        return await self._visited(page, visit, receive)
+
+    async def _visited(self, page: Page, visit: Visit, receive: Receive) -> Response:
+        visit.form = await self._form(page, visit.request, receive, page.max_bytes)
         if page.method == "GET" and visit.session is not None and not visit.is_refresh:
             # Read first, so that the script misses no change to what the page shows.
             visit.cursor = (await newest_position(self._services.store)).cursor
