@@ -11,11 +11,14 @@ import pytest
 
 from petstore.app import retained
 from petstore.domain.api_keys import SCOPES
+from petstore.http.messages import Response
 from petstore.store.console_imports import BATCH, MAX_IMPORTS
 from petstore.store.retention import prune_all
+from support.bare_app import http_request
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -280,6 +283,43 @@ async def test_who_may_not_add_animals_sees_no_import(service: Service) -> None:
 
 async def test_a_form_far_too_large_is_not_received(staff: Visitor) -> None:
     assert (await send(staff, b"," * (16 * MIB))).status_code == 413
+
+
+async def test_a_large_form_without_a_file_is_not_decoded(staff: Visitor) -> None:
+    assert (await staff.post("/import", name="a" * 200_000)).status_code == 413
+
+
+async def test_one_file_of_a_key_is_received_at_a_time(staff: Visitor, service: Service) -> None:
+    asked: list[str] = []
+    first_has_come = asyncio.Event()
+
+    def sent(visitor: Visitor, name: str) -> asyncio.Task[Response]:
+        async def receive() -> bytes:
+            asked.append(name)
+            if name == "first":
+                await first_has_come.wait()
+            return b""
+
+        cookie = visitor.client.cookies["petstore_console"]
+        headers = [
+            (b"host", b"petstore.test"),
+            (b"cookie", f"petstore_console={cookie}".encode()),
+            (b"sec-fetch-site", b"same-origin"),
+            (b"content-type", b"multipart/form-data; boundary=x"),
+            (b"transfer-encoding", b"chunked"),
+        ]
+        request = http_request("POST", b"/console/import", headers)
+        return asyncio.ensure_future(service.app(request, receive))
+
+    first = sent(staff, "first")
+    await eventually(lambda: asked == ["first"])
+    second = sent(staff, "second")
+    other = await sent(await signed_in(service), "of another key")
+    assert asked == ["first", "of another key"]
+    first_has_come.set()
+    assert [(await each).status for each in (first, second)] == [400, 400]
+    assert other.status == 400
+    assert asked[2:] == ["second"]
 
 
 async def test_an_import_works_without_listing_animals(service: Service) -> None:

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from petstore.clock import MINUTE, SECOND
-from petstore.store.console_sessions import create_link
+from petstore.store.console_sessions import create_link, end_sessions
 from support.keys import change, revoke, rotate
 from support.service import Service, running_service
 from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in
@@ -190,6 +190,25 @@ async def test_two_cookies_of_the_name_count_as_none(staff: Visitor) -> None:
         headers = {"cookie": f"petstore_console={value}; {other}", **SAME_ORIGIN}
         shown = await staff.client.get("/console/session", headers=headers)
         assert shown.status_code == status
+
+
+async def test_a_flood_from_an_address_does_not_lock_out_who_is_signed_in_there(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("petstore.console.console._MAX_KNOWN", 2)
+    async with running_service(database, anonymous_per_minute=3) as service:
+        people = [await signed_in(service) for _ in range(3)]
+        service.clock.advance(60)
+        assert [await is_signed_in(person) for person in people] == [True] * 3
+        for n in range(4):
+            flood = await bearer(service, f"invented-{n}").get("/session")
+        assert flood.status_code == 429
+        # A process knows so many sessions, and not the oldest.
+        assert [await is_signed_in(person) for person in people] == [False, True, True]
+        # A session that has ended is soon one of nobody.
+        await service.store.write(end_sessions(people[1].key_id))
+        ended = [(await people[1].get("/session")).status_code for _ in range(2)]
+        assert ended == [303, 429]
 
 
 async def test_cookies_that_nobody_has_are_limited_by_address(database: Path) -> None:

@@ -1,7 +1,9 @@
 """The path of a request of the console. Whatever goes wrong becomes a page."""
 
+import asyncio
 import logging
 from contextlib import suppress
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -42,6 +44,7 @@ _CONSOLE = Holder("console", "this key in the console")
 _ADDRESS = Holder("lookup", "signing in from this address")
 # A browser would ask for a name and a password, or not understand it.
 _NOT_FOR_BROWSERS = ("WWW-Authenticate",)
+_MAX_KNOWN = 10_000
 _ENDED = "You were signed out: a session ends 30 minutes after its last use. Sign in again."
 _TOO_LATE = (
     "You were signed out before this arrived. Sign in again; then you can send what you typed."
@@ -51,7 +54,8 @@ _TOO_LATE = (
 class Console:
     """Serves the pages below ``path``; see ``petstore.api.application.Section``.
 
-    ``limiter`` limits the requests of each key here: they cost nothing of its own limits.
+    ``limiter`` limits the requests of each key here: they cost nothing of its own limits. It
+    receives one form with a file of each key at a time.
     """
 
     path = HOME
@@ -65,6 +69,8 @@ class Console:
         self._services = services
         self._bodies = bodies
         self._limiter = limiter
+        self._known: dict[str, None] = {}  # secrets of sessions, in the order in which they came
+        self._files: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         self._templates = Templates()
         self._routes = Routes(HOME, PAGES)
 
@@ -112,7 +118,14 @@ class Console:
             require_scope(visit.key, scope_of(page.needs))
         if page.has_id:
             visit.path_id = decode_path_id(visit.parameter)
-        visit.form = await self._form(page, request, receive, page.max_bytes)
+        if page.takes_files:
+            # Bodies that wait for their turn are not received, so they take no memory.
+            async with self._files.setdefault(visit.key.id, asyncio.Lock()):
+                return await self._visited(page, visit, receive)
+        return await self._visited(page, visit, receive)
+
+    async def _visited(self, page: Page, visit: Visit, receive: Receive) -> Response:
+        visit.form = await self._form(page, visit.request, receive, page.max_bytes)
         if page.method == "GET" and visit.session is not None and not visit.is_refresh:
             # Read first, so that the script misses no change to what the page shows.
             visit.cursor = (await newest_position(self._services.store)).cursor
@@ -160,19 +173,39 @@ class Console:
             await services.store.write(touch_session(session, now))
 
     async def _find_session(self, visit: Visit, now: Milliseconds) -> Session | None:
-        services = self._services
         secret = session_secret(visit.request, visit.root)
         if not secret:
             return None
+        if secret in self._known:
+            session = await self._look_up(secret, now)
+        else:
+            session = await self._look_up_new(visit, secret, now)
+        if session is None:
+            self._known.pop(secret, None)
+        return session
+
+    async def _look_up_new(self, visit: Visit, secret: str, now: Milliseconds) -> Session | None:
+        """Find a session that was not found here before; its address pays unless there is one.
+
+        Somebody at the same address must not lock out those who are signed in.
+        """
+        services = self._services
         self._charge_address(visit)
         try:
-            session = await find_session(services.store, secret, services.keys.environment, now)
+            session = await self._look_up(secret, now)
         except Unavailable:
             services.look_ups.give_back(visit.client)
             raise
         if session is not None:
             services.look_ups.give_back(visit.client)
+            if len(self._known) == _MAX_KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[secret] = None
         return session
+
+    async def _look_up(self, secret: str, now: Milliseconds) -> Session | None:
+        services = self._services
+        return await find_session(services.store, secret, services.keys.environment, now)
 
     def _charge_address(self, visit: Visit) -> None:
         decision = self._services.look_ups.take(visit.client)

@@ -7,11 +7,13 @@ from urllib.parse import parse_qs
 
 import multipart
 
-from petstore.errors import InvalidBody, PetstoreError, UnsupportedMediaType
+from petstore.errors import ContentTooLarge, InvalidBody, PetstoreError, UnsupportedMediaType
 
 _URLENCODED = "application/x-www-form-urlencoded"
 _MULTIPART = "multipart/form-data"
 _MAX_FIELDS = 200
+# Decoding more takes long. What is larger has a file, and is multipart.
+_MAX_URLENCODED = 131_072
 # The name of a field begins the message of most errors.
 _FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
@@ -98,8 +100,12 @@ def decode_urlencoded(encoded: bytes) -> Form:
     """Decode a query or a body (application/x-www-form-urlencoded, URL standard).
 
     Raises:
+        ContentTooLarge: it is too long.
         InvalidBody: it has too many fields.
     """
+    if len(encoded) > _MAX_URLENCODED:
+        msg = f"the form: expected at most {_MAX_URLENCODED} bytes"
+        raise ContentTooLarge(msg)
     try:
         fields = parse_qs(
             encoded.decode("latin-1"),
@@ -117,6 +123,7 @@ def decode_form(content_type: str, body: bytes) -> Form:
     """Decode the body of a form (URL standard, RFC 7578).
 
     Raises:
+        ContentTooLarge: it is too long for a form without a file.
         UnsupportedMediaType: it is not a form.
         InvalidBody: it is malformed, or has too many fields.
     """

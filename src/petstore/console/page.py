@@ -61,6 +61,11 @@ class Page:
         """Whether the parameter of the path is an id of the store, such as ``{petId}``."""
         return "Id}" in self.path
 
+    @property
+    def takes_files(self) -> bool:
+        """Whether its form may have a file."""
+        return self.max_bytes > MAX_FORM and not self.public
+
 
 class Result(NamedTuple):
     """What an operation responded with.
