@@ -73,6 +73,7 @@ async def test_a_bad_file_is_refused_in_plain_words(
     refused = await send(staff, content)
     assert refused.status_code == 400
     assert message in refused.text
+    assert '<a href="#file">CSV file</a>: ' in refused.text
     assert 'aria-invalid="true"' in refused.text
     assert "Download an example file" in refused.text
 
