@@ -5,6 +5,7 @@ and notes the progress, so nothing is added twice or lost, whoever runs units of
 the same time, and wherever they stop.
 """
 
+import csv
 import io
 from hashlib import sha256
 from typing import Literal, NamedTuple
@@ -81,12 +82,17 @@ class ConsoleImport(NamedTuple):
 async def read_import_file(name: str, content: bytes) -> ImportFile:
     """Return a CSV file with its rows, letting others have the event loop in between.
 
+    Its cells are divided by commas, or by semicolons, as spreadsheets of many countries save them.
+
     Raises:
         InvalidBody: it is not a table of pets in UTF-8, or has no rows or too many.
     """
     import asyncio  # here, so that `petstore --help` is instant
 
     _require_text(content)
+    digest = sha256(content).digest()
+    if _has_semicolons(content):
+        content = await _with_commas(content)
     columns = read_columns(io.BytesIO(content))
     _require_utf8(1, columns, columns)
     rows: list[FileRow] = []
@@ -106,7 +112,37 @@ async def read_import_file(name: str, content: bytes) -> ImportFile:
         msg = "line 2: expected a row for each animal; the file has the names of the columns alone"
         raise InvalidBody(msg)
     name = name.replace("\0", "")[-_MAX_FILE_NAME:]
-    return ImportFile(name, sha256(content).digest(), columns, rows)
+    return ImportFile(name, digest, columns, rows)
+
+
+def _has_semicolons(content: bytes) -> bool:
+    first_line = content.partition(b"\n")[0]
+    return b";" in first_line and b"," not in first_line
+
+
+async def _with_commas(content: bytes) -> bytes:
+    """Return a file whose cells are divided by semicolons with commas instead, line by line.
+
+    Raises:
+        InvalidBody: it is not CSV.
+    """
+    import asyncio  # here, so that `petstore --help` is instant
+
+    # Bytes that are not UTF-8 become surrogates and come back as they were.
+    encoding, errors = "utf-8-sig", "surrogateescape"
+    lines = io.TextIOWrapper(io.BytesIO(content), encoding, errors, newline="\n")
+    result = io.StringIO(newline="")
+    writer = csv.writer(result, lineterminator="\n")
+    reader = csv.reader(lines, delimiter=";")
+    try:
+        for count, cells in enumerate(reader, 1):
+            writer.writerow(cells)
+            if count % BATCH == 0:
+                await asyncio.sleep(0)
+    except csv.Error as error:
+        msg = f"line {reader.line_num}: expected CSV ({error})"
+        raise InvalidBody(msg) from None
+    return result.getvalue().encode("utf-8", errors)
 
 
 def create_import(key_id: int, file: ImportFile, *, now: Milliseconds) -> Unit[int]:
