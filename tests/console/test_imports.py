@@ -63,7 +63,7 @@ def saved(response: httpx.Response) -> list[list[str]]:
     ("content", "message"),
     [
         (b"", "expected a CSV file; this one is empty"),
-        (b"name;categoryId\nBella;1\n", "line 1: expected the names of the columns"),
+        (b"name;status\nBella;sold\n", "line 1: expected the names of the columns"),
         (HEADER + b"M\xfcsli,1,\n", "line 2, column name: expected UTF-8"),
         (b"PK\x03\x04\x14\0\x06\0", "expected a CSV file in UTF-8, which is text"),
         (b"," * (8 * MIB + 1), "expected at most 8 MiB, got 8,388,609 bytes"),
@@ -76,6 +76,7 @@ async def test_a_bad_file_is_refused_in_plain_words(
     refused = await send(staff, content)
     assert refused.status_code == 400
     assert message in refused.text
+    assert '<a href="#file">CSV file</a>: ' in refused.text
     assert 'aria-invalid="true"' in refused.text
     assert "Download an example file" in refused.text
 

@@ -150,7 +150,7 @@ async def test_an_order_goes_from_placed_to_delivered(staff: Visitor) -> None:
     placed = await place(staff)
     assert "Order 1 is placed. Bella is reserved." in placed.text
     approved = await act(staff, "approve")
-    assert "Order 1 for Bella is approved. It no longer lapses." in approved.text
+    assert "Order 1 for Bella is approved. It has no time limit now." in approved.text
     assert "Approve order" not in approved.text
     delivered = await act(staff, "deliver")
     assert "Order 1 is delivered. Bella is sold." in delivered.text

@@ -275,6 +275,12 @@ async def test_only_what_may_follow_is_offered(
     assert [part.partition('"')[0] for part in select.split('<option value="')[1:]] == choices
 
 
+async def test_an_animal_leads_back_to_the_list(staff: Visitor) -> None:
+    await added(staff)
+    page = await staff.get("/pets/1")
+    assert '<a href="/console/pets">All animals</a>' in page.text
+
+
 async def test_the_page_shows_the_category_by_its_name(staff: Visitor) -> None:
     await with_category(staff, "Dogs")
     page = await added(staff)

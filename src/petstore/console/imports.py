@@ -81,7 +81,7 @@ async def _start_page(visit: Visit, error: PetstoreError | None = None) -> Respo
 def _problem_of(error: PetstoreError) -> Problem:
     """Return what is wrong with the file: the messages of files begin with a line, not a field."""
     problem = problem_of(error)
-    return problem if isinstance(error, Conflict) else Problem("file", problem.text)
+    return problem if isinstance(error, Conflict) else Problem("file", problem.text, "CSV file")
 
 
 async def _show(visit: Visit) -> Response:

@@ -159,7 +159,7 @@ def _told(card: Card) -> Notice:
     """Return what the page says about an order that has just moved."""
     order = card.order
     if order.status == "approved":
-        return Notice(f"Order {order.id} for {card.animal} is approved. It no longer lapses.")
+        return Notice(f"Order {order.id} for {card.animal} is approved. It has no time limit now.")
     if order.status == "delivered":
         return Notice(f"Order {order.id} is delivered. {card.animal} is sold.")
     ship_date = "" if order.shipDate is UNSET else order.shipDate.isoformat()

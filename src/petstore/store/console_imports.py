@@ -5,6 +5,7 @@ and notes the progress, so nothing is added twice or lost, whoever runs units of
 the same time, and wherever they stop.
 """
 
+import csv
 import io
 from hashlib import sha256
 from typing import Literal, NamedTuple
@@ -82,6 +83,8 @@ class ConsoleImport(NamedTuple):
 
 async def read_import_file(name: str, content: bytes) -> ImportFile:
     """Return a CSV file with its rows. A thread reads it, since 8 MiB can take some seconds.
+
+    Its cells are divided by commas, or by semicolons, as spreadsheets of many countries save them.
 
     Raises:
         InvalidBody: it is not a table of pets in UTF-8, or has no rows or too many.
@@ -253,6 +256,9 @@ def prune_imports(before: Milliseconds) -> Unit[int]:
 
 def _read_file(name: str, content: bytes) -> ImportFile:
     _require_text(content)
+    digest = sha256(content).digest()
+    if _has_semicolons(content):
+        content = _with_commas(content)
     columns = read_columns(io.BytesIO(content))
     if sum(map(len, columns)) + len(columns) > _MAX_HEADER:
         msg = f"line 1: expected names of columns with at most {_MAX_HEADER:,} characters together"
@@ -273,7 +279,31 @@ def _read_file(name: str, content: bytes) -> ImportFile:
         msg = "line 2: expected a row for each animal; the file has the names of the columns alone"
         raise InvalidBody(msg)
     name = name.replace("\0", "")[-_MAX_FILE_NAME:]
-    return ImportFile(name, sha256(content).digest(), columns, rows)
+    return ImportFile(name, digest, columns, rows)
+
+
+def _has_semicolons(content: bytes) -> bool:
+    first_line = content.partition(b"\n")[0]
+    return b";" in first_line and b"," not in first_line
+
+
+def _with_commas(content: bytes) -> bytes:
+    """Return a file whose cells are divided by semicolons with commas instead, line by line.
+
+    Raises:
+        InvalidBody: it is not CSV.
+    """
+    # Bytes that are not UTF-8 become surrogates and come back as they were.
+    encoding, errors = "utf-8-sig", "surrogateescape"
+    lines = io.TextIOWrapper(io.BytesIO(content), encoding, errors, newline="\n")
+    result = io.StringIO(newline="")
+    reader = csv.reader(lines, delimiter=";")
+    try:
+        csv.writer(result, lineterminator="\n").writerows(reader)
+    except csv.Error as error:
+        msg = f"line {reader.line_num}: expected CSV ({error})"
+        raise InvalidBody(msg) from None
+    return result.getvalue().encode("utf-8", errors)
 
 
 def _require_text(content: bytes) -> None:
