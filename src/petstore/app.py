@@ -216,7 +216,7 @@ async def _running(
         "calls of deprecated operations not saved",
     )
     count_responses = Chore(
-        services.responses.save, _RESPONSES_SECONDS, "responses of keys not counted"
+        services.responses.save, _RESPONSES_SECONDS, "responses by status not saved"
     )
     lapse = Chore(
         services.reservations.refresh, _LAPSES_SECONDS, "lapsed reservations were not released"
