@@ -160,6 +160,7 @@ class TestCreating:
         assert re.findall(r'name="scopes" value="(.*?)"', page.text) == ["pets:read", "keys:admin"]
         assert re.findall(r'<option value="(.*?)"', page.text) == ["free", "pro", "enterprise"]
         assert "up to 300." in page.text
+        assert "pro: 300 a minute, 10,000 a day" in page.text
         assert form["scopes"] == ["pets:read"]
         assert form["allowedNetworks"] == "10.0.0.0/8\n127.0.0.1/32"
         created = await admin.post("/keys", **form | {"name": "as offered"})

@@ -66,10 +66,10 @@ async def test_what_was_typed_stays_in_a_refused_form(staff: Visitor) -> None:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({"name": ""}, "Name: expected a string of 1 to 255 characters"),
+        ({"name": ""}, "Name: expected 1 to 255 characters, not only spaces"),
         ({"categoryId": ""}, "Category: expected the name of a category, or a number"),
         ({"categoryId": "a\0b"}, "Category: no category has the name"),
-        ({"categoryId": "9" * 19}, "Category: expected an integer"),
+        ({"categoryId": "9" * 19}, "Category: expected a whole number"),
         ({"status": "lost"}, "Status: expected one of"),
     ],
 )

@@ -81,6 +81,13 @@ class Problem(NamedTuple):
     label: str = ""
 
 
+# What programs are told exactly, and what a person needs of it.
+_PLAIN_WORDS = {
+    "a string of ": "",
+    ", not only white space and without U+0000": ", not only spaces",
+    "an integer from -2^63 to 2^63 - 1": "a whole number of up to 18 digits",
+}
+
 NO_LABELS: Mapping[str, str] = {}
 
 
@@ -93,7 +100,14 @@ def problem_of(error: PetstoreError, labels: Mapping[str, str] = NO_LABELS) -> P
     if named is None:
         return Problem("", error.message)
     name, text = named.groups()
-    return Problem(name, text, labels.get(name) or in_words(name))
+    return Problem(name, in_plain_words(text), labels.get(name) or in_words(name))
+
+
+def in_plain_words(text: str) -> str:
+    """Return what a value has to be as a person would say it: no types, no names of characters."""
+    for exact, plain in _PLAIN_WORDS.items():
+        text = text.replace(exact, plain)
+    return text
 
 
 def decode_urlencoded(encoded: bytes) -> Form:

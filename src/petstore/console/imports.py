@@ -4,7 +4,7 @@ import asyncio
 import io
 
 from petstore.console.downloads import csv_download, dated
-from petstore.console.forms import File, Problem, problem_of
+from petstore.console.forms import File, Problem, in_plain_words, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import Page, Visit
 from petstore.errors import Conflict, InvalidBody, PetstoreError
@@ -131,7 +131,7 @@ async def _first_refused(visit: Visit, found: ConsoleImport) -> list[FileRow]:
     while len(rows) < min(found.refused, _SHOWN):
         more, start = await read_batch(visit.services.store, found.id, "refused", start)
         rows += more
-    return rows[:_SHOWN]
+    return [row._replace(reason=in_plain_words(row.reason)) for row in rows[:_SHOWN]]
 
 
 async def _refused(visit: Visit) -> Response:
@@ -145,7 +145,7 @@ async def _refused(visit: Visit) -> Response:
         if not rows:
             return csv_download(dated("refused", visit.services.clock()), file.getvalue())
         for row in rows:
-            write([row.line, row.reason, *cells_of(row.text)])
+            write([row.line, in_plain_words(row.reason), *cells_of(row.text)])
         await asyncio.sleep(0)  # others have the event loop in between
 
 

@@ -119,14 +119,14 @@ def limit_hint(limit: int) -> str:
     """Return what a person should know about a limit that they can give up to ``limit``."""
     if limit == UNLIMITED:
         return "Only for the plan enterprise. Empty is no limit."
-    return f"Only for the plan enterprise, up to {limit}."
+    return f"Only for the plan enterprise, up to {limit:,}."
 
 
 def _limits_in_words(plan: PlanName) -> str:
     limits = PLANS[plan]
     if limits.per_minute == UNLIMITED:
         return "limits of its own"
-    return f"{limits.per_minute} a minute, {limits.per_day} a day"
+    return f"{limits.per_minute:,} a minute, {limits.per_day:,} a day"
 
 
 def _words(texts: Iterable[str]) -> str:
