@@ -174,7 +174,7 @@ async def test_a_link_of_another_site_leads_a_person_who_is_signed_in_to_the_pag
     assert passed.headers["location"] == "/console/pets?status=sold"
 
 
-async def test_whoever_is_not_signed_in_ends_at_the_form_and_not_in_a_loop(
+async def test_a_person_who_is_not_signed_in_ends_at_the_form_and_not_in_a_loop(
     stranger: Visitor,
 ) -> None:
     headers = {"Sec-Fetch-Site": "cross-site"}

@@ -49,11 +49,11 @@ async def test_the_picture_says_its_numbers_and_leads_to_the_animals(
     assert 'href="/console/pets?status=sold"' in page
 
 
-async def test_whoever_may_not_read_animals_sees_no_links(service: Service) -> None:
+async def test_a_person_who_may_not_read_animals_sees_no_links(service: Service) -> None:
     reader = await signed_in(service, scopes=frozenset({"orders:read"}))
     assert "pets?status" not in (await reader.get("/inventory")).text
 
 
-async def test_whoever_may_not_read_orders_is_refused(service: Service) -> None:
+async def test_a_person_who_may_not_read_orders_is_refused(service: Service) -> None:
     stranger = await signed_in(service, scopes=frozenset({"pets:read"}))
     assert (await stranger.get("/inventory")).status_code == 403

@@ -417,7 +417,7 @@ def test_a_duration_is_short(span: timedelta, words: str) -> None:
 # Rights
 
 
-async def test_whoever_may_only_read_orders_sees_no_buttons_and_no_names(
+async def test_a_person_who_may_only_read_orders_sees_no_buttons_and_no_names(
     service: Service, staff: Visitor
 ) -> None:
     await place(staff)
@@ -430,7 +430,7 @@ async def test_whoever_may_only_read_orders_sees_no_buttons_and_no_names(
         assert "Place an order" not in page
 
 
-async def test_whoever_may_only_read_orders_changes_nothing(
+async def test_a_person_who_may_only_read_orders_changes_nothing(
     service: Service, staff: Visitor
 ) -> None:
     await place(staff)
@@ -443,7 +443,7 @@ async def test_whoever_may_only_read_orders_changes_nothing(
 
 
 @pytest.mark.usefixtures("staff")
-async def test_whoever_may_not_read_animals_can_order_one(service: Service) -> None:
+async def test_a_person_who_may_not_read_animals_can_order_one(service: Service) -> None:
     seller = await signed_in(service, scopes=frozenset({"orders:read", "orders:write"}))
     assert "Find the animal" not in (await seller.get("/orders/new", petId="1")).text
     placed = await place(seller)

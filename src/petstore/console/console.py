@@ -185,9 +185,9 @@ class Console:
         return session
 
     async def _look_up_new(self, visit: Visit, secret: str, now: Milliseconds) -> Session | None:
-        """Find a session that was not found here before; its address pays unless there is one.
+        """Find a session that this process has not seen; without one, its address is charged.
 
-        Somebody at the same address must not lock out those who are signed in.
+        A flood from an address must not lock out the people who are signed in there.
         """
         services = self._services
         self._charge_address(visit)

@@ -49,7 +49,7 @@ def arrival_page(visit: Visit) -> Response:
     """Return a page that goes on by itself to the sign-in page, and from there back.
 
     The browser sends the cookie with what a page of the console requests, even if it did not send
-    it with this request. Whoever is signed in then gets the page that they requested.
+    it with this request. A person who is signed in then gets the page.
     """
     return visit.page("arrival.html", target=_sign_in_address(visit))
 
@@ -108,7 +108,7 @@ def _problem_of(visit: Visit, token: bytes, error: PetstoreError) -> str:
     return (
         "This key does not work here. Check that you copied all of it; it begins with"
         f" {PREFIXES[own]}. A key may also have expired, or have been replaced or revoked: then ask"
-        " whoever gave it to you."
+        " the person who gave it to you."
     )
 
 

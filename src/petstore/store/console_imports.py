@@ -1,8 +1,8 @@
 """Imports of the console: the rows of a file that a person sent, added in batches.
 
 All the rows are in the database from the start. A unit of work takes the next batch, adds its pets
-and notes the progress, so nothing is added twice or lost, whoever runs units of the same import at
-the same time, and wherever they stop.
+and notes the progress, so nothing is added twice or lost, even if several requests run units of
+the same import at once, and wherever they stop.
 """
 
 import csv
