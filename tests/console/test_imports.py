@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import re
+from time import thread_time
 from typing import Any
 
 import httpx
@@ -205,6 +206,17 @@ async def test_many_refused_rows_are_all_in_the_file_and_some_on_the_page(staff:
     assert "Refused rows: the first 20" in page
     assert page.count("<td>categoryId: expected a whole number") == 20
     assert len(saved(await staff.get(f"{path}/refused.csv"))) == 31
+
+
+async def test_others_go_on_while_refused_rows_are_written(staff: Visitor) -> None:
+    path, _ = await preview(staff, HEADER + b",".join([b"x"] * 2**20) + b"\n")
+    longest, saving = 0.0, asyncio.create_task(staff.get(f"{path}/refused.csv"))
+    while not saving.done():
+        began = thread_time()
+        await asyncio.sleep(0)
+        longest = max(longest, thread_time() - began)
+    assert len((await saving).content) > 2**21
+    assert longest < 0.1
 
 
 async def test_a_file_without_a_good_row_cannot_be_added(staff: Visitor) -> None:

@@ -145,6 +145,26 @@ async def test_a_test_is_sent_once_however_often_the_button_is_pressed(staff: Vi
         assert "A test is on its way." in words(sent)
 
 
+async def test_a_form_that_is_sent_twice_makes_one_webhook_and_one_secret(
+    service: Service, staff: Visitor
+) -> None:
+    for path, fields in (("/webhooks", HOOK), ("/webhooks/1/rotate", {"grace": "3600"})):
+        opened = await staff.get("/webhooks/new" if path == "/webhooks" else "/webhooks/1")
+        form = opened.text.partition(f'action="/console{path}"')[2]
+        once = re.search(r'name="once" value="([^"]+)"', form.partition("</form>")[0])
+        assert once is not None
+        sent = [await staff.post(path, **fields, once=once[1]) for _ in range(2)]
+        secrets = [re.search(r"whsec_[A-Za-z0-9+/]{43}=", page.text) for page in sent]
+        assert None not in secrets
+        assert secrets[0][0] == secrets[1][0]  # type: ignore[index]
+        await staff.post("/sign-in", key=staff.token)
+        late = await staff.post(path, **fields, once=once[1])
+        assert late.status_code == 409
+        assert "This form was sent before" in words(late)
+    listed = await service.request("GET", "/v1/webhooks", staff.token)
+    assert len(listed.json()) == 1
+
+
 async def test_a_new_secret_is_shown_once(staff: Visitor) -> None:
     first = await create(staff)
     rotated = await staff.post("/webhooks/1/rotate", grace="3600")

@@ -18,6 +18,7 @@ from petstore.errors import (
     PetstoreError,
     PreconditionFailed,
     ReplayTooLarge,
+    ResponseSealed,
     UnknownEventType,
     WebhooksNotConfigured,
 )
@@ -28,6 +29,10 @@ _LABELS = {"url": "Address", "description": "What it is for", "types": "Events"}
 _REFUSED = (
     *(InvalidBody, InvalidWebhookUrl, UnknownEventType, MissingScope),
     *(Conflict, PreconditionFailed, ReplayTooLarge, WebhooksNotConfigured),
+)
+_SENT_BEFORE = (
+    "This form was sent before, and the secret was shown then. It cannot be shown again; make a new"
+    " one on the page of the webhook."
 )
 _GRACES = (
     ("0", "at once"),
@@ -55,8 +60,8 @@ async def _new(visit: Visit) -> Response:
 async def _create(visit: Visit) -> Response:
     typed = _typed(visit)
     try:
-        # Its response holds the secret, so the service cannot keep it for a second request.
-        created = await visit.call("createWebhook", body=_body(typed))
+        once = visit.form.text("once")
+        created = await visit.call("createWebhook", body=_body(typed), once=once)
     except _REFUSED as error:
         return _form(visit, typed, error)
     webhook = created.value
@@ -102,7 +107,8 @@ async def _test(visit: Visit) -> Response:
 async def _rotate(visit: Visit) -> Response:
     body = {"graceSeconds": number_or_text(visit.form.text("grace"))}
     try:
-        rotated = await visit.call("rotateWebhook", path_id=visit.path_id, body=body)
+        once = visit.form.text("once")
+        rotated = await visit.call("rotateWebhook", path_id=visit.path_id, body=body, once=once)
     except _REFUSED as error:
         return await _page(visit, error=error)
     webhook = rotated.value
@@ -184,6 +190,8 @@ def _problem(error: PetstoreError) -> Problem:
             " they are now; what you typed is still in the form. Save again to use yours."
         )
         return Problem("", text)
+    if isinstance(error, ResponseSealed):
+        return Problem("", _SENT_BEFORE)
     return problem_of(error, _LABELS)
 
 

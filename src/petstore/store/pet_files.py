@@ -26,6 +26,8 @@ _REQUIRED = [field.name for field in fields(NewPet) if field.required]
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 _BATCH = 1000
+# As for one field in ``csv``: a quote that never ends must not take in the rest of the file.
+_MAX_ROW = 131_072
 
 
 class Output(Protocol):
@@ -176,6 +178,7 @@ class _Lines(Iterator[str]):
     def start_record(self) -> None:
         self.first = self._count + 1
         self._lines: list[str] = []
+        self._length = 0
 
     @property
     def text(self) -> str:
@@ -188,6 +191,10 @@ class _Lines(Iterator[str]):
         # Bytes that are not UTF-8 become surrogates, and their row is refused.
         text = line.decode(encoding, "surrogateescape")
         self._lines.append(text)
+        self._length += len(text)
+        if self._length > _MAX_ROW and len(self._lines) > 1:
+            msg = f"row larger than {_MAX_ROW} characters"
+            raise csv.Error(msg)
         return text
 
 
