@@ -223,6 +223,9 @@ async def test_a_replay_can_name_its_times(
         "No event of that time has to be sent again."
         in (await staff.submit("/webhooks/1/replay", **none)).text
     )
+    elsewhere = times | {"until": "2026-12-01T14:00+02:00"}
+    again = words(await staff.submit("/webhooks/1/replay", once="b", **elsewhere))
+    assert "No event of that time has to be sent again." in again
     open_end = {"window": "own", "since": "2026-12-01T11:00"}
     assert "1 event is sent again." in (await staff.submit("/webhooks/1/replay", **open_end)).text
 

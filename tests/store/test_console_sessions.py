@@ -182,7 +182,9 @@ async def test_ended_sessions_are_gone(store: Store, clock: ManualClock, key: Ap
     other = await store.write(open_session(colleague.id, None, clock()))
     await store.write(end_session(secrets[0]))
     assert await count(store, "console_sessions") == 3
+    await store.write(create_link(key.id, clock()))
     await store.write(end_sessions(key.id))
+    assert await count(store, "console_links") == 0
     assert await count(store, "console_sessions") == 1
     assert await found(store, other, clock) is not None
 

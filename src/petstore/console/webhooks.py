@@ -216,12 +216,13 @@ def _replayed(count: int) -> str:
 
 
 def _moment(visit: Visit, name: str) -> str:
-    """Return what a person typed as a moment, in UTC."""
+    """Return what a person typed as a moment; without an offset it is in UTC."""
     try:
-        return datetime.fromisoformat(visit.form.text(name)).replace(tzinfo=UTC).isoformat()
+        moment = datetime.fromisoformat(visit.form.text(name))
     except ValueError:
         msg = f"{name}: expected a date and time in UTC, such as 2026-11-21 10:00"
         raise InvalidBody(msg) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
 def _typed(visit: Visit) -> dict[str, Any]:

@@ -147,11 +147,17 @@ def end_session(secret: str) -> Unit[None]:
 
 
 def end_sessions(key_id: int) -> Unit[None]:
-    """End every session of a key."""
+    """End every session of a key, and every link that could begin one."""
     yield Statement(
         "DELETE FROM console_sessions WHERE key_id = ?1",
         (key_id,),
         name="delete_sessions",
+        affects_pages=False,
+    )
+    yield Statement(
+        "DELETE FROM console_links WHERE key_id = ?1",
+        (key_id,),
+        name="delete_links",
         affects_pages=False,
     )
 
