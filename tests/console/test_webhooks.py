@@ -95,8 +95,9 @@ async def test_a_change_can_be_undone(staff: Visitor) -> None:
     changed = await staff.submit("/webhooks/1", **changes)
     assert "The webhook is changed." in words(changed)
     assert f"{URL}/new" in changed.text
-    undo = {name: value(changed, name) for name in ("url", "description", "version")}
+    undo = {name: value(changed, name) for name in ("url", "description", "version", "undo")}
     undone = await staff.submit("/webhooks/1", types=HOOK["types"], **undo)
+    assert "The webhook is as it was before." in words(undone)
     assert f"<bdi>{URL}</bdi>" in undone.text
     for kind in HOOK["types"]:
         assert f'value="{kind}" checked' in undone.text

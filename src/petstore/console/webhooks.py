@@ -5,7 +5,7 @@ from typing import Any
 
 from petstore.clock import utc
 from petstore.console.forms import Problem, number_or_text, problem_of
-from petstore.console.notices import Notice, Undo
+from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Result, Visit
 from petstore.domain.events import readable_types
 from petstore.domain.webhooks import MAX_WEBHOOKS, Webhook
@@ -75,7 +75,9 @@ async def _update(visit: Visit) -> Response:
     except _REFUSED as error:
         return await _page(visit, typed, error)
     undo = Undo(_path(visit), _fields(before.value) | {"version": changed.tag})
-    return await visit.redirect(_path(visit), Notice("The webhook is changed.", undo))
+    pressed = visit.form.text("undo")
+    notice = change_notice("The webhook", "The webhook is changed.", undo, pressed)
+    return await visit.redirect(_path(visit), notice)
 
 
 async def _disable(visit: Visit) -> Response:
