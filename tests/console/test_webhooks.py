@@ -7,6 +7,8 @@ import httpx
 import pytest
 
 from petstore.clock import DAY, MINUTE
+from petstore.console.webhooks import EVENT_WORDS
+from petstore.domain.events import EVENT_TYPES
 from petstore.domain.webhooks import MAX_WEBHOOKS
 from support.manual_clock import ManualClock
 from support.service import Service
@@ -81,6 +83,12 @@ async def test_a_key_with_all_the_webhooks_it_may_have_is_told(staff: Visitor) -
     assert "the most that a key can have" in page
     assert "Add a webhook" not in page
     assert "16 webhooks" in (await staff.post("/webhooks", **HOOK)).text
+
+
+async def test_every_event_that_can_be_chosen_has_words(staff: Visitor) -> None:
+    assert set(EVENT_WORDS) == set(EVENT_TYPES) - {"webhook.test"}
+    page = await staff.get("/webhooks/new")
+    assert "An animal was added (pet.created)" in words(page)
 
 
 async def test_a_change_can_be_undone(staff: Visitor) -> None:
