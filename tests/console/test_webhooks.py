@@ -74,6 +74,7 @@ async def test_the_secret_is_shown_once(staff: Visitor) -> None:
         page = (await staff.get(path)).text
         assert "whsec_" not in page
         assert URL in page
+    assert '<a href="/console/webhooks">All webhooks</a>' in page
 
 
 async def test_a_key_with_all_the_webhooks_it_may_have_is_told(staff: Visitor) -> None:
