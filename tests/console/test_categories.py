@@ -122,10 +122,12 @@ async def test_a_category_that_was_added_by_mistake_is_deleted_with_undo(
 async def test_a_renamed_category_gets_its_name_back_with_undo(
     service: Service, staff: Visitor
 ) -> None:
-    page = await succeed(staff, await added(staff), "Save", name="Hounds")
+    opened = await added(staff)
+    assert '<a href="/console/categories">All categories</a>' in opened.text
+    page = await succeed(staff, opened, "Save", name="Hounds")
     assert "Dogs is now called Hounds." in words(page)
     page = await succeed(staff, page, "Undo")
-    assert "Hounds is now called Dogs." in words(page)
+    assert "Dogs is as it was before." in words(page)
     assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
 
 

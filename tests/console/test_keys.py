@@ -207,7 +207,7 @@ class TestChanging:
         assert (key.name, key.plan, key.scopes) == ("test", "pro", ["pets:read"])
         assert f"{key.expiresAt}" == "2030-01-31 23:59:59+00:00"
         undone = await undo(staff, changed, f"/keys/{key_id}")
-        assert "test is changed." in undone.text
+        assert "test is as it was before." in undone.text
         assert await get_key(service.store, key_id, None, service.clock) == issued.key
 
     async def test_a_use_of_the_key_is_no_conflict(self, staff: Visitor, service: Service) -> None:

@@ -222,6 +222,7 @@ async def test_a_ship_date_is_changed_undone_and_removed(staff: Visitor) -> None
     assert fields["shipDate"] == "2026-12-24T10:00:30.500000+01:00"
     undone = await staff.submit("/orders/1/ship-date", **fields)
     assert 'value="2026-12-24T09:00"' in undone.text
+    assert "Order 1 is as it was before." in undone.text
     removed = await act(staff, "ship-date", shipDate="")
     assert "<dd>none</dd>" in removed.text
     assert undo_of(removed)["shipDate"] == "2026-12-24T10:00:30.500000+01:00"

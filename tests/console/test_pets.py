@@ -339,8 +339,10 @@ async def test_an_undone_change_leaves_the_animal_as_it_was(
     typed = {"name": "Rex", "categoryId": "7", "status": ""}
     changed = await succeed(staff, await added(staff), "Save", **typed)
     assert "Rex is changed." in words(changed)
-    assert "Bella is changed." in (await succeed(staff, changed, "Undo")).text
+    undone = await succeed(staff, changed, "Undo")
+    assert "Bella is as it was before." in words(undone)
     assert await stored(service, staff) == [{"id": 1, **BELLA, "categoryId": 1}]
+    assert "Rex is changed." in words(await succeed(staff, undone, "Redo"))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import httpx
 import pytest
 
 from petstore.clock import DAY, MINUTE
+from petstore.console.webhooks import EVENT_WORDS
+from petstore.domain.events import EVENT_TYPES
 from petstore.domain.webhooks import MAX_WEBHOOKS
 from support.manual_clock import ManualClock
 from support.service import Service
@@ -72,6 +74,7 @@ async def test_the_secret_is_shown_once(staff: Visitor) -> None:
         page = (await staff.get(path)).text
         assert "whsec_" not in page
         assert URL in page
+    assert '<a href="/console/webhooks">All webhooks</a>' in page
 
 
 async def test_a_key_with_all_the_webhooks_it_may_have_is_told(staff: Visitor) -> None:
@@ -81,6 +84,12 @@ async def test_a_key_with_all_the_webhooks_it_may_have_is_told(staff: Visitor) -
     assert "the most that a key can have" in page
     assert "Add a webhook" not in page
     assert "16 webhooks" in (await staff.post("/webhooks", **HOOK)).text
+
+
+async def test_every_event_that_can_be_chosen_has_words(staff: Visitor) -> None:
+    assert set(EVENT_WORDS) == set(EVENT_TYPES) - {"webhook.test"}
+    page = await staff.get("/webhooks/new")
+    assert "An animal was added (pet.created)" in words(page)
 
 
 async def test_a_change_can_be_undone(staff: Visitor) -> None:
@@ -95,8 +104,9 @@ async def test_a_change_can_be_undone(staff: Visitor) -> None:
     changed = await staff.submit("/webhooks/1", **changes)
     assert "The webhook is changed." in words(changed)
     assert f"{URL}/new" in changed.text
-    undo = {name: value(changed, name) for name in ("url", "description", "version")}
+    undo = {name: value(changed, name) for name in ("url", "description", "version", "undo")}
     undone = await staff.submit("/webhooks/1", types=HOOK["types"], **undo)
+    assert "The webhook is as it was before." in words(undone)
     assert f"<bdi>{URL}</bdi>" in undone.text
     for kind in HOOK["types"]:
         assert f'value="{kind}" checked' in undone.text

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from petstore.console.edits import Edit, decode_edit, editor, undo_fields
 from petstore.console.forms import line, problem_of
-from petstore.console.notices import Notice, Undo
+from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Result, Visit
 from petstore.domain.categories import Category
 from petstore.errors import (
@@ -63,7 +63,7 @@ async def _update(visit: Visit) -> Response:
         return await _gone_page(visit, edit, error)
     except (*_REFUSED, PreconditionFailed) as error:
         return _page(visit, await _get(visit), edit, error)
-    return await visit.redirect("/categories", _change_notice(before.value, changed))
+    return await visit.redirect("/categories", _change_notice(visit, before.value, changed))
 
 
 async def _delete(visit: Visit) -> Response:
@@ -147,7 +147,7 @@ def _page(
     )
 
 
-def _change_notice(before: Category, changed: Result) -> Notice:
+def _change_notice(visit: Visit, before: Category, changed: Result) -> Notice:
     after: Category = changed.value
     if after == before:
         return Notice("Nothing was changed.")
@@ -156,7 +156,8 @@ def _change_notice(before: Category, changed: Result) -> Notice:
     what = (
         f"{before.name} is now called {after.name}." if is_renamed else f"{after.name} is changed."
     )
-    return Notice(what, Undo(f"/categories/{after.id}", back))
+    undo = Undo(f"/categories/{after.id}", back)
+    return change_notice(after.name, what, undo, visit.form.text("undo"))
 
 
 def _fields(category: Category) -> dict[str, str]:

@@ -22,7 +22,7 @@ from petstore.console.key_fields import (
     typed_fields,
     undo_of,
 )
-from petstore.console.notices import Notice, Undo
+from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import HOME, Page, Result, Visit
 from petstore.console.rotation import GRACES, rotate
 from petstore.domain.api_keys import check_rights
@@ -101,7 +101,8 @@ async def _update(visit: Visit) -> Response:
     if key.id == visit.key.id and "keys:admin" not in key.scopes:
         return await visit.redirect("")  # these pages are no longer for this person
     undo = Undo(_path(visit), undo_of(before.value, key))
-    return await visit.redirect(_path(visit), Notice(f"{key.name} is changed.", undo))
+    notice = change_notice(key.name, f"{key.name} is changed.", undo, visit.form.text("undo"))
+    return await visit.redirect(_path(visit), notice)
 
 
 def _require_unchanged(edit: Edit, key: Key) -> None:

@@ -4,6 +4,9 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
+
+_UNDO = "Undo"
 
 
 class Undo(msgspec.Struct, frozen=True):
@@ -11,7 +14,7 @@ class Undo(msgspec.Struct, frozen=True):
 
     path: str
     fields: Mapping[str, str | Sequence[str]] = {}
-    label: str = "Undo"
+    label: str = _UNDO
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -20,6 +23,17 @@ class Notice(msgspec.Struct, frozen=True):
     text: str
     undo: Undo | None = None
     id: str = msgspec.field(default_factory=lambda: secrets.token_urlsafe(6))
+
+
+def change_notice(name: str, done: str, undo: Undo, pressed: str) -> Notice:
+    """Return the notice of a change of ``name``: ``done``, or that it was undone.
+
+    ``pressed`` is the label of the undo that sent the change, empty if a person typed it.
+    """
+    if pressed != _UNDO:
+        return Notice(done, undo)
+    redo = replace(undo, label="Redo") if undo.label == _UNDO else undo
+    return Notice(f"{name} is as it was before.", redo)
 
 
 def encode_notice(notice: Notice) -> str:

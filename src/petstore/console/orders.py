@@ -14,7 +14,7 @@ from petstore.api.messages import encode_json
 from petstore.api.parameters import decode_path_id
 from petstore.clock import utc
 from petstore.console.forms import Problem, problem_of
-from petstore.console.notices import Notice, Undo
+from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Visit
 from petstore.console.templates import duration
 from petstore.domain.orders import Order, OrderStatus
@@ -187,7 +187,9 @@ async def _set_ship_date(visit: Visit) -> Response:
     (card,) = await _cards(visit, [changed.value])
     old = "" if before.shipDate is UNSET else before.shipDate.isoformat()
     undo = Undo(f"{path}/ship-date", {"shipDate": old, **card.seen})
-    return await visit.redirect(path, Notice(f"Order {before.id} has another ship date.", undo))
+    name = f"Order {before.id}"
+    notice = change_notice(name, f"{name} has another ship date.", undo, visit.form.text("undo"))
+    return await visit.redirect(path, notice)
 
 
 async def _order(

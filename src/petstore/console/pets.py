@@ -16,7 +16,7 @@ from petstore.console.category_fields import (
 )
 from petstore.console.edits import Difference, Edit, decode_edit, editor, undo_fields
 from petstore.console.forms import line, problem_of, whole_number
-from petstore.console.notices import Notice, Undo
+from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Result, Visit
 from petstore.domain.orders import PET_AFTER, Order
 from petstore.domain.pets import Pet, PetStatus, statuses_after
@@ -266,7 +266,7 @@ async def _change_notice(visit: Visit, before: Pet, changed: Result) -> Notice:
     undo = Undo(f"/pets/{after.id}", undo_fields(back, _fields(after, names), changed.tag), label)
     is_moved = replace(before, status=after.status) == after
     what = f"is {after.status or 'without a status'}" if is_moved else "is changed"
-    return Notice(f"{after.name} {what}.", undo)
+    return change_notice(after.name, f"{after.name} {what}.", undo, visit.form.text("undo"))
 
 
 def _or_none(pet: Pet) -> PetStatus | None:

@@ -1,13 +1,14 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from petstore.clock import utc
 from petstore.console.forms import Problem, number_or_text, problem_of
-from petstore.console.notices import Notice, Undo
+from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Result, Visit
-from petstore.domain.events import readable_types
+from petstore.domain.events import EventType, readable_types
 from petstore.domain.webhooks import MAX_WEBHOOKS, Webhook
 from petstore.errors import (
     Conflict,
@@ -40,6 +41,27 @@ _GRACES = (
     ("86400", "after 1 day"),
     ("604800", "after 7 days"),
 )
+EVENT_WORDS: Mapping[EventType, str] = {
+    "pet.created": "An animal was added",
+    "pet.updated": "An animal was changed",
+    "pet.deleted": "An animal was deleted",
+    "order.placed": "An order was placed",
+    "order.updated": "An order was changed",
+    "order.approved": "An order was approved",
+    "order.delivered": "An order was delivered",
+    "order.cancelled": "An order was cancelled",
+    "order.lapsed": "An order lapsed because nobody approved it in time",
+    "category.created": "A category was added",
+    "category.updated": "A category was changed",
+    "category.deleted": "A category was deleted",
+    "key.limit_near": "This key is near a limit",
+    "key.banned": "This key was banned",
+    "key.expiring": "This key expires soon",
+    "deprecation.used": "This key called an operation that will end",
+    "webhook.disabled": "A webhook was disabled",
+}
+"""The types of events in words. A test that a person asks for cannot be chosen."""
+
 _WINDOWS = {
     "hour": timedelta(hours=1),
     "day": timedelta(days=1),
@@ -80,7 +102,9 @@ async def _update(visit: Visit) -> Response:
     except _REFUSED as error:
         return await _page(visit, typed, error)
     undo = Undo(_path(visit), _fields(before.value) | {"version": changed.tag})
-    return await visit.redirect(_path(visit), Notice("The webhook is changed.", undo))
+    pressed = visit.form.text("undo")
+    notice = change_notice("The webhook", "The webhook is changed.", undo, pressed)
+    return await visit.redirect(_path(visit), notice)
 
 
 async def _disable(visit: Visit) -> Response:
@@ -165,7 +189,7 @@ async def _page(
         200 if error is None else error.status,
         found=found,
         typed=typed or _fields(found.value),
-        known=sorted(readable_types(visit.key.scopes) - {"webhook.test"}),
+        known=_known(visit),
         deliveries=deliveries,
         state=state,
         graces=_GRACES,
@@ -178,9 +202,15 @@ def _form(visit: Visit, typed: dict[str, Any], error: PetstoreError | None = Non
         "webhook_new.html",
         200 if error is None else error.status,
         typed=typed,
-        known=sorted(readable_types(visit.key.scopes) - {"webhook.test"}),
+        known=_known(visit),
         problem=None if error is None else _problem(error),
     )
+
+
+def _known(visit: Visit) -> Sequence[tuple[EventType, str]]:
+    """Return the types of events that a webhook of the person can get, with words."""
+    readable = readable_types(visit.key.scopes)
+    return [(kind, words) for kind, words in EVENT_WORDS.items() if kind in readable]
 
 
 def _problem(error: PetstoreError) -> Problem:
