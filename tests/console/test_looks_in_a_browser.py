@@ -278,3 +278,13 @@ def test_a_page_that_is_not_there_has_no_barrier(visited: Shop, look: BrowserCon
     assert response.status == 404
     assert violations(page, AXE) == []
     page.close()
+
+
+def test_the_form_of_a_key_shows_limits_only_for_the_plan_that_has_them(visited: Shop) -> None:
+    page = visited.phone.new_page()
+    page.goto(visited.address("/keys/new"))
+    limit = page.get_by_label("Own limit: requests a minute")
+    expect(limit).to_be_hidden()
+    page.get_by_label("Plan").select_option("enterprise")
+    expect(limit).to_be_visible()
+    page.close()

@@ -1,17 +1,19 @@
 """The pages of webhooks."""
 
 import re
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
 
 from petstore.clock import DAY, MINUTE
-from petstore.console.webhooks import EVENT_WORDS
+from petstore.console.webhooks import DISABLED_WORDS, EVENT_WORDS
+from petstore.domain.deliveries import DisabledReason
 from petstore.domain.events import EVENT_TYPES
 from petstore.domain.webhooks import MAX_WEBHOOKS
 from support.manual_clock import ManualClock
 from support.service import Service
+from support.stores import do
 from support.visitor import Visitor, signed_in, words
 from support.webhooks import URL, add_deliveries, add_events
 
@@ -199,9 +201,19 @@ async def test_the_deliveries_show_what_became_of_each(service: Service, staff: 
     assert "expected one of 'pending'" in words(refused)
 
 
+async def test_why_the_service_disabled_a_webhook_is_told_in_words(
+    service: Service, staff: Visitor
+) -> None:
+    assert set(DISABLED_WORDS) == set(get_args(DisabledReason))
+    await create(staff)
+    sql = "UPDATE webhooks SET enabled = 0, disabled_reason = 'failing'"
+    await service.store.write(do(sql))
+    assert "No delivery has succeeded for days." in words(await staff.get("/webhooks/1"))
+
+
 async def test_many_deliveries_are_shown_page_by_page(service: Service, staff: Visitor) -> None:
     await create(staff)
-    await add_deliveries(service.store, 1, *51 * ["failed"])
+    await add_deliveries(service.store, 1, *21 * ["failed"])
     first = (await staff.get("/webhooks/1", state="failed")).text
     link = re.search(r'href="/console(/webhooks/1\?[^"]*)" rel="next"', first)
     assert link is not None

@@ -8,6 +8,7 @@ from petstore.clock import utc
 from petstore.console.forms import Problem, number_or_text, problem_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Result, Visit
+from petstore.domain.deliveries import DisabledReason
 from petstore.domain.events import EventType, readable_types
 from petstore.domain.webhooks import MAX_WEBHOOKS, Webhook
 from petstore.errors import (
@@ -25,7 +26,7 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 
-_DELIVERIES = 50
+_DELIVERIES = 20  # on a page, which has its forms below them
 _LABELS = {"url": "Address", "description": "What it is for", "types": "Events"}
 _REFUSED = (
     *(InvalidBody, InvalidWebhookUrl, UnknownEventType, MissingScope),
@@ -61,6 +62,12 @@ EVENT_WORDS: Mapping[EventType, str] = {
     "webhook.disabled": "A webhook was disabled",
 }
 """The types of events in words. A test that a person asks for cannot be chosen."""
+
+DISABLED_WORDS: Mapping[DisabledReason, str] = {
+    "gone": "The address responded with 410: it takes no more events.",
+    "failing": "No delivery has succeeded for days.",
+}
+"""Why the service disabled a webhook, in words."""
 
 _WINDOWS = {
     "hour": timedelta(hours=1),
@@ -189,6 +196,7 @@ async def _page(
         200 if error is None else error.status,
         found=found,
         typed=typed or _fields(found.value),
+        disabled_words=DISABLED_WORDS,
         known=_known(visit),
         deliveries=deliveries,
         state=state,
