@@ -403,6 +403,10 @@ async def test_the_files_of_pages_need_no_session(everybody: Service) -> None:
         served = await stranger.get(path)
         assert served.status_code == 200
         assert served.headers["cache-control"].endswith("immutable")
+        assert served.headers["content-encoding"] == "gzip"
+        plain = await stranger.client.get(f"/console{path}", headers={"Accept-Encoding": ""})
+        assert "content-encoding" not in plain.headers
+        assert plain.content == served.content
 
 
 async def test_the_console_is_not_in_the_openapi_document(service: Service) -> None:

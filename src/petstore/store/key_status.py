@@ -173,10 +173,6 @@ def values_of(key: ApiKey | NewApiKey) -> dict[str, Value]:
     }
 
 
-def _stored(row: Row) -> StoredKey:
-    return StoredKey(api_key_of(row), *row[len(COLUMNS) :])
-
-
 def _limit(limit: int) -> int | None:
     return None if limit == UNLIMITED else limit
 
