@@ -119,10 +119,7 @@ async def _list_page(
 
 
 async def _gone_page(visit: Visit, edit: Edit, error: NotFound) -> Response:
-    if set(edit.opened) != set(_FIELDS):
-        raise error
-    typed = {**edit.opened, **edit.typed}
-    return await _list_page(visit, typed, error)
+    return await _list_page(visit, edit.whole(_FIELDS, error), error)
 
 
 def _page(
@@ -138,12 +135,9 @@ def _page(
         category=category,
         tag=found.tag,
         now=now,
-        edit=form.edit,
-        version=form.version,
+        **form._asdict(),
         error=error and error.code,
-        differences=form.differences,
         labels=_LABELS,
-        problem=form.problem,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from petstore.console.forms import Form, Problem, problem_of
-from petstore.errors import PetstoreError, PreconditionFailed
+from petstore.errors import NotFound, PetstoreError, PreconditionFailed
 
 _OPENED = "was_"
 
@@ -42,6 +42,16 @@ class Edit(NamedTuple):
         """Return the edit of a whole form: fields that were not sent are as in ``base``."""
         opened = {**base, **self.opened}
         return Edit(opened, {**opened, **self.typed})
+
+    def whole(self, names: Sequence[str], gone: NotFound) -> dict[str, str]:
+        """Return the texts of a whole form, to add anew what is ``gone``.
+
+        Raises:
+            NotFound: the form was opened without all of ``names``; it is ``gone``.
+        """
+        if set(self.opened) != set(names):
+            raise gone
+        return {**self.opened, **self.typed}
 
     def onto(self, now: Mapping[str, str]) -> "Edit":
         """Return the same changes of what is there ``now``: what others changed stays changed."""

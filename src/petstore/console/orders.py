@@ -17,7 +17,7 @@ from petstore.console.forms import Problem, problem_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Visit
 from petstore.console.templates import duration
-from petstore.domain.orders import Order, OrderStatus
+from petstore.domain.orders import OPEN_STATUSES, Order, OrderStatus
 from petstore.domain.pets import Pet
 from petstore.errors import (
     Conflict,
@@ -39,7 +39,6 @@ _IN_A_LANE: dict[OrderStatus, int] = {
     "delivered": 10,
     "cancelled": 10,
 }
-_OPEN = ("placed", "approved")
 _BOARD = {"board": "/orders"} | {status: f"/orders?status={status}" for status in _IN_A_LANE}
 _TOO_LONG = 20
 _WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?")
@@ -119,7 +118,7 @@ async def _lane(visit: Visit, status: str, pet_id: str, limit: int, cursor: str)
         "petId": pet_id or None,
         "limit": limit,
         "cursor": cursor or None,
-        "sort": "id" if status in _OPEN else "-id",
+        "sort": "id" if status in OPEN_STATUSES else "-id",
     }
     found = await visit.call("listOrders", query=query)
     return Lane(status, await _cards(visit, found.value), found.cursor)
@@ -233,7 +232,7 @@ def _conflict(visit: Visit, card: Card, wanted: OrderStatus | None) -> str:
     else:
         shown = _shown(order.shipDate).replace("T", " ")
         told = f"Somebody else set the ship date of order {order.id} to {shown} UTC."
-    if order.status in _OPEN:
+    if order.status in OPEN_STATUSES:
         return f"{told} Your change is not made. If it is still right, make it again."
     return told
 

@@ -18,7 +18,7 @@ from petstore.console.edits import Difference, Edit, decode_edit, editor, undo_f
 from petstore.console.forms import line, problem_of, whole_number
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Result, Visit
-from petstore.domain.orders import PET_AFTER, Order
+from petstore.domain.orders import OPEN_STATUSES, PET_AFTER, Order
 from petstore.domain.pets import Pet, PetStatus, statuses_after
 from petstore.errors import (
     Conflict,
@@ -195,10 +195,7 @@ async def _add_page(
 
 async def _gone_page(visit: Visit, edit: Edit, error: NotFound) -> Response:
     """Tell that the animal was deleted meanwhile, and offer to add it anew, as it was typed."""
-    if set(edit.opened) != set(_FIELDS):
-        raise error
-    typed = {**edit.opened, **edit.typed}
-    return await _add_page(visit, typed, error)
+    return await _add_page(visit, edit.whole(_FIELDS, error), error)
 
 
 async def _page(
@@ -218,40 +215,37 @@ async def _page(
         pet=pet,
         tag=found.tag,
         now=now,
-        edit=form.edit,
-        version=form.version,
+        **form._asdict(),
         order=order,
         following=() if order else tuple(filter(None, statuses_after(pet.status))),
         choices=_choices(pet, order, form.edit.typed["status"]),
         error=error and error.code,
-        differences=form.differences,
         ended=await _ended_order(visit, pet, form.differences),
         labels=_LABELS,
         suggested_categories=await suggested_names(visit),
-        problem=form.problem,
     )
 
 
 async def _open_order(visit: Visit, pet: Pet) -> Order | None:
     """Return the order that reserves an animal, if there is one."""
-    if pet.status != "pending" or not visit.may("listOrders"):
-        return None
-    for status in ("placed", "approved"):
-        found = await visit.call("listOrders", query={"petId": pet.id, "status": status})
-        if found.value:
-            order: Order = found.value[0]
-            return order
-    return None
+    order = await _latest_order(visit, pet) if pet.status == "pending" else None
+    return order if order and order.status in OPEN_STATUSES else None
 
 
 async def _ended_order(visit: Visit, pet: Pet, differences: Sequence[Difference]) -> Order | None:
     """Return the order whose end made a pending animal what it is now."""
     was_pending = any(difference.opened == "pending" for difference in differences)
-    if not was_pending or not visit.may("listOrders"):
+    order = await _latest_order(visit, pet) if was_pending else None
+    return order if order and PET_AFTER.get(order.status) == pet.status else None
+
+
+async def _latest_order(visit: Visit, pet: Pet) -> Order | None:
+    """Return the newest order of an animal, if the person may see it. No other one can be open."""
+    if not visit.may("listOrders"):
         return None
     latest = {"petId": pet.id, "sort": "-id", "limit": 1}
     orders: list[Order] = (await visit.call("listOrders", query=latest)).value
-    return next((order for order in orders if PET_AFTER.get(order.status) == pet.status), None)
+    return orders[0] if orders else None
 
 
 async def _change_notice(visit: Visit, before: Pet, changed: Result) -> Notice:

@@ -1,6 +1,5 @@
 """Signing in with a key or with a link, the session of a person, and signing out."""
 
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
@@ -35,9 +34,8 @@ def sign_in_page(
 
     It keeps the form ``again``, which was sent too late. ``problem`` says why it is shown.
     """
-    context = {"error": _Problem(problem)} if problem else {}
     hidden = again.hidden if again else []
-    return visit.page("sign_in.html", status, next=wanted, hidden=hidden, **context)
+    return visit.page("sign_in.html", status, next=wanted, hidden=hidden, problem=problem)
 
 
 def to_sign_in(visit: Visit) -> Response:
@@ -52,12 +50,6 @@ def arrival_page(visit: Visit) -> Response:
     it with this request. A person who is signed in then gets the page.
     """
     return visit.page("arrival.html", target=_sign_in_address(visit))
-
-
-class _Problem(NamedTuple):
-    """Why a person is asked to sign in, or to do so once more."""
-
-    message: str
 
 
 async def _show(visit: Visit) -> Response:

@@ -41,6 +41,9 @@ _MOVES: dict[OrderStatus, tuple[OrderStatus, ...]] = {
     "cancelled": (),
 }
 
+OPEN_STATUSES = tuple(status for status, following in _MOVES.items() if following)
+"""The statuses of an order that reserves its animal."""
+
 PET_AFTER: dict[OrderStatus, PetStatus] = {"delivered": "sold", "cancelled": "available"}
 """The status of an animal after its order ends."""
 
