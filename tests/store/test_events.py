@@ -53,6 +53,7 @@ from support.changes import (
 from support.history import Record, contradictions, events_after, plain, published
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
+from support.postgres import PostgresServer, database_name
 from support.postgres_stores import open_postgres_store
 from support.races import lingering
 from support.stores import do, open_store
@@ -494,6 +495,38 @@ async def test_more_events_than_are_published_at_once_keep_their_order(
 async def filled_in_vain(store: Store, count: int) -> None:
     """Record so many events, and publish none."""
     await store.write(recorded(*[told(3)] * count))
+
+
+ONE = """INSERT INTO events_outbox (id, type, at, resource, data)
+    SELECT gen_random_uuid(), 'pet.created', 0, 'pet/1', '{}' FROM generate_series(1, 3000)"""
+MANY = f"DO $$ BEGIN FOR n IN 1..3000 LOOP {ONE.replace('3000', '1')}; COMMIT; END LOOP; END $$"
+
+
+@pytest.mark.parametrize(
+    "emptied", ["DELETE FROM events_outbox; ANALYZE", "TRUNCATE events_outbox"]
+)
+@pytest.mark.parametrize(
+    ("before", "now"), [(MANY, ONE), (ONE, MANY)], ids=["now_in_one", "now_in_many"]
+)
+async def test_what_the_planner_knows_of_an_earlier_backlog_does_not_make_a_later_one_dear(
+    postgres: PostgresServer, postgres_url: str, before: str, now: str, emptied: str
+) -> None:
+    """Before, it read some of the rows once for each other one, and never ended in time."""
+    for statements in (before, "ANALYZE", emptied, now):
+        postgres.sql(statements, database_name(postgres_url))
+    earlier = rows_read(postgres, postgres_url)
+    async with open_postgres_store(postgres_url) as store:
+        await publish_all(store)
+    assert rows_read(postgres, postgres_url) - earlier < 20 * 3000
+
+
+def rows_read(postgres: PostgresServer, url: str) -> int:
+    """Return how many rows of the outbox, or of its indexes, all statements have read."""
+    select = (
+        "SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'events_outbox')"
+        " + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'events_outbox')"
+    )
+    return int(postgres.sql(select, database_name(url)))
 
 
 async def test_while_another_process_publishes_nothing_is_published_twice(
