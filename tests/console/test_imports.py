@@ -93,8 +93,11 @@ async def test_the_example_can_be_imported(staff: Visitor) -> None:
     assert "/console/import/example.csv" in (await staff.get("/import")).text
     example = await staff.get("/import/example.csv")
     assert saved(example)[0] == ["name", "categoryId", "status"]
-    _, page = await preview(staff, example.content)
-    assert re.search("Add .*2.* animals</span></button>", page)
+    other = await staff.get("/import/example.csv", separator="semicolon")
+    assert saved(other)[0] == ["name;categoryId;status"]
+    for file in (example, other):
+        _, page = await preview(staff, file.content)
+        assert re.search("Add .*2.* animals</span></button>", page)
 
 
 async def test_the_preview_shows_what_would_be_added_and_adds_nothing(
@@ -200,6 +203,17 @@ async def test_the_refused_rows_come_as_a_file_that_is_safe_and_can_be_corrected
         await staff.submit(path)
     _, page = await preview(staff, file.content.replace(b",x,", b",7,"))
     assert '<button><span>Add <data value="1">1</data> animal</span></button>' in page
+
+
+async def test_the_refused_rows_of_a_file_with_semicolons_have_semicolons(staff: Visitor) -> None:
+    path, _ = await preview(staff, b'name;categoryId\nBella;1\n=1;x\n"a;b,c";y\n')
+    file = await staff.get(f"{path}/refused.csv")
+    header, formula, other = file.content.decode("utf-8-sig").splitlines()
+    assert header == "line;reason;name;categoryId"
+    assert formula.endswith(";'=1;x")
+    assert other.endswith(';"a;b,c";y')
+    _, page = await preview(staff, file.content.replace(b";x", b";7"))
+    assert re.search("Add .*1.* animal</span></button>", page)
 
 
 async def test_many_refused_rows_are_all_in_the_file_and_some_on_the_page(staff: Visitor) -> None:

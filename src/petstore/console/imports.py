@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from petstore.console.downloads import csv_download, dated
+from petstore.console.downloads import DELIMITERS, csv_download, dated
 from petstore.console.forms import File, Problem, in_plain_words, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import Page, Visit
@@ -139,7 +139,7 @@ async def _first_refused(visit: Visit, found: ConsoleImport) -> list[FileRow]:
 async def _refused(visit: Visit) -> Response:
     found = await _find(visit)
     file = io.StringIO(newline="")
-    write = cells_writer(file, spreadsheet_safe=True)
+    write = cells_writer(file, spreadsheet_safe=True, delimiter=found.delimiter)
     write(["line", "reason", *found.columns])
     start = 0
     while True:
@@ -163,8 +163,9 @@ async def _discard(visit: Visit) -> Response:
     return await visit.redirect("/import", Notice(text))
 
 
-async def _example(_: Visit) -> Response:
-    return csv_download("animals.csv", _EXAMPLE)
+async def _example(visit: Visit) -> Response:
+    delimiter = DELIMITERS.get(visit.form.text("separator"), ",")
+    return csv_download("animals.csv", _EXAMPLE.replace(",", delimiter))
 
 
 async def _find(visit: Visit) -> ConsoleImport:

@@ -17,7 +17,7 @@ from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.errors import Conflict, InvalidBody, UnknownCategory
 from petstore.store.categories import require_category
 from petstore.store.pages import found
-from petstore.store.pet_files import FileRow, cells_of, read_columns, read_rows
+from petstore.store.pet_files import Delimiter, FileRow, cells_of, read_columns, read_rows
 from petstore.store.pets import create_pets
 from petstore.store.retention import prune_by_age
 
@@ -38,7 +38,8 @@ _SAMPLE = 1024
 # Every page of an import reads the names of the columns.
 _MAX_HEADER = 10_000
 _COLUMNS = (
-    "id, digest, file, columns, waiting, added, refused, first_id, last_id, created_at, finished_at"
+    "id, digest, file, columns, delimiter, waiting, added, refused, first_id, last_id, created_at,"
+    " finished_at"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM console_imports"  # noqa: S608 - only names
 
@@ -48,12 +49,16 @@ _decode_columns = msgspec.json.Decoder(list[str]).decode
 
 
 class ImportFile(NamedTuple):
-    """A CSV file that a person sent: its name, its digest, its columns and its rows."""
+    """A CSV file that a person sent: its name, its digest, its columns and its rows.
+
+    The texts of the rows have commas, whatever the ``delimiter`` of the file.
+    """
 
     name: str
     digest: bytes
     columns: list[str]
     rows: list[FileRow]
+    delimiter: Delimiter = ","
 
 
 class ConsoleImport(NamedTuple):
@@ -67,6 +72,7 @@ class ConsoleImport(NamedTuple):
     digest: bytes
     file: str
     columns: list[str]
+    delimiter: Delimiter
     waiting: int
     added: int
     refused: int
@@ -118,13 +124,14 @@ def create_import(key_id: int, file: ImportFile, *, now: Milliseconds) -> Unit[i
     pets = sum(row.pet is not None for row in file.rows)
     created = yield Statement(
         "INSERT INTO console_imports"
-        " (key_id, digest, file, columns, waiting, refused, created_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) /*pg RETURNING id */",
+        " (key_id, digest, file, columns, delimiter, waiting, refused, created_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) /*pg RETURNING id */",
         (
             key_id,
             file.digest,
             file.name,
             _encode(file.columns).decode(),
+            file.delimiter,
             pets,
             len(file.rows) - pets,
             now,
@@ -257,7 +264,8 @@ def prune_imports(before: Milliseconds) -> Unit[int]:
 def _read_file(name: str, content: bytes) -> ImportFile:
     _require_text(content)
     digest = sha256(content).digest()
-    if _has_semicolons(content):
+    delimiter = _delimiter_of(content)
+    if delimiter == ";":
         content = _with_commas(content)
     columns = read_columns(io.BytesIO(content))
     if sum(map(len, columns)) + len(columns) > _MAX_HEADER:
@@ -279,12 +287,12 @@ def _read_file(name: str, content: bytes) -> ImportFile:
         msg = "line 2: expected a row for each animal; the file has the names of the columns alone"
         raise InvalidBody(msg)
     name = name.replace("\0", "")[-_MAX_FILE_NAME:]
-    return ImportFile(name, digest, columns, rows)
+    return ImportFile(name, digest, columns, rows, delimiter)
 
 
-def _has_semicolons(content: bytes) -> bool:
+def _delimiter_of(content: bytes) -> Delimiter:
     first_line = content.partition(b"\n")[0]
-    return b";" in first_line and b"," not in first_line
+    return ";" if b";" in first_line and b"," not in first_line else ","
 
 
 def _with_commas(content: bytes) -> bytes:
