@@ -18,7 +18,7 @@ from petstore.store.retention import prune_all
 from support.bare_app import http_request
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, words
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -275,7 +275,7 @@ async def test_a_discarded_import_keeps_what_it_added(staff: Visitor, service: S
     assert "Discard" in page
     assert "Stop here" in (await staff.post(path)).text
     gone = await staff.submit(f"{path}/discard")
-    assert "The import of animals.csv is gone. The 1,000 animals that it added stay." in gone.text
+    assert "The import of animals.csv is gone. The 1,000 animals that it added stay." in words(gone)
     assert (await staff.get(path)).status_code == 404
     assert len(await names(staff, service)) == 5 * BATCH
     path, _ = await preview(staff, HEADER + rows(1), "animals.csv")

@@ -9,6 +9,7 @@ from petstore.console.downloads import DELIMITERS, csv_download, dated
 from petstore.console.forms import File, Problem, in_plain_words, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import Page, Visit
+from petstore.console.templates import isolated
 from petstore.errors import Conflict, InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.store.console_imports import (
@@ -157,7 +158,7 @@ def _write_rows(write: Callable[[Sequence[Any]], None], rows: Sequence[FileRow])
 
 async def _discard(visit: Visit) -> Response:
     gone = await visit.services.store.write(delete_import(visit.path_id, visit.key.id))
-    text = f"The import of {gone.file} is gone."
+    text = f"The import of {isolated(gone.file)} is gone."
     if gone.added:
         text += f" The {gone.added:,} animals that it added stay."
     return await visit.redirect("/import", Notice(text))
