@@ -177,6 +177,15 @@ async def test_a_change_returns_to_where_it_was_made(staff: Visitor, back: str, 
     assert response.headers["location"].startswith(path)
 
 
+async def test_without_the_script_a_ship_date_is_in_utc(staff: Visitor) -> None:
+    page = await place(staff)
+    assert "Ship date, in UTC</label>" in page.text
+    assert 'type="datetime-local" value="" aria-describedby="shipDate-hint" max=' in page.text
+    changed = await act(staff, "ship-date", shipDate="2026-12-24T10:30")
+    assert 'value="2026-12-24T10:30"' in changed.text
+    assert '<time datetime="2026-12-24T10:30:00Z">' in changed.text
+
+
 async def test_placing_an_order_is_undone_by_cancelling_it(staff: Visitor) -> None:
     placed = await place(staff)
     assert "Cancel it" in placed.text

@@ -31,7 +31,7 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 
-_LABELS = {"petId": "Animal number", "id": "Order number", "shipDate": "Ship date, in UTC"}
+_LABELS = {"petId": "Animal number", "id": "Order number", "shipDate": "Ship date"}
 _ON_A_PAGE = 50
 _IN_A_LANE: dict[OrderStatus, int] = {
     "placed": 20,
