@@ -216,6 +216,35 @@ async def test_the_refused_rows_of_a_file_with_semicolons_have_semicolons(staff:
     assert re.search("Add .*1.* animal</span></button>", page)
 
 
+async def test_a_category_may_be_a_name(staff: Visitor, service: Service) -> None:
+    for name in ("Dogs", "Élans"):
+        await staff.submit("/categories", name=name)
+    content = "name;category;status\nBella;DOGS;sold\nRex;1;\nKim; élans ;\nMo;Cats;\nNo;;\n"
+    path, page = await preview(staff, content.encode())
+    assert re.search("Add .*3.* animals</span></button>", page)
+    told = "categoryId: expected a whole number of up to 18 digits"
+    assert f"{told}, or the name of a category</p>" in page
+    assert f"{told}</p>" in page
+    refused = await staff.get(f"{path}/refused.csv")
+    await staff.submit(path)
+    found = await service.request("GET", "/v1/pets", staff.token)
+    assert [(pet["name"], pet["categoryId"]) for pet in found.json()] == [
+        ("Bella", 1),
+        ("Rex", 1),
+        ("Kim", 2),
+    ]
+    await staff.submit("/categories", name="Cats")
+    _, page = await preview(staff, refused.content)
+    assert re.search("Add .*1.* animal</span></button>", page)
+
+
+async def test_who_may_not_list_categories_names_none(service: Service) -> None:
+    await (await signed_in(service)).submit("/categories", name="Dogs")
+    writer = await signed_in(service, scopes=frozenset({"pets:write"}))
+    _, page = await preview(writer, b"name,category\nBella,Dogs\n")
+    assert "categoryId: expected a whole number" in page
+
+
 async def test_many_refused_rows_are_all_in_the_file_and_some_on_the_page(staff: Visitor) -> None:
     path, page = await preview(staff, HEADER + (rows(BATCH - 5) + b"Rex,x,\n" * 5) * 6)
     assert "Refused rows: the first 20" in page

@@ -20,6 +20,7 @@ from petstore.store.console_imports import (
     create_import,
     delete_import,
     find_import,
+    find_named_categories,
     list_imports,
     read_batch,
     read_import_file,
@@ -44,6 +45,8 @@ async def _upload(visit: Visit) -> Response:
     services = visit.services
     try:
         file = await read_import_file(*_chosen(visit))
+        if visit.may("listCategories"):
+            file = await find_named_categories(services.store, file)
         if services.strict_categories:
             file = file._replace(rows=await refuse_unknown(services.store, file.rows))
         unit = create_import(visit.key.id, file, now=services.clock())

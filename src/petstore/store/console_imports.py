@@ -7,6 +7,7 @@ the same import at once, and wherever they stop.
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
@@ -15,9 +16,16 @@ import msgspec
 from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.errors import Conflict, InvalidBody, UnknownCategory
-from petstore.store.categories import require_category
+from petstore.store.categories import ids_of_categories, require_category
 from petstore.store.pages import found
-from petstore.store.pet_files import Delimiter, FileRow, cells_of, read_columns, read_rows
+from petstore.store.pet_files import (
+    Delimiter,
+    FileRow,
+    cells_of,
+    csv_row,
+    read_columns,
+    read_rows,
+)
 from petstore.store.pets import create_pets
 from petstore.store.retention import prune_by_age
 
@@ -98,6 +106,19 @@ async def read_import_file(name: str, content: bytes) -> ImportFile:
     import asyncio  # here, so that `petstore --help` is instant
 
     return await asyncio.to_thread(_read_file, name, content)
+
+
+async def find_named_categories(store: Reader, file: ImportFile) -> ImportFile:
+    """Return a file with the pets whose categories are names of registered ones, ignoring case.
+
+    Raises:
+        Unavailable: the database is unreachable.
+    """
+    import asyncio  # here, so that `petstore --help` is instant
+
+    cells = await asyncio.to_thread(_cells_with_names, file)
+    ids = await ids_of_categories(store, {each["categoryId"] for each in cells.values()})
+    return file._replace(rows=await asyncio.to_thread(_named_rows, file.rows, cells, ids))
 
 
 def create_import(key_id: int, file: ImportFile, *, now: Milliseconds) -> Unit[int]:
@@ -288,6 +309,30 @@ def _read_file(name: str, content: bytes) -> ImportFile:
         raise InvalidBody(msg)
     name = name.replace("\0", "")[-_MAX_FILE_NAME:]
     return ImportFile(name, digest, columns, rows, delimiter)
+
+
+def _cells_with_names(file: ImportFile) -> dict[int, dict[str, str]]:
+    """Return the cells of the rows whose category is no number, by their place in the file."""
+    found = {}
+    for place, row in enumerate(file.rows):
+        if row.reason.startswith("categoryId: "):
+            cells = dict(zip(file.columns, cells_of(row.text), strict=False))
+            if name := cells.get("categoryId", "").strip():
+                found[place] = cells | {"categoryId": name}
+    return found
+
+
+def _named_rows(
+    rows: Sequence[FileRow], cells: Mapping[int, dict[str, str]], ids: Mapping[str, int]
+) -> list[FileRow]:
+    named = list(rows)
+    for place, each in cells.items():
+        row, name = rows[place], each["categoryId"]
+        if name in ids:
+            named[place] = csv_row(row.line, row.text, each | {"categoryId": str(ids[name])})
+        else:
+            named[place] = row._replace(reason=f"{row.reason}, or the name of a category")
+    return named
 
 
 def _delimiter_of(content: bytes) -> Delimiter:

@@ -149,7 +149,7 @@ def _read_csv(file: BinaryIO) -> Iterator[FileRow]:
             reason = f"expected {len(header)} fields, got {len(cells)}"
             yield FileRow(lines.first, lines.text, None, reason)
         elif cells:
-            yield _csv_row(lines.first, lines.text, dict(zip(header, cells, strict=False)))
+            yield csv_row(lines.first, lines.text, dict(zip(header, cells, strict=False)))
 
 
 def _read_header(rows: Iterator[list[str]]) -> list[str]:
@@ -158,6 +158,8 @@ def _read_header(rows: Iterator[list[str]]) -> list[str]:
     except csv.Error:
         header = []
     found = ", ".join(header)[:200]
+    if "categoryId" not in header:
+        header = ["categoryId" if column == "category" else column for column in header]
     if not set(_REQUIRED) <= set(header):
         msg = (
             "line 1: expected the names of the columns, separated by commas,"
@@ -201,7 +203,8 @@ class _Lines(Iterator[str]):
         return text
 
 
-def _csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
+def csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
+    """Return the row of a CSV file with a ``text``; ``cells`` are by the names of the columns."""
     kinds = field_types(NewPet)
     values = {
         name: number_or_text(cell, kinds[name])
