@@ -99,7 +99,9 @@ def test_a_refused_form_has_the_moment_that_was_typed(arrive: Arrive) -> None:
 
 def test_the_times_of_a_replay_are_typed_in_the_zone_of_the_person(arrive: Arrive) -> None:
     clerk = arrive(timezone_id="America/New_York")
-    webhook = clerk.call("POST", "/webhooks", url="https://shop.example/hooks")
+    webhook = clerk.call(
+        "POST", "/webhooks", url="https://shop.example/hooks", types=["category.deleted"]
+    )
     clerk.open(f"/webhooks/{webhook['id']}")
     clerk.page.get_by_label("Which events").select_option("own")
     clerk.page.get_by_label("From, in America/New_York time").fill("2026-11-01T00:30")
