@@ -66,7 +66,7 @@ from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 from petstore.store.api_keys import prune_tokens
 from petstore.store.console_imports import IMPORTS_KEPT, prune_imports
-from petstore.store.console_sessions import IDLE, LINK_LIFE, prune_links, prune_sessions
+from petstore.store.console_sessions import LINK_LIFE, SESSION_KEPT, prune_links, prune_sessions
 from petstore.store.counted_batches import prune_saved_batches
 from petstore.store.deliveries import Webhook
 from petstore.store.deprecated_calls import (
@@ -277,7 +277,7 @@ def retained(settings: Settings) -> tuple[Retained, ...]:
         Retained(prune_history, history),
         Retained(prune_tokens, history),
         Retained(prune_usage, history),
-        Retained(prune_sessions, IDLE),
+        Retained(prune_sessions, SESSION_KEPT),
         Retained(prune_links, LINK_LIFE),
         Retained(prune_imports, IMPORTS_KEPT),
     )

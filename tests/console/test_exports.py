@@ -77,6 +77,22 @@ async def test_a_file_for_another_import_has_the_names_as_they_are(
     assert [row[1] for row in saved(file)] == [pet.name for pet in PETS]
 
 
+async def test_a_file_has_semicolons_if_a_spreadsheet_needs_them(
+    staff: Visitor, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await service.store.write(create_pets([NewPet("=1;2,3", 1), NewPet("Bella", 2, "sold")]))
+    file = await staff.get("/export/pets.csv", separator="semicolon")
+    rows = 'id;name;categoryId;status\n1;"\'=1;2,3";1;\n2;Bella;2;sold\n'
+    assert file.content.decode("utf-8-sig") == rows
+    sent = await staff.post("/import", {"file": ("animals.csv", file.content)})
+    assert sent.status_code == 303
+    monkeypatch.setattr(exports, "PART", 1)
+    to_parts = await staff.get("/export/pets.csv", separator="semicolon")
+    page = await staff.client.get(to_parts.headers["location"])
+    assert "separator=semicolon" in page.text
+    assert '<option value="semicolon" selected>' in page.text
+
+
 @pytest.mark.parametrize("path", ["/export?part=1", "/export/pets.csv?"])
 async def test_a_bad_filter_is_told_at_its_field(staff: Visitor, path: str) -> None:
     page = await staff.get(f"{path}&categoryId=dogs")

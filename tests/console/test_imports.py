@@ -18,7 +18,7 @@ from petstore.store.retention import prune_all
 from support.bare_app import http_request
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, words
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -93,8 +93,11 @@ async def test_the_example_can_be_imported(staff: Visitor) -> None:
     assert "/console/import/example.csv" in (await staff.get("/import")).text
     example = await staff.get("/import/example.csv")
     assert saved(example)[0] == ["name", "categoryId", "status"]
-    _, page = await preview(staff, example.content)
-    assert re.search("Add .*2.* animals</span></button>", page)
+    other = await staff.get("/import/example.csv", separator="semicolon")
+    assert saved(other)[0] == ["name;categoryId;status"]
+    for file in (example, other):
+        _, page = await preview(staff, file.content)
+        assert re.search("Add .*2.* animals</span></button>", page)
 
 
 async def test_the_preview_shows_what_would_be_added_and_adds_nothing(
@@ -202,6 +205,46 @@ async def test_the_refused_rows_come_as_a_file_that_is_safe_and_can_be_corrected
     assert '<button><span>Add <data value="1">1</data> animal</span></button>' in page
 
 
+async def test_the_refused_rows_of_a_file_with_semicolons_have_semicolons(staff: Visitor) -> None:
+    path, _ = await preview(staff, b'name;categoryId\nBella;1\n=1;x\n"a;b,c";y\n')
+    file = await staff.get(f"{path}/refused.csv")
+    header, formula, other = file.content.decode("utf-8-sig").splitlines()
+    assert header == "line;reason;name;categoryId"
+    assert formula.endswith(";'=1;x")
+    assert other.endswith(';"a;b,c";y')
+    _, page = await preview(staff, file.content.replace(b";x", b";7"))
+    assert re.search("Add .*1.* animal</span></button>", page)
+
+
+async def test_a_category_may_be_a_name(staff: Visitor, service: Service) -> None:
+    for name in ("Dogs", "Élans"):
+        await staff.submit("/categories", name=name)
+    content = "name;category;status\nBella;DOGS;sold\nRex;1;\nKim; élans ;\nMo;Cats;\nNo;;\n"
+    path, page = await preview(staff, content.encode())
+    assert re.search("Add .*3.* animals</span></button>", page)
+    told = "categoryId: expected a whole number of up to 18 digits"
+    assert f"{told}, or the name of a category</p>" in page
+    assert f"{told}</p>" in page
+    refused = await staff.get(f"{path}/refused.csv")
+    await staff.submit(path)
+    found = await service.request("GET", "/v1/pets", staff.token)
+    assert [(pet["name"], pet["categoryId"]) for pet in found.json()] == [
+        ("Bella", 1),
+        ("Rex", 1),
+        ("Kim", 2),
+    ]
+    await staff.submit("/categories", name="Cats")
+    _, page = await preview(staff, refused.content)
+    assert re.search("Add .*1.* animal</span></button>", page)
+
+
+async def test_who_may_not_list_categories_names_none(service: Service) -> None:
+    await (await signed_in(service)).submit("/categories", name="Dogs")
+    writer = await signed_in(service, scopes=frozenset({"pets:write"}))
+    _, page = await preview(writer, b"name,category\nBella,Dogs\n")
+    assert "categoryId: expected a whole number" in page
+
+
 async def test_many_refused_rows_are_all_in_the_file_and_some_on_the_page(staff: Visitor) -> None:
     path, page = await preview(staff, HEADER + (rows(BATCH - 5) + b"Rex,x,\n" * 5) * 6)
     assert "Refused rows: the first 20" in page
@@ -261,7 +304,7 @@ async def test_a_discarded_import_keeps_what_it_added(staff: Visitor, service: S
     assert "Discard" in page
     assert "Stop here" in (await staff.post(path)).text
     gone = await staff.submit(f"{path}/discard")
-    assert "The import of animals.csv is gone. The 1,000 animals that it added stay." in gone.text
+    assert "The import of animals.csv is gone. The 1,000 animals that it added stay." in words(gone)
     assert (await staff.get(path)).status_code == 404
     assert len(await names(staff, service)) == 5 * BATCH
     path, _ = await preview(staff, HEADER + rows(1), "animals.csv")

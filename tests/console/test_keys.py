@@ -202,12 +202,12 @@ class TestChanging:
         form = await change_form(staff, key_id)
         wanted = {"plan": "pro", "scopes": ["pets:read"], "expiresAt": "2030-01-31"}
         changed = await staff.submit(f"/keys/{key_id}", **form | wanted)
-        assert "test is changed." in changed.text
+        assert "test is changed." in words(changed)
         key = await get_key(service.store, key_id, None, service.clock)
         assert (key.name, key.plan, key.scopes) == ("test", "pro", ["pets:read"])
         assert f"{key.expiresAt}" == "2030-01-31 23:59:59+00:00"
         undone = await undo(staff, changed, f"/keys/{key_id}")
-        assert "test is as it was before." in undone.text
+        assert "test is as it was before." in words(undone)
         assert await get_key(service.store, key_id, None, service.clock) == issued.key
 
     async def test_a_use_of_the_key_is_no_conflict(self, staff: Visitor, service: Service) -> None:
@@ -231,7 +231,7 @@ class TestChanging:
         assert "Somebody else changed this key while you were looking at it." in conflict.text
         assert "Name: Till → Till 3 Plan: free → business, and you want pro" in words(conflict)
         saved = await staff.submit(path, **form_of(conflict, f"/console{path}"))
-        assert "Till 3 is changed." in saved.text
+        assert "Till 3 is changed." in words(saved)
         assert (await get_key(service.store, key_id, None, service.clock)).plan == "pro"
 
     async def test_a_key_that_another_administrator_revoked_meanwhile_is_not_changed(
@@ -334,7 +334,7 @@ class TestEnding:
         path = f"/keys/{issued.key.id}"
         assert "This cannot be undone." in (await staff.get(path)).text
         revoked = await staff.submit(f"{path}/revoke")
-        assert "Till is revoked." in revoked.text
+        assert "Till is revoked." in words(revoked)
         assert (await service.request("GET", "/v1/pets", issued.token)).status_code == 401
         page = await staff.get(path)
         assert 'class="status revoked"' in page.text

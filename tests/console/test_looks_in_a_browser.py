@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from petstore.console.page import HOME
 from petstore.console.pages import PAGES
+from petstore.console.templates import isolated
 from petstore.domain.api_keys import SCOPES
 from support.browser import Visit
 from support.process import ServerProcess
@@ -54,6 +55,18 @@ TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? []
     .filter(element => element.getBoundingClientRect().right > innerWidth + 1)
     .filter(element => !element.parentElement.closest('.scroll'))
     .map(element => element.outerHTML.slice(0, 80))"""
+# Whether the sentence goes on from left to right after a name: the "s" of "is" is behind the "i".
+RUNS_ON = """() => {
+  const text = document.querySelector('.notice p').firstChild;
+  const start = text.data.lastIndexOf('is in the store');
+  const [i, s] = [start, start + 1].map(index => {
+    const range = document.createRange();
+    range.setStart(text, index);
+    range.setEnd(text, index + 1);
+    return range.getBoundingClientRect().left;
+  });
+  return i < s;
+}"""
 # The controls in the order of the document, and a record of those that the focus meets.
 WATCH_FOCUS = """() => {
   const controls = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
@@ -204,14 +217,15 @@ def test_a_hostile_name_is_shown_as_it_is(name: str, visited: Shop) -> None:
     page.get_by_label("Name").fill(name)
     page.get_by_label("Category").fill("1")
     page.get_by_role("button", name="Add").click()
-    expect(page.locator(".notice")).to_contain_text(name)
+    expect(page.locator(".notice")).to_contain_text(f"{isolated(name)} is in the store")
+    assert page.evaluate(RUNS_ON)
     assert page.evaluate(TOO_WIDE) == []
     page.goto(f"{visited.url}{HOME}/pets?{urlencode({'name': name[:20]})}")
     found = page.locator("tbody a").first
     expect(found).to_have_text(name)
     found.click()
     expect(page.locator("h1")).to_have_text(name)
-    assert page.title().startswith(name)
+    assert page.title() == f"{isolated(name)} \N{EN DASH} Petstore"
     assert page.evaluate("window.ran") is None
     assert visit.errors == []
     page.close()

@@ -14,7 +14,7 @@ from petstore.domain.pets import NewPet
 from support.changes import create_pets
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -152,12 +152,12 @@ async def test_a_bad_filter_is_told(staff: Visitor, field: str, expected: str) -
 
 async def test_an_order_goes_from_placed_to_delivered(staff: Visitor) -> None:
     placed = await place(staff)
-    assert "Order 1 is placed. Bella is reserved." in placed.text
+    assert "Order 1 is placed. Bella is reserved." in words(placed)
     approved = await act(staff, "approve")
-    assert "Order 1 for Bella is approved. It has no time limit now." in approved.text
-    assert "Approve order" not in approved.text
+    assert "Order 1 for Bella is approved. It has no time limit now." in words(approved)
+    assert "Approve order" not in words(approved)
     delivered = await act(staff, "deliver")
-    assert "Order 1 is delivered. Bella is sold." in delivered.text
+    assert "Order 1 is delivered. Bella is sold." in words(delivered)
     assert "Cancel order" not in delivered.text
 
 
@@ -177,11 +177,20 @@ async def test_a_change_returns_to_where_it_was_made(staff: Visitor, back: str, 
     assert response.headers["location"].startswith(path)
 
 
+async def test_without_the_script_a_ship_date_is_in_utc(staff: Visitor) -> None:
+    page = await place(staff)
+    assert "Ship date, in UTC</label>" in page.text
+    assert 'type="datetime-local" value="" aria-describedby="shipDate-hint" max=' in page.text
+    changed = await act(staff, "ship-date", shipDate="2026-12-24T10:30")
+    assert 'value="2026-12-24T10:30"' in changed.text
+    assert '<time datetime="2026-12-24T10:30:00Z">' in changed.text
+
+
 async def test_placing_an_order_is_undone_by_cancelling_it(staff: Visitor) -> None:
     placed = await place(staff)
     assert "Cancel it" in placed.text
     cancelled = await staff.submit("/orders/1/cancel", **seen(placed))
-    assert "Order 1 is cancelled. Bella is available again." in cancelled.text
+    assert "Order 1 is cancelled. Bella is available again." in words(cancelled)
 
 
 def undo_of(page: httpx.Response) -> dict[str, str]:
@@ -196,7 +205,7 @@ async def test_cancelling_an_order_is_undone_by_another_order(staff: Visitor) ->
     fields = undo_of(await act(staff, "cancel"))
     assert fields["shipDate"] == "2026-12-24T10:00:00+01:00"
     again = await staff.submit("/orders", **fields)
-    assert "Order 2 is placed. Bella is reserved." in again.text
+    assert "Order 2 is placed. Bella is reserved." in words(again)
     twice = await staff.submit("/orders", **fields)
     assert "Order 2" in twice.text
     assert lanes(await staff.get("/orders"))["Placed"] == [2]
@@ -210,7 +219,7 @@ async def test_an_animal_that_somebody_else_was_faster_to_reserve_is_told(
     await place(staff)
     refused = await staff.post("/orders", **fields)
     assert refused.status_code == 409
-    assert "Bella is pending now. Only an available animal can be reserved." in refused.text
+    assert "Bella is pending now. Only an available animal can be reserved." in words(refused)
 
 
 async def test_a_ship_date_is_changed_undone_and_removed(staff: Visitor) -> None:
@@ -276,7 +285,7 @@ async def test_what_was_typed_stays_if_a_new_order_is_refused(
     await service.store.write(create_pets([NewPet("Kim", 1)]))
     refused = await staff.post("/orders", **typed)
     assert refused.status_code == status
-    assert told in refused.text
+    assert told in words(refused)
     for value in typed.values():
         assert f'value="{value}"' in refused.text
 
@@ -448,7 +457,7 @@ async def test_a_person_who_may_not_read_animals_can_order_one(service: Service)
     seller = await signed_in(service, scopes=frozenset({"orders:read", "orders:write"}))
     assert "Find the animal" not in (await seller.get("/orders/new", petId="1")).text
     placed = await place(seller)
-    assert "Order 1 is placed. animal 1 is reserved." in placed.text
+    assert "Order 1 is placed. animal 1 is reserved." in words(placed)
     refused = await seller.post("/orders", petId=1)
     assert refused.status_code == 409
     assert "only an available one can be ordered" in refused.text

@@ -56,6 +56,61 @@ def has_stayed(page: Page) -> bool:
     return bool(page.evaluate("window.stays === true"))
 
 
+# Moments in the zone of the person
+
+
+def test_a_ship_date_is_typed_in_the_zone_of_the_person(arrive: Arrive) -> None:
+    clerk = arrive(timezone_id="Europe/Berlin")
+    # The second 2:30 of the night in which the clocks go back.
+    order = clerk.call(
+        "POST", "/store/orders", petId=clerk.animal()["id"], shipDate="2026-10-25T01:30:00Z"
+    )
+    path = f"/orders/{order['id']}"
+    clerk.open(path)
+    date = clerk.page.get_by_label("Ship date, in Europe/Berlin time")
+    for typed, shown, sent in [
+        ("2026-10-25T02:30", "2026-10-25T02:30", "2026-10-25T01:30:00Z"),  # nothing was changed
+        ("2026-03-29T12:00", "2026-03-29T12:00", "2026-03-29T10:00:00Z"),
+        ("2026-03-29T02:30", "2026-03-29T03:30", "2026-03-29T01:30:00Z"),  # this night has no 2:30
+        ("2026-10-25T02:30", "2026-10-25T02:30", "2026-10-25T00:30:00Z"),  # the first one
+        ("2026-12-24T00:10", "2026-12-24T00:10", "2026-12-23T23:10:00Z"),
+        ("", "", None),
+    ]:
+        date.fill(typed)
+        stale = clerk.page.locator("main").element_handle()
+        clerk.save()
+        stale.wait_for_element_state("hidden")
+        expect(date).to_have_value(shown)
+        assert clerk.call("GET", f"/store/orders/{order['id']}").get("shipDate") == sent
+
+
+def test_a_refused_form_has_the_moment_that_was_typed(arrive: Arrive) -> None:
+    clerk = arrive(timezone_id="Asia/Kathmandu")
+    clerk.open("/orders/new")
+    clerk.field("petId").fill("9999999")
+    clerk.field("shipDate").fill("2026-07-01T02:00")
+    clerk.save()
+    expect(clerk.page.get_by_role("alert")).to_contain_text("There is no animal")
+    expect(clerk.field("shipDate")).to_have_value("2026-07-01T02:00")
+    clerk.field("petId").fill(str(clerk.animal()["id"]))
+    clerk.save()
+    expect(clerk.page.locator("dd time").last).to_have_attribute("datetime", "2026-06-30T20:15:00Z")
+
+
+def test_the_times_of_a_replay_are_typed_in_the_zone_of_the_person(arrive: Arrive) -> None:
+    clerk = arrive(timezone_id="America/New_York")
+    webhook = clerk.call(
+        "POST", "/webhooks", url="https://shop.example/hooks", types=["category.deleted"]
+    )
+    clerk.open(f"/webhooks/{webhook['id']}")
+    clerk.page.get_by_label("Which events").select_option("own")
+    clerk.page.get_by_label("From, in America/New_York time").fill("2026-11-01T00:30")
+    clerk.page.get_by_label("Until, in America/New_York time").fill("2026-11-01T03:00")
+    with clerk.page.expect_request("**/replay") as sent:
+        clerk.page.get_by_role("button", name="Send again").click()
+    assert "&since=2026-11-01T04%3A30&until=2026-11-01T08%3A00" in (sent.value.post_data or "")
+
+
 def test_the_script_is_small() -> None:
     script = files("petstore.console").joinpath("assets/console.js")
     assert len(script.read_bytes()) <= MAX_BYTES

@@ -10,7 +10,7 @@ from petstore.clock import MINUTE, SECOND
 from petstore.store.console_sessions import create_link, end_sessions
 from support.keys import change, revoke, rotate
 from support.service import Service, running_service
-from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in
+from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -324,6 +324,48 @@ async def test_scopes_that_a_key_has_lost_count_at_the_next_request(service: Ser
     refused = await person.get("/pets")
     assert refused.status_code == 403
     assert "lacks the scope pets:read" in refused.text
+
+
+async def test_whoever_was_signed_in_is_told_why_they_are_not(service: Service) -> None:
+    revoked, replaced, left = [await signed_in(service) for _ in range(3)]
+    expired = await signed_in(service, expires_in=60)
+    await revoke(service.store, service.clock, revoked.key_id)
+    await rotate(service.store, service.clock, replaced.key_id)
+    service.clock.advance(60)
+    for person, told in [
+        (revoked, "Your key was revoked."),
+        (expired, "Your key has expired."),
+        (replaced, "your key has a new token"),
+    ]:
+        sent = await person.get("/pets")
+        page = await person.client.get(sent.headers["location"])
+        assert page.status_code == 200
+        assert told in words(page)
+        # The key that they try next is another matter.
+        assert told not in words(await person.post("/sign-in", key="wrong"))
+    service.clock.advance(29 * 60)
+    assert "because you did nothing here for 30 minutes" in words(await left.get("/sign-in"))
+    service.clock.advance(12 * 60 * 60)
+    assert "because 12 hours have passed" in words(await left.get("/sign-in"))
+
+
+async def test_a_form_of_a_key_that_was_revoked_is_told_so(service: Service) -> None:
+    person = await signed_in(service)
+    await revoke(service.store, service.clock, person.key_id)
+    late = await person.post("/pets", name="Bella", categoryId="1")
+    assert late.status_code == 401
+    assert "Your key was revoked." in words(late)
+    assert "you can send what you typed" in words(late)
+
+
+async def test_nobody_else_is_told_why_a_session_ended(service: Service) -> None:
+    person = await signed_in(service)
+    secret = person.client.cookies["petstore_console"]
+    await revoke(service.store, service.clock, person.key_id)
+    plain = words(await newcomer(service).get("/sign-in"))
+    for invented in (secret[:-1], secret.swapcase(), "x"):
+        assert words(await bearer(service, invented).get("/sign-in")) == plain
+    assert "Your key was revoked." in words(await bearer(service, secret).get("/sign-in"))
 
 
 # Signing out

@@ -12,6 +12,7 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import Unavailable
 from petstore.rate_limits.contract import RateLimiter, State, UnbanStore
+from petstore.store.key_alerts import find_alerts
 from petstore.store.rate_limits import StoredRateLimits
 from support.keys import issue_stored, usage_of
 from support.manual_clock import ManualClock
@@ -172,6 +173,21 @@ async def test_the_last_use_of_a_key_is_remembered_though_it_only_looked(
     await limiter.look(key)
     await limiter.save()
     assert await states.load(key.id) == State(used_at=clock())
+
+
+async def test_what_is_saved_names_the_keys_near_a_limit_and_the_banned_ones(
+    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+) -> None:
+    for _ in range(48):
+        await limiter.take(key)
+    await limiter.save()
+    alerts = await find_alerts(store, "production", clock())
+    assert [(use.key.id, use.minute, use.day) for use in alerts.near_limit] == [(key.id, 48, 48)]
+    await get_banned(limiter, key, clock)
+    await limiter.save()
+    alerts = await find_alerts(store, "production", clock())
+    assert [use.key.id for use in alerts.near_limit] == []
+    assert [use.key.id for use in alerts.banned] == [key.id]
 
 
 @short_timeout

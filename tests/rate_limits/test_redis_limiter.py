@@ -10,12 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import MINUTE, SECOND, system_clock
+from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import Limits
 from petstore.rate_limits.contract import BanRules, Decision, RateLimiter, Window
 from petstore.rate_limits.redis import RedisLimiter
 from petstore.rate_limits.redis_judge import RedisJudge
 from petstore.redis_client.client import RedisClient
+from petstore.store.key_alerts import find_alerts
 from petstore.store.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
 from support.redis_limiters import TimedClient, api_key, redis_limiter, said
@@ -63,6 +65,25 @@ async def test_processes_count_together(
         )
     remaining = [d.minute.remaining for d in decisions if d.verdict == "admitted"]
     assert sorted(remaining) == list(range(60))
+
+
+async def test_a_key_is_near_its_limit_by_what_all_processes_count_whoever_saves_last(
+    redis: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    store: SqliteStore,
+) -> None:
+    async with (
+        redis_limiter(redis.url, states, clock) as one,
+        redis_limiter(redis.url, states, clock) as other,
+    ):
+        assert await admitted(one, key, 24) == 24
+        assert await admitted(other, key, 24) == 24
+        for each in (other, one):  # the older state is saved last
+            await each.save()
+    near = (await find_alerts(store, "production", clock())).near_limit
+    assert [(use.key.id, use.minute) for use in near] == [(key.id, 48)]
 
 
 async def test_the_clock_of_the_server_decides(

@@ -13,6 +13,7 @@ from petstore.store.categories import (
     find_category,
     first_category_names,
     get_category,
+    ids_of_categories,
     list_categories,
     names_of_categories,
 )
@@ -155,6 +156,16 @@ async def test_a_category_is_found_by_its_name_in_any_case(store: Store) -> None
 async def test_the_first_names_of_categories_are_sorted_ignoring_case(store: Store) -> None:
     await add(store, "dogs", "Cats", "Elks", "birds")
     assert await first_category_names(store, 3) == ["birds", "Cats", "dogs"]
+
+
+async def test_many_categories_are_found_by_their_names_in_any_case(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(store, "Dogs", "Cats", "Élans")
+    monkeypatch.setattr("petstore.store.categories._NAMES_AT_ONCE", 2)
+    wanted = {"DOGS", "dogs", "Birds", "élans", "cats", "a\0b", ""}
+    found = await ids_of_categories(store, wanted)
+    assert found == {"DOGS": 1, "dogs": 1, "cats": 2, "élans": 3}
 
 
 async def test_only_registered_categories_have_names(store: Store) -> None:

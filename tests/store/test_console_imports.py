@@ -135,6 +135,7 @@ async def test_a_file_with_semicolons_is_read_as_one_with_commas() -> None:
     assert file.rows[1].text == ",2\n"
     assert len(file.rows) == 202
     assert file.digest == sha256(content).digest()
+    assert file.delimiter == ";"
 
 
 async def test_a_name_of_a_file_may_be_hostile() -> None:

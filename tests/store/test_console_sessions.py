@@ -15,7 +15,9 @@ from petstore.store.console_sessions import (
     LINK_LIFE,
     LONGEST,
     MAX_SESSIONS,
+    SESSION_KEPT,
     Session,
+    SessionEnd,
     create_link,
     end_session,
     end_sessions,
@@ -38,8 +40,13 @@ async def key(store: Store, clock: ManualClock) -> ApiKey:
     return await issue_stored(store, clock)
 
 
-async def found(store: Store, secret: str, clock: ManualClock) -> Session | None:
+async def find(store: Store, secret: str, clock: ManualClock) -> Session | SessionEnd | None:
     return await find_session(store, secret, "production", clock())
+
+
+async def found(store: Store, secret: str, clock: ManualClock) -> Session | None:
+    session = await find(store, secret, clock)
+    return session if isinstance(session, Session) else None
 
 
 async def count(store: Store, table: str) -> int:
@@ -115,6 +122,32 @@ async def test_a_session_ends_with_its_token_and_its_key_no_later(
     assert await found(store, by_link, clock) is not None
     await revoke(store, clock, issued.key.id)
     assert await found(store, by_link, clock) is None
+
+
+async def test_a_session_that_has_ended_says_why(store: Store, clock: ManualClock) -> None:
+    issued = await issue(store, clock)
+    unused = await store.write(open_session(issued.key.id, None, clock()))
+    long = await store.write(open_session(issued.key.id, None, clock() - LONGEST))
+    secret = await store.write(open_session(issued.key.id, issued.token.encode(), clock()))
+    await rotate(store, clock, issued.key.id, grace=MINUTE)
+    clock.now += MINUTE
+    assert await find(store, secret, clock) == "replaced"
+    await store.write(do("DELETE FROM api_key_tokens"))
+    assert await find(store, secret, clock) == "replaced"
+    clock.now += IDLE - MINUTE
+    assert await find(store, unused, clock) == "unused"
+    assert await find(store, long, clock) == "longest"
+    await revoke(store, clock, issued.key.id)
+    # Signing in again would not help.
+    assert {await find(store, each, clock) for each in (unused, long, secret)} == {"revoked"}
+    assert await find(store, secret + "x", clock) is None
+
+
+async def test_a_session_ends_when_its_key_expires(store: Store, clock: ManualClock) -> None:
+    issued = await issue(store, clock, expires_at=clock() + MINUTE)
+    secret = await store.write(open_session(issued.key.id, issued.token.encode(), clock()))
+    clock.now += MINUTE
+    assert await find(store, secret, clock) == "expired"
 
 
 async def test_a_token_that_outlives_its_key_changes_nothing(
@@ -234,7 +267,7 @@ async def test_a_key_that_has_ended_gets_no_link(
 async def test_what_has_ended_is_pruned(store: Store, clock: ManualClock, key: ApiKey) -> None:
     await store.write(open_session(key.id, None, clock()))
     await store.write(create_link(key.id, clock()))
-    for passed, left in [(0, (1, 1)), (IDLE - 1, (1, 0)), (2, (0, 0))]:
+    for passed, left in [(0, (1, 1)), (SESSION_KEPT, (1, 0)), (1, (0, 0))]:
         clock.now += passed
         await prune_all(store, clock, retained(Settings()))
         counted = (await count(store, "console_sessions"), await count(store, "console_links"))

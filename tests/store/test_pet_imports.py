@@ -107,6 +107,15 @@ async def test_a_file_without_the_columns_is_refused_whole(
     assert await importer.pets() == []
 
 
+async def test_a_column_category_counts_as_the_one_that_is_required(importer: Importer) -> None:
+    await importer.run(b"category,name\n7,Bella\n")
+    await importer.run(b"category,name,categoryId\nDogs,Rex,8\n")
+    assert [(pet.name, pet.categoryId) for pet in await importer.pets()] == [
+        ("Bella", 7),
+        ("Rex", 8),
+    ]
+
+
 async def test_a_file_with_a_column_twice_is_refused_whole(importer: Importer) -> None:
     with pytest.raises(InvalidBody, match=r"^line 1: expected each column once; got 'name, name"):
         await importer.run(b"name,name,categoryId\nBella,Rex,1\n")

@@ -41,10 +41,11 @@ class Visitor:
 
 
 def words(response: httpx.Response) -> str:
-    """Return the text of a page, without its header and the help."""
+    """Return the text of a page, without its header, the help and the invisible isolates."""
     main = re.search(r"<main.*</main>", response.text, re.DOTALL)
     assert main is not None, response.text
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", "", main[0])).split())
+    text = html.unescape(re.sub(r"<[^>]*>|[\u2068\u2069]", "", main[0]))
+    return " ".join(text.split())
 
 
 def newcomer(service: Service, token: str = "", key_id: int = 0) -> Visitor:

@@ -10,6 +10,7 @@ from petstore.console.edits import Edit, decode_edit, editor, undo_fields
 from petstore.console.forms import line, problem_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Result, Visit
+from petstore.console.templates import isolated
 from petstore.domain.categories import Category
 from petstore.errors import (
     Conflict,
@@ -41,7 +42,7 @@ async def _create(visit: Visit) -> Response:
     category: Category = created.value
     undo = Undo(f"/categories/{category.id}/delete", {"version": created.tag})
     return await visit.redirect(
-        "/categories", Notice(f"{category.name} is now category {category.id}.", undo)
+        "/categories", Notice(f"{isolated(category.name)} is now category {category.id}.", undo)
     )
 
 
@@ -76,7 +77,9 @@ async def _delete(visit: Visit) -> Response:
         return _page(visit, await _get(visit), decode_edit(visit.form, _FIELDS), error)
     fields = {**_fields(category), "once": secrets.token_urlsafe()}
     undo = Undo("/categories", fields, "Add it again, with a new number")
-    return await visit.redirect("/categories", Notice(f"{category.name} is deleted.", undo))
+    return await visit.redirect(
+        "/categories", Notice(f"{isolated(category.name)} is deleted.", undo)
+    )
 
 
 async def _get(visit: Visit) -> Result:
@@ -147,11 +150,10 @@ def _change_notice(visit: Visit, before: Category, changed: Result) -> Notice:
         return Notice("Nothing was changed.")
     back = undo_fields(_fields(before), _fields(after), changed.tag)
     is_renamed = replace(before, name=after.name) == after
-    what = (
-        f"{before.name} is now called {after.name}." if is_renamed else f"{after.name} is changed."
-    )
+    name = isolated(after.name)
+    what = f"{isolated(before.name)} is now called {name}." if is_renamed else f"{name} is changed."
     undo = Undo(f"/categories/{after.id}", back)
-    return change_notice(after.name, what, undo, visit.form.text("undo"))
+    return change_notice(name, what, undo, visit.form.text("undo"))
 
 
 def _fields(category: Category) -> dict[str, str]:

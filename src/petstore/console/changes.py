@@ -15,7 +15,7 @@ from petstore.console.page import Page, Visit
 from petstore.domain.events import EVENT_TYPES, EventType, Position, readable_types
 from petstore.errors import CursorExpired, InvalidParameter, MissingKey, MissingScope
 from petstore.http.messages import Response
-from petstore.store.console_sessions import find_session
+from petstore.store.console_sessions import Session, find_session
 
 _SECONDS = 25.0
 _AT_ONCE = 100
@@ -112,10 +112,11 @@ async def _look_again(visit: Visit) -> None:
     """
     services = visit.services
     secret, environment = session_secret(visit.request, visit.root), services.keys.environment
-    visit.session = await find_session(services.store, secret, environment, services.clock())
-    if visit.session is None:
+    session = await find_session(services.store, secret, environment, services.clock())
+    if not isinstance(session, Session):
         msg = "sign in again"
         raise MissingKey(msg)
+    visit.session = session
     if visit.key.allowed_networks:
         require_network(visit.key, visit.client)
 

@@ -35,7 +35,7 @@ from petstore.errors import (
 )
 from petstore.http.messages import Receive, Request, Response
 from petstore.rate_limits.minutes import MinuteLimiter
-from petstore.store.console_sessions import Session, find_session, touch_session
+from petstore.store.console_sessions import Session, SessionEnd, find_session, touch_session
 from petstore.store.events import newest_position
 
 _LOG = logging.getLogger(__name__)
@@ -45,9 +45,11 @@ _ADDRESS = Holder("lookup", "signing in from this address")
 # A browser would ask for a name and a password, or not understand it.
 _NOT_FOR_BROWSERS = ("WWW-Authenticate",)
 _MAX_KNOWN = 10_000
-_ENDED = "You were signed out: a session ends 30 minutes after its last use. Sign in again."
 _TOO_LATE = (
     "You were signed out before this arrived. Sign in again; then you can send what you typed."
+)
+_FILE_TOO_LATE = (
+    "You were signed out before this arrived. Sign in again, and choose the file again."
 )
 
 
@@ -180,11 +182,15 @@ class Console:
             session = await self._look_up(secret, now)
         else:
             session = await self._look_up_new(visit, secret, now)
-        if session is None:
-            self._known.pop(secret, None)
-        return session
+        if isinstance(session, Session):
+            return session
+        self._known.pop(secret, None)
+        visit.ended = session
+        return None
 
-    async def _look_up_new(self, visit: Visit, secret: str, now: Milliseconds) -> Session | None:
+    async def _look_up_new(
+        self, visit: Visit, secret: str, now: Milliseconds
+    ) -> Session | SessionEnd | None:
         """Find a session that this process has not seen; without one, its address is charged.
 
         A flood from an address must not lock out the people who are signed in there.
@@ -196,14 +202,14 @@ class Console:
         except Unavailable:
             services.look_ups.give_back(visit.client)
             raise
-        if session is not None:
+        if isinstance(session, Session):
             services.look_ups.give_back(visit.client)
             if len(self._known) == _MAX_KNOWN:
                 del self._known[next(iter(self._known))]
             self._known[secret] = None
         return session
 
-    async def _look_up(self, secret: str, now: Milliseconds) -> Session | None:
+    async def _look_up(self, secret: str, now: Milliseconds) -> Session | SessionEnd | None:
         services = self._services
         return await find_session(services.store, secret, services.keys.environment, now)
 
@@ -217,7 +223,7 @@ class Console:
         if page.method == "POST":
             self._charge_address(visit)
             again = await self._sent_too_late(page, visit.request, receive)
-            problem = _ENDED if again is None else _TOO_LATE
+            problem = _FILE_TOO_LATE if again is None else _TOO_LATE
             return sign_in_page(visit, 401, again=again, problem=problem)
         return arrival_page(visit) if may_lack_cookie(visit.request) else to_sign_in(visit)
 

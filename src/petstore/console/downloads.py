@@ -1,7 +1,13 @@
 """Files that a browser saves."""
 
+from collections.abc import Mapping
+
 from petstore.clock import Milliseconds, utc
 from petstore.http.messages import Headers, Response
+from petstore.store.pet_files import Delimiter
+
+DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
+"""What divides the cells of a file, by the values of the choice."""
 
 # Spreadsheets take a CSV file without the mark for one in the encoding of the country.
 _MARK = "\ufeff"

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from petstore.api.parameters import decode_query
 from petstore.api.pets import ListPetsQuery
-from petstore.console.downloads import csv_download, dated
+from petstore.console.downloads import DELIMITERS, csv_download, dated
 from petstore.console.forms import problem_of
 from petstore.console.page import Page, Visit
 from petstore.domain.pets import PetFilter
@@ -31,6 +31,7 @@ class _Wanted(NamedTuple):
     status: str
     categoryId: str  # noqa: N815 - the interface's own name
     purpose: str
+    separator: str
     part: int = 0
     after: int = 0
 
@@ -76,6 +77,7 @@ async def _download(visit: Visit) -> Response:
         lambda _: None,
         part=Part(_filter(wanted), wanted.after, PART),
         spreadsheet_safe=wanted.purpose == _FOR_SPREADSHEETS,
+        delimiter=DELIMITERS.get(wanted.separator, ","),
     )
     name = f"animals-part-{wanted.part}" if wanted.part else "animals"
     return csv_download(dated(name, visit.services.clock()), file.getvalue())
@@ -120,6 +122,7 @@ def _wanted(visit: Visit) -> _Wanted:
         form.text("status"),
         form.text("categoryId"),
         form.text("purpose") or _FOR_SPREADSHEETS,
+        form.text("separator"),
         _number(form.text("part")),
         _number(form.text("after")),
     )

@@ -5,10 +5,11 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from petstore.console.downloads import csv_download, dated
+from petstore.console.downloads import DELIMITERS, csv_download, dated
 from petstore.console.forms import File, Problem, in_plain_words, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import Page, Visit
+from petstore.console.templates import isolated
 from petstore.errors import Conflict, InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.store.console_imports import (
@@ -19,6 +20,7 @@ from petstore.store.console_imports import (
     create_import,
     delete_import,
     find_import,
+    find_named_categories,
     list_imports,
     read_batch,
     read_import_file,
@@ -43,6 +45,8 @@ async def _upload(visit: Visit) -> Response:
     services = visit.services
     try:
         file = await read_import_file(*_chosen(visit))
+        if visit.may("listCategories"):
+            file = await find_named_categories(services.store, file)
         if services.strict_categories:
             file = file._replace(rows=await refuse_unknown(services.store, file.rows))
         unit = create_import(visit.key.id, file, now=services.clock())
@@ -139,7 +143,7 @@ async def _first_refused(visit: Visit, found: ConsoleImport) -> list[FileRow]:
 async def _refused(visit: Visit) -> Response:
     found = await _find(visit)
     file = io.StringIO(newline="")
-    write = cells_writer(file, spreadsheet_safe=True)
+    write = cells_writer(file, spreadsheet_safe=True, delimiter=found.delimiter)
     write(["line", "reason", *found.columns])
     start = 0
     while True:
@@ -157,14 +161,15 @@ def _write_rows(write: Callable[[Sequence[Any]], None], rows: Sequence[FileRow])
 
 async def _discard(visit: Visit) -> Response:
     gone = await visit.services.store.write(delete_import(visit.path_id, visit.key.id))
-    text = f"The import of {gone.file} is gone."
+    text = f"The import of {isolated(gone.file)} is gone."
     if gone.added:
         text += f" The {gone.added:,} animals that it added stay."
     return await visit.redirect("/import", Notice(text))
 
 
-async def _example(_: Visit) -> Response:
-    return csv_download("animals.csv", _EXAMPLE)
+async def _example(visit: Visit) -> Response:
+    delimiter = DELIMITERS.get(visit.form.text("separator"), ",")
+    return csv_download("animals.csv", _EXAMPLE.replace(",", delimiter))
 
 
 async def _find(visit: Visit) -> ConsoleImport:

@@ -25,6 +25,7 @@ from petstore.console.key_fields import (
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import HOME, Page, Result, Visit
 from petstore.console.rotation import GRACES, rotate
+from petstore.console.templates import isolated
 from petstore.domain.api_keys import check_rights
 from petstore.errors import (
     BeyondOwnRights,
@@ -101,7 +102,8 @@ async def _update(visit: Visit) -> Response:
     if key.id == visit.key.id and "keys:admin" not in key.scopes:
         return await visit.redirect("")  # these pages are no longer for this person
     undo = Undo(_path(visit), undo_of(before.value, key))
-    notice = change_notice(key.name, f"{key.name} is changed.", undo, visit.form.text("undo"))
+    name = isolated(key.name)
+    notice = change_notice(name, f"{name} is changed.", undo, visit.form.text("undo"))
     return await visit.redirect(_path(visit), notice)
 
 
@@ -125,7 +127,7 @@ async def _revoke(visit: Visit) -> Response:
         await visit.call("revokeKey", path_id=visit.path_id)
     except _REFUSED as error:
         return await _page(visit, error=error)
-    return await visit.redirect("/keys", Notice(f"{before.value.name} is revoked."))
+    return await visit.redirect("/keys", Notice(f"{isolated(before.value.name)} is revoked."))
 
 
 async def _unban(visit: Visit) -> Response:
@@ -138,7 +140,7 @@ async def _rehearse(visit: Visit) -> Response:
     wanted = visit.form.text("on") == "true"
     body = {"rehearseSunset": wanted}
     changed = await visit.call("updateKey", path_id=visit.path_id, body=body)
-    name = changed.value.name
+    name = isolated(changed.value.name)
     text = f"{name} gets the usual responses again."
     if wanted:
         text = f"Operations that will end respond to {name} as if they had ended."

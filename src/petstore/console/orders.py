@@ -16,7 +16,7 @@ from petstore.clock import utc
 from petstore.console.forms import Problem, problem_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Visit
-from petstore.console.templates import duration
+from petstore.console.templates import duration, isolated
 from petstore.domain.orders import OPEN_STATUSES, Order, OrderStatus
 from petstore.domain.pets import Pet
 from petstore.errors import (
@@ -31,7 +31,7 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 
-_LABELS = {"petId": "Animal number", "id": "Order number", "shipDate": "Ship date, in UTC"}
+_LABELS = {"petId": "Animal number", "id": "Order number", "shipDate": "Ship date"}
 _ON_A_PAGE = 50
 _IN_A_LANE: dict[OrderStatus, int] = {
     "placed": 20,
@@ -156,11 +156,11 @@ async def _move(visit: Visit, status: OrderStatus) -> Response:
 
 def _told(card: Card) -> Notice:
     """Return what the page says about an order that has just moved."""
-    order = card.order
+    order, animal = card.order, isolated(card.animal)
     if order.status == "approved":
-        return Notice(f"Order {order.id} for {card.animal} is approved. It has no time limit now.")
+        return Notice(f"Order {order.id} for {animal} is approved. It has no time limit now.")
     if order.status == "delivered":
-        return Notice(f"Order {order.id} is delivered. {card.animal} is sold.")
+        return Notice(f"Order {order.id} is delivered. {animal} is sold.")
     ship_date = "" if order.shipDate is UNSET else order.shipDate.isoformat()
     fields = {
         "petId": str(order.petId),
@@ -168,7 +168,7 @@ def _told(card: Card) -> Notice:
         "once": secrets.token_urlsafe(),
     }
     return Notice(
-        f"Order {order.id} is cancelled. {card.animal} is available again.",
+        f"Order {order.id} is cancelled. {animal} is available again.",
         Undo("/orders", fields, "Reserve again"),
     )
 
@@ -266,7 +266,7 @@ async def _place(visit: Visit) -> Response:
     (card,) = await _cards(visit, [placed.value])
     path = f"/orders/{card.order.id}"
     notice = Notice(
-        f"Order {card.order.id} is placed. {card.animal} is reserved.",
+        f"Order {card.order.id} is placed. {isolated(card.animal)} is reserved.",
         Undo(f"{path}/cancel", card.seen, "Cancel it"),
     )
     return await visit.redirect(path, notice)
@@ -301,7 +301,7 @@ def _refused(error: PetstoreError, pet_id: str, pet: Pet | None) -> Problem:
         return Problem("petId", f"There is no animal {pet_id}.", _LABELS["petId"])
     if isinstance(error, PetNotAvailable) and pet is not None:
         status = pet.status or "without a status"
-        text = f"{pet.name} is {status} now. Only an available animal can be reserved."
+        text = f"{isolated(pet.name)} is {status} now. Only an available animal can be reserved."
         return Problem("petId", text, _LABELS["petId"])
     return problem_of(error, _LABELS)
 

@@ -26,7 +26,7 @@ from petstore.domain.api_keys import ApiKey, Scope
 from petstore.domain.decoding import decode_json
 from petstore.errors import Conflict, IdempotencyKeyInUse
 from petstore.http.messages import Request, Response
-from petstore.store.console_sessions import Session, keep_notice
+from petstore.store.console_sessions import Session, SessionEnd, keep_notice
 
 HOME = "/console"
 
@@ -83,8 +83,9 @@ class Visit(Struct):
     """One request of a page, decoded. ``path_id`` is 0 where the path has no parameter.
 
     ``form`` has the fields of the query, or of the body of a POST. A ``refresh`` is a request that
-    the page makes by itself. Public pages have no ``session``. ``cursor`` is the position in the
-    feed of events before the page was read; only a page that a person opens has one.
+    the page makes by itself. Public pages have no ``session``; ``ended`` is why the one of the
+    cookie ended. ``cursor`` is the position in the feed of events before the page was read; only a
+    page that a person opens has one.
     """
 
     services: Services
@@ -96,6 +97,7 @@ class Visit(Struct):
     parameter: str = ""
     form: Form = EMPTY
     session: Session | None = None
+    ended: SessionEnd | None = None
     cursor: str = ""
 
     @property

@@ -18,6 +18,7 @@ from petstore.console.edits import Difference, Edit, decode_edit, editor, undo_f
 from petstore.console.forms import line, problem_of, whole_number
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Result, Visit
+from petstore.console.templates import isolated
 from petstore.domain.orders import OPEN_STATUSES, PET_AFTER, Order
 from petstore.domain.pets import Pet, PetStatus, statuses_after
 from petstore.errors import (
@@ -106,7 +107,7 @@ async def _create(visit: Visit) -> Response:
         return await _add_page(visit, typed, error)
     pet: Pet = created.value
     undo = Undo(f"/pets/{pet.id}/delete", {"version": created.tag})
-    notice = Notice(f"{pet.name} is in the store: animal {pet.id}.", undo)
+    notice = Notice(f"{isolated(pet.name)} is in the store: animal {pet.id}.", undo)
     if visit.form.text("again"):
         return await visit.redirect(f"/pets/{pet.id}", notice)
     kept = urlencode({name: typed[name] for name in ("categoryId", "status")})
@@ -162,7 +163,7 @@ async def _delete(visit: Visit) -> Response:
     fields = _fields(pet, await category_names(visit, [pet.categoryId]))
     fields |= {"once": secrets.token_urlsafe(), "again": "1"}
     undo = Undo("/pets", fields, "Add it again, with a new number")
-    return await visit.redirect("/pets", Notice(f"{pet.name} is deleted.", undo))
+    return await visit.redirect("/pets", Notice(f"{isolated(pet.name)} is deleted.", undo))
 
 
 async def _get(visit: Visit) -> Result:
@@ -260,7 +261,8 @@ async def _change_notice(visit: Visit, before: Pet, changed: Result) -> Notice:
     undo = Undo(f"/pets/{after.id}", undo_fields(back, _fields(after, names), changed.tag), label)
     is_moved = replace(before, status=after.status) == after
     what = f"is {after.status or 'without a status'}" if is_moved else "is changed"
-    return change_notice(after.name, f"{after.name} {what}.", undo, visit.form.text("undo"))
+    name = isolated(after.name)
+    return change_notice(name, f"{name} {what}.", undo, visit.form.text("undo"))
 
 
 def _or_none(pet: Pet) -> PetStatus | None:

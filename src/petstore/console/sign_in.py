@@ -1,5 +1,6 @@
 """Signing in with a key or with a link, the session of a person, and signing out."""
 
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
@@ -13,10 +14,26 @@ from petstore.console.page import HOME, MAX_FORM, Page, Visit, redirect
 from petstore.domain.api_keys import PREFIXES, ApiKey
 from petstore.errors import InvalidKey, NetworkNotAllowed, PetstoreError
 from petstore.http.messages import Response
-from petstore.store.console_sessions import end_session, end_sessions, open_session, use_link
+from petstore.store.console_sessions import (
+    SessionEnd,
+    end_session,
+    end_sessions,
+    open_session,
+    use_link,
+)
 
 _SIGN_IN = "/sign-in"
 _STARTS = (("/pets", "listPets"), ("/orders", "listOrders"), ("/usage", "getUsage"))
+_ENDS: Mapping[SessionEnd, str] = {
+    "revoked": "Your key was revoked. Ask the person who gave it to you for another one.",
+    "expired": "Your key has expired. Ask the person who gave it to you for another one.",
+    "replaced": (
+        "You were signed out, because your key has a new token and the one that you signed in with"
+        " has ended. Sign in with the new one."
+    ),
+    "unused": "You were signed out, because you did nothing here for 30 minutes.",
+    "longest": "You were signed out, because 12 hours have passed since you signed in.",
+}
 # The page of a link has the secret in its address, which is told to nobody; see the Referrer-Policy
 # of the other pages for why it is not "no-referrer".
 _ORIGIN_ONLY = b"referrer-policy: strict-origin"
@@ -32,10 +49,14 @@ def sign_in_page(
 ) -> Response:
     """Return the page that signs a person in, and then leads to the address ``wanted``.
 
-    It keeps the form ``again``, which was sent too late. ``problem`` says why it is shown.
+    It keeps the form ``again``, which was sent too late. ``problem`` is what is wrong with the
+    request. Only the browser of a session that has ended is told why.
     """
     hidden = again.hidden if again else []
-    return visit.page("sign_in.html", status, next=wanted, hidden=hidden, problem=problem)
+    ended = _ENDS[visit.ended] if visit.ended else ""
+    return visit.page(
+        "sign_in.html", status, next=wanted, hidden=hidden, problem=problem, ended=ended
+    )
 
 
 def to_sign_in(visit: Visit) -> Response:

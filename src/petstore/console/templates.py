@@ -23,6 +23,12 @@ _ASSETS = {
     "console.js": b"text/javascript; charset=utf-8",
     "icon.svg": b"image/svg+xml",
 }
+_ISOLATE, _END_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
+# What would end the isolate around a text, or go on after it: isolates of its own, and the ends of
+# paragraphs (class B of UAX #9).
+_BEYOND_ISOLATES = dict.fromkeys(range(0x2066, 0x206A), "") | dict.fromkeys(
+    map(ord, "\n\r\x1c\x1d\x1e\x85\u2029"), " "
+)
 _IMMUTABLE = b"cache-control: public, max-age=31536000, immutable"
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -89,14 +95,23 @@ class Templates:
         )
         environment.globals["asset"] = lambda name: f"assets/{self._assets[name].name}"
         environment.globals["once"] = secrets.token_urlsafe
-        filters = {"time": _time, "until": _until, "number": _number, "grouped": grouped}
-        environment.filters.update(filters)
+        environment.filters.update(
+            time=_time, until=_until, number=_number, grouped=grouped, isolated=isolated
+        )
         return environment
 
 
 def grouped(number: int) -> str:
     """Return an integer with thin spaces between groups of three digits."""
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def isolated(text: str) -> str:
+    """Return a text for a sentence or a title, whose own direction changes nothing around it.
+
+    Where there can be markup, ``<bdi>`` does the same.
+    """
+    return f"{_ISOLATE}{text.translate(_BEYOND_ISOLATES)}{_END_ISOLATE}"
 
 
 def duration(span: timedelta) -> str:

@@ -258,7 +258,7 @@ def _moment(visit: Visit, name: str) -> str:
     try:
         moment = datetime.fromisoformat(visit.form.text(name))
     except ValueError:
-        msg = f"{name}: expected a date and time in UTC, such as 2026-11-21 10:00"
+        msg = f"{name}: expected a date and time, such as 2026-11-21 10:00"
         raise InvalidBody(msg) from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 

@@ -22,6 +22,7 @@ from petstore.store.events import record
 from petstore.store.pages import Page, found, read_page
 
 _SELECT = "SELECT id, name, description FROM categories"
+_NAMES_AT_ONCE = 500
 
 
 async def list_categories(store: Reader, after: int | None, limit: int) -> Page[Category]:
@@ -55,6 +56,18 @@ async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, 
     sql = f"SELECT id, name FROM categories WHERE id IN {placeholders(len(ids))}"  # noqa: S608
     select = Statement(sql, tuple(ids), name="select_category_names")
     return dict(await store.read(select))
+
+
+async def ids_of_categories(store: Reader, names: Collection[str]) -> dict[str, int]:
+    """Return the ids of those categories among ``names`` that are registered, ignoring case."""
+    # PostgreSQL has no U+0000 in a text.
+    keys = {name: name_key(name) for name in names if "\0" not in name}
+    wanted, ids = sorted(set(keys.values())), dict[str, int]()
+    for start in range(0, len(wanted), _NAMES_AT_ONCE):
+        some = wanted[start : start + _NAMES_AT_ONCE]
+        sql = f"SELECT name_key, id FROM categories WHERE name_key IN {placeholders(len(some))}"  # noqa: S608
+        ids |= dict(await store.read(Statement(sql, tuple(some), name="select_category_ids")))
+    return {name: ids[key] for name, key in keys.items() if key in ids}
 
 
 def create_category(new: CategoryCreate, *, now: Milliseconds) -> Unit[Category]:

@@ -7,6 +7,7 @@ the same import at once, and wherever they stop.
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
@@ -15,9 +16,16 @@ import msgspec
 from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.errors import Conflict, InvalidBody, UnknownCategory
-from petstore.store.categories import require_category
+from petstore.store.categories import ids_of_categories, require_category
 from petstore.store.pages import found
-from petstore.store.pet_files import FileRow, cells_of, read_columns, read_rows
+from petstore.store.pet_files import (
+    Delimiter,
+    FileRow,
+    cells_of,
+    csv_row,
+    read_columns,
+    read_rows,
+)
 from petstore.store.pets import create_pets
 from petstore.store.retention import prune_by_age
 
@@ -38,7 +46,8 @@ _SAMPLE = 1024
 # Every page of an import reads the names of the columns.
 _MAX_HEADER = 10_000
 _COLUMNS = (
-    "id, digest, file, columns, waiting, added, refused, first_id, last_id, created_at, finished_at"
+    "id, digest, file, columns, delimiter, waiting, added, refused, first_id, last_id, created_at,"
+    " finished_at"
 )
 _SELECT = f"SELECT {_COLUMNS} FROM console_imports"  # noqa: S608 - only names
 
@@ -48,12 +57,16 @@ _decode_columns = msgspec.json.Decoder(list[str]).decode
 
 
 class ImportFile(NamedTuple):
-    """A CSV file that a person sent: its name, its digest, its columns and its rows."""
+    """A CSV file that a person sent: its name, its digest, its columns and its rows.
+
+    The texts of the rows have commas, whatever the ``delimiter`` of the file.
+    """
 
     name: str
     digest: bytes
     columns: list[str]
     rows: list[FileRow]
+    delimiter: Delimiter = ","
 
 
 class ConsoleImport(NamedTuple):
@@ -67,6 +80,7 @@ class ConsoleImport(NamedTuple):
     digest: bytes
     file: str
     columns: list[str]
+    delimiter: Delimiter
     waiting: int
     added: int
     refused: int
@@ -94,6 +108,19 @@ async def read_import_file(name: str, content: bytes) -> ImportFile:
     return await asyncio.to_thread(_read_file, name, content)
 
 
+async def find_named_categories(store: Reader, file: ImportFile) -> ImportFile:
+    """Return a file with the pets whose categories are names of registered ones, ignoring case.
+
+    Raises:
+        Unavailable: the database is unreachable.
+    """
+    import asyncio  # here, so that `petstore --help` is instant
+
+    cells = await asyncio.to_thread(_cells_with_names, file)
+    ids = await ids_of_categories(store, {each["categoryId"] for each in cells.values()})
+    return file._replace(rows=await asyncio.to_thread(_named_rows, file.rows, cells, ids))
+
+
 def create_import(key_id: int, file: ImportFile, *, now: Milliseconds) -> Unit[int]:
     """Store a file of a key to be imported, and return the id of the import.
 
@@ -118,13 +145,14 @@ def create_import(key_id: int, file: ImportFile, *, now: Milliseconds) -> Unit[i
     pets = sum(row.pet is not None for row in file.rows)
     created = yield Statement(
         "INSERT INTO console_imports"
-        " (key_id, digest, file, columns, waiting, refused, created_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) /*pg RETURNING id */",
+        " (key_id, digest, file, columns, delimiter, waiting, refused, created_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) /*pg RETURNING id */",
         (
             key_id,
             file.digest,
             file.name,
             _encode(file.columns).decode(),
+            file.delimiter,
             pets,
             len(file.rows) - pets,
             now,
@@ -257,7 +285,8 @@ def prune_imports(before: Milliseconds) -> Unit[int]:
 def _read_file(name: str, content: bytes) -> ImportFile:
     _require_text(content)
     digest = sha256(content).digest()
-    if _has_semicolons(content):
+    delimiter = _delimiter_of(content)
+    if delimiter == ";":
         content = _with_commas(content)
     columns = read_columns(io.BytesIO(content))
     if sum(map(len, columns)) + len(columns) > _MAX_HEADER:
@@ -279,12 +308,36 @@ def _read_file(name: str, content: bytes) -> ImportFile:
         msg = "line 2: expected a row for each animal; the file has the names of the columns alone"
         raise InvalidBody(msg)
     name = name.replace("\0", "")[-_MAX_FILE_NAME:]
-    return ImportFile(name, digest, columns, rows)
+    return ImportFile(name, digest, columns, rows, delimiter)
 
 
-def _has_semicolons(content: bytes) -> bool:
+def _cells_with_names(file: ImportFile) -> dict[int, dict[str, str]]:
+    """Return the cells of the rows whose category is no number, by their place in the file."""
+    found = {}
+    for place, row in enumerate(file.rows):
+        if row.reason.startswith("categoryId: "):
+            cells = dict(zip(file.columns, cells_of(row.text), strict=False))
+            if name := cells.get("categoryId", "").strip():
+                found[place] = cells | {"categoryId": name}
+    return found
+
+
+def _named_rows(
+    rows: Sequence[FileRow], cells: Mapping[int, dict[str, str]], ids: Mapping[str, int]
+) -> list[FileRow]:
+    named = list(rows)
+    for place, each in cells.items():
+        row, name = rows[place], each["categoryId"]
+        if name in ids:
+            named[place] = csv_row(row.line, row.text, each | {"categoryId": str(ids[name])})
+        else:
+            named[place] = row._replace(reason=f"{row.reason}, or the name of a category")
+    return named
+
+
+def _delimiter_of(content: bytes) -> Delimiter:
     first_line = content.partition(b"\n")[0]
-    return b";" in first_line and b"," not in first_line
+    return ";" if b";" in first_line and b"," not in first_line else ","
 
 
 def _with_commas(content: bytes) -> bytes:

@@ -2,11 +2,11 @@
 
 import secrets
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from petstore.clock import MINUTE, SECOND, Milliseconds
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.domain.api_keys import ApiKey, Environment
 from petstore.domain.api_keys import digest as token_digest
@@ -20,6 +20,9 @@ IDLE: Milliseconds = 30 * MINUTE
 LONGEST: Milliseconds = 12 * 60 * MINUTE
 """The maximum life of a session."""
 
+SESSION_KEPT: Milliseconds = DAY
+"""How long after its last use a session is kept: the person is told why it has ended."""
+
 LINK_LIFE: Milliseconds = 10 * MINUTE
 """How long a link works."""
 
@@ -28,6 +31,9 @@ MAX_SESSIONS = 1000
 
 A script that signs in again and again must not fill the database.
 """
+
+SessionEnd: TypeAlias = Literal["revoked", "expired", "replaced", "unused", "longest"]
+"""Why a session has ended: with its key, with its token, or because of its last use or its age."""
 
 _TOUCH: Milliseconds = 60 * SECOND
 _SELECT = (
@@ -90,19 +96,17 @@ def open_session(
 
 async def find_session(
     store: Reader, secret: str, environment: Environment, now: Milliseconds
-) -> Session | None:
-    """Return the session with this secret, unless it or its key or token has ended.
+) -> Session | SessionEnd | None:
+    """Return the session with this secret, or why it has ended; ``None`` if there is none.
 
     Raises:
         Unavailable: the database is unreachable.
     """
     digest = _digest(secret)
     rows = await store.read(Statement(_SELECT, (digest,), name="select_session"))
-    session = _session_of(digest, rows[0], now) if rows else None
-    if session is None or now >= session.ends_at:
+    if not rows or api_key_of(rows[0]).environment != environment:
         return None
-    is_usable = session.key.state(now) == "active" and session.key.environment == environment
-    return session if is_usable else None
+    return _session_of(digest, rows[0], now)
 
 
 def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
@@ -214,18 +218,21 @@ def prune_links(before: Milliseconds) -> Unit[int]:
     return prune_by_age("console_links", "digest", "expires_at", before)
 
 
-def _session_of(digest: bytes, row: Row, now: Milliseconds) -> Session | None:
+def _session_of(digest: bytes, row: Row, now: Milliseconds) -> Session | SessionEnd:
     created_at, used_at, notice, token, still_there, token_ends_at = row[len(COLUMNS) :]
     key = api_key_of(row)
-    if token is not None and still_there is None:
-        return None
-    if token_ends_at is not None:
-        if now >= token_ends_at:
-            return None
-        if token_ends_at < key.end:
-            # Keys created in this session must not outlive its token either.
-            key = replace(key, expires_at=token_ends_at)
-    return Session(digest, key, created_at, used_at, notice)
+    state = key.state(now)
+    if state != "active":
+        return state
+    if token != still_there or (token_ends_at is not None and now >= token_ends_at):
+        return "replaced"
+    if token_ends_at is not None and token_ends_at < key.end:
+        # Keys created in this session must not outlive its token either.
+        key = replace(key, expires_at=token_ends_at)
+    session = Session(digest, key, created_at, used_at, notice)
+    if now < session.ends_at:
+        return session
+    return "longest" if now >= created_at + LONGEST else "unused"
 
 
 def _digest(secret: str) -> bytes:

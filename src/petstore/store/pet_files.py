@@ -17,6 +17,8 @@ from petstore.errors import InvalidBody
 from petstore.store.pets import list_pets
 
 FileFormat: TypeAlias = Literal["csv", "jsonl"]
+Delimiter: TypeAlias = Literal[",", ";"]
+"""What divides the cells of CSV; spreadsheets of many countries take only semicolons."""
 
 COLUMNS = Pet.__struct_fields__
 _REQUIRED = [field.name for field in fields(NewPet) if field.required]
@@ -66,6 +68,7 @@ async def export_pets(
     *,
     part: Part = _EVERYTHING,
     spreadsheet_safe: bool = False,
+    delimiter: Delimiter = ",",
 ) -> int:
     """Write the pets of a part, or every one, to ``file``; return how many.
 
@@ -80,7 +83,7 @@ async def export_pets(
     """
     import asyncio  # here, so that `petstore --help` is instant
 
-    write = pet_writer(file, file_format, spreadsheet_safe=spreadsheet_safe)
+    write = pet_writer(file, file_format, spreadsheet_safe=spreadsheet_safe, delimiter=delimiter)
     count, after = 0, part.after
     while True:
         page = await list_pets(store, part.wanted, after, min(_BATCH, part.limit - count))
@@ -95,11 +98,11 @@ async def export_pets(
 
 
 def pet_writer(
-    file: Output, file_format: FileFormat, *, spreadsheet_safe: bool
+    file: Output, file_format: FileFormat, *, spreadsheet_safe: bool, delimiter: Delimiter = ","
 ) -> Callable[[dict[str, Any]], Any]:
     """Begin a file of pets, and return what writes a pet, given as its JSON."""
     if file_format == "csv":
-        return csv_writer(file, COLUMNS, spreadsheet_safe=spreadsheet_safe)
+        return csv_writer(file, COLUMNS, spreadsheet_safe=spreadsheet_safe, delimiter=delimiter)
     return lambda pet: file.write(json.dumps(pet, ensure_ascii=False) + "\n")
 
 
@@ -146,7 +149,7 @@ def _read_csv(file: BinaryIO) -> Iterator[FileRow]:
             reason = f"expected {len(header)} fields, got {len(cells)}"
             yield FileRow(lines.first, lines.text, None, reason)
         elif cells:
-            yield _csv_row(lines.first, lines.text, dict(zip(header, cells, strict=False)))
+            yield csv_row(lines.first, lines.text, dict(zip(header, cells, strict=False)))
 
 
 def _read_header(rows: Iterator[list[str]]) -> list[str]:
@@ -155,6 +158,8 @@ def _read_header(rows: Iterator[list[str]]) -> list[str]:
     except csv.Error:
         header = []
     found = ", ".join(header)[:200]
+    if "categoryId" not in header:
+        header = ["categoryId" if column == "category" else column for column in header]
     if not set(_REQUIRED) <= set(header):
         msg = (
             "line 1: expected the names of the columns, separated by commas,"
@@ -198,7 +203,8 @@ class _Lines(Iterator[str]):
         return text
 
 
-def _csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
+def csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
+    """Return the row of a CSV file with a ``text``; ``cells`` are by the names of the columns."""
     kinds = field_types(NewPet)
     values = {
         name: number_or_text(cell, kinds[name])
@@ -226,23 +232,29 @@ def _read_json_lines(file: BinaryIO) -> Iterator[FileRow]:
 
 
 def csv_writer(
-    file: Output, columns: Sequence[str], *, spreadsheet_safe: bool
+    file: Output,
+    columns: Sequence[str],
+    *,
+    spreadsheet_safe: bool,
+    delimiter: Delimiter = ",",
 ) -> Callable[[dict[str, Any]], Any]:
     """Write the header of ``columns``, and return what writes a row.
 
     With ``spreadsheet_safe`` there is ``'`` before texts that begin like a formula.
     """
-    write = cells_writer(file, spreadsheet_safe=spreadsheet_safe)
+    write = cells_writer(file, spreadsheet_safe=spreadsheet_safe, delimiter=delimiter)
     write(columns)
     return lambda row: write([row.get(name, "") for name in columns])
 
 
-def cells_writer(file: Output, *, spreadsheet_safe: bool) -> Callable[[Sequence[Any]], None]:
+def cells_writer(
+    file: Output, *, spreadsheet_safe: bool, delimiter: Delimiter = ","
+) -> Callable[[Sequence[Any]], None]:
     """Return what writes the cells of a row of CSV; see ``csv_writer``."""
     quoted = _FORMULA_STARTS if spreadsheet_safe else ()
-    writer = csv.writer(file, lineterminator="\n")
+    writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
     # Python writes a lone carriage return without quotes, and could not read it back.
-    quoting = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    quoting = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
 
     def write(values: Sequence[Any]) -> None:
         cells = [

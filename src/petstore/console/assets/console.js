@@ -7,6 +7,8 @@ const FIELDS = 'input, select, textarea';
 const POST = 'form[method=post]';
 
 const byId = id => document.getElementById(id);
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const find = selector => document.querySelector(selector);
 const live = byId('live'); // only where somebody is signed in
 const said = byId('said');
 const help = byId('help');
@@ -17,10 +19,8 @@ let isSignedOut = false;
 let version = 0; // of what is shown: a response for an older one comes too late
 let poll = new AbortController();
 let movedAt = -Infinity;
-let ring; // wakes what waits for `bell`
-let bell;
-const hang = () => { bell = new Promise(resolve => { ring = () => { hang(); resolve(); }; }); };
-hang();
+let bell = Promise.withResolvers(); // what has nothing to do waits for it
+const ring = () => { bell.resolve(); bell = Promise.withResolvers(); };
 
 // Seconds vary, so that many consoles do not send their requests at once.
 const sleep = seconds => new Promise(resolve => setTimeout(resolve, seconds * (500 + 1000 * Math.random())));
@@ -32,10 +32,12 @@ function setText(element, text) {
 
 // Times and numbers
 
-const short = new Intl.DateTimeFormat(undefined, {dateStyle: 'medium', timeStyle: 'short'});
-const full = new Intl.DateTimeFormat(undefined, {dateStyle: 'full', timeStyle: 'long'});
-const day = new Intl.DateTimeFormat(undefined, {dateStyle: 'medium', timeZone: 'UTC'});
+const format = options => new Intl.DateTimeFormat(undefined, options);
+const short = format({dateStyle: 'medium', timeStyle: 'short'});
+const full = format({dateStyle: 'full', timeStyle: 'long'});
+const day = format({dateStyle: 'medium', timeZone: 'UTC'});
 const number = new Intl.NumberFormat();
+const zone = `${short.resolvedOptions().timeZone} time`;
 
 function timeLeft(moment) {
   const minutes = Math.ceil((moment - Date.now()) / 60000);
@@ -46,23 +48,26 @@ function timeLeft(moment) {
 }
 
 function localise(root) {
-  for (const time of root.querySelectorAll('time[datetime]')) {
+  for (const time of all('time[datetime]', root)) {
     const moment = new Date(time.dateTime);
     if (isNaN(moment)) continue;
-    if (time.dateTime.length === 10) { // a day, which is one in UTC
-      time.textContent = day.format(moment);
-      continue;
-    }
-    time.textContent = 'until' in time.dataset ? timeLeft(moment) : short.format(moment);
-    time.title = full.format(moment);
+    const isDay = time.dateTime.length === 10; // which is one in UTC
+    time.textContent = 'until' in time.dataset ? timeLeft(moment) : (isDay ? day : short).format(moment);
+    if (!isDay) time.title = full.format(moment);
   }
-  for (const data of root.querySelectorAll('data[value]')) {
+  for (const data of all('data[value]', root)) {
     if (data.value && isFinite(data.value)) data.textContent = number.format(data.value);
+  }
+  for (const field of all('[data-utc]', root)) {
+    const label = field.labels[0].firstChild;
+    label.data = label.data.replace('UTC', zone);
+    field.valueAsNumber -= 60000 * new Date(field.valueAsNumber).getTimezoneOffset();
+    field.dataset.utc = field.value;
   }
 }
 
 function countDown() {
-  for (const time of document.querySelectorAll('time[data-until]')) {
+  for (const time of all('time[data-until]')) {
     const text = timeLeft(new Date(time.dateTime));
     if (text === 'time is up' && time.textContent !== text) setText(said, 'A time on this page is up.');
     setText(time, text);
@@ -71,7 +76,7 @@ function countDown() {
 
 function prepare(root) {
   localise(root);
-  for (const element of root.querySelectorAll('button[data-copy], [data-script]')) element.hidden = false;
+  for (const element of all('button[data-copy], [data-script]', root)) element.hidden = false;
 }
 
 // Replace a part of the page, and keep what the person does there
@@ -92,8 +97,8 @@ function morph(old, fresh) {
     old.data = fresh.data;
   } else {
     for (const {name} of [...old.attributes]) {
-      const isPersons = name === 'open'; // the person opened these details
-      if (!isPersons && !fresh.hasAttribute(name)) old.removeAttribute(name);
+      // The person opened what is open.
+      if (name !== 'open' && !fresh.hasAttribute(name)) old.removeAttribute(name);
     }
     for (const {name, value} of fresh.attributes) {
       if (old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -134,7 +139,7 @@ function isInUse(element) {
     || element.matches(':hover') && performance.now() - movedAt < 1000;
 }
 
-// Return whether everything that is marked is as the service has it now.
+// Return whether all that is marked is as the service has it now.
 async function refresh() {
   const wanted = version;
   const response = await fetch(location.href, {headers: BY_ITSELF});
@@ -144,7 +149,7 @@ async function refresh() {
   if (wanted !== version) return false;
   let isWhole = true;
   const active = document.activeElement;
-  for (const old of document.querySelectorAll(MARKED)) {
+  for (const old of all(MARKED)) {
     const fresh = page.getElementById(old.id);
     if (!fresh) continue;
     prepare(fresh);
@@ -161,31 +166,25 @@ async function refresh() {
 const leadsToSignIn = response => response.status === 401 || new URL(response.url).pathname === `${HOME}/sign-in`;
 
 function check(response) {
-  if (leadsToSignIn(response)) byId(signOut()).scrollIntoView({block: 'nearest'});
+  if (leadsToSignIn(response)) signOut();
   else if (response.ok) return;
   throw Object.assign(new Error(response.status), {seconds: Number(response.headers.get('retry-after'))});
 }
 
 function signOut() {
-  const id = 'signed-out';
   isSignedOut = true;
   setText(live, '');
-  if (!byId(id)) {
-    document.querySelector('main').insertAdjacentHTML('afterbegin', `<div id="${id}" class="problem box" role="alert">
+  if (!byId('signed-out')) {
+    byId('main').insertAdjacentHTML('afterbegin', `<div id="signed-out" class="problem box" role="alert">
       <p>You were signed out. <a href="${HOME}/sign-in" target="_blank">Sign in again in a new tab</a>. What you typed stays here.</p></div>`);
   }
-  return id;
-}
-
-function signedIn() {
-  isSignedOut = false;
-  byId('signed-out')?.remove();
+  byId('signed-out').scrollIntoView({block: 'nearest'});
 }
 
 // Changes by others
 
-const all = selector => [...document.querySelectorAll(selector)];
-const followed = () => new Set(all('[id][data-follow]').flatMap(({dataset}) => dataset.follow.split(' ').filter(Boolean)));
+const followed = () => new Set(all('[id][data-follow]').flatMap(({dataset}) => dataset.follow.split(' ')));
+const isIdle = () => document.hidden || isSignedOut;
 const kindOf = resource => resource.split('/')[0];
 
 // Return whether something that is followed has changed, once it has or the service ends the wait.
@@ -206,15 +205,16 @@ async function follow() {
   let failures = 0, pause = 2;
   for (;;) {
     const wanted = followed();
-    if (document.hidden || isSignedOut || !wanted.size) {
+    if (isIdle() || !wanted.size) {
       if (!wanted.size) setText(live, '');
-      await bell;
+      await bell.promise;
       continue;
     }
     const began = performance.now();
     try {
       const isNews = await nextChange(wanted);
-      signedIn();
+      isSignedOut = false;
+      byId('signed-out')?.remove();
       setText(live, 'Live');
       failures = 0;
       // Where something changes all the time, once in a while is enough.
@@ -228,7 +228,7 @@ async function follow() {
       after = ''; // so that the service responds at once
       if (isSignedOut) continue;
       if (failures > 1) setText(live, 'Reconnecting…');
-      await (error.seconds ? sleep(2 * error.seconds) : Promise.race([bell, sleep(Math.min(2 ** failures, 60))]));
+      await (error.seconds ? sleep(2 * error.seconds) : Promise.race([bell.promise, sleep(Math.min(2 ** failures, 60))]));
     }
   }
 }
@@ -237,13 +237,12 @@ async function renew() {
   let failures = 0;
   for (;;) {
     const seconds = Math.min(...all('[id][data-refresh]').map(({dataset}) => dataset.refresh));
-    if (document.hidden || isSignedOut || !isFinite(seconds)) {
-      await bell;
+    if (isIdle() || !isFinite(seconds)) {
+      await bell.promise;
       continue;
     }
-    await new Promise(resolve => setTimeout(resolve, 1000 * seconds * Math.min(2 ** failures, 16)));
-    if (document.hidden || isSignedOut) continue;
-    failures = await refresh().then(() => 0, () => failures + 1);
+    await sleep(seconds * Math.min(2 ** failures, 16));
+    if (!isIdle()) failures = await refresh().then(() => 0, () => failures + 1);
   }
 }
 
@@ -256,9 +255,8 @@ function withoutNotice(address) {
 }
 
 function tell(form, text) {
-  const words = Object.assign(document.createElement('p'), {className: 'problem', role: 'alert'});
-  words.textContent = text;
-  form.append(words);
+  const problem = {className: 'problem', role: 'alert', textContent: text};
+  form.append(Object.assign(document.createElement('p'), problem));
 }
 
 // Show the page that a form led to, in place of this one.
@@ -271,13 +269,13 @@ function show(page, response, form) {
     shown = address;
   }
   document.title = page.title;
-  document.querySelector('main').replaceWith(fresh);
-  morph(document.querySelector('header'), page.querySelector('header'));
+  byId('main').replaceWith(fresh);
+  morph(find('header'), page.querySelector('header'));
   prepare(document);
-  if (!response.ok && typedIn.has(form)) fresh.querySelectorAll(POST).forEach(again => typedIn.add(again));
+  if (!response.ok && typedIn.has(form)) all(POST, fresh).forEach(again => typedIn.add(again));
   typedIn.delete(form);
   const target = fresh.querySelector('[role=alert], .notice')
-    ?? (focused ? fresh.querySelector(`#${CSS.escape(focused)}`) : null)
+    ?? byId(focused)
     ?? (form.matches('[data-continue]') ? null : fresh); // steps do not take the focus
   if (target && target.tabIndex < 0) target.tabIndex = -1;
   target?.focus();
@@ -287,16 +285,19 @@ function show(page, response, form) {
 }
 
 async function send(form, button) {
-  const body = new FormData(form, button);
+  const body = new URLSearchParams(new FormData(form, button)); // a form with a file is plain
   const target = button?.getAttribute('formaction') ?? form.getAttribute('action');
-  const isPlain = form.getAttribute('enctype') !== 'multipart/form-data';
+  for (const {name, value, defaultValue, dataset: {utc}} of all('[data-utc]', form)) {
+    // What is unchanged goes back as it came: an hour of the year is there twice.
+    if (value) body.set(name, value === utc ? defaultValue : new Date(value).toISOString().slice(0, 16));
+  }
   const mine = version += 1;
   let response, page;
   form.querySelector('.problem[role=alert]')?.remove();
   form.setAttribute('aria-busy', 'true');
   if (button) button.disabled = true;
   try {
-    response = await fetch(target, {method: 'POST', body: isPlain ? new URLSearchParams(body) : body});
+    response = await fetch(target, {method: 'POST', body});
     page = await parse(response);
   } catch {
     tell(form, 'The service cannot be reached. What you typed is still here: try again.');
@@ -306,12 +307,12 @@ async function send(form, button) {
   }
   if (!page || mine !== version) return; // as in a browser, the form that was sent last counts
   // Without a form the page would lose what was typed.
-  if (leadsToSignIn(response)) byId(signOut()).scrollIntoView({block: 'nearest'});
+  if (leadsToSignIn(response)) signOut();
   else if (page.querySelector(response.ok ? 'main' : `main ${POST}`)) show(page, response, form);
   else tell(form, page.querySelector('main p')?.textContent ?? 'That did not work. Try again.');
 }
 
-document.addEventListener('submit', event => {
+addEventListener('submit', event => {
   const form = event.target;
   if (!live || !form.matches(`main ${POST}:not([data-plain])`)) {
     typedIn.delete(form);
@@ -321,23 +322,23 @@ document.addEventListener('submit', event => {
   if (!form.matches('[aria-busy=true]')) send(form, event.submitter);
 });
 
-document.addEventListener('input', event => {
+addEventListener('input', event => {
   const form = event.target.form;
   if (form?.matches(`main ${POST}`)) typedIn.add(form);
 });
 
-window.addEventListener('beforeunload', event => {
+addEventListener('beforeunload', event => {
   if ([...typedIn].some(form => form.isConnected)) event.preventDefault();
 });
 
 // The next step of something long, such as an import.
 function goOn() {
-  document.querySelector('main form[data-continue]')?.requestSubmit();
+  find('main form[data-continue]')?.requestSubmit();
 }
 
 let shown = withoutNotice(location.href); // once
 history.replaceState(null, '', shown);
-window.addEventListener('popstate', () => {
+addEventListener('popstate', () => {
   if (location.href.split('#')[0] !== shown.split('#')[0]) location.reload();
 });
 
@@ -347,13 +348,13 @@ const OPTION = 'petstore-shortcuts';
 const areShortcutsOn = () => localStorage.getItem(OPTION) !== 'off';
 let prefix = '';
 
-document.addEventListener('keydown', event => {
+addEventListener('keydown', event => {
   const isTyping = event.target.closest(`${FIELDS}, [contenteditable]`);
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !live || !areShortcutsOn()) return;
   const keys = prefix + event.key;
   prefix = '';
-  const link = document.querySelector(`[data-key="${CSS.escape(keys)}"]`);
-  const search = document.querySelector('main [role=search] input');
+  const link = find(`[data-key="${CSS.escape(keys)}"]`);
+  const search = find('main [role=search] input');
   if (keys === 'g') prefix = 'g ';
   else if (keys === '/' && search) search.focus();
   else if (keys === '?' && help) help.open || help.showModal();
@@ -362,7 +363,7 @@ document.addEventListener('keydown', event => {
   event.preventDefault();
 });
 
-document.addEventListener('click', async event => {
+addEventListener('click', async event => {
   if (help && event.target.closest('[data-help]')) {
     event.preventDefault();
     help.showModal();
@@ -390,8 +391,8 @@ if (option) {
 
 prepare(document);
 setInterval(countDown, 30000);
-document.addEventListener('pointermove', () => { movedAt = performance.now(); }, {passive: true});
-window.addEventListener('online', () => ring());
+addEventListener('pointermove', () => { movedAt = performance.now(); });
+addEventListener('online', ring);
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) {
     poll.abort();

@@ -1,0 +1,31 @@
+"""What templates do with names, whatever direction and characters these have."""
+
+import pytest
+
+from petstore.console.templates import isolated
+from support.visitor import Visitor
+
+HOSTILE = "\N{RIGHT-TO-LEFT OVERRIDE}gnp.evil"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Bella", "Bella"),
+        (HOSTILE, HOSTILE),  # it ends with its isolate
+        ("a\N{POP DIRECTIONAL ISOLATE}b", "ab"),
+        ("a\N{RIGHT-TO-LEFT ISOLATE}b\N{LEFT-TO-RIGHT ISOLATE}c\N{FIRST STRONG ISOLATE}", "abc"),
+        ("a\n\r\x1c\x1d\x1e\x85\N{PARAGRAPH SEPARATOR}b", "a       b"),
+    ],
+)
+def test_nothing_in_a_name_ends_its_isolate_or_goes_on_after_it(name: str, shown: str) -> None:
+    assert isolated(name) == f"\u2068{shown}\u2069"
+
+
+@pytest.mark.anyio
+async def test_a_name_turns_neither_a_notice_nor_a_title_around(staff: Visitor) -> None:
+    page = await staff.submit("/pets", name=HOSTILE, categoryId="1", status="available", again="1")
+    assert f"<p>\u2068{HOSTILE}\u2069 is in the store: animal 1.</p>" in page.text
+    assert f"<title>\u2068{HOSTILE}\u2069 \N{EN DASH} Petstore</title>" in page.text
+    page = await staff.submit("/orders", petId="1")
+    assert f"<p>Order 1 is placed. \u2068{HOSTILE}\u2069 is reserved.</p>" in page.text
