@@ -137,7 +137,7 @@ class Console:
         Raises:
             RateLimitExceeded: the address has tried too often.
         """
-        if page.method == "POST":
+        if page.signs_in:
             self._charge_address(visit)
         else:
             await self._recognize_if_possible(visit, exchange)
