@@ -123,9 +123,10 @@ async def test_the_orders_of_an_animal_are_found(staff: Visitor) -> None:
 
 async def test_an_order_is_found_by_its_number(staff: Visitor) -> None:
     await place(staff)
-    found = await staff.get("/orders", id="1")
-    assert (found.status_code, found.headers["location"]) == (303, "/console/orders/1")
-    for number in ("7", "one"):
+    for number in ("1", "001"):
+        found = await staff.get("/orders", id=number)
+        assert (found.status_code, found.headers["location"]) == (303, "/console/orders/1")
+    for number in ("7", "one", "0", "-1", "9" * 19):
         page = await staff.get("/orders", id=number)
         assert page.status_code == 404
         assert f"There is no order {number}." in page.text

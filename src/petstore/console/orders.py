@@ -11,9 +11,8 @@ from msgspec import UNSET, UnsetType
 
 from petstore.api.entity_tags import entity_tag
 from petstore.api.messages import encode_json
-from petstore.api.parameters import decode_path_id
 from petstore.clock import utc
-from petstore.console.forms import Problem, problem_of
+from petstore.console.forms import Problem, problem_of, typed_id
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Visit
 from petstore.console.templates import duration
@@ -94,8 +93,8 @@ async def _board(visit: Visit) -> Response:
 
 async def _found(visit: Visit, typed: str) -> int:
     """Return the id of an order that exists, or raise ``NotFound``."""
+    order_id = typed_id(typed) or 0  # which no order has
     try:
-        order_id = decode_path_id(typed)
         await visit.call("getOrder", path_id=order_id)
     except NotFound:
         msg = f"id: There is no order {typed}."
