@@ -54,6 +54,13 @@ TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? []
     .filter(element => element.getBoundingClientRect().right > innerWidth + 1)
     .filter(element => !element.parentElement.closest('.scroll'))
     .map(element => element.outerHTML.slice(0, 80))"""
+# Links within a text may be as small as the text (WCAG 2.5.8).
+TOO_SMALL = """() => [...document.querySelectorAll('a, button, input, select, textarea, summary')]
+  .filter(control => control.checkVisibility() && getComputedStyle(control).display != 'inline')
+  .filter(control => {
+    const {width, height} = control.getBoundingClientRect();
+    return width < 24 || height < 24;
+  }).map(control => control.outerHTML.slice(0, 80))"""
 # The controls in the order of the document, and a record of those that the focus meets.
 WATCH_FOCUS = """() => {
   const controls = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
@@ -169,6 +176,7 @@ def test_a_page_on_a_phone_fits_obeys_its_policy_and_has_no_barrier(
     visit = Visit.to(visited.address(path), visited.phone)
     visit.page.evaluate(OPEN_ALL)
     assert visit.page.evaluate(TOO_WIDE) == []
+    assert visit.page.evaluate(TOO_SMALL) == []
     assert visit.page.evaluate(MOVING) == []
     assert visit.page.locator("h1").count() == 1
     assert violations(visit.page, AXE) == []
