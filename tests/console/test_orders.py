@@ -13,8 +13,9 @@ from petstore.domain.api_keys import Scope
 from petstore.domain.pets import NewPet
 from support.changes import create_pets
 from support.manual_clock import ManualClock
+from support.page_forms import press
 from support.service import Service, running_service
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -454,6 +455,23 @@ async def test_a_person_who_may_not_read_animals_can_order_one(service: Service)
     assert refused.status_code == 409
     assert "only an available one can be ordered" in refused.text
     assert (await seller.get("/orders/1")).status_code == 200
+
+
+@pytest.mark.usefixtures("staff")
+@pytest.mark.parametrize(
+    ("scopes", "path"),
+    [({"orders:write"}, "/orders/new"), ({"orders:write", "pets:read"}, "/pets/1")],
+)
+async def test_who_may_not_read_orders_is_led_to_a_page_that_may_be_seen(
+    service: Service, scopes: set[Scope], path: str
+) -> None:
+    seller = await signed_in(service, scopes=frozenset(scopes))
+    placed = await seller.post("/orders", petId=1)
+    assert placed.headers["location"].startswith(f"/console{path}?notice=")
+    page = await seller.client.get(placed.headers["location"])
+    assert "Order 1 is placed." in words(page)
+    cancelled = await press(seller, page, "Cancel it")
+    assert cancelled.headers["location"].startswith(f"/console{path}?notice=")
 
 
 async def test_the_orders_of_a_deleted_animal_stay(staff: Visitor) -> None:

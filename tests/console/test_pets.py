@@ -121,7 +121,9 @@ async def test_without_the_right_to_read_a_category_is_a_number(
 ) -> None:
     await with_category(staff, "Dogs")
     writer = await only(service, "pets:write")
-    assert "Dogs" not in (await writer.get("/pets/new")).text
+    page = (await writer.get("/pets/new")).text
+    assert "Dogs" not in page
+    assert "Back to the animals" not in page
     assert (await writer.post("/pets", **BELLA | {"categoryId": "Dogs"})).status_code == 400
     assert (await writer.post("/pets", **BELLA)).status_code == 303
 
