@@ -45,6 +45,13 @@ AXE_OF_COLOURS = {
     "rules": {"target-size": {"enabled": True}},
 }
 OPEN_ALL = "document.querySelectorAll('details').forEach(details => details.open = true)"
+# Links within a text may be as small as the text (WCAG 2.5.8).
+TOO_SMALL = """() => [...document.querySelectorAll('a, button, input, select, textarea, summary')]
+  .filter(control => control.checkVisibility() && getComputedStyle(control).display != 'inline')
+  .filter(control => {
+    const {width, height} = control.getBoundingClientRect();
+    return width < 24 || height < 24;
+  }).map(control => control.outerHTML.slice(0, 80))"""
 MOVING = """() => [...document.querySelectorAll('*')].filter(element => {
   const style = getComputedStyle(element);
   return style.animationName != 'none' || parseFloat(style.transitionDuration) > 0;
@@ -54,13 +61,6 @@ TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? []
     .filter(element => element.getBoundingClientRect().right > innerWidth + 1)
     .filter(element => !element.parentElement.closest('.scroll'))
     .map(element => element.outerHTML.slice(0, 80))"""
-# Links within a text may be as small as the text (WCAG 2.5.8).
-TOO_SMALL = """() => [...document.querySelectorAll('a, button, input, select, textarea, summary')]
-  .filter(control => control.checkVisibility() && getComputedStyle(control).display != 'inline')
-  .filter(control => {
-    const {width, height} = control.getBoundingClientRect();
-    return width < 24 || height < 24;
-  }).map(control => control.outerHTML.slice(0, 80))"""
 # The controls in the order of the document, and a record of those that the focus meets.
 WATCH_FOCUS = """() => {
   const controls = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
