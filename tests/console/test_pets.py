@@ -192,6 +192,7 @@ async def test_a_number_in_the_field_of_the_name_offers_the_animal_with_it(staff
     await added(staff)
     page = (await staff.get("/pets", name="1")).text
     assert '<a href="/console/pets/1" autofocus>Animal 1: <bdi>Bella</bdi></a>' in page
+    assert "No animal matches." not in page
     for number in ("2", "9" * 19):
         found = await staff.get("/pets", name=number)
         assert found.status_code == 200
