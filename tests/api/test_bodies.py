@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from petstore.api.bodies import BodyReader
-from petstore.errors import ContentTooLarge, UnsupportedMediaType
+from petstore.errors import ContentTooLarge, RequestTimeout, UnsupportedMediaType
 from petstore.http.messages import Request
 from support.bare_app import http_request
 from support.error_body import assert_error
@@ -145,6 +145,24 @@ async def test_a_body_that_drips_does_not_outlast_its_time(database: Path) -> No
         key = await service.issue()
         response = await service.request("POST", "/v1/pets", key.token, content=dripping())
         assert_error(response, 408, "request_timeout")
+
+
+async def test_a_body_may_have_more_time_than_others() -> None:
+    async def nothing() -> bytes:
+        return await asyncio.Future()
+
+    reader = BodyReader(LARGEST, 0)
+    request = http_request("POST", b"/console/import", [])
+    large = asyncio.create_task(reader.read_any(request, nothing, LARGEST, 60))
+    other = asyncio.create_task(reader.read_any(request, nothing, LARGEST))
+    await asyncio.sleep(0)
+    await reader.end_late()
+    with pytest.raises(RequestTimeout, match="within 0 seconds"):
+        await other
+    assert not large.done()
+    large.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await large
 
 
 async def test_a_body_still_in_time_is_waited_for_until_its_caller_gives_up() -> None:

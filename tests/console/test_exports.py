@@ -65,6 +65,22 @@ async def test_a_file_has_the_animals_that_are_wanted(
     assert [row[0] for row in saved(await staff.get("/export/pets.csv", **filters))] == ids
 
 
+async def test_the_category_of_a_search_by_name_is_exported(
+    staff: Visitor, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "PART", 1)
+    for name in ("Dogs", "Käfer & Co."):
+        await staff.submit("/categories", name=name, description="")
+    await service.store.write(create_pets(PETS))
+    found = await staff.get("/pets", categoryId="käfer & co.")
+    (export,) = re.findall('href="/console(/export[^"]+)"', found.text.replace("&amp;", "&"))
+    assert 'value="käfer &amp; co."' in (await staff.get(export)).text
+    to_parts = await staff.get("/export/pets.csv", categoryId="käfer & co.")
+    page = await staff.client.get(to_parts.headers["location"])
+    (file, _) = re.findall('href="/console(/export[^"]+)"', page.text.replace("&amp;", "&"))
+    assert saved(await staff.get(file)) == [["2", "'=1+1", "2", "sold"]]
+
+
 async def test_a_file_for_another_import_has_the_names_as_they_are(
     staff: Visitor, service: Service
 ) -> None:
@@ -97,6 +113,7 @@ async def test_a_file_has_semicolons_if_a_spreadsheet_needs_them(
 async def test_a_bad_filter_is_told_at_its_field(staff: Visitor, path: str) -> None:
     page = await staff.get(f"{path}&categoryId=dogs")
     assert page.status_code == 400
+    assert "Category</a>: no category has the name" in page.text
     assert 'aria-invalid="true"' in page.text
     assert 'value="dogs"' in page.text
     assert "No animal matches" not in page.text

@@ -4,6 +4,8 @@ import asyncio
 import csv
 import io
 import re
+from collections.abc import AsyncIterator
+from pathlib import Path
 from time import thread_time
 from typing import Any
 
@@ -18,7 +20,7 @@ from petstore.store.retention import prune_all
 from support.bare_app import http_request
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
-from support.visitor import Visitor, signed_in, words
+from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in, words
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -344,6 +346,31 @@ async def test_a_form_far_too_large_is_not_received(staff: Visitor) -> None:
 
 async def test_a_large_form_without_a_file_is_not_decoded(staff: Visitor) -> None:
     assert (await staff.post("/import", name="a" * 200_000)).status_code == 413
+
+
+async def test_a_file_may_arrive_later_than_a_form(
+    staff: Visitor, database: Path, clock: ManualClock
+) -> None:
+    async with running_service(database, clock, body_timeout=0.05) as hasty:
+        person, is_begun, is_late = newcomer(hasty), asyncio.Event(), asyncio.Event()
+        person.client.cookies = staff.client.cookies
+        body = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
+        headers = SAME_ORIGIN | {"content-type": "multipart/form-data; boundary=x"}
+
+        async def slow() -> AsyncIterator[bytes]:
+            is_begun.set()
+            await is_late.wait()
+            yield body + HEADER + rows(1) + b"\r\n--x--"
+
+        async def post(path: str) -> int:
+            response = await person.client.post(path, content=slow(), headers=headers)
+            return response.status_code
+
+        sending = asyncio.create_task(post("/console/import"))
+        await is_begun.wait()
+        assert await post("/console/pets") == 408
+        is_late.set()
+        assert await sending == 303
 
 
 async def test_one_file_of_a_key_is_received_at_a_time(staff: Visitor, service: Service) -> None:

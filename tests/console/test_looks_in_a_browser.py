@@ -46,6 +46,13 @@ AXE_OF_COLOURS = {
     "rules": {"target-size": {"enabled": True}},
 }
 OPEN_ALL = "document.querySelectorAll('details').forEach(details => details.open = true)"
+# Links within a text may be as small as the text (WCAG 2.5.8).
+TOO_SMALL = """() => [...document.querySelectorAll('a, button, input, select, textarea, summary')]
+  .filter(control => control.checkVisibility() && getComputedStyle(control).display != 'inline')
+  .filter(control => {
+    const {width, height} = control.getBoundingClientRect();
+    return width < 24 || height < 24;
+  }).map(control => control.outerHTML.slice(0, 80))"""
 MOVING = """() => [...document.querySelectorAll('*')].filter(element => {
   const style = getComputedStyle(element);
   return style.animationName != 'none' || parseFloat(style.transitionDuration) > 0;
@@ -182,6 +189,7 @@ def test_a_page_on_a_phone_fits_obeys_its_policy_and_has_no_barrier(
     visit = Visit.to(visited.address(path), visited.phone)
     visit.page.evaluate(OPEN_ALL)
     assert visit.page.evaluate(TOO_WIDE) == []
+    assert visit.page.evaluate(TOO_SMALL) == []
     assert visit.page.evaluate(MOVING) == []
     assert visit.page.locator("h1").count() == 1
     assert violations(visit.page, AXE) == []

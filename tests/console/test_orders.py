@@ -13,6 +13,7 @@ from petstore.domain.api_keys import Scope
 from petstore.domain.pets import NewPet
 from support.changes import create_pets
 from support.manual_clock import ManualClock
+from support.page_forms import press
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in, words
 
@@ -123,9 +124,10 @@ async def test_the_orders_of_an_animal_are_found(staff: Visitor) -> None:
 
 async def test_an_order_is_found_by_its_number(staff: Visitor) -> None:
     await place(staff)
-    found = await staff.get("/orders", id="1")
-    assert (found.status_code, found.headers["location"]) == (303, "/console/orders/1")
-    for number in ("7", "one"):
+    for number in ("1", "001"):
+        found = await staff.get("/orders", id=number)
+        assert (found.status_code, found.headers["location"]) == (303, "/console/orders/1")
+    for number in ("7", "one", "0", "-1", "9" * 19):
         page = await staff.get("/orders", id=number)
         assert page.status_code == 404
         assert f"There is no order {number}." in page.text
@@ -462,6 +464,23 @@ async def test_a_person_who_may_not_read_animals_can_order_one(service: Service)
     assert refused.status_code == 409
     assert "only an available one can be ordered" in refused.text
     assert (await seller.get("/orders/1")).status_code == 200
+
+
+@pytest.mark.usefixtures("staff")
+@pytest.mark.parametrize(
+    ("scopes", "path"),
+    [({"orders:write"}, "/orders/new"), ({"orders:write", "pets:read"}, "/pets/1")],
+)
+async def test_who_may_not_read_orders_is_led_to_a_page_that_may_be_seen(
+    service: Service, scopes: set[Scope], path: str
+) -> None:
+    seller = await signed_in(service, scopes=frozenset(scopes))
+    placed = await seller.post("/orders", petId=1)
+    assert placed.headers["location"].startswith(f"/console{path}?notice=")
+    page = await seller.client.get(placed.headers["location"])
+    assert "Order 1 is placed." in words(page)
+    cancelled = await press(seller, page, "Cancel it")
+    assert cancelled.headers["location"].startswith(f"/console{path}?notice=")
 
 
 async def test_the_orders_of_a_deleted_animal_stay(staff: Visitor) -> None:

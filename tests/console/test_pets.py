@@ -121,7 +121,9 @@ async def test_without_the_right_to_read_a_category_is_a_number(
 ) -> None:
     await with_category(staff, "Dogs")
     writer = await only(service, "pets:write")
-    assert "Dogs" not in (await writer.get("/pets/new")).text
+    page = (await writer.get("/pets/new")).text
+    assert "Dogs" not in page
+    assert "Back to the animals" not in page
     assert (await writer.post("/pets", **BELLA | {"categoryId": "Dogs"})).status_code == 400
     assert (await writer.post("/pets", **BELLA)).status_code == 303
 
@@ -151,6 +153,7 @@ async def test_an_animal_that_was_added_by_mistake_is_deleted_with_undo(
     ("wanted", "said"),
     [
         ({"id": "seven"}, "Number: expected a number, such as 7"),
+        ({"id": "9" * 19}, "Number: expected a number, such as 7"),
         ({"categoryId": "dragons"}, "Category: no category has the name"),
         ({"status": "lost"}, "Status: expected one of"),
         ({"cursor": "x"}, "Cursor: expected the cursor"),
@@ -188,8 +191,21 @@ async def test_the_newest_animals_come_first(staff: Visitor) -> None:
 async def test_a_number_in_the_field_of_the_name_offers_the_animal_with_it(staff: Visitor) -> None:
     await added(staff)
     page = (await staff.get("/pets", name="1")).text
-    assert '<a href="/console/pets/1">Animal 1: <bdi>Bella</bdi></a>' in page
-    assert "Animal 2:" not in (await staff.get("/pets", name="2")).text
+    assert '<a href="/console/pets/1" autofocus>Animal 1: <bdi>Bella</bdi></a>' in page
+    assert "No animal matches." not in page
+    for number in ("2", "9" * 19):
+        found = await staff.get("/pets", name=number)
+        assert found.status_code == 200
+        assert f"Animal {number}:" not in found.text
+
+
+async def test_the_only_match_of_a_search_takes_the_focus(staff: Visitor) -> None:
+    await added(staff)
+    focused = 'href="/console/pets/1" autofocus>'
+    assert focused in (await staff.get("/pets", name="bel")).text
+    assert focused not in (await staff.get("/pets")).text  # nobody has searched
+    await added(staff)
+    assert focused not in (await staff.get("/pets", name="bel")).text
 
 
 async def test_a_search_without_a_match_says_so(staff: Visitor) -> None:

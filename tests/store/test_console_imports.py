@@ -259,6 +259,13 @@ async def test_a_key_has_few_imports_and_a_finished_one_makes_room(store: Store)
 
 
 @each_database
+async def test_an_import_without_a_row_to_add_makes_room(store: Store) -> None:
+    ids = [await begin(store, HEADER + b",1,\n" * (1 + n)) for n in range(MAX_IMPORTS)]
+    ids.append(await begin(store, HEADER + rows(1)))
+    assert [each.id for each in await list_imports(store, KEY)] == ids[:0:-1]
+
+
+@each_database
 async def test_imports_are_deleted_after_a_day_with_their_rows(store: Store) -> None:
     await begin(store, HEADER + rows(1))
     kept = await begin(store, HEADER + rows(2), now=NOW + MINUTE)

@@ -27,7 +27,7 @@ class BodyReader:
     """Receives bodies of at most ``largest`` bytes within ``seconds``.
 
     A timer for each body would cost more than all the rest of receiving it, so the deadlines are
-    kept in one place, in the order in which they pass, and ``end_late`` looks at the first.
+    kept in one place, and ``end_late`` looks at them.
     """
 
     def __init__(self, largest: int, seconds: float) -> None:
@@ -47,8 +47,12 @@ class BodyReader:
         self._check_media_type(request)
         return await self.read_any(request, receive, self._largest)
 
-    async def read_any(self, request: Request, receive: Receive, largest: int) -> bytes:
+    async def read_any(
+        self, request: Request, receive: Receive, largest: int, seconds: float = 0
+    ) -> bytes:
         """Return the whole body of ``request``, of any media type and at most ``largest`` bytes.
+
+        It has ``seconds`` to arrive, if that is more than other bodies have.
 
         Raises:
             ContentTooLarge: it is too long; what is over was not read.
@@ -57,7 +61,7 @@ class BodyReader:
         """
         if request.content is None:
             _check_length(request, largest)
-            return await self._read(request, receive, largest)
+            return await self._read(request, receive, largest, seconds)
         if len(request.content) > largest:
             raise _too_large(largest)
         return request.content
@@ -74,23 +78,25 @@ class BodyReader:
         """End the reading of every body whose time is over."""
         now = time.monotonic()
         for task, deadline in list(self._deadlines.items()):
-            if deadline > now:
-                return
-            del self._deadlines[task]
-            task.cancel()
+            if deadline <= now:
+                del self._deadlines[task]
+                task.cancel()
 
-    async def _read(self, request: Request, receive: Receive, largest: int) -> bytes:
+    async def _read(
+        self, request: Request, receive: Receive, largest: int, seconds: float = 0
+    ) -> bytes:
         request.body = "broken"
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - every coroutine runs in a task
-        self._deadlines[task] = time.monotonic() + self._seconds
+        seconds = max(seconds, self._seconds)
+        self._deadlines[task] = time.monotonic() + seconds
         try:
             body = await _receive(receive, largest)
         except asyncio.CancelledError:
             if task in self._deadlines:
                 raise
             task.uncancel()
-            msg = f"the body: expected all of it within {self._seconds:g} seconds"
+            msg = f"the body: expected all of it within {seconds:g} seconds"
             raise RequestTimeout(msg) from None
         finally:
             self._deadlines.pop(task, None)

@@ -42,6 +42,8 @@ _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
 _CONSOLE = Holder("console", "this key in the console")
 _ADDRESS = Holder("lookup", "signing in from this address")
+# Bytes a second: lines of phones are often no faster.
+_SLOWEST = 65_536
 # A browser would ask for a name and a password, or not understand it.
 _NOT_FOR_BROWSERS = ("WWW-Authenticate",)
 _MAX_KNOWN = 10_000
@@ -139,7 +141,7 @@ class Console:
         Raises:
             RateLimitExceeded: the address has tried too often.
         """
-        if page.method == "POST":
+        if page.signs_in:
             self._charge_address(visit)
         else:
             await self._recognize_if_possible(visit, exchange)
@@ -238,7 +240,8 @@ class Console:
     async def _form(self, page: Page, request: Request, receive: Receive, largest: int) -> Form:
         if page.method == "GET":
             return decode_urlencoded(request.query)
-        body = await self._bodies.read_any(request, receive, largest)
+        seconds = largest / _SLOWEST if page.takes_files else 0
+        body = await self._bodies.read_any(request, receive, largest, seconds)
         return decode_form(request.fields.get(b"content-type", b"").decode("latin-1"), body)
 
 

@@ -1,16 +1,18 @@
 """The page of exports, and the files that it leads to. A large export comes in parts."""
 
 import io
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from petstore.api.parameters import decode_query
 from petstore.api.pets import ListPetsQuery
+from petstore.console.category_fields import category_id_of, suggested_names
 from petstore.console.downloads import DELIMITERS, csv_download, dated
 from petstore.console.forms import problem_of
 from petstore.console.page import Page, Visit
 from petstore.domain.pets import PetFilter
-from petstore.errors import InvalidParameter
+from petstore.errors import InvalidParameter, PetstoreError, UnknownCategory
 from petstore.http.messages import Response
 from petstore.store.pet_files import Part, export_pets
 from petstore.store.pets import next_pets_after
@@ -18,6 +20,8 @@ from petstore.store.pets import next_pets_after
 PART = 50_000
 """How many animals a file has at most: a response is in memory until it is sent."""
 
+_LABELS = {"status": "Status", "categoryId": "Category"}
+_REFUSED = (InvalidParameter, UnknownCategory)
 _FOR_SPREADSHEETS = "spreadsheet"
 _MAX_ID = 2**63 - 1
 
@@ -36,12 +40,6 @@ class _Wanted(NamedTuple):
     after: int = 0
 
     @property
-    def filters(self) -> dict[str, str]:
-        """The filters as ``listPets`` takes them."""
-        filters = {"status": self.status, "categoryId": self.categoryId}
-        return {name: value for name, value in filters.items() if value}
-
-    @property
     def query(self) -> str:
         """The query of an address."""
         return urlencode(self._asdict())
@@ -50,24 +48,27 @@ class _Wanted(NamedTuple):
 async def _show(visit: Visit) -> Response:
     wanted = _wanted(visit)
     if not wanted.part:
-        return _page(visit, wanted)
+        return await _page(visit, wanted)
     try:
-        next_after = await _next_after(visit, wanted)
-    except InvalidParameter as error:
-        return _page(visit, wanted, error)
+        filters = _filter(await _query(visit, wanted))
+    except _REFUSED as error:
+        return await _page(visit, wanted, error)
+    next_after = await _next_after(visit, filters, wanted.after)
     following = next_after and wanted._replace(part=wanted.part + 1, after=next_after)
-    return _page(visit, wanted, following=following)
+    return await _page(visit, wanted, following=following)
 
 
 async def _download(visit: Visit) -> Response:
     wanted = _wanted(visit)
     try:
-        found = await visit.call("listPets", query=wanted.filters | {"limit": 1})
-    except InvalidParameter as error:
-        return _page(visit, wanted, error)
+        query = await _query(visit, wanted)
+        found = await visit.call("listPets", query=query | {"limit": 1})
+    except _REFUSED as error:
+        return await _page(visit, wanted, error)
+    filters = _filter(query)
     if not found.value:
-        return _page(visit, wanted, is_empty=True)
-    if not wanted.part and await _next_after(visit, wanted):
+        return await _page(visit, wanted, is_empty=True)
+    if not wanted.part and await _next_after(visit, filters, wanted.after):
         return await visit.redirect(f"/export?{wanted._replace(part=1).query}")
     file = io.StringIO(newline="")
     await export_pets(
@@ -75,7 +76,7 @@ async def _download(visit: Visit) -> Response:
         file,
         "csv",
         lambda _: None,
-        part=Part(_filter(wanted), wanted.after, PART),
+        part=Part(filters, wanted.after, PART),
         spreadsheet_safe=wanted.purpose == _FOR_SPREADSHEETS,
         delimiter=DELIMITERS.get(wanted.separator, ","),
     )
@@ -83,8 +84,8 @@ async def _download(visit: Visit) -> Response:
     return csv_download(dated(name, visit.services.clock()), file.getvalue())
 
 
-def _page(
-    visit: Visit, wanted: _Wanted, error: InvalidParameter | None = None, **context: Any
+async def _page(
+    visit: Visit, wanted: _Wanted, error: PetstoreError | None = None, **context: Any
 ) -> Response:
     return visit.page(
         "export.html",
@@ -94,25 +95,38 @@ def _page(
             "max_pets": PART,
             "is_empty": False,
             "following": None,
-            "problem": None if error is None else problem_of(error),
+            "suggested_categories": await suggested_names(visit),
+            "problem": None if error is None else problem_of(error, _LABELS),
             **context,
         },
     )
 
 
-async def _next_after(visit: Visit, wanted: _Wanted) -> int | None:
+async def _next_after(visit: Visit, filters: PetFilter, after: int) -> int | None:
     """Return the last id of a part, ``None`` if no animals follow it."""
     reader = await visit.services.readers.for_key(visit.key.id)
-    return await next_pets_after(reader, _filter(wanted), wanted.after, PART)
+    return await next_pets_after(reader, filters, after, PART)
 
 
-def _filter(wanted: _Wanted) -> PetFilter:
-    """Return the filter of the form.
+async def _query(visit: Visit, wanted: _Wanted) -> dict[str, Any]:
+    """Return the filters of the form as ``listPets`` takes them.
+
+    Raises:
+        UnknownCategory: no category has the name.
+    """
+    query: dict[str, Any] = {"status": wanted.status} if wanted.status else {}
+    if wanted.categoryId:
+        query["categoryId"] = await category_id_of(visit, wanted.categoryId)
+    return query
+
+
+def _filter(query: Mapping[str, Any]) -> PetFilter:
+    """Return the filter of a query of ``listPets``.
 
     Raises:
         InvalidParameter: a field has an invalid value.
     """
-    values = decode_query(urlencode(wanted.filters).encode("ascii"), ListPetsQuery).values
+    values = decode_query(urlencode(query).encode("ascii"), ListPetsQuery).values
     return PetFilter(values.status, values.categoryId)
 
 

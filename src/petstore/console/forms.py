@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import multipart
 
+from petstore.domain.fields import INT64_MAX
 from petstore.errors import ContentTooLarge, InvalidBody, PetstoreError, UnsupportedMediaType
 
 _URLENCODED = "application/x-www-form-urlencoded"
@@ -28,6 +29,12 @@ def line(text: str) -> str:
 def whole_number(text: str) -> int | None:
     """Return the integer that a person typed, ``None`` if the text is anything else."""
     return int(text) if _NUMBER.fullmatch(text) else None
+
+
+def typed_id(text: str) -> int | None:
+    """Return the id that a person typed, ``None`` if nothing can have it. Zeros may lead it."""
+    number = whole_number(text)
+    return number if number is not None and 0 < number <= INT64_MAX else None
 
 
 def number_or_text(text: str) -> int | str:
@@ -85,6 +92,7 @@ class Problem(NamedTuple):
 _PLAIN_WORDS = {
     "a string of ": "",
     ", not only white space and without U+0000": ", not only spaces",
+    ", without U+0000": "",
     "an integer from -2^63 to 2^63 - 1": "a whole number of up to 18 digits",
 }
 

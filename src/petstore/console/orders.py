@@ -11,9 +11,8 @@ from msgspec import UNSET, UnsetType
 
 from petstore.api.entity_tags import entity_tag
 from petstore.api.messages import encode_json
-from petstore.api.parameters import decode_path_id
 from petstore.clock import utc
-from petstore.console.forms import Problem, problem_of
+from petstore.console.forms import Problem, problem_of, typed_id
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Visit
 from petstore.console.templates import duration, isolated
@@ -94,8 +93,8 @@ async def _board(visit: Visit) -> Response:
 
 async def _found(visit: Visit, typed: str) -> int:
     """Return the id of an order that exists, or raise ``NotFound``."""
+    order_id = typed_id(typed) or 0  # which no order has
     try:
-        order_id = decode_path_id(typed)
         await visit.call("getOrder", path_id=order_id)
     except NotFound:
         msg = f"id: There is no order {typed}."
@@ -150,8 +149,15 @@ async def _move(visit: Visit, status: OrderStatus) -> Response:
     except (Conflict, PreconditionFailed) as error:
         return await _order(visit, error, wanted=status)
     (card,) = await _cards(visit, [changed.value])
-    path = _BOARD.get(visit.form.text("back"), f"/orders/{visit.path_id}")
+    path = _BOARD.get(visit.form.text("back")) or _page_after(visit, card.order)
     return await visit.redirect(path, _told(card))
+
+
+def _page_after(visit: Visit, order: Order) -> str:
+    """Return the page that follows a change of an order: the order, if the person may see it."""
+    if visit.may("getOrder"):
+        return f"/orders/{order.id}"
+    return f"/pets/{order.petId}" if visit.may("listPets") else "/orders/new"
 
 
 def _told(card: Card) -> Notice:
@@ -269,7 +275,7 @@ async def _place(visit: Visit) -> Response:
         f"Order {card.order.id} is placed. {isolated(card.animal)} is reserved.",
         Undo(f"{path}/cancel", card.seen, "Cancel it"),
     )
-    return await visit.redirect(path, notice)
+    return await visit.redirect(_page_after(visit, card.order), notice)
 
 
 async def _form(visit: Visit, error: PetstoreError | None = None) -> Response:

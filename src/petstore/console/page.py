@@ -46,7 +46,8 @@ class Page:
     """A page of the console. ``path`` is relative to ``HOME``.
 
     It is for keys that may carry out the operation ``needs``, or for every key. A ``public`` page
-    needs no session. ``max_bytes`` is the maximum size of a form that it takes.
+    needs no session. One that ``signs_in`` is limited by address. ``max_bytes`` is the maximum size
+    of a form that it takes.
     """
 
     method: Literal["GET", "POST"]
@@ -54,6 +55,7 @@ class Page:
     handler: Handler
     needs: str | None = None
     public: bool = False
+    signs_in: bool = False
     max_bytes: int = MAX_FORM
 
     @cached_property

@@ -15,7 +15,7 @@ from petstore.console.category_fields import (
     suggested_names,
 )
 from petstore.console.edits import Difference, Edit, decode_edit, editor, undo_fields
-from petstore.console.forms import line, problem_of, whole_number
+from petstore.console.forms import line, problem_of, typed_id
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import Page, Result, Visit
 from petstore.console.templates import isolated
@@ -45,7 +45,7 @@ async def _list(visit: Visit) -> Response:
     problem, found, suggested = None, Result([], "", ""), None
     try:
         found = await visit.call("listPets", query=await _query(visit, wanted))
-        suggested = await _animal(visit, whole_number(wanted["name"]))
+        suggested = await _animal(visit, typed_id(wanted["name"]))
     except (InvalidParameter, UnknownCategory) as error:
         problem = problem_of(error, _LABELS)
     return visit.page(
@@ -65,7 +65,7 @@ async def _list(visit: Visit) -> Response:
 
 async def _query(visit: Visit, wanted: Mapping[str, str]) -> dict[str, Any]:
     """Return the query of ``listPets``: by name, or the newest first."""
-    pet_id = whole_number(wanted["id"])
+    pet_id = typed_id(wanted["id"])
     if wanted["id"] and pet_id is None:
         msg = "id: expected a number, such as 7"
         raise InvalidParameter(msg)

@@ -163,7 +163,8 @@ async def _show_session(visit: Visit) -> Response:
 
 async def _sign_out(visit: Visit) -> Response:
     secret = session_secret(visit.request, visit.root)
-    await visit.services.store.write(end_session(secret))
+    if secret:
+        await visit.services.store.write(end_session(secret))
     return _signed_out(visit)
 
 
@@ -190,9 +191,9 @@ PAGES = (
     Page("GET", "/", _start),
     Page("GET", _SIGN_IN, _show, public=True),
     # What it keeps of another form is longer than in that form.
-    Page("POST", _SIGN_IN, _sign_in, public=True, max_bytes=2 * MAX_FORM),
+    Page("POST", _SIGN_IN, _sign_in, public=True, signs_in=True, max_bytes=2 * MAX_FORM),
     Page("GET", "/link/{secret}", _show_link, public=True),
-    Page("POST", "/link/{secret}", _use_link, public=True),
+    Page("POST", "/link/{secret}", _use_link, public=True, signs_in=True),
     Page("GET", "/session", _show_session),
     Page("POST", "/session/end-all", _sign_out_everywhere),
     Page("POST", "/sign-out", _sign_out, public=True),

@@ -33,7 +33,7 @@ MAX_ROWS = 20_000
 """How many rows a file may have."""
 
 MAX_IMPORTS = 5
-"""How many imports a key has; the oldest that is finished makes room for a new one."""
+"""How many imports a key has; the oldest that has nothing to add makes room for a new one."""
 
 IMPORTS_KEPT: Milliseconds = DAY
 """How long an import is kept, finished or not."""
@@ -127,7 +127,7 @@ def create_import(key_id: int, file: ImportFile, *, now: Milliseconds) -> Unit[i
     An import of the same file that has added nothing yet is replaced.
 
     Raises:
-        Conflict: the key has ``MAX_IMPORTS`` that are not finished.
+        Conflict: the key has ``MAX_IMPORTS`` that all have rows to add.
     """
     # So two requests at once cannot both create the last one.
     yield Statement(
@@ -388,7 +388,7 @@ def _make_room(key_id: int) -> Unit[None]:
     if len(present) < MAX_IMPORTS:
         return
     for each in map(_import_of, present):
-        if each.finished_at is not None:
+        if not each.waiting:  # finished, or without a row that could be added
             yield _delete(each.id)
             return
     msg = f"you have {MAX_IMPORTS} imports that are not finished; finish or discard one first"
