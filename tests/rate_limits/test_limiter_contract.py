@@ -15,7 +15,7 @@ from petstore.rate_limits.contract import RateLimiter, State, UnbanStore
 from petstore.store.rate_limits import StoredRateLimits
 from support.keys import issue_stored, usage_of
 from support.manual_clock import ManualClock
-from support.stores import locked, short_timeout
+from support.stores import locked
 
 StartLimiter = Callable[[UnbanStore], Awaitable[RateLimiter]]
 
@@ -174,7 +174,6 @@ async def test_the_last_use_of_a_key_is_remembered_though_it_only_looked(
     assert await states.load(key.id) == State(used_at=clock())
 
 
-@short_timeout
 async def test_counts_that_could_not_be_saved_are_saved_later(
     start_limiter: StartLimiter,
     states: StoredRateLimits,
@@ -186,7 +185,7 @@ async def test_counts_that_could_not_be_saved_are_saved_later(
     limiter = await start_limiter(states)
     other = await issue_stored(store, clock)
     await limiter.take(key)
-    with locked(database):
+    with locked(database, store):
         with pytest.raises(Unavailable):
             await limiter.save()
         await limiter.take(other)
@@ -199,13 +198,16 @@ async def test_counts_that_could_not_be_saved_are_saved_later(
     assert await used_today(restarted, other) == 1
 
 
-@short_timeout
 async def test_a_request_during_a_save_that_fails_is_saved_later(
-    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, database: Path
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    database: Path,
 ) -> None:
     limiter = await start_limiter(states)
     await limiter.take(key)
-    with locked(database):
+    with locked(database, store):
         saving = asyncio.create_task(limiter.save())
         await asyncio.sleep(0)
         await limiter.take(key)
@@ -215,12 +217,11 @@ async def test_a_request_during_a_save_that_fails_is_saved_later(
     assert await used_today(await start_limiter(states), key) == 2
 
 
-@short_timeout
 async def test_a_day_that_ends_during_a_save_that_fails_goes_into_the_usage(
     limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
     await limiter.take(key)
-    with locked(database):
+    with locked(database, store):
         saving = asyncio.create_task(limiter.save())
         await asyncio.sleep(0)
         clock.advance(86_400)
@@ -231,13 +232,16 @@ async def test_a_day_that_ends_during_a_save_that_fails_goes_into_the_usage(
     assert await usage_of(store, key.id) == [(TODAY, 1), (TODAY + 1, 1)]
 
 
-@short_timeout
 async def test_counts_of_a_save_that_was_cancelled_are_saved_later(
-    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, database: Path
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    database: Path,
 ) -> None:
     limiter = await start_limiter(states)
     await limiter.take(key)
-    with locked(database):
+    with locked(database, store):
         saving = asyncio.create_task(limiter.save())
         await asyncio.sleep(0)
         saving.cancel()
@@ -267,11 +271,10 @@ async def test_a_day_that_ended_goes_into_the_usage(
     assert await usage_of(store, key.id) == [(TODAY, 3), (TODAY + 1, 1)]
 
 
-@short_timeout
 async def test_days_that_ended_while_nothing_could_be_saved_go_into_the_usage(
     limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
-    with locked(database):
+    with locked(database, store):
         for day in range(3):
             for _ in range(day + 1):
                 await limiter.take(key)
