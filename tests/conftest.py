@@ -4,6 +4,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from petstore.databases.contract import Store
@@ -21,6 +22,9 @@ def pytest_configure() -> None:
     """Keep the files of the tests in memory: no test may depend on how fast a disk is."""
     if folder := memory():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+    # Where a test says nothing else: on a busy machine slow is no failure.
+    for step in ("connect", "read", "write", "pool"):
+        setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, step, 30)  # noqa: SLF001 - of each function
     # asyncpg reports an error of its own where it is cancelled while it asks for TLS.
     os.environ.setdefault("PGSSLMODE", "disable")
 

@@ -5,6 +5,7 @@ import logging
 import re
 import shutil
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from petstore.settings import SettingError, Settings
 from support.bare_app import bare_app, fields
 from support.keys import revoke
 from support.service import running_service
-from support.stores import do
+from support.stores import do, locked
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -98,12 +99,11 @@ async def test_counts_are_saved_while_the_service_runs(database: Path) -> None:
 async def test_a_stop_while_the_database_is_locked_says_so_and_ends(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    other = apsw.Connection(str(database))
-    async with running_service(database, database_timeout=0.5, limits_save_seconds=60) as service:
-        key = await service.issue()
-        await service.request("GET", "/v1/pets", key.token)
-        other.execute("BEGIN IMMEDIATE")
-    other.close()
+    with ExitStack() as opened:
+        async with running_service(database, limits_save_seconds=60) as service:
+            key = await service.issue()
+            await service.request("GET", "/v1/pets", key.token)
+            opened.enter_context(locked(database, service.store))
     logged = [record.getMessage() for record in caplog.records if record.name != "httpx"]
     # The store and SQLite wait equally long; either may be the first to say so.
     reason = "the database (did not confirm the change in time|is not available: .*)"

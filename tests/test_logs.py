@@ -208,7 +208,7 @@ def test_a_disk_that_was_full_gets_the_lines_that_come_once_it_is_not() -> None:
     disk = FailingDisk()
     log = RequestLog(disk, ManualClock(), for_person=False)
     log.add(request())
-    assert within(20, lambda: disk.refused > 1)
+    assert within(30, lambda: disk.refused > 1)
     disk.full = False
     log.add(request("last"))
     log.close()

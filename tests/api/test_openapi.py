@@ -231,7 +231,7 @@ async def after_the_sunset(service: Service, ask: Ask) -> httpx.Response:
 
 async def while_the_database_is_locked(service: Service, ask: Ask) -> httpx.Response:
     token = (await service.issue()).token
-    with locked(sqlite_path(service.settings.database)):
+    with locked(sqlite_path(service.settings.database), service.store):
         return await ask.send(service, token)
 
 
@@ -518,12 +518,11 @@ def codes_of(name: str, status: int) -> set[str | None]:
 
 @pytest.fixture
 async def short_timeout_service() -> AsyncIterator[Service]:
-    """A service with strict categories and short timeouts, which no busy disk uses up."""
+    """A service with strict categories that waits for no body for long."""
     with folder_in_memory() as folder:
         async with running_service(
             folder / "petstore.db",
             body_timeout=0.1,
-            database_timeout=0.5,
             limits_save_seconds=60,  # or its own writing could stand in the way of ``locked``
             anonymous_per_minute=2,
             strict_categories=True,

@@ -1,7 +1,7 @@
 """A reservation that lapses frees the animal on time, for every request."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from resource import RLIMIT_FSIZE, getrlimit, setrlimit
@@ -229,13 +229,6 @@ async def test_a_reservation_made_by_another_service_lapses_here(
 # The database does not take the change
 
 
-@pytest.fixture
-async def short_timeout_service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
-    """A service that gives its database half a second."""
-    async with running_service(address, clock, database_timeout=0.5) as service:
-        yield service
-
-
 def freed(client: httpx.AsyncClient) -> Callable[[], Awaitable[bool]]:
     async def is_freed() -> bool:
         return not any([await is_held(client, view) for view in VIEWS])
@@ -244,12 +237,12 @@ def freed(client: httpx.AsyncClient) -> Callable[[], Awaitable[bool]]:
 
 
 async def test_reads_go_on_while_the_database_is_locked_and_the_animal_is_free_later(
-    short_timeout_service: Service, database: Path, clock: ManualClock
+    service: Service, database: Path, clock: ManualClock
 ) -> None:
-    client = await with_key(short_timeout_service)
+    client = await with_key(service)
     await place_order(client)
     clock.advance(86_400)
-    with locked(database):
+    with locked(database, service.store):
         for view in VIEWS:
             assert await is_held(client, view)
         order = await client.post(ORDERS, json={"petId": 1})
@@ -259,13 +252,13 @@ async def test_reads_go_on_while_the_database_is_locked_and_the_animal_is_free_l
 
 
 async def test_an_unsettled_reservation_does_not_block_changes_to_the_animal(
-    short_timeout_service: Service, database: Path, clock: ManualClock
+    service: Service, database: Path, clock: ManualClock
 ) -> None:
-    client = await with_key(short_timeout_service, 3)
+    client = await with_key(service, 3)
     for pet_id in (1, 2, 3):
         await place_order(client, pet_id)
     clock.advance(86_400)
-    with locked(database):
+    with locked(database, service.store):
         assert await is_held(client, VIEWS[0])
     assert (await place_order(client, 1))["id"] == 4
     changed = await client.patch("/v1/pets/2", json={"status": "sold"})
@@ -286,9 +279,9 @@ def full_disk() -> Iterator[None]:
 
 @pytest.mark.usefixtures("database")
 async def test_reads_go_on_while_the_disk_is_full_and_the_animal_is_free_later(
-    short_timeout_service: Service, clock: ManualClock
+    service: Service, clock: ManualClock
 ) -> None:
-    client = await with_key(short_timeout_service)
+    client = await with_key(service)
     await place_order(client)
     clock.advance(86_400)
     with full_disk():

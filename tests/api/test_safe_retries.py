@@ -149,13 +149,6 @@ async def shop(address: str, clock: ManualClock) -> AsyncIterator[Shop]:
         yield await furnish(service)
 
 
-@pytest.fixture
-async def short_timeout_shop(address: str) -> AsyncIterator[Shop]:
-    """A shop whose database has half a second for a change."""
-    async with running_service(address, limits_save_seconds=60, database_timeout=0.5) as service:
-        yield await furnish(service)
-
-
 def damage_records() -> Unit[None]:
     """Replace what is sealed by what no token opens, as after a change of the cipher."""
     yield Statement("UPDATE kept_answers SET answer = ?1", (bytes(100),))
@@ -510,10 +503,10 @@ async def test_a_conflict_of_what_has_a_token_is_kept_too(shop: Shop) -> None:
 
 
 async def test_a_change_that_the_database_refused_is_not_recorded(
-    short_timeout_shop: Shop, database: Path
+    shop: Shop, database: Path
 ) -> None:
-    shop, post = short_timeout_shop, POSTS["createPet"]
-    with locked(database):
+    post = POSTS["createPet"]
+    with locked(database, shop.service.store):
         assert_error(await shop.post(post), 503, "service_unavailable")
     assert await shop.kept() == 0
     created = await shop.post(post)

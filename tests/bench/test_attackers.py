@@ -166,7 +166,7 @@ def test_a_service_is_restarted_and_stopped_while_it_is_asked(start: StartServer
     server = start()
     target = Target(server.port, server.process.pid, server.issue(), LIMITED)
     with attacking(attackers.restart, target, 3, 1, 1, after=10) as seen:
-        assert server.process.wait(20) == 0
+        assert server.process.wait(30) == 0
     assert seen["404"] > 10  # the store is empty
     assert seen["cut"] == 2
 

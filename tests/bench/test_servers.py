@@ -52,4 +52,4 @@ def test_a_server_ends_with_the_bench_though_that_is_killed(tmp_path: Path) -> N
         assert bench.stdout.readline() == "ready\n"
         assert listens(port)
         bench.kill()
-    assert within(10, lambda: not listens(port))
+    assert within(30, lambda: not listens(port))

@@ -361,7 +361,7 @@ def test_a_backup_under_load_has_all_that_was_acknowledged_before(
     file, elsewhere = tmp_path / "backup.db", tmp_path / "elsewhere"
     elsewhere.mkdir()
     with Buyers(server, token) as buyers:
-        assert within(20, lambda: len(buyers.orders) > 100)
+        assert within(30, lambda: len(buyers.orders) > 100)
         pets_before, orders_before = list(buyers.pets), list(buyers.orders)
         made = petstore("backup", str(file), "--database", server.database, cwd=tmp_path)
         assert made.returncode == 0, made.stderr
@@ -393,7 +393,7 @@ def test_an_interrupted_run_leaves_the_old_file_or_a_complete_one(
     arguments = (name, "--force", str(file), "--database", url_of(stocked.database))
     with Terminal(*arguments, cwd=file.parent) as terminal:
         part = target.with_name(f"{target.name}.part")
-        assert within(20, lambda: part.exists() and part.stat().st_size)
+        assert within(30, lambda: part.exists() and part.stat().st_size)
         terminal.process.send_signal(end)
         terminal.wait()
     assert "Traceback" not in terminal.text

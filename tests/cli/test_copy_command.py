@@ -364,7 +364,7 @@ def test_a_store_in_use_is_copied_as_it_was_at_one_moment(
 ) -> None:
     server = start()
     with Buyers(server, server.issue()) as buyers:
-        assert within(20, lambda: len(buyers.orders) > 50)
+        assert within(30, lambda: len(buyers.orders) > 50)
         pets_before, orders_before = list(buyers.pets), list(buyers.orders)
         made = petstore("copy", "--from", server.database, "--to", postgres_url, cwd=tmp_path)
         assert made.returncode == 0, made.stderr
@@ -387,7 +387,7 @@ def test_a_copy_that_is_interrupted_leaves_nothing_and_can_be_run_again(
     )
     target = address(kind)
     with Terminal("copy", "--from", full, "--to", target, cwd=tmp_path) as terminal:
-        assert within(20, lambda: re.search(r" [1-9][0-9]?% ", terminal.text)), terminal.text
+        assert within(30, lambda: re.search(r" [1-9][0-9]?% ", terminal.text)), terminal.text
         terminal.process.send_signal(end)
         assert terminal.wait() == (1 if end == signal.SIGINT else -end)
     assert ("Error: interrupted: nothing was copied" in terminal.text) == (end == signal.SIGINT)

@@ -38,7 +38,7 @@ def test_a_key_that_was_revoked_is_refused(server: ServerProcess, keys: Command)
     number, token = issue(keys)
     assert ask(server, token).status_code == 200
     keys.succeed("keys", "revoke", number)
-    assert within(20, lambda: ask(server, token).status_code == 401)
+    assert within(30, lambda: ask(server, token).status_code == 401)
 
 
 def test_a_key_of_the_other_environment_is_refused(server: ServerProcess, keys: Command) -> None:
@@ -55,7 +55,7 @@ def test_a_change_of_scopes_is_followed(server: ServerProcess, keys: Command) ->
     number, token = issue(keys)
     assert ask(server, token, "POST").status_code == 400
     keys.succeed("keys", "change", number, "--scope", "pets:read")
-    assert within(20, lambda: ask(server, token, "POST").status_code == 403)
+    assert within(30, lambda: ask(server, token, "POST").status_code == 403)
     assert ask(server, token).status_code == 200
 
 
@@ -71,7 +71,7 @@ def test_a_change_of_plan_is_followed_and_keeps_the_usage(
         responses.append(ask(server, token))
         return responses[-1].headers["X-RateLimit-Limit"] == "1000"
 
-    assert within(20, is_business)
+    assert within(30, is_business)
     assert responses[-1].headers["X-RateLimit-Remaining"] == str(1000 - 1 - len(responses))
 
 
@@ -82,7 +82,7 @@ def test_the_old_token_ends_with_the_rotation_and_the_usage_goes_on(
     assert ask(server, old).headers["X-RateLimit-Remaining"] == "49"
     new = keys.succeed("keys", "rotate", number).strip()
     assert ask(server, new).headers["X-RateLimit-Remaining"] == "48"
-    assert within(20, lambda: ask(server, old).status_code == 401)
+    assert within(30, lambda: ask(server, old).status_code == 401)
     assert ask(server, new).status_code == 200
 
 
@@ -90,7 +90,7 @@ def test_a_key_that_was_used_says_when(server: ServerProcess, keys: Command) -> 
     number, token = issue(keys)
     assert keys.show_key(int(number))["lastUsedAt"] is None
     ask(server, token)
-    assert within(20, lambda: keys.show_key(int(number))["lastUsedAt"] is not None)
+    assert within(30, lambda: keys.show_key(int(number))["lastUsedAt"] is not None)
     to_the_minute = keys.show_key(int(number))["lastUsedAt"][:16].replace("T", " ")
     lines = keys.succeed("keys", "list").splitlines()
     (line,) = [line for line in lines if line.startswith(f"{number} ")]

@@ -264,7 +264,7 @@ def test_an_interrupted_import_goes_on_and_adds_each_animal_once(
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert within(20, lambda: rows_done(command) == nameless.stop)
+        assert within(30, lambda: rows_done(command) == nameless.stop)
         process.send_signal(how)
         _, errors = process.communicate()
     assert process.returncode == (1 if how == signal.SIGINT else -signal.SIGKILL)

@@ -366,7 +366,7 @@ async def test_a_fault_is_a_page_that_names_the_request(
 async def test_an_unreachable_database_is_a_page_that_says_to_wait(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with running_service(database, database_timeout=0.1) as service:
+    async with running_service(database) as service:
         person = await signed_in(service)
         await service.store.close()
         failed = await person.get("/pets")

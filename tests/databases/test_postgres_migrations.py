@@ -77,7 +77,7 @@ def test_a_migration_waits_for_another_however_long_and_then_looks_again(
     with ThreadPoolExecutor(1) as thread:
         with postgres.transaction(name, MIGRATED_BY_A_NEWER):
             migrating = thread.submit(PostgresStore(f"{url}?pgbouncer=true").migrate)
-            assert within(20, lambda: postgres.sql(WAITING, name) == "1")
+            assert within(30, lambda: postgres.sql(WAITING, name) == "1")
         with pytest.raises(UnusableDatabase, match="schema version 99"):
             migrating.result()
 

@@ -32,6 +32,7 @@ from petstore.store.api_keys import (
     unconditional,
 )
 from petstore.store.categories import get_category, list_categories
+from petstore.store.console_sessions import open_session
 from petstore.store.counted_batches import prune_saved_batches
 from petstore.store.deprecated_calls import (
     DeprecatedCalls,
@@ -478,6 +479,30 @@ def test_a_search_on_postgresql_starts_at_its_position_too(
     assert "Index Scan using pets_by_name" in plan
     assert f"(ROW(name_key, id) > ROW('bella'::text, '{FAR}'::bigint))" in plan
     assert "Sort" not in plan
+
+
+BATCHES = {
+    *("delete_aged_rows", "delete_deliveries", "delete_idempotency_records"),
+    *("delete_sessions_beyond", "skip_deliveries"),
+}
+
+
+def test_on_postgresql_the_rows_of_a_batch_are_found_by_their_places(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    """By their keys, each was compared with a whole table that had been empty when analyzed."""
+    database = database_name(postgres_url)
+    large = "SET enable_seqscan = off"  # here the tables are empty, where a scan is as good
+    session = statements_of(partial_write(open_session(7, None, NOW)))
+    statements = [one for name in RECORDED for one in (*RECORDED[name], *session)]
+    in_batches = {each.sql: each for each in statements if each.name in BATCHES}
+    assert {each.name for each in in_batches.values()} == BATCHES
+    for sql, each in in_batches.items():
+        values = ", ".join(f"'{value!s}'" for value in each.parameters)
+        prepare = f"PREPARE batch AS {postgres_sql(sql)}"
+        plan = postgres.sql(f"{large}; {prepare}; EXPLAIN EXECUTE batch ({values})", database)
+        assert "Tid Scan on " in plan, plan
+        assert "Nested Loop" not in plan, plan
 
 
 def test_the_keys_of_names_are_filled_in_by_id(connection: apsw.Connection) -> None:

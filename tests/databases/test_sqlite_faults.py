@@ -14,7 +14,7 @@ from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
 from support.changes import create_pet, create_pets
 from support.pet_rows import select_pet, select_pets
-from support.stores import do, locked, open_store, short_timeout
+from support.stores import do, impatient, locked, open_store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -44,16 +44,15 @@ async def add_until_refused(store: SqliteStore) -> int:
     pytest.fail("none was refused")
 
 
-@short_timeout
 async def test_behind_a_lock_every_change_is_refused_in_time(
     store: SqliteStore, database: Path
 ) -> None:
-    with locked(database):
+    with locked(database, store):
         started = time.monotonic()
         outcomes = await asyncio.gather(
             *(store.write(create_pet(BELLA)) for _ in range(300)), return_exceptions=True
         )
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 20
     assert {type(outcome) for outcome in outcomes} == {Unavailable}
     assert (await store.write(create_pet(BELLA))).id == 1
     assert await count_pets(store) == 1
@@ -69,11 +68,10 @@ async def test_a_lock_that_is_released_in_time_only_delays(
     assert (await writing).id == 1
 
 
-@short_timeout
 async def test_a_change_that_was_refused_is_not_made_later(
     store: SqliteStore, database: Path
 ) -> None:
-    with locked(database), pytest.raises(Unavailable):
+    with locked(database, store), pytest.raises(Unavailable):
         await store.write(create_pet(BELLA))
     await store.write(do("SELECT 1"))
     assert await count_pets(store) == 0
@@ -87,7 +85,7 @@ async def test_reads_do_not_wait_for_a_writer(store: SqliteStore, database: Path
     for _ in range(100):
         ((_, name, *_),) = await store.read(select_pet(1))
         assert name == "Bella"
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     writer.close()
 
 
@@ -116,7 +114,6 @@ async def test_when_the_disk_is_full_every_write_of_the_group_fails(
     assert await count_pets(store) == 0
 
 
-@short_timeout
 async def test_on_a_slow_disk_everybody_is_refused_in_time_and_reads_go_on(
     connections: list[apsw.Connection], store: SqliteStore
 ) -> None:
@@ -124,19 +121,20 @@ async def test_on_a_slow_disk_everybody_is_refused_in_time_and_reads_go_on(
 
     def commit() -> bool:
         disk_is_asked.set()
-        return not disk_responds.wait(20)
+        return not disk_responds.wait(30)
 
     connections[-2].set_commit_hook(commit)
-    first = asyncio.create_task(store.write(create_pet(BELLA)))
-    await eventually(disk_is_asked.is_set)
-    started = time.monotonic()
-    for _ in range(2):
+    with impatient(store):
+        first = asyncio.create_task(store.write(create_pet(BELLA)))
+        await eventually(disk_is_asked.is_set)
+        started = time.monotonic()
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="in time"):
+                await store.write(create_pet(NewPet("late", 1)))
+        assert time.monotonic() - started < 20
+        assert await count_pets(store) == 0
         with pytest.raises(Unavailable, match="in time"):
-            await store.write(create_pet(NewPet("late", 1)))
-    assert time.monotonic() - started < 5
-    assert await count_pets(store) == 0
-    with pytest.raises(Unavailable, match="in time"):
-        await first
+            await first
     disk_responds.set()
     await store.write(create_pet(NewPet("after", 1)))
     names = [row[1] for row in await store.read(select_pets(10))]

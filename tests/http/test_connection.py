@@ -96,7 +96,7 @@ def test_a_body_that_is_received_before_it_is_complete_comes_in_pieces(
 ) -> None:
     with RawSocket(server.port) as connection:
         connection.send(post(b"hello")[:-3])
-        assert within(5, lambda: bool(app.seen))
+        assert within(30, lambda: bool(app.seen))
         connection.send(b"llo")
         assert connection.read_response().body == b"POST /x? hello"
     assert app.seen[0].content is None
@@ -108,7 +108,7 @@ def test_a_client_that_has_begun_to_send_its_body_gets_no_100_continue(
     data = post(b"hello", b"Expect: 100-continue\r\n")
     with RawSocket(server.port) as connection:
         connection.send(data[:-3])
-        assert within(5, lambda: bool(app.seen))
+        assert within(30, lambda: bool(app.seen))
         connection.send(data[-3:])
         response = connection.read_response()
     assert (response.status, response.body) == (200, b"POST /x? hello")
@@ -323,7 +323,7 @@ def test_a_pipelined_request_does_not_begin_before_the_response_to_the_one_befor
     app.is_free = lambda: bool(free)
     with RawSocket(server.port) as connection:
         connection.send(GET * 3)
-        assert within(5, lambda: len(app.seen) == 1)
+        assert within(30, lambda: len(app.seen) == 1)
         time.sleep(0.05)
         assert len(app.seen) == 1
         free.append(True)
@@ -341,7 +341,7 @@ def test_requests_behind_one_without_a_response_are_not_parsed(server: Served, a
     before = in_memory(Request)
     with RawSocket(server.port) as connection:
         connection.send(GET * 9_000)
-        assert within(5, lambda: len(app.seen) == 1)
+        assert within(30, lambda: len(app.seen) == 1)
         time.sleep(0.05)
         parsed = in_memory(Request) - before
         free.append(True)
@@ -376,7 +376,7 @@ def test_a_client_that_has_disconnected_gets_no_response(
     app.is_free, app.reads_at_once = (lambda: bool(free)), False
     with socket.create_connection(("127.0.0.1", server.port)) as caller:
         caller.sendall(data)
-        assert within(5, lambda: len(app.seen) == 1)
+        assert within(30, lambda: len(app.seen) == 1)
         reset_when_closed = struct.pack("ii", 1, 0)
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset_when_closed)
     time.sleep(0.05)
@@ -391,18 +391,18 @@ def test_nothing_is_kept_of_a_client_that_disconnects_within_a_body(
     app.is_free, app.reads_at_once = (lambda: bool(free)), False
     with socket.create_connection(("127.0.0.1", server.port)) as caller:
         caller.sendall(post(b"hello")[:-2])
-        assert within(5, lambda: len(app.seen) == 1)
+        assert within(30, lambda: len(app.seen) == 1)
         reset_when_closed = struct.pack("ii", 1, 0)
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset_when_closed)
     time.sleep(0.05)
     free.append(True)
-    assert within(5, lambda: in_memory(Connection) == 0)
+    assert within(30, lambda: in_memory(Connection) == 0)
 
 
 def test_a_body_that_breaks_off_ends_its_request(server: Served, app: Echo) -> None:
     with RawSocket(server.port) as connection:
         connection.send(post(b"hello")[:-1])
-        assert within(5, lambda: len(app.seen) == 1)
+        assert within(30, lambda: len(app.seen) == 1)
         connection.finish_sending()
         assert connection.read_response().status == 400
 
@@ -421,7 +421,7 @@ def test_beyond_the_budget_of_unread_responses_a_connection_is_closed(app: Echo)
     app.size = 5_000_000
     with served(app, buffer_bytes=1_000_000) as server, slow_caller(server, 4096) as caller:
         caller.sendall(GET)
-        assert within(10, lambda: app.seen and in_memory(Connection) == 0)
+        assert within(30, lambda: app.seen and in_memory(Connection) == 0)
         received = b"".join(iter(lambda: caller.recv(65536), b""))
     assert len(received) < app.size
 
@@ -456,7 +456,7 @@ def test_at_a_stop_what_is_under_way_is_finished_and_nothing_else(app: Echo) -> 
     with served(app) as server, RawSocket(server.port) as idle, RawSocket(server.port) as busy:
         idle.send(GET[:10])
         busy.send(GET)
-        assert within(5, lambda: len(app.seen) == 1)
+        assert within(30, lambda: len(app.seen) == 1)
         server.stop()
         assert idle.rest() == b""
         free.append(True)
@@ -624,7 +624,7 @@ def test_the_last_response_before_a_stop_is_not_cut_off(app: Echo) -> None:
     app.size = 300_000
     with served(app) as server, RawSocket(server.port) as connection:
         connection.send(GET * 3_000)
-        assert within(5, lambda: len(app.seen) == 1)
+        assert within(30, lambda: len(app.seen) == 1)
         server.stop()
         free.append(True)
         assert len(connection.read_response().body) > 300_000

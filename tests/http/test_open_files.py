@@ -68,6 +68,6 @@ def test_the_service_works_with_the_fewest_open_files_it_accepts(
         stderr=subprocess.DEVNULL,
     ) as process:
         try:
-            assert within(20, lambda: is_ready(f"http://127.0.0.1:{port}"))
+            assert within(30, lambda: is_ready(f"http://127.0.0.1:{port}"))
         finally:
             process.terminate()

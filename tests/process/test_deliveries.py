@@ -58,7 +58,7 @@ class Deliverer:
     def stop(self) -> int:
         """Ask it to stop, and return its exit status."""
         self.process.terminate()
-        return self.process.wait(10)
+        return self.process.wait(30)
 
 
 @contextmanager

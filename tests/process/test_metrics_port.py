@@ -56,8 +56,8 @@ def test_metrics_are_served_on_their_port_alone(start: StartServer, tmp_path: Pa
     assert read_metrics(port)[LISTED] == 3
     with httpx.Client() as client:
         assert client.get(f"{server.url}/healthz").status_code == 200
-        assert within(10, lambda: read_metrics(port)["petstore_connections"] == 1)
-    assert within(10, lambda: read_metrics(port)["petstore_connections"] == 0)
+        assert within(30, lambda: read_metrics(port)["petstore_connections"] == 1)
+    assert within(30, lambda: read_metrics(port)["petstore_connections"] == 0)
     assert read_metrics(port)["petstore_connections_max"] > 0
     assert httpx.get(f"{server.url}/metrics").status_code == 404
     server.process.send_signal(signal.SIGTERM)
@@ -77,16 +77,16 @@ def test_the_samples_are_of_all_workers_also_after_one_was_killed(start: StartSe
             return read_metrics(port)
 
         list_pets(server, token, 40)
-        assert within(10, lambda: samples()[LISTED] == 40)
-        assert within(10, lambda: samples()["petstore_workers"] == 2)
+        assert within(30, lambda: samples()[LISTED] == 40)
+        assert within(30, lambda: samples()["petstore_workers"] == 2)
         assert samples()["petstore_limiter_fallback_workers"] == 0
         os.kill(server.workers()[0], signal.SIGKILL)
         assert samples()[LISTED] == 40
-        assert within(10, lambda: samples()["petstore_workers"] == 2)
+        assert within(30, lambda: samples()["petstore_workers"] == 2)
         assert samples()["petstore_workers_configured"] == 2
         assert samples()["petstore_worker_crashes_total"] == 1
         list_pets(server, token, 40)
-        assert within(10, lambda: samples()[LISTED] == 80)
+        assert within(30, lambda: samples()[LISTED] == 80)
         server.stop()
 
 
@@ -104,8 +104,8 @@ def test_reloads_lose_no_count_and_leave_no_files(
             list_pets(server, token, 20)
             before = server.workers()
             server.process.send_signal(signal.SIGHUP)
-            assert within(20, lambda old=before: not {*old} & {*server.workers()})  # type: ignore[misc]
-            assert within(10, lambda: read_metrics(port)["petstore_workers"] == workers)
+            assert within(30, lambda old=before: not {*old} & {*server.workers()})  # type: ignore[misc]
+            assert within(30, lambda: read_metrics(port)["petstore_workers"] == workers)
             assert read_metrics(port)[LISTED] == 20 * reloads
             assert read_metrics(port)["petstore_worker_crashes_total"] == 0
         (shared,) = folder.iterdir()

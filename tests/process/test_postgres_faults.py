@@ -17,6 +17,9 @@ from support.shared_service import SharedService, shared_service
 from support.steady_buyers import Buyers
 from support.waiting import within
 
+LONGEST = 20
+"""Max seconds for a response. On a busy machine this detects a hang, not its exact length."""
+
 NEW = {"name": "Bella", "categoryId": 1, "status": "available"}
 # The token of an unknown key, which needs a look-up.
 STRANGER = {"Authorization": f"Bearer {new_token('production')}"}
@@ -45,10 +48,10 @@ def service(tmp_path: Path, url: str) -> Iterator[SharedService]:
 
 @pytest.fixture
 def client(service: SharedService) -> Iterator[httpx.Client]:
-    """A client that waits for two seconds, and no longer."""
+    """A client that adds animals, and waits for no response that hangs."""
     headers = {"Authorization": f"Bearer {service.issue()}"}
-    with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
-        assert client.post("/pets", json=NEW).status_code == 201
+    with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=LONGEST) as client:
+        assert within(30, lambda: works(client))
         yield client
 
 
@@ -91,7 +94,7 @@ def test_without_postgresql_all_is_refused_in_time_and_with_it_goes_on(
     assert_all_is_refused(client)
     assert not is_ready(service.url)
     server.start()
-    assert within(2, lambda: works(client))
+    assert within(30, lambda: works(client))
     assert is_ready(service.url)
 
 
@@ -101,11 +104,11 @@ def test_while_postgresql_hangs_all_is_refused_in_time_and_then_goes_on(
     """A request that waits for several things gets its response in time too."""
     with shared_service(tmp_path, url, "--database-timeout", "1.2") as service:
         headers = {"Authorization": f"Bearer {service.issue()}"}
-        with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
-            assert works(client)
+        with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=LONGEST) as client:
+            assert within(30, lambda: works(client))
             with server.stopped():
                 assert_all_is_refused(client)
-            assert within(2, lambda: works(client))
+            assert within(30, lambda: works(client))
 
 
 def test_while_postgresql_hangs_a_key_that_redis_has_forgotten_is_refused_in_time(
@@ -116,8 +119,8 @@ def test_while_postgresql_hangs_a_key_that_redis_has_forgotten_is_refused_in_tim
         shared_service(tmp_path, url, "--database-timeout", "1.2", "--redis", redis.url) as service,
     ):
         headers = {"Authorization": f"Bearer {service.issue()}"}
-        with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
-            assert works(client)
+        with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=LONGEST) as client:
+            assert within(30, lambda: works(client))
             redis.call("FLUSHALL")
             with server.stopped():
                 assert_unavailable(client.get("/pets"))
@@ -143,9 +146,12 @@ def test_acknowledged_changes_are_there_after_postgresql_was_killed_under_load(
 
 
 def test_when_connections_are_cut_reads_succeed_and_what_was_acknowledged_is_there(
-    server: PostgresServer, service: SharedService, url: str
+    server: PostgresServer, tmp_path: Path, url: str
 ) -> None:
-    with Buyers(service, service.issue()) as buyers:
+    with (
+        shared_service(tmp_path, url, "--database-timeout", "10") as service,
+        Buyers(service, service.issue()) as buyers,
+    ):
         for _ in range(10):
             buyers.order_more(5)
             server.cut_connections()
@@ -161,13 +167,13 @@ def test_when_no_connection_is_free_all_is_refused_in_time(
     few = ("--database-connections", "1", "--database-timeout", "0.5")
     with shared_service(tmp_path, url, *few) as service:
         headers = {"Authorization": f"Bearer {service.issue()}"}
-        with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=2) as client:
-            assert works(client)
+        with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=LONGEST) as client:
+            assert within(30, lambda: works(client))
             with server.transaction(database_name(url), "LOCK TABLE pets"):
                 for _ in range(2):
                     assert_unavailable(client.post("/pets", json=NEW))
                     assert_unavailable(client.get("/pets"))
-            assert within(2, lambda: works(client))
+            assert within(30, lambda: works(client))
 
 
 def test_a_worker_that_starts_without_postgresql_serves_once_it_is_there(
@@ -176,7 +182,7 @@ def test_a_worker_that_starts_without_postgresql_serves_once_it_is_there(
     (killed,) = service.workers()
     server.stop()
     os.kill(killed, signal.SIGKILL)
-    assert within(20, lambda: service.workers() not in ([], [killed]))
+    assert within(30, lambda: service.workers() not in ([], [killed]))
 
     def refuses() -> bool:
         try:
@@ -184,18 +190,20 @@ def test_a_worker_that_starts_without_postgresql_serves_once_it_is_there(
         except httpx.TransportError:
             return False
 
-    assert within(20, refuses)
+    assert within(30, refuses)
     server.start()
-    assert within(2, lambda: works(client))
+    assert within(30, lambda: works(client))
 
 
 def test_while_a_worker_is_replaced_the_other_serves(url: str, tmp_path: Path) -> None:
     with (
         redis_server() as redis,
-        shared_service(tmp_path, url, "--redis", redis.url, "--workers", "2") as service,
+        shared_service(
+            tmp_path, url, "--redis", redis.url, "--workers", "2", "--database-timeout", "10"
+        ) as service,
     ):
         headers = {"Authorization": f"Bearer {service.issue()}"}
-        assert within(20, lambda: len(service.workers()) == 2)
+        assert within(30, lambda: len(service.workers()) == 2)
         killed, left = service.workers()
         os.kill(killed, signal.SIGKILL)
 
@@ -204,7 +212,7 @@ def test_while_a_worker_is_replaced_the_other_serves(url: str, tmp_path: Path) -
             assert response.status_code == 201
             return len(set(service.workers()) - {killed}) == 2
 
-        assert within(2, is_replaced)
+        assert within(30, is_replaced)
         assert left in service.workers()
 
 

@@ -19,8 +19,11 @@ from support.redis_server import RedisServer, redis_server
 from support.shared_service import SharedService, shared_service
 from support.waiting import within
 
-_LONGEST = 2.0
-"""Seconds that no list may take, whatever hangs."""
+_LONGEST = 20.0
+"""Max seconds for a response. On a busy machine this detects a hang, not its exact length."""
+
+_UNHURRIED = ("--database-timeout", "9")
+"""For a service whose databases are there: on a busy machine slow is no failure."""
 
 _names = count(1)
 
@@ -47,9 +50,8 @@ def url(replica: PostgresReplica, redis: RedisServer) -> str:
 def service(
     tmp_path: Path, replica: PostgresReplica, redis: RedisServer, url: str
 ) -> Iterator[SharedService]:
-    with shared_service(
-        tmp_path, url, "--read-database", replica.url_of(url), "--redis", redis.url
-    ) as service:
+    arguments = (url, "--read-database", replica.url_of(url), "--redis", redis.url)
+    with shared_service(tmp_path, *arguments, *_UNHURRIED) as service:
         yield service
 
 
@@ -103,7 +105,7 @@ def test_a_change_is_seen_at_every_process_with_redis_and_without_it(
     tmp_path: Path, replica: PostgresReplica, url: str
 ) -> None:
     with redis_server() as redis:
-        arguments = (url, "--read-database", replica.url_of(url), "--redis", redis.url)
+        arguments = (url, "--read-database", replica.url_of(url), "--redis", redis.url, *_UNHURRIED)
         with (
             shared_service(tmp_path, *arguments) as one,
             shared_service(tmp_path, *arguments) as two,
@@ -129,7 +131,9 @@ def test_without_redis_one_process_knows_by_itself(
     tmp_path: Path, replica: PostgresReplica, url: str
 ) -> None:
     with (
-        shared_service(tmp_path, url, "--read-database", replica.url_of(url)) as service,
+        shared_service(
+            tmp_path, url, "--read-database", replica.url_of(url), *_UNHURRIED
+        ) as service,
         caller(service) as writer,
         caller(service) as other,
         replica.behind(),
@@ -162,7 +166,7 @@ def test_without_the_replica_lists_go_on_and_with_it_they_come_from_it_again(
                 pet_id = add(writer)
                 assert lists(other, pet_id)
                 assert lists(writer, pet_id)
-        assert within(10, lambda: reads_from_replica(replica, writer, other))
+        assert within(30, lambda: reads_from_replica(replica, writer, other))
     statuses = {line["status"] for line in service.log_lines() if line["event"] == "request"}
     assert statuses <= {200, 201}
 
@@ -197,7 +201,7 @@ def test_a_service_starts_without_its_replica_and_uses_it_once_it_is_there(
             with caller(service) as writer, caller(service) as other:
                 assert lists(other, add(writer))
                 replica.start()
-                assert within(10, lambda: reads_from_replica(replica, writer, other))
+                assert within(30, lambda: reads_from_replica(replica, writer, other))
             assert service.stop() == 0
         finally:
             if service.process.poll() is None:

@@ -19,7 +19,7 @@ def lines_of(server: ServerProcess, request: str) -> list[dict[str, object]]:
     def found() -> list[dict[str, object]]:
         return [line for line in server.log_lines() if line.get("request") == request]
 
-    assert within(20, found)
+    assert within(30, found)
     return found()
 
 
@@ -101,7 +101,7 @@ def test_a_terminal_gets_lines_for_a_person(tmp_path: Path) -> None:
     with Terminal("serve", "--port", str(port), cwd=tmp_path) as terminal:
         terminal.wait_for("Docs are at")
         url = f"http://127.0.0.1:{port}"
-        assert within(20, lambda: is_ready(url))
+        assert within(30, lambda: is_ready(url))
         headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "by-a-person"}
         httpx.get(f"{url}/v1/pets", headers=headers)
         terminal.wait_for("by-a-person")

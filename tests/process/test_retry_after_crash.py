@@ -84,7 +84,7 @@ def test_a_response_lost_in_a_crash_comes_from_the_next_process(
     sent = Sent(path, body, "a")
     with RawSocket(server.port) as connection:
         connection.send(message(headers, sent))
-        assert within(20, lambda: number(tmp_path, done) == 1)
+        assert within(30, lambda: number(tmp_path, done) == 1)
         server.kill()
     server = start(env={"PYTHONHASHSEED": "2"})
     first, second = (send(server, headers, sent) for _ in range(2))
@@ -114,7 +114,7 @@ def test_a_response_lost_with_its_connection_comes_on_another(
         responses.append(send(server, headers, sent))
         return responses[-1].status_code == 201
 
-    assert within(20, has_response)
+    assert within(30, has_response)
     assert {response.json()["code"] for response in responses[:-1]} <= {"idempotency_key_in_use"}
     again = send(server, headers, sent)
     assert again.headers["Idempotent-Replayed"] == "true"
@@ -151,7 +151,7 @@ def shop_until_gone(
 
 
 def wait_for_responses(folder: Path, enough: int) -> None:
-    assert within(20, lambda: number(folder, KEPT) > enough)
+    assert within(30, lambda: number(folder, KEPT) > enough)
 
 
 def assert_whole(folder: Path) -> None:

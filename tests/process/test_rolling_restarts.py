@@ -18,7 +18,7 @@ from support.callers import Callers
 from support.exploration import DEPTH
 from support.postgres import PostgresServer
 from support.process import ServerProcess, petstore
-from support.raw_socket import RawSocket
+from support.raw_socket import RawResponse, RawSocket
 from support.redis_server import redis_server
 from support.servers import StartServer
 from support.shared_service import SharedService
@@ -46,7 +46,7 @@ class Load(Callers):
     def go_on(self, requests: int = 10) -> None:
         """Wait until so many more animals were added."""
         enough = len(self.names) + requests
-        assert within(20, lambda: len(self.names) >= enough), self.failures
+        assert within(30, lambda: len(self.names) >= enough), self.failures
 
     def _go_on(self, number: int) -> None:
         keep_alive = number % 2 == 0
@@ -113,7 +113,7 @@ class Pair:
         for service in services:
             service.wait_until_ready()
             self._balancer.add(service.port)
-        assert within(10, lambda: self._balancer.ready() == 2)
+        assert within(30, lambda: self._balancer.ready() == 2)
 
 
 @pytest.mark.explores
@@ -177,25 +177,25 @@ def test_limits_are_exact_across_sighup(
 
 
 def test_a_connection_without_a_request_is_left_to_the_next_process(start: StartServer) -> None:
-    server = start("--drain-timeout", "0.3")
+    server = start("--drain-timeout", "2")
     old = server.worker
     server.process.send_signal(signal.SIGHUP)
-    assert within(10, lambda: is_handing_over(server))
+    assert within(30, lambda: is_handing_over(server))
     with RawSocket(server.port) as caller:
-        assert within(20, lambda: server.workers() not in ([], [old]))
+        assert within(30, lambda: server.workers() not in ([], [old]))
         caller.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
         assert caller.read_response().status == 200
 
 
 def test_a_stop_in_the_middle_of_a_replacement_ends_all_in_time(start: StartServer) -> None:
     with redis_server() as redis:
-        server = start("--workers", "2", "--redis", redis.url, "--drain-timeout", "2")
+        server = start("--workers", "4", "--redis", redis.url, "--drain-timeout", "2")
         server.process.send_signal(signal.SIGHUP)
-        assert within(10, lambda: is_handing_over(server))
+        assert within(30, lambda: is_handing_over(server))
         started = time.monotonic()
         assert server.stop() == 0
         # Together, not one after another.
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < 8
 
 
 def test_a_service_that_stops_in_the_middle_of_a_replacement_sends_callers_away_first(
@@ -203,11 +203,11 @@ def test_a_service_that_stops_in_the_middle_of_a_replacement_sends_callers_away_
 ) -> None:
     server = start("--drain-timeout", "3")
     server.process.send_signal(signal.SIGHUP)
-    assert within(10, lambda: is_handing_over(server))
+    assert within(30, lambda: is_handing_over(server))
     assert status_of(server, "/readyz") == 200
     server.process.send_signal(signal.SIGTERM)
     server.process.send_signal(signal.SIGHUP)  # it changes nothing any more
-    assert within(10, lambda: status_of(server, "/readyz") == 503)
+    assert within(30, lambda: status_of(server, "/readyz") == 503)
     assert server.stop() == 0
 
 
@@ -236,12 +236,19 @@ def reload(
     server.process.send_signal(signal.SIGHUP)
     if meanwhile is not None:
         meanwhile(are_replaced)
-    assert within(20, are_replaced)
+    assert within(30, are_replaced)
+
+
+def get(server: ServerProcess, path: str) -> RawResponse:
+    """Ask on a connection of its own, faster than a client of httpx is made."""
+    with RawSocket(server.port) as caller:
+        caller.send(f"GET {path} HTTP/1.1\r\nHost: petstore\r\n\r\n".encode())
+        return caller.read_response()
 
 
 def is_handing_over(server: ServerProcess) -> bool:
     """Return whether the process that responds is about to be replaced."""
-    return "Connection" in httpx.get(f"{server.url}/healthz").headers
+    return "connection" in get(server, "/healthz").fields
 
 
 def is_refusing(server: ServerProcess) -> bool:
@@ -254,20 +261,20 @@ def is_refusing(server: ServerProcess) -> bool:
 
 
 def status_of(server: ServerProcess, path: str) -> int:
-    return httpx.get(f"{server.url}{path}").status_code
+    return get(server, path).status
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_after_a_stop_signal_it_serves_on_for_a_while_and_sends_callers_away(
     start: StartServer, number: signal.Signals
 ) -> None:
-    server = start("--drain-timeout", "1.5")
+    server = start("--drain-timeout", "3")
     headers = {"Authorization": f"Bearer {server.issue()}"}
     started = time.monotonic()
     with httpx.Client(base_url=server.url, headers=headers) as kept_alive:
         assert "Connection" not in kept_alive.get("/v1/pets").headers
         server.process.send_signal(number)
-        assert within(5, lambda: status_of(server, "/readyz") == 503)
+        assert within(30, lambda: status_of(server, "/readyz") == 503)
         added = kept_alive.post("/v1/pets", json={"name": "Bella", "categoryId": 1})
         assert added.status_code == 201
         assert added.headers["Connection"] == "close"
@@ -277,24 +284,24 @@ def test_after_a_stop_signal_it_serves_on_for_a_while_and_sends_callers_away(
         unready = kept_alive.get("/readyz")
         assert (unready.status_code, unready.json()) == (503, {"status": "stopping"})
         assert kept_alive.get("/healthz").status_code == 200
-    assert within(5, lambda: is_refusing(server))
-    assert time.monotonic() - started >= 1.5
+    assert within(30, lambda: is_refusing(server))
+    assert time.monotonic() - started >= 3
     assert server.stop() == 0
 
 
 def test_a_request_late_in_the_drain_timeout_gets_its_response(start: StartServer) -> None:
-    server = start("--drain-timeout", "0.5")
+    server = start("--drain-timeout", "2")
     token = server.issue()
     body = b'{"name": "Rex", "categoryId": 1}'
     server.process.send_signal(signal.SIGTERM)
-    assert within(5, lambda: status_of(server, "/readyz") == 503)
+    assert within(30, lambda: status_of(server, "/readyz") == 503)
     with RawSocket(server.port) as caller:
         caller.send(
             b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
             + f"Authorization: Bearer {token}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         )
         assert caller.read_response().status == 100
-        assert within(5, lambda: is_refusing(server))
+        assert within(30, lambda: is_refusing(server))
         caller.send(body)
         assert caller.read_response().status == 201
     assert server.stop() == 0

@@ -21,7 +21,7 @@ def pair(start: StartServer) -> Iterator[ServerProcess]:
     """Two processes that serve."""
     with redis_server() as redis:
         server = start("--workers", "2", "--redis", redis.url)
-        assert within(20, lambda: redis.call("ZCARD", "petstore:processes") == 2)
+        assert within(30, lambda: redis.call("ZCARD", "petstore:processes") == 2)
         yield server
 
 
@@ -39,10 +39,10 @@ def responds(server: ServerProcess) -> bool:
 def test_while_a_killed_process_is_replaced_the_other_serves(pair: ServerProcess) -> None:
     killed, left = pair.workers()
     os.kill(killed, signal.SIGKILL)
-    assert within(20, lambda: responds(pair) and len({*pair.workers()} - {killed}) == 2)
+    assert within(30, lambda: responds(pair) and len({*pair.workers()} - {killed}) == 2)
     assert left in pair.workers()
     said = f"process {killed} exited unexpectedly: killed by signal 9"
-    assert within(5, lambda: errors(pair) == [said])
+    assert within(30, lambda: errors(pair) == [said])
 
 
 def test_one_that_ends_again_and_again_is_replaced_again_and_again(start: StartServer) -> None:
@@ -78,9 +78,9 @@ def test_one_that_cannot_be_replaced_yet_is_replaced_later(
     killed, left = pair.workers()
     with few_files(pair, files):
         os.kill(killed, signal.SIGKILL)
-        assert within(20, lambda: any(error.startswith(said) for error in errors(pair)))
+        assert within(30, lambda: any(error.startswith(said) for error in errors(pair)))
         assert responds(pair)
-    assert within(20, lambda: len({*pair.workers()} - {killed}) == 2)
+    assert within(30, lambda: len({*pair.workers()} - {killed}) == 2)
     assert left in pair.workers()
     assert pair.stop() == 0
 
@@ -104,9 +104,9 @@ def test_a_process_that_ends_at_a_stop_before_its_parent_heard_of_it_is_no_failu
     server.process.send_signal(signal.SIGSTOP)
     server.process.send_signal(signal.SIGTERM)
     os.kill(worker, signal.SIGTERM)
-    assert within(20, lambda: Path(f"/proc/{worker}/stat").read_text().split()[2] == "Z")
+    assert within(30, lambda: Path(f"/proc/{worker}/stat").read_text().split()[2] == "Z")
     server.process.send_signal(signal.SIGCONT)
-    assert server.process.wait(10) == 0
+    assert server.process.wait(30) == 0
     assert errors(server) == []
 
 

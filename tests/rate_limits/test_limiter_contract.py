@@ -16,7 +16,7 @@ from petstore.store.key_alerts import find_alerts
 from petstore.store.rate_limits import StoredRateLimits
 from support.keys import issue_stored, usage_of
 from support.manual_clock import ManualClock
-from support.stores import locked, short_timeout
+from support.stores import locked
 
 StartLimiter = Callable[[UnbanStore], Awaitable[RateLimiter]]
 
@@ -190,7 +190,6 @@ async def test_what_is_saved_names_the_keys_near_a_limit_and_the_banned_ones(
     assert [use.key.id for use in alerts.banned] == [key.id]
 
 
-@short_timeout
 async def test_counts_that_could_not_be_saved_are_saved_later(
     start_limiter: StartLimiter,
     states: StoredRateLimits,
@@ -202,7 +201,7 @@ async def test_counts_that_could_not_be_saved_are_saved_later(
     limiter = await start_limiter(states)
     other = await issue_stored(store, clock)
     await limiter.take(key)
-    with locked(database):
+    with locked(database, store):
         with pytest.raises(Unavailable):
             await limiter.save()
         await limiter.take(other)
@@ -215,13 +214,16 @@ async def test_counts_that_could_not_be_saved_are_saved_later(
     assert await used_today(restarted, other) == 1
 
 
-@short_timeout
 async def test_a_request_during_a_save_that_fails_is_saved_later(
-    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, database: Path
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    database: Path,
 ) -> None:
     limiter = await start_limiter(states)
     await limiter.take(key)
-    with locked(database):
+    with locked(database, store):
         saving = asyncio.create_task(limiter.save())
         await asyncio.sleep(0)
         await limiter.take(key)
@@ -231,12 +233,11 @@ async def test_a_request_during_a_save_that_fails_is_saved_later(
     assert await used_today(await start_limiter(states), key) == 2
 
 
-@short_timeout
 async def test_a_day_that_ends_during_a_save_that_fails_goes_into_the_usage(
     limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
     await limiter.take(key)
-    with locked(database):
+    with locked(database, store):
         saving = asyncio.create_task(limiter.save())
         await asyncio.sleep(0)
         clock.advance(86_400)
@@ -247,13 +248,16 @@ async def test_a_day_that_ends_during_a_save_that_fails_goes_into_the_usage(
     assert await usage_of(store, key.id) == [(TODAY, 1), (TODAY + 1, 1)]
 
 
-@short_timeout
 async def test_counts_of_a_save_that_was_cancelled_are_saved_later(
-    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, database: Path
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    database: Path,
 ) -> None:
     limiter = await start_limiter(states)
     await limiter.take(key)
-    with locked(database):
+    with locked(database, store):
         saving = asyncio.create_task(limiter.save())
         await asyncio.sleep(0)
         saving.cancel()
@@ -283,11 +287,10 @@ async def test_a_day_that_ended_goes_into_the_usage(
     assert await usage_of(store, key.id) == [(TODAY, 3), (TODAY + 1, 1)]
 
 
-@short_timeout
 async def test_days_that_ended_while_nothing_could_be_saved_go_into_the_usage(
     limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
-    with locked(database):
+    with locked(database, store):
         for day in range(3):
             for _ in range(day + 1):
                 await limiter.take(key)

@@ -14,7 +14,7 @@ from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.store.rate_limits import StoredRateLimits
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
-from support.stores import do, locked, short_timeout
+from support.stores import do, locked
 
 pytestmark = pytest.mark.anyio
 
@@ -92,12 +92,11 @@ async def test_keys_are_forgotten_though_others_are_never_idle(
     assert await used_today(limiter, key) == 9
 
 
-@short_timeout
 async def test_nothing_is_forgotten_while_it_cannot_be_saved(
-    limiter: MemoryLimiter, key: ApiKey, clock: ManualClock, database: Path
+    limiter: MemoryLimiter, key: ApiKey, clock: ManualClock, store: SqliteStore, database: Path
 ) -> None:
     await limiter.take(key)
-    with locked(database):
+    with locked(database, store):
         for _ in range(3):
             clock.advance(600)
             with pytest.raises(Unavailable):

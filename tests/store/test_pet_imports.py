@@ -18,7 +18,7 @@ from petstore.store.pet_imports import ImportCallbacks, ImportResult, begin_impo
 from support.changes import create_category, import_batch
 from support.manual_clock import ManualClock
 from support.pet_rows import pet_of, select_pets
-from support.stores import do, locked, open_store, short_timeout
+from support.stores import do, locked, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -358,19 +358,19 @@ async def test_an_import_that_was_cancelled_anywhere_goes_on_without_a_double(
     assert await importer.names() == numbered(3_200)
 
 
-@short_timeout
 async def test_an_import_that_met_a_locked_database_goes_on(
-    importer: Importer, database: Path
+    importer: Importer, store: Store, database: Path
 ) -> None:
     content = HEADER + rows(1_500)
     with ExitStack() as stack, pytest.raises(Unavailable):
-        await importer.run(content, on_progress=lambda *_: stack.enter_context(locked(database)))
+        await importer.run(
+            content, on_progress=lambda *_: stack.enter_context(locked(database, store))
+        )
     assert (await importer.run(content)).resumed_at == 1_000
     assert await importer.names() == numbered(1_500)
 
 
-@short_timeout
-async def test_an_import_outlives_a_lock(importer: Importer, database: Path) -> None:
+async def test_an_import_outlives_a_lock(importer: Importer, store: Store, database: Path) -> None:
     reasons = []
     with ExitStack() as stack:
 
@@ -381,7 +381,9 @@ async def test_an_import_outlives_a_lock(importer: Importer, database: Path) -> 
 
         result = await importer.run(
             HEADER + rows(1_500),
-            on_progress=lambda done, _: done == 1_000 and stack.enter_context(locked(database)),
+            on_progress=lambda done, _: (
+                done == 1_000 and stack.enter_context(locked(database, store))
+            ),
             may_retry=go_on,
         )
     assert len(reasons) == 1

@@ -16,7 +16,7 @@ from petstore.store.pets import get_inventory
 from petstore.store.reservations import Reservations
 from support.changes import create_pets
 from support.manual_clock import ManualClock
-from support.stores import locked, open_store, short_timeout
+from support.stores import locked, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -133,7 +133,6 @@ async def test_an_animal_that_another_service_released_is_not_released_again(
     assert await get_inventory(store) == Inventory(pending=1)
 
 
-@short_timeout
 async def test_when_the_database_takes_no_change_nobody_waits_twice_and_it_is_made_later(
     store: Store,
     database: Path,
@@ -144,7 +143,7 @@ async def test_when_the_database_takes_no_change_nobody_waits_twice_and_it_is_ma
     await store.write(place_all(1, clock(), 1))
     await reservations.refresh()
     clock.now += MINUTE
-    with locked(database):
+    with locked(database, store):
         await reservations.settle()
         assert "lapsed reservations were not released: " in caplog.text
         assert not reservations.are_due()

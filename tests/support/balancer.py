@@ -86,7 +86,7 @@ class Balancer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._is_listening.wait(10)
+        assert self._is_listening.wait(30)
         return self
 
     def __exit__(self, *_: object) -> None:

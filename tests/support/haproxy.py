@@ -73,7 +73,7 @@ def haproxy(
         yield running
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(30)
 
 
 def _adapted(config: str, port: int, instance: int, replaced: Mapping[str, str]) -> str:

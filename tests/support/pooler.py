@@ -89,7 +89,7 @@ def pooler(url: str, ignored: str = "") -> Iterator[str]:
     thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
     thread.start()
     try:
-        assert ready.wait(20)
+        assert ready.wait(30)
         yield f"postgresql://{user}@127.0.0.1:{port}/{database}"
     finally:
         loop.call_soon_threadsafe(stop.set)

@@ -120,7 +120,7 @@ class PostgresServer:
         """End every process of it at once."""
         processes = self._processes()
         _signal(processes, signal.SIGKILL)
-        assert within(10, lambda: not any(Path(f"/proc/{number}").exists() for number in processes))
+        assert within(30, lambda: not any(Path(f"/proc/{number}").exists() for number in processes))
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -200,7 +200,7 @@ class PostgresServer:
         try:
             yield
         finally:
-            running.communicate("COMMIT;\n", timeout=20)
+            running.communicate("COMMIT;\n", timeout=30)
 
     def psql(self, database: str = "postgres") -> list[str]:
         """Return the command that takes SQL for ``database``."""

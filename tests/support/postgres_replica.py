@@ -34,14 +34,14 @@ class PostgresReplica(PostgresServer):
         """Wait until it has replayed all that the primary has written by now."""
         written = self.primary.sql("SELECT pg_current_wal_insert_lsn()")
         replayed = f"SELECT pg_last_wal_replay_lsn() >= '{written}'"
-        assert within(20, lambda: self.sql(replayed) == "t")
+        assert within(30, lambda: self.sql(replayed) == "t")
 
     @contextmanager
     def behind(self) -> Iterator[None]:
         """Let it replay nothing until the block ends: what it has grows old."""
         self.catch_up()
         self.sql("SELECT pg_wal_replay_pause()")
-        assert within(20, lambda: self.sql("SELECT pg_get_wal_replay_pause_state()") == "paused")
+        assert within(30, lambda: self.sql("SELECT pg_get_wal_replay_pause_state()") == "paused")
         try:
             yield
         finally:

@@ -122,7 +122,7 @@ class ServerProcess:
         children = (thread / "children" for thread in threads)
         return sorted(int(pid) for file in children for pid in file.read_text().split())
 
-    def wait_until_ready(self, seconds: float = 20) -> None:
+    def wait_until_ready(self, seconds: float = 30) -> None:
         """Wait until ``/readyz`` returns 200."""
         assert within(seconds, self._is_ready), "the service did not get ready"
 
@@ -150,7 +150,7 @@ class ServerProcess:
         """Return what was logged so far."""
         return [json.loads(line) for line in self.log_path.read_text().splitlines()]
 
-    def stop(self, seconds: float = 15) -> int:
+    def stop(self, seconds: float = 30) -> int:
         """Send the stop signal, wait for the end and return the exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -161,7 +161,7 @@ class ServerProcess:
     def kill(self) -> None:
         """End every process of the service at once, as a power cut would."""
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(30)
         self._close()
 
     def _close(self) -> None:

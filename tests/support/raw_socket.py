@@ -25,7 +25,7 @@ class RawResponse(NamedTuple):
 class RawSocket:
     """One connection to the service on ``port`` of the loopback address."""
 
-    def __init__(self, port: int, seconds: float = 10) -> None:
+    def __init__(self, port: int, seconds: float = 30) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), seconds)
         self._received = b""
 

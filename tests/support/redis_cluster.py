@@ -33,7 +33,7 @@ class RedisCluster:
             slots = range(number * SLOTS // 3, (number + 1) * SLOTS // 3)
             server.call("CLUSTER", "ADDSLOTS", *slots)
             server.call("CLUSTER", "MEET", "127.0.0.1", self.servers[0].port)
-        assert within(20, self.is_whole)
+        assert within(30, self.is_whole)
 
     @property
     def url(self) -> str:
@@ -76,7 +76,7 @@ class Watched:
     def __init__(self, stack: ExitStack) -> None:
         self.master = _started(stack)
         self.replica = _started(stack, f"replicaof 127.0.0.1 {self.master.port}")
-        assert within(20, lambda: self.master.call("ROLE")[2])
+        assert within(30, lambda: self.master.call("ROLE")[2])
         self.sentinel = _started(
             stack,
             f"sentinel monitor shop 127.0.0.1 {self.master.port} 1",
@@ -84,7 +84,7 @@ class Watched:
             "sentinel failover-timeout shop 2000",
             sentinel=True,
         )
-        assert within(20, self._sees_the_replica)
+        assert within(30, self._sees_the_replica)
 
     @property
     def url(self) -> str:

@@ -58,7 +58,7 @@ class RedisServer:
                 stdout=log,
                 stderr=log,
             )
-        if not within(10, self._responds):
+        if not within(30, self._responds):
             said = (self.folder / "log").read_text()
             self.remove()
             raise AssertionError(said)

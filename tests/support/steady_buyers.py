@@ -9,13 +9,13 @@ from support.process import ServerProcess
 from support.waiting import within
 
 _THREADS = 4
-_LONGEST_WAIT = 2
+_LONGEST_WAIT = 20
 
 
 class Buyers(Callers):
     """Threads that go on until the block ends, whatever responses they get.
 
-    A response takes two seconds at most; a slower one counts as status 0.
+    A response takes 20 seconds at most, on a busy machine; a slower one counts as status 0.
     """
 
     def __init__(self, server: ServerProcess, token: str) -> None:
@@ -31,7 +31,7 @@ class Buyers(Callers):
     def order_more(self, count: int) -> None:
         """Wait until so many more orders were acknowledged."""
         enough = len(self.orders) + count
-        assert within(20, lambda: len(self.orders) >= enough), self.statuses
+        assert within(30, lambda: len(self.orders) >= enough), self.statuses
 
     def _buy(self, _: int) -> None:
         with httpx.Client(

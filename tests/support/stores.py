@@ -1,21 +1,17 @@
 """Stores on real files, and what another program does to such a file."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import apsw
-import pytest
 
 from petstore.app import store_at
 from petstore.databases.contract import Row, Statement, Unit, Value
 from petstore.settings import is_postgres
 
 CONNECTIONS = 10
-
-short_timeout = pytest.mark.parametrize("timeout_ms", [400])
-"""For a test whose ``store`` is to wait in vain: it gives up soon."""
 
 
 def address_of(address: str | Path) -> str:
@@ -37,14 +33,31 @@ async def open_store(address: str | Path, timeout_ms: int = 10_000) -> AsyncIter
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the write lock of a SQLite file, as another process in a long transaction does."""
-    connection = apsw.Connection(str(path))
-    # The service that is to find it locked may be writing just now.
-    connection.set_busy_timeout(5_000)
-    connection.execute("BEGIN IMMEDIATE")
+def impatient(store: Any) -> Iterator[None]:
+    """Let a SQLite store give up soon what begins in the block: it is to wait in vain.
+
+    Before and after, it waits as long as ever: on a busy machine slow is no failure.
+    """
+    timeout, store._timeout = store._timeout, 400  # noqa: SLF001 - no setting of a running store
     try:
         yield
+    finally:
+        store._timeout = timeout  # noqa: SLF001
+
+
+@contextmanager
+def locked(path: Path, store: Any = None) -> Iterator[None]:
+    """Hold the write lock of a SQLite file, as another process in a long transaction does.
+
+    If a ``store`` is given, it is impatient meanwhile.
+    """
+    connection = apsw.Connection(str(path))
+    # The service that is to find it locked may be writing just now.
+    connection.set_busy_timeout(30_000)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        with impatient(store) if store else nullcontext():
+            yield
     finally:
         connection.close()
 

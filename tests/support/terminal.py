@@ -57,7 +57,7 @@ class Terminal:
         """All that was shown so far, without escape sequences."""
         return _ESCAPES.sub("", self.raw).replace("\r\n", "\n")
 
-    def wait_for(self, text: str, seconds: float = 20) -> None:
+    def wait_for(self, text: str, seconds: float = 30) -> None:
         """Wait until ``text`` was shown."""
         assert within(seconds, lambda: text in self.text), f"no {text!r} in {self.text!r}"
 

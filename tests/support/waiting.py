@@ -16,7 +16,7 @@ def within(seconds: float, happened: Callable[[], object]) -> bool:
     return True
 
 
-async def eventually(happened: Callable[[], object], seconds: float = 20) -> None:
+async def eventually(happened: Callable[[], object], seconds: float = 30) -> None:
     """Wait until ``happened``, sync or async, is true; fail after ``seconds``."""
 
     async def has_happened() -> object:

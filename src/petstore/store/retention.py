@@ -63,13 +63,26 @@ def prune_by_age(table: str, key: str, age: str, before: int, at_once: int = BAT
     ``key`` are the columns of the primary key. Return how many were deleted. Rows that another
     process is just deleting or changing stay.
     """
-    # PostgreSQL may run a subquery more than once, and each time it skips what it has deleted.
+    which = are_first(table, key, f"{age} < ?1 ORDER BY {age} LIMIT ?2")
     deleted = yield Statement(
-        f"WITH old AS MATERIALIZED (SELECT {key} FROM {table} WHERE {age} < ?1"  # noqa: S608
-        f" ORDER BY {age} LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */)"
-        f" DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM old) RETURNING 1",
+        f"DELETE FROM {table} WHERE {which} RETURNING 1",  # noqa: S608 - only names
         (before, at_once),
         name="delete_aged_rows",
         affects_pages=False,
     )
     return len(deleted)
+
+
+def are_first(table: str, key: str, which: str) -> str:
+    """Return the SQL of a condition: rows are ``which``, a condition with an order and a limit.
+
+    ``key`` are the columns of the primary key. Rows that another process is just deleting or
+    changing are left out.
+    """
+    # By its key, each row of the batch may be compared with the whole table: PostgreSQL plans so
+    # as long as the table was empty when it was last analyzed. By its place, a row needs no plan.
+    rows = f"FROM {table} WHERE {which}"
+    return (
+        f"/*sqlite*/ ({key}) IN (SELECT {key} {rows}) /*end*/"
+        f" /*pg ctid = ANY (ARRAY (SELECT ctid {rows} FOR UPDATE SKIP LOCKED)) */"
+    )

@@ -6,6 +6,7 @@ from petstore.clock import DAY, Clock
 from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.domain.api_keys import ApiKey
 from petstore.errors import IdempotencyKeyInUse, IdempotencyKeyReused
+from petstore.store.retention import are_first
 
 KEPT = DAY
 _BATCH = 200
@@ -98,12 +99,11 @@ def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyReco
 
 
 def _delete(until: int) -> Unit[list[Row]]:
-    # Skips records that a request is just replacing, or that another process deletes.
+    expired = "kept_at <= ?1 ORDER BY kept_at LIMIT ?2"
+    which = are_first("kept_answers", "key_id, idempotency_key", expired)
     return (
         yield Statement(
-            "DELETE FROM kept_answers WHERE kept_at <= ?1 AND (key_id, idempotency_key) IN"
-            " (SELECT key_id, idempotency_key FROM kept_answers WHERE kept_at <= ?1"
-            " ORDER BY kept_at LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */) RETURNING key_id",
+            f"DELETE FROM kept_answers WHERE {which} RETURNING key_id",  # noqa: S608 - only names
             (until, _BATCH),
             name="delete_idempotency_records",
         )

@@ -37,7 +37,7 @@ from petstore.errors import (
 )
 from petstore.store.events import record
 from petstore.store.pages import Page, found, read_page
-from petstore.store.retention import prune_in_order
+from petstore.store.retention import are_first, prune_in_order
 
 COLUMNS = "id, url, types, description, enabled, disabled_reason, created_at, last_success_at"
 """The columns of a webhook in SQL, as ``webhook_of`` reads them."""
@@ -308,10 +308,9 @@ def replay(
 
 def delete_deliveries(webhook_id: int) -> Unit[int]:
     """Delete a batch of the deliveries of a webhook; return how many."""
+    which = are_first("webhook_deliveries", "id", "webhook_id = ?1 ORDER BY id LIMIT ?2")
     deleted = yield Statement(
-        "WITH first AS MATERIALIZED (SELECT id FROM webhook_deliveries WHERE webhook_id = ?1"
-        " ORDER BY id LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */)"
-        " DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM first) RETURNING id",
+        f"DELETE FROM webhook_deliveries WHERE {which} RETURNING id",  # noqa: S608 - only names
         (webhook_id, _BATCH),
         name="delete_deliveries",
         affects_pages=False,
@@ -466,10 +465,11 @@ def _requeue(webhook_id: int, before: int, now: Milliseconds) -> Unit[int | None
 def _skip(webhook_id: int) -> Unit[int]:
     """Let a batch of pending deliveries fail; return how many."""
     yield _lock(webhook_id)
+    pending = "webhook_id = ?2 AND state = 'pending' ORDER BY id LIMIT ?3"
+    which = are_first("webhook_deliveries", "id", pending)
     rows = yield Statement(
-        "UPDATE webhook_deliveries SET state = 'failed', error = ?1 WHERE id IN"
-        " (SELECT id FROM webhook_deliveries WHERE webhook_id = ?2 AND state = 'pending' LIMIT ?3)"
-        " RETURNING id",
+        "UPDATE webhook_deliveries SET state = 'failed', error = ?1"  # noqa: S608 - only names
+        f" WHERE {which} RETURNING id",
         ("skipped: the webhook was enabled to go on from then", webhook_id, _BATCH),
         name="skip_deliveries",
         affects_pages=False,
