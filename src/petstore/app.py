@@ -24,7 +24,7 @@ from petstore.api.operation import BASE, Services
 from petstore.api.operations import OPERATIONS
 from petstore.api.response_cache import ResponseCache
 from petstore.api.routes import Routes
-from petstore.api.site import HOME, Site
+from petstore.api.site import HOME, site_pages
 from petstore.api.well_known import WellKnown
 from petstore.chores import Chore, attempt, background
 from petstore.clock import DAY, SECOND, Clock, Milliseconds, system_clock
@@ -467,7 +467,7 @@ def open_log(settings: Settings) -> RequestLog:
 
 
 def _pages(health: Health, addresses: Addresses, well_known: WellKnown) -> dict[str, PublicPage]:
-    site = Site().pages()
+    site = site_pages()
     return {
         **well_known.pages(),
         **site,

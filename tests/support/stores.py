@@ -1,15 +1,19 @@
 """Stores on real files, and what another program does to such a file."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
 
 from petstore.app import store_at
-from petstore.databases.contract import Row, Statement, Unit, Value
-from petstore.settings import is_postgres
+from petstore.databases.contract import Row, Statement, Store, Unit, Value
+from petstore.databases.private_files import create
+from petstore.databases.sqlite import SqliteStore
+from petstore.settings import is_postgres, sqlite_path
 
 CONNECTIONS = 10
 
@@ -19,12 +23,30 @@ def address_of(address: str | Path) -> str:
     return address if isinstance(address, str) else f"sqlite:///{address}"
 
 
+def migrate(store: Store, path: Path) -> None:
+    """Migrate the store in a SQLite file; a file that is not there becomes a copy of a new one.
+
+    That takes a fraction of the time of all migrations.
+    """
+    with suppress(FileExistsError), create(path) as file:
+        file.write(_new_file())
+    store.migrate()
+
+
+@cache
+def _new_file() -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "petstore.db"
+        SqliteStore(path).migrate()
+        return path.read_bytes()
+
+
 @asynccontextmanager
 async def open_store(address: str | Path, timeout_ms: int = 10_000) -> AsyncIterator[Any]:
     """Open the ``Store`` at an address, or in a SQLite file, made if it is not there."""
     store = store_at(address_of(address), timeout_ms, CONNECTIONS)
     if not is_postgres(address_of(address)):
-        store.migrate()
+        migrate(store, sqlite_path(address_of(address)))
     await store.open()
     try:
         yield store

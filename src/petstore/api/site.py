@@ -1,7 +1,7 @@
 """The documentation at ``/docs``: the files that ``make docs`` built, found by their address."""
 
 import gzip
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import msgspec
@@ -104,6 +104,12 @@ class Site:
         if coding is None:
             return gzip.decompress(self._read(name, "gzip"))
         return (self._folder / f"{name}{CODINGS[coding]}").read_bytes()
+
+
+@cache
+def site_pages() -> dict[str, PublicPage]:
+    """Return the pages of the service's own site, made once in a process."""
+    return Site().pages()
 
 
 def _redirect(path: str, target: str) -> PublicPage:

@@ -23,7 +23,7 @@ from petstore.console.origins import may_lack_cookie, require_same_origin
 from petstore.console.page import HOME, MAX_FORM, Page, Visit, scope_of
 from petstore.console.pages import PAGES
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
-from petstore.console.templates import Templates
+from petstore.console.templates import templates
 from petstore.errors import (
     ContentTooLarge,
     InternalError,
@@ -75,7 +75,7 @@ class Console:
         self._limiter = limiter
         self._known: dict[str, None] = {}  # secrets of sessions, in the order in which they came
         self._files: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
-        self._templates = Templates()
+        self._templates = templates()
         self._routes = Routes(HOME, PAGES)
 
     async def __call__(self, exchange: Exchange, receive: Receive) -> Response:

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,12 @@ class Templates:
             time=_time, until=_until, number=_number, grouped=grouped, isolated=isolated
         )
         return environment
+
+
+@cache
+def templates() -> Templates:
+    """Return the templates of this process: each is compiled once, whatever serves it."""
+    return Templates()
 
 
 def grouped(number: int) -> str:

@@ -1,6 +1,7 @@
 """The schema, as numbered SQL files of each kind of database."""
 
 import re
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -16,12 +17,13 @@ class Schema(NamedTuple):
     newest: int
 
 
-def scripts(database: str) -> list[str]:
+@cache
+def scripts(database: str) -> tuple[str, ...]:
     """Return the SQL of each version of the schema of ``database``, the first one first."""
     folder = files(__name__)
     is_script = re.compile(rf"{database}_[0-9]+\.sql").fullmatch
     names = sorted(entry.name for entry in folder.iterdir() if is_script(entry.name))
-    return [folder.joinpath(name).read_text("utf-8") for name in names]
+    return tuple(folder.joinpath(name).read_text("utf-8") for name in names)
 
 
 def require_known(version: int, newest: int) -> int:

@@ -48,7 +48,7 @@ async def _version(connection: Connection, newest: int) -> int:
     return require_known(await connection.fetchval(_VERSION) if exists else 0, newest)
 
 
-async def _upgrade(connection: Connection, known: list[str]) -> None:
+async def _upgrade(connection: Connection, known: tuple[str, ...]) -> None:
     # Unlike a look at the catalogue, this surely sees what another process has just created.
     await connection.execute(
         "CREATE TABLE IF NOT EXISTS petstore_schema (version INTEGER NOT NULL)"
@@ -64,7 +64,7 @@ async def _upgrade(connection: Connection, known: list[str]) -> None:
     await connection.execute("INSERT INTO petstore_schema VALUES ($1)", len(known))
 
 
-async def _require_rights(connection: Connection, known: list[str]) -> None:
+async def _require_rights(connection: Connection, known: tuple[str, ...]) -> None:
     """Refuse a user who could start the service, but not read or change what is in it."""
     tables = await connection.fetchval(_WITHOUT_RIGHTS, _TABLE.findall("".join(known)))
     if tables:

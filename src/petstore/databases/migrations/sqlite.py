@@ -48,7 +48,7 @@ def inspect(connection: apsw.Connection) -> Schema:
     """
     _refuse_foreign(connection)
     version, known = _version(connection), scripts("sqlite")
-    difference = _difference(connection, tuple(known[:version]))
+    difference = _difference(connection, known[:version])
     if difference is not None:
         msg = f"the database does not have the schema of version {version}: {difference}"
         raise UnusableDatabase(msg)
