@@ -136,11 +136,11 @@ def test_one_that_is_persistent_comes_again_when_its_connection_ends() -> None:
 
 
 def test_a_connection_that_ends_is_counted_where_nobody_comes_again() -> None:
-    with listening() as (listener, target), attacking(attackers.idle, target, 1, 1, 10) as seen:
+    with listening() as (listener, target), attacking(attackers.idle, target, 1, 1, 40) as seen:
         started = monotonic()
         listener.accept()[0].close()
     assert seen == {"connections": 1, "cut": 1}
-    assert monotonic() - started < 5
+    assert monotonic() - started < 20
 
 
 def test_a_slow_reader_reads_60_kb_a_second() -> None:

@@ -15,8 +15,10 @@ from works import get
 SECONDS = 0.2
 
 
-def asked(port: int, *, keeps_alive: bool = True) -> Requests:
-    return asyncio.run(request_steadily(port, "token", SECONDS, keeps_alive=keeps_alive, timeout=1))
+def asked(port: int, *, keeps_alive: bool = True, timeout: float = 30) -> Requests:
+    return asyncio.run(
+        request_steadily(port, "token", SECONDS, keeps_alive=keeps_alive, timeout=timeout)
+    )
 
 
 @pytest.mark.parametrize("keeps_alive", [True, False])
@@ -53,7 +55,7 @@ def test_requests_without_a_response_fail_and_count_with_the_time_they_waited() 
     app = Echo()
     app.is_free = lambda: False
     with served(app) as server:
-        requests = asked(server.port)
+        requests = asked(server.port, timeout=1)
         app.is_free = lambda: True
     assert requests.failed == len(requests.times) == 20
     assert min(requests.times) >= 1000

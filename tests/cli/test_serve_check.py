@@ -136,7 +136,7 @@ def test_a_database_that_is_no_store_is_reported(command: Command, port: str) ->
     assert results(result.stdout)[-1] == failed
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_a_pipe_in_the_place_of_a_store_is_not_waited_for(command: Command, port: str) -> None:
     os.mkfifo(command.database)
     result = command("serve", "--check", "--port", port)

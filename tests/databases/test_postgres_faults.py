@@ -48,7 +48,7 @@ def own_url(own_server: PostgresServer) -> str:
 @pytest.fixture
 async def short_timeout_store(postgres_url: str) -> AsyncIterator[PostgresStore]:
     """A store that gives up soon, and has two connections."""
-    async with open_postgres_store(postgres_url, timeout_ms=300, connections=2) as store:
+    async with open_postgres_store(postgres_url, timeout_ms=1_000, connections=2) as store:
         yield store
 
 
@@ -97,7 +97,7 @@ async def test_without_a_server_all_is_refused_and_with_it_goes_on(
 async def test_while_the_server_hangs_all_is_refused_and_then_goes_on(
     own_server: PostgresServer, own_url: str
 ) -> None:
-    async with open_postgres_store(own_url, timeout_ms=300, connections=3) as store:
+    async with open_postgres_store(own_url, timeout_ms=1_000, connections=3) as store:
         await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
         with own_server.stopped():
             outcomes = await asyncio.gather(
@@ -227,7 +227,7 @@ async def test_a_change_that_is_confirmed_too_late_is_refused_though_it_may_be_t
     short_timeout_store: PostgresStore,
     store: PostgresStore,
 ) -> None:
-    postgres.sql(at_commit("pg_sleep(0.6)"), database_name(postgres_url))
+    postgres.sql(at_commit("pg_sleep(2)"), database_name(postgres_url))
 
     def unit() -> Unit[None]:
         yield Statement("SET LOCAL statement_timeout = 0")

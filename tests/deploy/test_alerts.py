@@ -79,6 +79,6 @@ def test_alerts_fire_when_they_should_and_a_healthy_reload_fires_nothing(name: s
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=280,
     )
     assert tried.returncode == 0, tried.stdout + tried.stderr

@@ -51,7 +51,7 @@ class Operator:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=120,
             check=True,
         ).stdout
 

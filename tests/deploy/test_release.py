@@ -92,7 +92,7 @@ class Repository:
             env={**os.environ, **person, **settings, "PIP_NO_INDEX": "1"},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=280,
             check=check,
         )
 

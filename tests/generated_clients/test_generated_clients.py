@@ -63,7 +63,7 @@ class Project:
             env=self._env,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=280,
             check=False,
         )
         assert run.returncode == 0, f"{command}\n{run.stdout}{run.stderr}"

@@ -25,11 +25,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def short_timeout_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerProcess]:
-    """A service that waits half a second for a head or a body, without a limit by address.
+    """A service that waits a second for a head or a body, without a limit by address.
 
     After all tests it must still respond, and must have logged no error or traceback.
     """
-    timeouts = ("--header-timeout", "0.5", "--body-timeout", "0.5")
+    timeouts = ("--header-timeout", "1", "--body-timeout", "1")
     folder = tmp_path_factory.mktemp("short_timeout_server")
     start: type[ServerProcess] = request.param
     server = start(folder, *timeouts, "--anonymous-per-minute", "1000000")

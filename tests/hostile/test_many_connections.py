@@ -35,7 +35,9 @@ def test_the_connections_of_each_address_have_their_own_limit(
     with ExitStack() as stack:
         assert responding(server, stack, 8) in (4, 5)  # the readiness check may still be connected
         source = ("127.0.0.2", 0)
-        other = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 5, source))
+        other = stack.enter_context(
+            socket.create_connection(("127.0.0.1", server.port), 30, source)
+        )
         other.sendall(GET)
         assert other.recv(12) == b"HTTP/1.1 200"
     said = "127.0.0.1 has 5 connections, the maximum"

@@ -27,7 +27,7 @@ def test_a_connection_whose_head_does_not_come_is_closed(
     with RawSocket(short_timeout_server.port) as connection:
         connection.send(data)
         assert connection.rest() == b""
-    assert 0.3 < time.monotonic() - started < 5
+    assert 0.3 < time.monotonic() - started < 20
 
 
 def test_a_head_that_drips_does_not_outlast_its_timeout(
@@ -36,14 +36,14 @@ def test_a_head_that_drips_does_not_outlast_its_timeout(
     started = time.monotonic()
     with RawSocket(short_timeout_server.port, seconds=0.05) as connection:
         connection.send(b"GET /v1/pets HTTP/1.1\r\n")
-        while time.monotonic() - started < 5:
+        while time.monotonic() - started < 20:
             connection.send(b"X: y\r\n")
             try:
                 assert connection.rest() == b""
                 break
             except TimeoutError:
                 continue
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_a_connection_that_is_not_used_again_is_closed(short_timeout_server: ServerProcess) -> None:
@@ -61,7 +61,7 @@ def test_a_body_that_does_not_come_in_time_gets_408(
     started = time.monotonic()
     with RawSocket(short_timeout_server.port, seconds=0.1) as connection:
         connection.send(POST % short_timeout_token.encode())
-        while time.monotonic() - started < 5:
+        while time.monotonic() - started < 20:
             connection.send(piece)
             try:
                 response = connection.read_response()
@@ -71,7 +71,7 @@ def test_a_body_that_does_not_come_in_time_gets_408(
         assert response.status == 408
         assert response.json()["code"] == "request_timeout"
         assert connection.rest() == b""
-    assert 0.3 < time.monotonic() - started < 5
+    assert 0.3 < time.monotonic() - started < 20
 
 
 def test_more_silent_clients_than_there_is_room_for_keep_others_out_only_for_a_while(

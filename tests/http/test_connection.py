@@ -54,7 +54,7 @@ def slow_caller(server: Served, room: int) -> Iterator[socket.socket]:
     with socket.socket() as caller:
         caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
         caller.connect(("127.0.0.1", server.port))
-        caller.settimeout(5)
+        caller.settimeout(30)
         yield caller
 
 
@@ -196,14 +196,14 @@ def test_a_target_that_is_not_a_url_is_refused(server: Served, target: bytes) ->
 def test_a_client_that_sends_only_blank_lines_is_disconnected(app: Echo) -> None:
     started = time.monotonic()
     with served(app, seconds=0.3) as server, RawSocket(server.port, seconds=0.1) as connection:
-        while time.monotonic() - started < 5:
+        while time.monotonic() - started < 20:
             connection.send(b"\r\n")
             try:
                 assert connection.rest() == b""
                 break
             except TimeoutError:
                 continue
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_a_client_that_stops_sending_gets_all_its_responses(server: Served) -> None:
@@ -461,7 +461,7 @@ def test_at_a_stop_what_is_under_way_is_finished_and_nothing_else(app: Echo) -> 
         assert idle.rest() == b""
         free.append(True)
         assert busy.read_response().status == 200
-        server.thread.join(5)
+        server.thread.join(30)
         assert not server.thread.is_alive()
         with pytest.raises((ConnectionEnded, ConnectionError)):
             RawSocket(server.port).read_response()
@@ -502,9 +502,9 @@ def test_a_client_that_reads_from_the_kernel_is_not_disconnected(app: Echo) -> N
 
 
 def test_a_client_that_stops_sending_within_a_body_makes_room_for_others(app: Echo) -> None:
-    with served(app, connections=1, seconds=5) as server:
+    with served(app, connections=1, seconds=60) as server:
         for _ in range(3):
-            with RawSocket(server.port, seconds=2) as connection:
+            with RawSocket(server.port) as connection:
                 connection.send(post(b"hello")[:-1])
                 connection.finish_sending()
                 assert connection.read_response().status == 400

@@ -42,13 +42,12 @@ def files_used_up() -> Iterator[None]:
 def test_a_client_waits_until_there_is_room() -> None:
     with served(Echo(), connections=2) as server, ExitStack() as stack:
         first, second, third, fourth = (
-            stack.enter_context(RawSocket(server.port, seconds=0.3)) for _ in range(4)
+            stack.enter_context(RawSocket(server.port)) for _ in range(4)
         )
         for connection in (first, second, third, fourth):
             connection.send(GET)
         assert first.read_response().status == second.read_response().status == 200
-        with pytest.raises(TimeoutError):
-            third.read_response()
+        assert third.is_silent()
         first.close()
         assert third.read_response().status == 200
         third.close()
@@ -59,7 +58,7 @@ def test_there_is_room_for_clients_that_connect_together_again_and_again() -> No
     with served(Echo(), connections=5) as server:
         for _ in range(5):
             with ExitStack() as stack:
-                callers = [stack.enter_context(RawSocket(server.port, 2)) for _ in range(5)]
+                callers = [stack.enter_context(RawSocket(server.port)) for _ in range(5)]
                 for caller in callers:
                     caller.send(GET)
                 assert [caller.read_response().status for caller in callers] == [200] * 5
@@ -92,7 +91,7 @@ def test_a_client_that_sends_no_request_is_disconnected() -> None:
         idle.send(GET)
         assert idle.read_response().status == 200
         assert silent.rest() == begun.rest() == idle.rest() == b""
-    assert 0.3 <= time.monotonic() - started < 5
+    assert 0.3 <= time.monotonic() - started < 20
 
 
 def test_a_request_under_way_may_take_longer_than_the_header_timeout() -> None:
@@ -107,7 +106,7 @@ def test_a_request_under_way_may_take_longer_than_the_header_timeout() -> None:
 
 def test_clients_wait_while_there_are_no_free_files() -> None:
     with served(Echo()) as server, socket.socket() as caller:
-        caller.settimeout(10)
+        caller.settimeout(30)
         with files_used_up():
             caller.connect(("127.0.0.1", server.port))
             caller.sendall(GET)
@@ -122,12 +121,12 @@ async def test_a_client_that_is_being_accepted_during_a_stop_is_disconnected() -
     serving = asyncio.create_task(server.serve())
     await asyncio.sleep(0)
     before = len(asyncio.all_tasks())
-    with socket.create_connection(listener.getsockname(), 5) as caller:
+    with socket.create_connection(listener.getsockname(), 30) as caller:
         while len(asyncio.all_tasks()) == before:  # noqa: ASYNC110 - turn by turn
             await asyncio.sleep(0)
         server.stop()
         time.sleep(0.15)  # noqa: ASYNC251 - a busy loop, which accepts it later than it is to
-        await asyncio.wait_for(serving, 5)
+        await asyncio.wait_for(serving, 30)
         assert caller.recv(1) == b""
 
 
@@ -140,13 +139,13 @@ async def test_every_client_that_waits_to_be_accepted_at_a_stop_gets_its_respons
     with ExitStack() as stack:
         # The loop accepts none of them before the stop.
         callers = [
-            stack.enter_context(socket.create_connection(listener.getsockname(), 5))
+            stack.enter_context(socket.create_connection(listener.getsockname(), 30))
             for _ in range(40)
         ]
         for caller in callers:
             caller.sendall(GET)
         server.stop()
-        await asyncio.wait_for(serving, 5)
+        await asyncio.wait_for(serving, 30)
         assert {caller.recv(15) for caller in callers} == {b"HTTP/1.1 200 OK"}
 
 
@@ -167,7 +166,9 @@ def test_the_connections_of_an_address_are_limited(caplog: pytest.LogCaptureFixt
         for _ in range(2):
             assert stack.enter_context(RawSocket(server.port)).rest() == b""
         source = ("127.0.0.2", 0)
-        other = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 5, source))
+        other = stack.enter_context(
+            socket.create_connection(("127.0.0.1", server.port), 30, source)
+        )
         other.sendall(GET)
         assert other.recv(15) == b"HTTP/1.1 200 OK"
         caller.close()
@@ -218,7 +219,7 @@ def test_a_client_that_does_not_close_after_its_last_response_does_not_delay_a_s
         server.stop()
         time.sleep(0.15)
         first.close()
-        server.thread.join(5)
+        server.thread.join(30)
         assert not server.thread.is_alive()
 
 
@@ -275,7 +276,7 @@ def test_a_client_that_leaves_during_a_long_poll_is_noticed(leaves: str) -> None
     app = LongPoll()
     app.is_free = lambda: False
     with served(app) as server:
-        caller = socket.create_connection(("127.0.0.1", server.port), 5)
+        caller = socket.create_connection(("127.0.0.1", server.port), 30)
         caller.sendall(GET)
         assert within(30, lambda: app.seen)
         assert app.lost == 0

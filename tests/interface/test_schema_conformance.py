@@ -106,7 +106,7 @@ def test_the_service_does_what_its_document_says(tmp_path: Path, serve: Serve, f
             env=uncovered,
             capture_output=True,
             text=True,
-            timeout=110 * DEPTH,
+            timeout=280 * DEPTH,
             check=False,
         )
     noted = [line for line in server.log_lines() if line["level"] != "info"]

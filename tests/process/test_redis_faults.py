@@ -3,21 +3,22 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from support.process import ServerProcess, free_port, petstore
 from support.redis_server import RedisServer, redis_server
 from support.servers import StartServer
-from support.swarm import Response, ask, request_at_once
+from support.swarm import Response, ask, request_at_once, undisturbed
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
 LOST, FOUND = "Redis is unavailable", "Redis is back"
-STALL = 2.5
+STALL = 20
 """Max seconds for a response. On a busy machine this detects a hang, not its exact length."""
 
 
@@ -57,6 +58,12 @@ async def traffic(server: ServerProcess, token: str) -> AsyncIterator[list[Respo
         await asyncio.gather(*callers, return_exceptions=True)
 
 
+async def limits_are_exact(server: ServerProcess) -> None:
+    token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
+    responses = await request_at_once(server.port, token, 300)
+    assert Counter(response.status for response in responses) == {404: 100, 429: 200}
+
+
 def refuse_writes(redis: RedisServer) -> None:
     redis.call("REPLICAOF", "127.0.0.1", "1")
 
@@ -94,7 +101,7 @@ async def test_whatever_happens_to_redis_requests_get_responses_and_it_recovers(
     async with traffic(server, token) as responses:
         await eventually(lambda: len(responses) > 50)
         fail(redis)
-        await eventually(lambda: logged(server)[LOST] == 2)
+        await eventually(lambda: logged(server)[LOST] - logged(server)[FOUND] == 2)
         before = len(responses)
         # Each process admits its share, half of the limit, whatever it has counted before.
         statuses = Counter(a.status for a in await request_at_once(server.port, limited, 300))
@@ -102,15 +109,12 @@ async def test_whatever_happens_to_redis_requests_get_responses_and_it_recovers(
         assert 50 <= statuses[404] <= 100
         await eventually(lambda: len(responses) > before + 50)
         recover(redis)
-        await eventually(lambda: logged(server)[FOUND] == 2)
+        await eventually(lambda: logged(server)[FOUND] == logged(server)[LOST])
         before = len(responses)
         await eventually(lambda: len(responses) > before + 50)
     assert {response.status for response in responses} == {404}
     assert max(response.seconds for response in responses) < STALL
-    assert logged(server) == {LOST: 2, FOUND: 2}
-    fresh = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
-    exact = await request_at_once(server.port, fresh, 300)
-    assert Counter(response.status for response in exact) == {404: 100, 429: 200}
+    await undisturbed(server, lambda: limits_are_exact(server))
 
 
 async def test_connections_that_are_cut_repeatedly_lose_no_response(
@@ -124,9 +128,7 @@ async def test_connections_that_are_cut_repeatedly_lose_no_response(
         await eventually(lambda: logged(server)[FOUND] == logged(server)[LOST])
     assert {response.status for response in responses} == {404}
     assert max(response.seconds for response in responses) < STALL
-    fresh = await asyncio.to_thread(server.issue, "free")
-    exact = await request_at_once(server.port, fresh, 100)
-    assert Counter(response.status for response in exact) == {404: 60, 429: 40}
+    await undisturbed(server, lambda: limits_are_exact(server))
 
 
 async def test_a_known_ban_holds_in_every_process_while_redis_is_gone(
@@ -138,7 +140,9 @@ async def test_a_known_ban_holds_in_every_process_while_redis_is_gone(
     while (await ask(server.port, token)).body["code"] != "api_key_banned":
         pass
     await request_at_once(server.port, token, 40)  # so that both have heard of it
-    await asyncio.sleep(1)  # until it is saved
+    with closing(apsw.Connection(str(server.folder / "petstore.db"))) as database:
+        banned = "SELECT count(*) FROM rate_limits WHERE banned_until > 0"
+        await eventually(lambda: database.execute(banned).get)
     redis.kill()
     responses = await request_at_once(server.port, token, 40)
     assert {response.body["code"] for response in responses} == {"api_key_banned"}

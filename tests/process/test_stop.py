@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import time
 from pathlib import Path
 
 import httpx
@@ -20,6 +19,8 @@ from support.waiting import within
 from support.writers import Writers
 
 BODY = b'{"name": "Rex", "categoryId": 1}'
+UNHURRIED = ("--header-timeout", "60", "--shutdown-timeout", "60")
+"""What waits for one of these does not stop within the 30 seconds that a test waits."""
 STOP_SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
@@ -51,31 +52,27 @@ def pets(folder: Path) -> list[dict[str, object]]:
 def test_a_request_under_way_gets_its_response_and_new_ones_are_refused(
     start: StartServer, tmp_path: Path, number: signal.Signals
 ) -> None:
-    server = start()
+    server = start(*UNHURRIED)
     token = server.issue()
     with RawSocket(server.port) as caller, RawSocket(server.port):
         begin_adding(caller, token)
         caller.send(BODY[:5])
-        started = time.monotonic()
         server.process.send_signal(number)
         assert within(30, lambda: is_refusing(server))
         caller.send(BODY[5:])
         response = caller.read_response()
         assert response.status == 201
-    assert server.process.wait(10) == 0
-    assert time.monotonic() - started < 10
+    assert server.process.wait(30) == 0
     assert pets(tmp_path) == [response.json()]
     requests = [line for line in server.log_lines() if line["event"] == "request"]
     assert requests[-1]["status"] == 201
 
 
 def test_connections_that_ask_for_nothing_do_not_hold_it_up(start: StartServer) -> None:
-    server = start()
+    server = start(*UNHURRIED)
     with httpx.Client(base_url=server.url) as kept_alive:
         assert kept_alive.get("/healthz").status_code == 200
-        started = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - started < 5
 
 
 def test_a_body_that_never_comes_is_given_up(start: StartServer) -> None:
@@ -94,9 +91,7 @@ def test_a_request_that_takes_longer_than_the_stop_may_is_cut_off(
     token = server.issue()
     with RawSocket(server.port) as caller:
         begin_adding(caller, token)
-        started = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - started < 5
         assert caller.rest() == b""
     assert not list(tmp_path.glob("*-wal"))
     assert any("cut off" in line["event"] for line in server.log_lines())
@@ -110,7 +105,7 @@ def test_no_write_that_was_acknowledged_is_lost(
     with Writers(server, server.issue()) as writers:
         assert within(30, lambda: len(writers.acknowledged) > 100)
         server.process.send_signal(number)
-        assert server.process.wait(10) == 0
+        assert server.process.wait(30) == 0
     stored = {pet["id"] for pet in pets(tmp_path)}
     assert set(writers.acknowledged) <= stored
     assert writers.unexpected == []
@@ -142,12 +137,10 @@ def test_counts_that_cannot_be_saved_are_logged_and_the_stop_goes_on(
 
 
 def test_a_stop_in_the_middle_of_the_start_is_heard(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path)
+    server = ServerProcess(tmp_path, *UNHURRIED)
     assert server.process.stdout is not None
     server.process.stdout.readline()
-    started = time.monotonic()
     assert server.stop() in {0, -signal.SIGTERM}
-    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -156,9 +149,9 @@ def test_a_stop_signal_to_every_process_as_a_terminal_sends_it_stops_at_once(
     start: StartServer, tmp_path: Path, number: signal.Signals, workers: int
 ) -> None:
     with redis_server() as redis:
-        server = start("--workers", str(workers), "--redis", redis.url)
+        server = start("--workers", str(workers), "--redis", redis.url, *UNHURRIED)
         os.killpg(server.process.pid, number)
-        assert server.process.wait(8) == 0
+        assert server.process.wait(30) == 0
     assert not list(tmp_path.glob("*-wal"))
     assert not [line for line in server.log_lines() if line["level"] == "error"]
 
@@ -166,10 +159,8 @@ def test_a_stop_signal_to_every_process_as_a_terminal_sends_it_stops_at_once(
 def test_a_caller_in_the_middle_of_a_head_does_not_hold_it_up(
     start: StartServer, tmp_path: Path
 ) -> None:
-    server = start()
+    server = start(*UNHURRIED)
     with RawSocket(server.port) as caller:
         caller.send(b"GET /v1")
-        started = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - started < 5
     assert not list(tmp_path.glob("*-wal"))

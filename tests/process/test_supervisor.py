@@ -12,7 +12,7 @@ import os, signal, sys, time
 from petstore.server import supervisor
 from petstore.server.lifecycle import Lifecycle
 
-supervisor._START_TIMEOUT = 1
+supervisor._START_TIMEOUT = 3
 supervisor._RESTART_SECONDS = 0.1
 starts_left, signals = map(int, sys.argv[1:])
 

@@ -32,7 +32,7 @@ def test_a_run_of_one_experiment_prints_its_line_and_its_report_and_saves_nothin
         env={"PYTHONPATH": "tests:bench", "PATH": ""},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert (run.returncode, run.stderr) == (0, "")

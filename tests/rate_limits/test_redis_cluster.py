@@ -10,13 +10,19 @@ from petstore.rate_limits.redis import RedisLimiter
 from petstore.store.rate_limits import StoredRateLimits
 from support.manual_clock import ManualClock
 from support.redis_cluster import RedisCluster, redis_cluster, watched
-from support.redis_limiters import api_key, redis_limiter, said
+from support.redis_limiters import PATIENT, api_key, redis_limiter, said
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
 LOST, FOUND = "Redis is unavailable;", "Redis is back;"
 SECONDS = 1
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for each server as long as for a round trip, where none fails."""
+    monkeypatch.setattr("petstore.redis_client.client._NODE_TIMEOUT", PATIENT)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +47,7 @@ async def has_come_back(limiter: RedisLimiter, caplog: pytest.LogCaptureFixture)
     return said(caplog)[-1] == FOUND
 
 
+@pytest.mark.usefixtures("patient")
 async def test_keys_all_over_a_cluster_are_counted_exactly(
     cluster: RedisCluster,
     states: StoredRateLimits,
@@ -58,6 +65,7 @@ async def test_keys_all_over_a_cluster_are_counted_exactly(
     assert said(caplog) == []
 
 
+@pytest.mark.usefixtures("patient")
 async def test_scripts_flushed_and_slots_moved_are_no_failure(
     cluster: RedisCluster,
     states: StoredRateLimits,

@@ -15,7 +15,7 @@ from petstore.store.rate_limits import StoredRateLimits
 from support.keys import unban
 from support.manual_clock import ManualClock
 from support.process import free_port
-from support.redis_limiters import redis_limiter
+from support.redis_limiters import PATIENT, redis_limiter
 from support.redis_server import RedisServer
 from support.waiting import eventually
 
@@ -50,6 +50,12 @@ class NoUnbans(StoredRateLimits):
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for the store as long as for Redis, where it responds."""
+    monkeypatch.setattr("petstore.rate_limits.redis._UNBANS_TIMEOUT", PATIENT)
+
+
+@pytest.fixture
 def watched(store: SqliteStore) -> WatchedUnbans:
     return WatchedUnbans(store)
 
@@ -70,6 +76,7 @@ async def banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> ApiKe
     return key
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_lifted_ban_holds_in_no_process(
     redis: RedisServer,
     states: StoredRateLimits,
@@ -86,6 +93,7 @@ async def test_a_lifted_ban_holds_in_no_process(
         assert (await limiter.take(banned)).verdict == "admitted"
 
 
+@pytest.mark.usefixtures("patient")
 async def test_an_unban_by_a_clock_behind_the_bans_clock_lifts_it(
     store: SqliteStore, clock: ManualClock, limiter: RateLimiter, banned: ApiKey
 ) -> None:
@@ -94,6 +102,7 @@ async def test_an_unban_by_a_clock_behind_the_bans_clock_lifts_it(
     assert (await limiter.take(banned)).verdict == "admitted"
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_ban_is_lifted_without_redis_too(
     store: SqliteStore, clock: ManualClock, limiter: RateLimiter, banned: ApiKey
 ) -> None:
@@ -112,6 +121,7 @@ async def test_the_store_is_not_queried_for_a_key_that_is_not_banned(
     assert watched.queries == 0
 
 
+@pytest.mark.usefixtures("patient")
 async def test_calls_during_a_query_share_the_next(watched: WatchedUnbans, key: ApiKey) -> None:
     unbans = Unbans(watched)
     watched.may_respond.clear()
@@ -125,6 +135,7 @@ async def test_calls_during_a_query_share_the_next(watched: WatchedUnbans, key: 
     assert watched.queries == 2
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_call_after_an_unban_does_not_get_a_result_from_before_it(
     store: SqliteStore,
     clock: ManualClock,
@@ -144,6 +155,7 @@ async def test_a_call_after_an_unban_does_not_get_a_result_from_before_it(
     assert (await late).verdict == "admitted"
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_cancelled_call_cancels_no_other(
     limiter: RateLimiter, watched: WatchedUnbans, banned: ApiKey
 ) -> None:

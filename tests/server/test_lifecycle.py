@@ -64,7 +64,7 @@ def test_a_receiver_that_is_gone_is_no_failure(
     notify("READY=1")
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 def test_a_receiver_that_does_not_read_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,7 +88,7 @@ def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
     assert path.is_symlink()
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_a_pipe_is_not_waited_for(path: Path) -> None:
     os.mkfifo(path)
     assert read_pid_file(path) is None

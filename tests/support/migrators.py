@@ -22,6 +22,6 @@ def migrate_ten_times_at_once(program: str, address: str | Path) -> None:
         assert process.stdin is not None
         process.stdin.close()
         process.stdin = None
-    errors = [process.communicate(timeout=60)[1] for process in processes]
+    errors = [process.communicate(timeout=120)[1] for process in processes]
     assert errors == [""] * _COUNT
     assert [process.returncode for process in processes] == [0] * _COUNT

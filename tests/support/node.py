@@ -26,6 +26,6 @@ def node(
         env={**os.environ, "NO_COLOR": "1", **(env or {})},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=280,
         check=False,
     )

@@ -37,7 +37,7 @@ def petstore(
         env={**os.environ, "PETSTORE_LOG_FORMAT": "text", **(env or {})},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
         **options,
     )

@@ -3,6 +3,7 @@
 import json
 import socket
 from contextlib import suppress
+from select import select
 from typing import Any, NamedTuple, Self
 
 
@@ -38,6 +39,10 @@ class RawSocket:
     def close(self) -> None:
         """Drop the connection, whatever is under way."""
         self._socket.close()
+
+    def is_silent(self, seconds: float = 0.3) -> bool:
+        """Return whether nothing arrives for so long."""
+        return not select([self._socket], [], [], seconds)[0]
 
     def send(self, data: bytes) -> None:
         """Send bytes. If the service closed the connection, reading the response shows it."""

@@ -643,13 +643,6 @@ async def test_without_the_secret_nothing_is_sent_and_the_log_says_so_once(
     assert caplog.messages == ["deliveries to webhook 1 not started: the secret file is missing"]
 
 
-@pytest.fixture
-async def impatient(address: str) -> AsyncIterator[Store]:
-    """A store that gives up soon."""
-    async with open_store(address, 100) as store:
-        yield store
-
-
 def once(may_respond: asyncio.Event) -> Behaviour:
     """Return a receiver that accepts an event once it may."""
 
@@ -661,34 +654,34 @@ def once(may_respond: asyncio.Event) -> Behaviour:
 
 
 async def test_outcomes_are_saved_once_the_database_is_back(
-    database: Path, impatient: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    database: Path, store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     may_respond = asyncio.Event()
     async with receiving(once(may_respond)) as receiver:
-        await add_webhook(impatient, await issue_with_webhooks(impatient, clock), receiver.url)
-        await add_pets(impatient)
-        async with delivering(impatient, clock):
+        await add_webhook(store, await issue_with_webhooks(store, clock), receiver.url)
+        await add_pets(store)
+        async with delivering(store, clock):
             await attempted(receiver, 1)
-            with locked(database):
+            with locked(database, store):
                 may_respond.set()
                 await eventually(lambda: "outcomes of deliveries not saved yet" in caplog.text, 30)
-            await settled(impatient, 1)
+            await settled(store, 1)
     assert len(receiver.requests) == 1
 
 
 async def test_a_stop_does_not_wait_for_a_database_that_is_gone(
-    database: Path, impatient: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
+    database: Path, store: Store, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     may_respond = asyncio.Event()
     async with receiving(once(may_respond)) as receiver:
-        await add_webhook(impatient, await issue_with_webhooks(impatient, clock), receiver.url)
+        await add_webhook(store, await issue_with_webhooks(store, clock), receiver.url)
         async with AsyncExitStack() as opened:
-            await opened.enter_async_context(delivering(impatient, clock))
-            await add_pets(impatient)
+            await opened.enter_async_context(delivering(store, clock))
+            await add_pets(store)
             await attempted(receiver, 1)
-            with locked(database):
+            with locked(database, store):
                 may_respond.set()
                 await eventually(lambda: "outcomes of deliveries not saved yet" in caplog.text, 30)
                 await opened.aclose()
     assert "leases of webhooks not released" in caplog.text
-    assert await deliveries(impatient) == [(1, "pending", 0)]
+    assert await deliveries(store) == [(1, "pending", 0)]
