@@ -279,6 +279,15 @@ def test_a_list_says_when_it_lost_the_service_and_found_it_again(arrive: Arrive)
     expect(live).to_have_text("Live")
 
 
+def test_a_list_says_when_its_key_may_not_see_it_any_more(arrive: Arrive) -> None:
+    clerk = arrive()
+    page = clerk.page
+    page.route("**/console/changes?*", lambda route: route.fulfill(status=403))
+    clerk.open("/pets")
+    page.evaluate("setInterval(() => window.dispatchEvent(new Event('online')), 100)")
+    expect(page.locator("#live")).to_have_text("Your key may not see this any more")
+
+
 def test_times_and_numbers_are_in_the_zone_and_the_format_of_the_reader(arrive: Arrive) -> None:
     clerk = arrive(timezone_id="Asia/Tokyo", locale="de-DE")
     page = clerk.page
@@ -408,6 +417,9 @@ def test_keys_lead_through_the_console(arrive: Arrive) -> None:
 
     page.keyboard.press("n")
     expect(page).to_have_url(f"{clerk.shop.url}/console/pets/new")
+    page.locator("h1").click()
+    page.keyboard.press("/")
+    expect(search).to_be_focused()
     page.locator("h1").click()
     page.keyboard.press("g")
     page.keyboard.press("a")

@@ -12,7 +12,7 @@ from petstore.domain.deliveries import DisabledReason
 from petstore.domain.events import EVENT_TYPES
 from petstore.domain.webhooks import MAX_WEBHOOKS
 from support.manual_clock import ManualClock
-from support.service import Service
+from support.service import Service, running_service
 from support.stores import do
 from support.visitor import Visitor, signed_in, words
 from support.webhooks import URL, add_deliveries, add_events
@@ -41,6 +41,15 @@ async def test_a_key_without_the_scope_sees_no_webhooks(service: Service) -> Non
     for path in ("/webhooks", "/webhooks/new", "/webhooks/1"):
         assert (await clerk.get(path)).status_code == 403
     assert (await clerk.post("/webhooks/1/test")).status_code == 403
+
+
+async def test_nobody_is_asked_to_add_a_webhook_where_the_operator_has_not_set_them_up(
+    postgres_url: str,
+) -> None:
+    async with running_service(postgres_url, secret_file="") as service:
+        page = await (await signed_in(service)).get("/webhooks")
+        assert "its operator has not set them up" in words(page)
+        assert "/webhooks/new" not in page.text
 
 
 async def test_the_webhook_of_another_key_is_not_found(service: Service, staff: Visitor) -> None:

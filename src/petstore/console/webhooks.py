@@ -78,8 +78,13 @@ _WINDOWS = {
 
 async def _list(visit: Visit) -> Response:
     found = await visit.call("listWebhooks", query={"limit": MAX_WEBHOOKS})
-    is_full = len(found.value) == MAX_WEBHOOKS
-    return visit.page("webhooks.html", webhooks=found.value, is_full=is_full, most=MAX_WEBHOOKS)
+    return visit.page(
+        "webhooks.html",
+        webhooks=found.value,
+        is_set_up=visit.services.webhook_secret.is_set_up,
+        is_full=len(found.value) == MAX_WEBHOOKS,
+        most=MAX_WEBHOOKS,
+    )
 
 
 async def _new(visit: Visit) -> Response:

@@ -30,6 +30,11 @@ class SecretFile:
         if self._path is not None and (self._path.exists() or not self._may_create):
             master_of_text(self._path.read_bytes())
 
+    @property
+    def is_set_up(self) -> bool:
+        """Whether the service has a file for the secret, which may be missing or wrong."""
+        return self._path is not None
+
     def create(self) -> None:
         """Make the file, unless it is there or is for the operator to make."""
         if self._path is None or not self._may_create:

@@ -1,4 +1,4 @@
-// Makes the console pleasant; every page works without it.
+// Every page works without it.
 
 const HOME = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
 const BY_ITSELF = {'Console-Refresh': '1'}; // this does not extend the session
@@ -97,7 +97,6 @@ function morph(old, fresh) {
     old.data = fresh.data;
   } else {
     for (const {name} of [...old.attributes]) {
-      // The person opened what is open.
       if (name !== 'open' && !fresh.hasAttribute(name)) old.removeAttribute(name);
     }
     for (const {name, value} of fresh.attributes) {
@@ -227,7 +226,7 @@ async function follow() {
       failures += 1;
       after = ''; // so that the service responds at once
       if (isSignedOut) continue;
-      if (failures > 1) setText(live, 'Reconnecting…');
+      if (failures > 1) setText(live, error.message === '403' ? 'Your key may not see this any more' : 'Reconnecting…');
       await (error.seconds ? sleep(2 * error.seconds) : Promise.race([bell.promise, sleep(Math.min(2 ** failures, 60))]));
     }
   }
