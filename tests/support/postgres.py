@@ -120,6 +120,8 @@ class PostgresServer:
     configuration. It asks the user ``GUARDED`` for a password, once there is one, and nobody else.
     """
 
+    _emptier: Psql | None = None
+
     def __init__(self, **settings: str) -> None:
         # Where files are in memory a database is made ten times as fast.
         self.folder = Path(tempfile.mkdtemp(prefix="petstore-pg-", dir=memory()))
@@ -134,7 +136,6 @@ class PostgresServer:
             **settings,
         }
         self._numbers = count(1)
-        self._opened: list[Psql] = []
         self.port = free_port()
         self.data = self.folder / "data"
         self.run(
@@ -175,8 +176,8 @@ class PostgresServer:
 
     def remove(self) -> None:
         """Stop it and delete its folder."""
-        for psql in self._opened:
-            psql.close()
+        if self._emptier is not None:
+            self._emptier.close()
         if self.is_running():
             self.stop("immediate")
         shutil.rmtree(self.folder)
@@ -213,7 +214,7 @@ class PostgresServer:
         url = self.new_store()
         psql = Psql(self.psql(database_name(url)))
         psql.run("SET client_min_messages = warning")
-        self._opened.append(psql)
+        self._emptier = psql
         return url, psql
 
     def guarded_url(self, url: str, password: str = PASSWORD) -> str:
