@@ -327,7 +327,7 @@ async def test_scopes_that_a_key_has_lost_count_at_the_next_request(service: Ser
     assert "lacks the scope pets:read" in refused.text
 
 
-async def test_whoever_was_signed_in_is_told_why_they_are_not(service: Service) -> None:
+async def test_a_person_whose_session_has_ended_is_told_why(service: Service) -> None:
     revoked, replaced, left = [await signed_in(service) for _ in range(3)]
     expired = await signed_in(service, expires_in=60)
     await revoke(service.store, service.clock, revoked.key_id)

@@ -67,7 +67,7 @@ async def test_processes_count_together(
     assert sorted(remaining) == list(range(60))
 
 
-async def test_a_key_is_near_its_limit_by_what_all_processes_count_whoever_saves_last(
+async def test_a_key_is_near_its_limit_by_what_all_processes_count_in_any_order_of_saves(
     redis: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,

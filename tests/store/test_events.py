@@ -508,7 +508,7 @@ MANY = f"DO $$ BEGIN FOR n IN 1..3000 LOOP {ONE.replace('3000', '1')}; COMMIT; E
 @pytest.mark.parametrize(
     ("before", "now"), [(MANY, ONE), (ONE, MANY)], ids=["now_in_one", "now_in_many"]
 )
-async def test_what_the_planner_knows_of_an_earlier_backlog_does_not_make_a_later_one_dear(
+async def test_outdated_statistics_of_the_outbox_do_not_slow_its_publication_down(
     postgres: PostgresServer, postgres_url: str, before: str, now: str, emptied: str
 ) -> None:
     """Before, it read some of the rows once for each other one, and never ended in time."""

@@ -56,7 +56,7 @@ async def open_store(address: str | Path, timeout_ms: int = 10_000) -> AsyncIter
 
 @contextmanager
 def impatient(store: Any) -> Iterator[None]:
-    """Let a SQLite store give up soon what begins in the block: it is to wait in vain.
+    """Let a SQLite store wait only briefly in the block, because the lock is not released there.
 
     Before and after, it waits as long as ever: on a busy machine slow is no failure.
     """
