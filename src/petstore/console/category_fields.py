@@ -8,9 +8,8 @@ from collections.abc import Collection, Mapping
 from petstore.console.forms import line, whole_number
 from petstore.console.page import Visit
 from petstore.databases.contract import Reader
-from petstore.domain.categories import Category
 from petstore.errors import UnknownCategory
-from petstore.store.categories import find_category, first_category_names, names_of_categories
+from petstore.store.categories import first_category_names, ids_of_categories, names_of_categories
 
 _SUGGESTED = 100
 _SCOPED_AS = "listCategories"
@@ -44,22 +43,19 @@ async def category_id_of(visit: Visit, text: str) -> int:
     number = whole_number(text)
     if number is not None:
         return number
-    category = await _named(visit, text)
-    if category is None:
+    category_id = (await _ids(visit, text)).get(text)
+    if category_id is None:
         msg = (
             f"categoryId: no category has the name {text!r}; add it first, or type a number"
             if text
             else "categoryId: expected the name of a category, or a number"
         )
         raise UnknownCategory(msg)
-    return category.id
+    return category_id
 
 
-async def _named(visit: Visit, name: str) -> Category | None:
-    # PostgreSQL has no U+0000 in a text.
-    if "\0" in name or not visit.may(_SCOPED_AS):
-        return None
-    return await find_category(await _reader(visit), name)
+async def _ids(visit: Visit, name: str) -> dict[str, int]:
+    return await ids_of_categories(await _reader(visit), [name]) if visit.may(_SCOPED_AS) else {}
 
 
 async def _reader(visit: Visit) -> Reader:

@@ -149,11 +149,11 @@ async def _move(visit: Visit, status: OrderStatus) -> Response:
     except (Conflict, PreconditionFailed) as error:
         return await _order(visit, error, wanted=status)
     (card,) = await _cards(visit, [changed.value])
-    path = _BOARD.get(visit.form.text("back")) or _page_after(visit, card.order)
+    path = _BOARD.get(visit.form.text("back")) or page_after(visit, card.order)
     return await visit.redirect(path, _told(card))
 
 
-def _page_after(visit: Visit, order: Order) -> str:
+def page_after(visit: Visit, order: Order) -> str:
     """Return the page that follows a change of an order: the order, if the person may see it."""
     if visit.may("getOrder"):
         return f"/orders/{order.id}"
@@ -275,7 +275,7 @@ async def _place(visit: Visit) -> Response:
         f"Order {card.order.id} is placed. {isolated(card.animal)} is reserved.",
         Undo(f"{path}/cancel", card.seen, "Cancel it"),
     )
-    return await visit.redirect(_page_after(visit, card.order), notice)
+    return await visit.redirect(page_after(visit, card.order), notice)
 
 
 async def _form(visit: Visit, error: PetstoreError | None = None) -> Response:

@@ -17,6 +17,7 @@ from petstore.console.category_fields import (
 from petstore.console.edits import Difference, Edit, decode_edit, editor, undo_fields
 from petstore.console.forms import line, problem_of, typed_id
 from petstore.console.notices import Notice, Undo, change_notice
+from petstore.console.orders import page_after
 from petstore.console.page import Page, Result, Visit
 from petstore.console.templates import isolated
 from petstore.domain.orders import OPEN_STATUSES, PET_AFTER, Order
@@ -149,9 +150,9 @@ async def _reserve(visit: Visit) -> Response:
     except PetNotAvailable as error:
         return await _page(visit, await _get(visit), None, error)
     order: Order = placed.value
-    path = f"/orders/{order.id}" if visit.may("getOrder") else f"/pets/{visit.path_id}"
     undo = Undo(f"/orders/{order.id}/cancel", {"version": placed.tag, "seen": order.status})
-    return await visit.redirect(path, Notice(f"Order {order.id} reserves the animal.", undo))
+    notice = Notice(f"Order {order.id} reserves the animal.", undo)
+    return await visit.redirect(page_after(visit, order), notice)
 
 
 async def _delete(visit: Visit) -> Response:

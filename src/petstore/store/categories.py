@@ -36,12 +36,6 @@ async def get_category(store: Reader, category_id: int) -> Category:
     return found(await store.read(select), _category_of, "category", category_id)
 
 
-async def find_category(store: Reader, name: str) -> Category | None:
-    """Return the category with a name, ignoring case, if there is one."""
-    rows = await store.read(_named(name))
-    return _category_of(rows[0]) if rows else None
-
-
 async def first_category_names(store: Reader, limit: int) -> list[str]:
     """Return the first ``limit`` names of categories, sorted ignoring case."""
     sql = "SELECT name FROM categories ORDER BY name_key LIMIT ?1"

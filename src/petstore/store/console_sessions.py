@@ -104,9 +104,10 @@ async def find_session(
     """
     digest = _digest(secret)
     rows = await store.read(Statement(_SELECT, (digest,), name="select_session"))
-    if not rows or api_key_of(rows[0]).environment != environment:
+    if not rows:
         return None
-    return _session_of(digest, rows[0], now)
+    key = api_key_of(rows[0])
+    return _session_of(digest, key, rows[0], now) if key.environment == environment else None
 
 
 def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
@@ -218,9 +219,8 @@ def prune_links(before: Milliseconds) -> Unit[int]:
     return prune_by_age("console_links", "digest", "expires_at", before)
 
 
-def _session_of(digest: bytes, row: Row, now: Milliseconds) -> Session | SessionEnd:
+def _session_of(digest: bytes, key: ApiKey, row: Row, now: Milliseconds) -> Session | SessionEnd:
     created_at, used_at, notice, token, still_there, token_ends_at = row[len(COLUMNS) :]
-    key = api_key_of(row)
     state = key.state(now)
     if state != "active":
         return state
