@@ -4,6 +4,7 @@ import ctypes
 import itertools
 import logging
 import math
+import os
 import signal
 import socket
 import sys
@@ -83,9 +84,15 @@ class Supervisor:
         return self._status
 
     def _step(self) -> bool:
-        """Do what is due now, and return whether to continue."""
+        """Do what is due now, and return whether to continue.
+
+        Messages are read here alone, before anything depends on them: one that arrives later wakes
+        the supervisor, and so does one that arrived while it could not run.
+        """
         # Signals are read after this: a worker that exited by a stop signal to all was asked to.
         exited = [worker for worker in self._workers if worker.has_exited]
+        for worker in self._workers:
+            worker.receive()
         if self._signals & _STOPS:
             self._stop()
         elif signal.SIGHUP in self._signals and not self._is_stopping:
@@ -226,11 +233,11 @@ class _Worker:
         self.is_outdated = False
         self.is_leaving = False
         self.may_serve = False
-        self._was_ready = False
+        self.is_ready = False
         self._failure = ""
         self.link, other_end = Pipe()
         with other_end:
-            arguments = work, worker_id, other_end
+            arguments = work, worker_id, other_end, os.getpid()
             self._process = _fork.Process(target=_run_worker, args=arguments, daemon=True)
             # The worker inherits the signal handlers: none must run before it has its own.
             signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
@@ -241,17 +248,16 @@ class _Worker:
         self.sentinel = self._process.sentinel
         self.pid = self._process.pid or 0
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether it ever reported that it can serve."""
-        if not self._was_ready and self.link.poll():
-            with suppress(EOFError, ConnectionError):  # it exited before
-                message = self.link.recv_bytes()
-                self._was_ready = message == READY
-                self._failure = "" if self._was_ready else message.decode()
-                if self._was_ready and not self.is_leaving:
-                    self.deadline = math.inf
-        return self._was_ready
+    def receive(self) -> None:
+        """Read whether it has reported that it can serve, or why it cannot."""
+        if self.is_ready or not self.link.poll():
+            return
+        with suppress(EOFError, ConnectionError):  # it exited before
+            message = self.link.recv_bytes()
+            self.is_ready = message == READY
+            self._failure = "" if self.is_ready else message.decode()
+            if self.is_ready and not self.is_leaving:
+                self.deadline = math.inf
 
     @property
     def has_exited(self) -> bool:
@@ -259,7 +265,7 @@ class _Worker:
 
     @property
     def outcome(self) -> str:
-        if not self.is_ready and self._failure:
+        if self._failure:
             return self._failure
         status = self._process.exitcode or 0
         return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
@@ -294,11 +300,13 @@ class _Worker:
             self.link.send_bytes(message)
 
 
-def _run_worker(work: Work, worker_id: int, link: Link) -> None:
-    """Run a worker in its new process, without the signal handlers of the supervisor."""
+def _run_worker(work: Work, worker_id: int, link: Link, supervisor: int) -> None:
+    """Run a worker in its new process, without the signal handlers of the ``supervisor``."""
     if sys.platform == "linux":
         # If the supervisor is killed, its workers must not keep the port.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:  # it was killed before
+        return
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
