@@ -210,26 +210,6 @@ def test_a_store_that_is_made_for_a_key_is_named(command: Command) -> None:
     assert result.stderr.splitlines()[0] == made
 
 
-def test_a_key_whose_token_cannot_be_written_is_named(command: Command, tmp_path: Path) -> None:
-    command.make_store()
-    arguments = ("keys", "create", "--name", "app", "--plan", "free")
-    database = f"sqlite:///{command.database}"
-    with Path("/dev/full").open("w") as full:
-        ran = subprocess.run(
-            [sys.executable, "-m", "petstore", *arguments, "--database", database],
-            cwd=tmp_path,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert ran.returncode == 1
-    assert ran.stderr.splitlines() == [
-        "Key 1 (app) created. The token is shown this once.",
-        "Error: cannot write the output: No space left on device",
-    ]
-
-
 def test_a_key_is_not_created_where_its_token_could_not_be_written(
     command: Command, tmp_path: Path
 ) -> None:

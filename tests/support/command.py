@@ -16,11 +16,12 @@ class Command:
 
     def __init__(self, database: Path) -> None:
         self.database = database
+        self.url = f"sqlite:///{database}"
 
     def __call__(self, *arguments: str, **environment: str) -> Result:
         """Run it; what it prints and what it says on standard error are kept apart."""
         environment = {
-            "PETSTORE_DATABASE": f"sqlite:///{self.database}",
+            "PETSTORE_DATABASE": self.url,
             "PETSTORE_LOG_FORMAT": "text",
             **environment,
         }

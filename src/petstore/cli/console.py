@@ -3,7 +3,7 @@
 import click
 
 from petstore.cli.options import ID, database_option, settings_options
-from petstore.cli.output import SectionedGroup, plain_failures
+from petstore.cli.output import SectionedGroup, plain_failures, print_secret
 from petstore.cli.stores import in_store
 from petstore.clock import MINUTE, system_clock
 from petstore.settings import Settings
@@ -32,10 +32,11 @@ def link(*, key_id: int, database: str, public_url: str, host: str, port: int) -
     with plain_failures():
         settings.check()
     secret = in_store(database, lambda store: store.write(create_link(key_id, system_clock())))
-    click.echo(
+    address = public_url.rstrip("/") or settings.listening_url
+    print_secret(
+        "link",
+        f"{address}{HOME}/link/{secret}",
         f"This link signs one person in with key {key_id}, once, within {LINK_LIFE // MINUTE}"
         " minutes:",
-        err=True,
+        f"nobody saw it: petstore console link {key_id} makes another",
     )
-    address = public_url.rstrip("/") or settings.listening_url
-    click.echo(f"{address}{HOME}/link/{secret}")

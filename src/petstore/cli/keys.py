@@ -20,7 +20,14 @@ from petstore.cli.options import (
     json_option,
     key_name,
 )
-from petstore.cli.output import SectionedGroup, plain_failures, print_json, print_table, printable
+from petstore.cli.output import (
+    SectionedGroup,
+    plain_failures,
+    print_json,
+    print_secret,
+    print_table,
+    printable,
+)
 from petstore.cli.stores import in_store, note_new_store
 from petstore.clock import Milliseconds, system_clock
 from petstore.databases.contract import T, Unit
@@ -234,12 +241,14 @@ def unban(*, key_id: int, database: str) -> None:
 
 
 def _print_issued(issued: IssuedKey, done: str) -> None:
-    # The token comes last: if it cannot be written, the user knows which key to rotate.
-    click.echo(
-        f"Key {issued.key.id} ({printable(issued.key.name)}) {done}. The token is shown this once.",
-        err=True,
+    key = issued.key
+    print_secret(
+        "token",
+        issued.token,
+        f"Key {key.id} ({printable(key.name)}) {done}. The token is shown this once.",
+        f"key {key.id} was {done}, but nobody saw its token: petstore keys rotate {key.id} issues"
+        " another",
     )
-    click.echo(issued.token)
 
 
 def _expiry(duration: Milliseconds | None) -> Milliseconds | None:

@@ -1,6 +1,7 @@
 """The command ``petstore``."""
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -16,7 +17,7 @@ from petstore.cli.environment import KEY, refuse_mistyped
 from petstore.cli.events import events
 from petstore.cli.keys import keys
 from petstore.cli.orders import orders
-from petstore.cli.output import SectionedGroup
+from petstore.cli.output import SectionedGroup, drop_unwritten
 from petstore.cli.pets import pets
 from petstore.cli.serve import reload, report_failed_start, serve
 from petstore.cli.usage import inventory, usage
@@ -25,6 +26,17 @@ from petstore.cli.webhooks import webhooks
 
 class Petstore(SectionedGroup):
     """The whole command line: it checks the environment, and reports failures."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command line, and exit with 1 if its output cannot be written."""
+        try:
+            return super().main(*args, **options)
+        except OSError as error:  # commands report every other one themselves
+            with suppress(OSError):
+                click.echo(f"Error: cannot write the output: {error.strerror}", err=True)
+            sys.exit(1)
+        finally:
+            drop_unwritten()
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -38,18 +50,13 @@ class Petstore(SectionedGroup):
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, and fail if its output cannot be written."""
+        """Run a command, unless there is nowhere to print to."""
         if sys.stdout is None:  # the caller has closed it
             msg = "cannot write the output: standard output is closed"
             raise click.ClickException(msg)
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:  # the reader of our output has left, as `head` does
-            raise
-        except OSError as error:
-            msg = f"cannot write the output: {error.strerror}"
-            raise click.ClickException(msg) from error
         except click.ClickException as error:
             command, arguments = ctx.obj or (None, [])
             if command is serve:

@@ -1,10 +1,12 @@
 """The output of commands: tables, JSON, progress bars, failures and help in sections."""
 
 import json
+import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import click
@@ -97,6 +99,31 @@ def progress(title: str, total: int | None = None) -> Iterator[OnProgress]:
             bar.update(task, completed=done, total=total, description=f"{shown}  {note}".rstrip())
 
         yield update
+
+
+def print_secret(kind: str, secret: str, note: str, way_on: str) -> None:
+    """Print a note on standard error, and a secret of a ``kind`` alone on standard output.
+
+    Raises:
+        click.ClickException: the secret cannot be written; ``way_on`` is how to get another.
+    """
+    with suppress(OSError):  # without the note, the secret is as good
+        click.echo(note, err=True)
+    try:
+        click.echo(secret)
+    except OSError as error:
+        msg = f"cannot write the {kind}: {error.strerror}; {way_on}"
+        raise click.ClickException(msg) from error
+
+
+def drop_unwritten() -> None:
+    """Drop text that cannot be written, or Python tries again at its end and exits with 120."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            with Path(os.devnull).open("wb") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def print_json(value: Any) -> None:

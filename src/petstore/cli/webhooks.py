@@ -8,7 +8,7 @@ import click
 
 from petstore.cli.client import client_option
 from petstore.cli.options import ID, MOMENT, TEXT, Duration
-from petstore.cli.output import SectionedGroup, counted, printable
+from petstore.cli.output import SectionedGroup, counted, print_secret, printable
 from petstore.cli.resources import View, list_options, resource_options, utc
 from petstore.clock import SECOND, Milliseconds
 
@@ -188,6 +188,10 @@ def delete(*, webhook_id: int, client: "Client") -> None:
 
 
 def _print_issued(issued: "WebhookWithSecret", done: str) -> None:
-    # The secret comes last: if it cannot be written, the user knows which webhook to rotate.
-    click.echo(f"Webhook {issued.id} {done}. The secret is shown this once.", err=True)
-    click.echo(printable(issued.secret))
+    print_secret(
+        "secret",
+        printable(issued.secret),
+        f"Webhook {issued.id} {done}. The secret is shown this once.",
+        f"webhook {issued.id} was {done}, but nobody saw its secret: petstore webhooks rotate"
+        f" {issued.id} issues another",
+    )
