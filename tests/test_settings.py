@@ -20,6 +20,7 @@ from petstore.settings import SettingError, Settings, masked, sqlite_path
         "sqlite:///",
         "sqlite:///:memory:",
         "sqlite:///pet\0store.db",
+        "sqlite:///pet\udcffstore.db",
         "SQLITE:///petstore.db",
         "mysql://petstore",
         "postgresql:petstore",

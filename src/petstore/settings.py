@@ -437,8 +437,16 @@ def sqlite_path(database: str) -> Path:
     scheme, separator, path = database.partition(":///")
     # In SQLite, :memory: is a database that nobody else sees.
     _require(
-        scheme == "sqlite" and separator and path not in ("", ":memory:") and "\0" not in path,
+        scheme == "sqlite" and separator and path not in ("", ":memory:") and _is_utf_8(path),
         "database: expected sqlite:///relative.db, sqlite:////absolute.db"
         " or postgresql://user@host/name",
     )
     return Path(path)
+
+
+def _is_utf_8(path: str) -> bool:
+    """Return whether ``path`` is text without a NUL, as SQLite takes it."""
+    try:
+        return b"\0" not in path.encode()
+    except UnicodeEncodeError:  # bytes of another encoding
+        return False

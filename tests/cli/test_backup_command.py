@@ -51,6 +51,16 @@ def test_postgresql_is_left_to_its_own_programs(stocked: Command, file: Path, na
     assert words == ("for PostgreSQL, use its own programs: pg_dump, pg_restore and pg_basebackup")
 
 
+@pytest.mark.parametrize("name", ["backup", "restore"])
+def test_a_file_whose_name_is_not_utf_8_is_refused(
+    stocked: Command, tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / "backup\udcff.db"
+    file.touch()
+    words = stocked.fail(name, str(file), "--force", status=2)
+    assert words == f"Invalid value for 'FILE': {str(file)!r}: expected text in UTF-8."
+
+
 def test_a_mistyped_store_is_refused(command: Command, tmp_path: Path) -> None:
     words = command.fail("backup", str(tmp_path / "backup.db"), status=1)
     assert words.startswith(f"there is no store at {command.database}")

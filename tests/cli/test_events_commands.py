@@ -15,6 +15,7 @@ from click.testing import Result
 from standardwebhooks import Webhook
 
 from petstore.cli.events import Absence, Receiver
+from petstore.cli.output import printable
 from petstore.domain.webhook_secrets import secret_text
 from petstore_client import NoResponse
 from support.observed import read_metrics
@@ -235,6 +236,16 @@ def test_a_receiver_that_fails_is_reported_and_gets_the_next_event() -> None:
         "  receiver: 302 Found",
         "  receiver: 200 OK",
     ]
+
+
+@pytest.mark.parametrize("name", ["a\r\nX: y", "\x1b[2J", "☃", "\xe9", "", "evt.1"])
+def test_an_event_whose_id_no_header_can_carry_is_not_sent_and_the_events_go_on(name: str) -> None:
+    with receiving(204) as receiver:
+        options = ("--forward-to", receiver.url)
+        result = listen(EVENT | {"id": name}, EVENT, options=options)
+    expected = "  receiver: not sent: expected an id of visible characters without dots, not "
+    assert outcomes(result) == [f"{expected}{printable(name)}", "  receiver: 204 No Content"]
+    assert [each.headers["webhook-id"] for each in receiver.deliveries] == [EVENT["id"]]
 
 
 def test_a_receiver_that_is_not_there_is_reported_and_the_events_go_on() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from support.odd_service import odd_service, response
 from support.process import ServerProcess
 from support.servers import StartServer
 from support.shop import Shop
@@ -62,6 +63,12 @@ def test_a_bad_value_is_refused_before_it_is_sent(
     result = shop("pets", *arguments)
     assert result.exit_code == 2
     assert f"\nError: {words}" in result.stderr
+
+
+def test_a_service_that_gives_two_animals_for_one_is_no_fault_of_the_command() -> None:
+    pets = [{"id": number, "name": "Rex", "categoryId": 1} for number in (1, 2)]
+    with odd_service(response(200, pets)) as service:
+        assert Shop(service.url, "a-key").ask("pets", "show", 1) == pets[0]
 
 
 @pytest.mark.parametrize(

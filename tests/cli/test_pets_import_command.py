@@ -72,6 +72,21 @@ def test_a_file_of_no_known_format_is_refused(command: Command, tmp_path: Path, 
     assert words == f"{file}: expected a name that ends in .csv or .jsonl, or --format"
 
 
+def test_the_name_of_a_file_cannot_steer_the_terminal(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "\x1b[2J\udcff.csv"
+    file.write_text(HEADER + "Rex,1,sold\n")
+    command.succeed("pets", "import", str(file))
+    shown = f"{tmp_path}/\\x1b[2J\\udcff"
+    assert command.succeed("pets", "import", str(file)).startswith(f"{shown}.csv was imported")
+    unknown = file.with_suffix(".txt")
+    unknown.touch()
+    assert command.fail("pets", "import", str(unknown), status=2).startswith(f"{shown}.txt: expect")
+    absent = str(file.with_suffix(".none") / "backup.db")
+    assert command.fail("backup", absent.replace("\udcff", ""), status=1).startswith(
+        f"{tmp_path}/\\x1b[2J.none/backup.db"
+    )
+
+
 def test_a_file_that_is_not_there_is_named(command: Command, tmp_path: Path) -> None:
     words = command.fail("pets", "import", str(tmp_path / "none.csv"), status=2)
     assert words == f"Invalid value for 'FILE': File '{tmp_path / 'none.csv'}' does not exist."

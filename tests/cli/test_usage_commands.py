@@ -45,6 +45,18 @@ def test_the_inventory_needs_a_scope(server: ServerProcess) -> None:
     assert "orders:read" in shop.fail("inventory", status=5)
 
 
+def test_an_inventory_without_a_status_is_none() -> None:
+    with odd_service(response(200, {})) as service:
+        result = Shop(service.url, "a-key")("inventory")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "None found.\n")
+
+
+@pytest.mark.parametrize("seconds", [2**62, 10**12])
+def test_a_limit_that_resets_beyond_the_calendar_is_shown_in_seconds(seconds: int) -> None:
+    lines = shown({**USAGE, "minute": {**WINDOW, "reset": seconds}})
+    assert lines[2] == ["minute", "60", "12", str(seconds)]
+
+
 def test_the_inventory_has_a_line_for_each_status(start: StartServer) -> None:
     server = start()
     shop = Shop(server.url, server.issue())

@@ -3,10 +3,11 @@
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import click
 
-from petstore.cli.options import database_option
+from petstore.cli.options import TEXT, database_option
 from petstore.cli.output import plain_failures, progress
 from petstore.cli.stores import require_store
 from petstore.clock import SECOND, system_clock
@@ -16,8 +17,16 @@ from petstore.settings import is_postgres, sqlite_path
 _force_option = click.option("--force", is_flag=True, help="Replace an existing file.")
 
 
+class _StoreFile(click.Path):
+    """The path of a file for SQLite, which takes only text."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the path in ``value``."""
+        return super().convert(TEXT.convert(value, param, ctx), param, ctx)
+
+
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=_StoreFile(dir_okay=False, path_type=Path))
 @_force_option
 @database_option
 def backup(*, file: Path, force: bool, database: str) -> None:
@@ -44,7 +53,7 @@ def backup(*, file: Path, force: bool, database: str) -> None:
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=_StoreFile(exists=True, dir_okay=False, path_type=Path))
 @_force_option
 @database_option
 def restore(*, file: Path, force: bool, database: str) -> None:

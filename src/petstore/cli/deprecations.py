@@ -1,18 +1,17 @@
 """``petstore deprecations``: which keys still call deprecated operations."""
 
-import sys
 from typing import Any
 
 import click
 from msgspec import to_builtins
 
 from petstore.cli.options import database_option, json_option
-from petstore.cli.output import TerminalOutput, print_json, print_table
+from petstore.cli.output import print_json, print_table, text_output
 from petstore.cli.stores import in_store
 from petstore.clock import system_clock
 from petstore.domain.deprecations import DeprecatedUse
 from petstore.store.deprecated_calls import list_uses
-from petstore.store.pet_files import Output, csv_writer
+from petstore.store.pet_files import csv_writer
 
 _ALL = 2**62
 _COLUMNS = ("keyId", "keyName", *DeprecatedUse.__struct_fields__)
@@ -49,8 +48,7 @@ def deprecations(*, as_csv: bool, as_json: bool, database: str) -> None:
 
 
 def _print_csv(found: list[dict[str, Any]]) -> None:
-    output: Output = TerminalOutput() if sys.stdout.isatty() else sys.stdout
-    write = csv_writer(output, _COLUMNS, spreadsheet_safe=True)
+    write = csv_writer(text_output(), _COLUMNS, spreadsheet_safe=True)
     for use in found:
         write(use)
 

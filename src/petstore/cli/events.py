@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is ins
     from petstore_client import PetstoreError
 
 _URL = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?", re.IGNORECASE)
+# What a header can carry. Standard Webhooks signs the id, so it has no dot.
+_ID = re.compile(r"[!-\-/-~]+")
 _SECRET_BYTES = 32
 _MAX_TEXT = 100
 _EXPIRED = (
@@ -43,6 +45,8 @@ class Receiver:
         """Send an event and return the status of the response, or why there is none."""
         from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
+        if not _ID.fullmatch(event["id"]):
+            return f"not sent: expected an id of visible characters without dots, not {event['id']}"
         body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
         timestamp = system_clock() // SECOND
         headers = {

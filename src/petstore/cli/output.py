@@ -6,8 +6,9 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias, cast
 
 import click
 
@@ -73,7 +74,7 @@ def plain_failures(interrupted: Callable[[], str] | None = None) -> Iterator[Non
         raise
     except OSError as error:
         msg = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        raise click.ClickException(msg) from error
+        raise click.ClickException(printable(msg)) from error
     except KeyboardInterrupt:
         if interrupted is None:
             raise
@@ -184,6 +185,14 @@ class TerminalOutput:
         """Print ``text`` with escapes for unsafe characters."""
         encoding = self._output.encoding
         self._output.write("\n".join(printable(line, encoding) for line in text.split("\n")))
+
+
+def text_output() -> TextIO | TerminalOutput:
+    """Return standard output for text of others: in UTF-8 as files are, or for a terminal."""
+    if sys.stdout.isatty():
+        return TerminalOutput()
+    cast("TextIOWrapper", sys.stdout).reconfigure(encoding="utf-8")
+    return sys.stdout
 
 
 def printable(text: str, encoding: str | None = None) -> str:

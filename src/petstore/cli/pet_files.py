@@ -1,6 +1,5 @@
 """``petstore pets import`` and ``export``: animals from and to files, by database or over HTTP."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -18,18 +17,18 @@ from petstore.cli.environment import KEY, read_secret
 from petstore.cli.options import Integer, database_or_service_option
 from petstore.cli.output import (
     OnProgress,
-    TerminalOutput,
     counted,
     plain_failures,
     printable,
     progress,
+    text_output,
 )
 from petstore.cli.pet_transfers import OnRefused, Sending, Source, fetch_pets
 from petstore.cli.stores import in_store, note_new_store, require_store
 from petstore.clock import system_clock
 from petstore.databases.private_files import part_of, replacing
 from petstore.errors import Unavailable
-from petstore.store.pet_files import FileFormat, FileRow, Output, export_pets, pet_writer
+from petstore.store.pet_files import FileFormat, FileRow, export_pets, pet_writer
 from petstore.store.pet_imports import ImportCallbacks, import_pets
 
 _ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
@@ -160,9 +159,8 @@ def _import_into_database(
             create=True,
         )
     if result.was_complete:
-        click.echo(
-            f"{source.path} was imported before; nothing added. To add it all once more: --again"
-        )
+        done = f"{source.path} was imported before; nothing added. To add it all once more: --again"
+        click.echo(printable(done))
         return 0
     if result.resumed_at:
         click.echo(f"Went on after the {result.resumed_at:,} rows imported before.")
@@ -240,7 +238,7 @@ def export_file(
     outcome = "the output is incomplete" if to_stdout else f"{file} is unchanged"
     with (
         plain_failures(lambda: outcome),
-        _standard_output() if to_stdout else _replacing(file) as out,
+        nullcontext(text_output()) if to_stdout else _replacing(file) as out,
         progress("Exporting") as on_progress,
     ):
         if is_for_database:
@@ -283,10 +281,6 @@ def _is_for_database(ctx: click.Context) -> bool:
     return is_for_database
 
 
-def _standard_output() -> AbstractContextManager[Output]:
-    return nullcontext(TerminalOutput() if sys.stdout.isatty() else sys.stdout)
-
-
 @contextmanager
 def _replacing(file: Path, errors: str = "strict") -> Iterator[TextIO]:
     """Write a file that replaces ``file`` once it is complete."""
@@ -298,7 +292,7 @@ def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
     found = chosen or _ENDINGS.get(file.suffix.lower())
     if found is None:
         msg = f"{file}: expected a name that ends in .csv or .jsonl, or --format"
-        raise click.UsageError(msg)
+        raise click.UsageError(printable(msg))
     return found
 
 

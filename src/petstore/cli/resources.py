@@ -38,7 +38,7 @@ class View(Generic[T]):
             return
         members = response.json()
         if isinstance(members, list):  # an animal comes in a list of one
-            (members,) = members
+            members = members[0]
         print_json(members)
 
     def show_list(

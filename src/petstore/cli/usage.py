@@ -21,8 +21,10 @@ def inventory(*, client: "Client", as_json: bool) -> None:
     counts = client.inventory.get.raw().json()
     if as_json:
         print_json(counts)
-    else:
+    elif counts:
         print_table([{"status": name, "animals": str(count)} for name, count in counts.items()])
+    else:
+        click.echo("None found.", err=True)
 
 
 @click.command()
@@ -52,8 +54,15 @@ def _window(name: str, window: "UsageWindow") -> dict[str, str]:
         "window": name,
         "limit": "unlimited" if is_unlimited else str(window.limit),
         "left": "-" if is_unlimited else str(window.remaining),
-        "resets (UTC)": utc(datetime.fromtimestamp(window.reset, UTC)),
+        "resets (UTC)": _moment(window.reset),
     }
+
+
+def _moment(seconds: int) -> str:
+    try:
+        return utc(datetime.fromtimestamp(seconds, UTC))
+    except (ValueError, OverflowError, OSError):  # beyond the calendar
+        return str(seconds)
 
 
 def _deprecated(use: "DeprecatedUse") -> dict[str, str]:
