@@ -40,6 +40,10 @@ def options(user: str | None = None, secret: str | None = None, **others: Any) -
             "redis://a,b:2/?cluster=true",
             RedisAddress("cluster", (("a", 6379), ("b", 2)), "", options()),
         ),
+        (
+            "redis://[::1],b?cluster=true",
+            RedisAddress("cluster", (("::1", 6379), ("b", 6379)), "", options()),
+        ),
         ("redis://a?cluster=false", RedisAddress("server", (("a", 6379),), "", options())),
         (
             "redis+sentinel://:secret@a,[::1]:2/shop",

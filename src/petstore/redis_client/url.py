@@ -1,12 +1,16 @@
 """The URL of Redis or Valkey."""
 
+import re
 from typing import Any, Literal, NamedTuple, TypeAlias
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 Kind: TypeAlias = Literal["server", "cluster", "sentinel"]
 Host: TypeAlias = tuple[str, int]
 
-_SCHEMES = ("redis", "rediss", "redis+sentinel")
+# Some versions of ``urlsplit`` refuse an IPv6 address that is not the only host.
+_URL = re.compile(
+    r"(redis|rediss|redis\+sentinel)://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.IGNORECASE
+)
 _PORTS: dict[Kind, int] = {"server": 6379, "cluster": 6379, "sentinel": 26379}
 _TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _CLUSTER: dict[str, Kind] = {"true": "cluster", "false": "server"}
@@ -38,30 +42,34 @@ def parse_redis_url(url: str) -> RedisAddress:
         ValueError: the URL is invalid. The message repeats no part of it: it may hold a password.
     """
     try:
-        return _parse(urlsplit(url))
+        return _parse(url)
     except (KeyError, ValueError):
         raise ValueError(_EXPECTED) from None
 
 
-def _parse(parts: SplitResult) -> RedisAddress:
-    query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
-    path = unquote(parts.path.strip("/"))
+def _parse(url: str) -> RedisAddress:
+    match = _URL.fullmatch(url)
+    if match is None:
+        raise ValueError
+    scheme, authority, path, parameters = match.groups("")
+    scheme, path = scheme.lower(), unquote(path.strip("/"))
+    query = dict(parse_qsl(parameters, keep_blank_values=True, strict_parsing=parameters != ""))
     kind, service = _CLUSTER[query.pop("cluster", "false")], ""
-    if parts.scheme == "redis+sentinel":
+    if scheme == "redis+sentinel":
         _require(kind == "server" and path != "")
         kind, service, path = "sentinel", path, ""
-    credentials, _, netloc = parts.netloc.rpartition("@")
+    credentials, _, addresses = authority.rpartition("@")
     username, _, password = (unquote(part) for part in credentials.partition(":"))
     options: dict[str, Any] = {
         "username": username or None,
         "password": password or None,
         "db": int(path or 0),
     }
-    if parts.scheme == "rediss":
+    if scheme == "rediss":
         options["ssl"] = True
         options |= {file: query.pop(file) for file in _TLS_FILES if file in query}
-    hosts = tuple(_host(host, _PORTS[kind]) for host in netloc.split(","))
-    _require(parts.scheme in _SCHEMES and not query and not parts.fragment)
+    hosts = tuple(_host(host, _PORTS[kind]) for host in addresses.split(","))
+    _require(not query)
     _require(kind != "server" or len(hosts) == 1)
     _require(kind != "cluster" or options["db"] == 0)
     return RedisAddress(kind, hosts, service, options)
