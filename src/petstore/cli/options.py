@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import click
 from click.core import ParameterSource
 
-from petstore.cli.environment import file_variable, read_secret, refuse_mistyped
+from petstore.cli.environment import file_variable, read_secret, refuse_mistyped, successor_of
 from petstore.clock import SECOND, Milliseconds
 from petstore.domain.api_keys import LONGEST_LIFE
 from petstore.domain.networks import canonical_networks
@@ -236,6 +236,16 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 class SettingsCommand(click.Command):
     """A command with options for settings: its help has a section for each kind of them."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; the error about an option that was renamed names its successor."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if successor := successor_of(error.option_name, _option):
+                msg = f"{error.option_name} was renamed to {successor}"
+                raise click.UsageError(msg, ctx) from None
+            raise
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options that are not settings, then the settings by section."""
         records = {
@@ -271,12 +281,16 @@ def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:
     return decorate
 
 
+def _option(setting: str) -> str:
+    return f"--{setting.replace('_', '-')}"
+
+
 def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Command], Command]:
     multiple = get_origin(hint) is tuple
     # `serve` writes the warning of a secret to its log.
     secret: dict[str, Any] = {"cls": SecretOption, "warns": False}
     return click.option(
-        f"--{setting.name.replace('_', '-')}",
+        _option(setting.name),
         is_flag=hint is bool,
         envvar=f"PETSTORE_{setting.name.upper()}",
         show_envvar=True,
