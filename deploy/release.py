@@ -14,6 +14,8 @@ _WRITTEN = {
     _SOURCE: '__version__ = "{}"\n',
     ROOT / "clients/python/src/petstore_client/_version.py": '__version__ = "{}"\n',
     ROOT / "deploy/kubernetes/kustomization.yaml": "newTag: {}\n",
+    # The commands call what the client of the same release has.
+    ROOT / "pyproject.toml": '"petstore-client>={0.major}.{0.minor},<{0.next_major}"',
 }
 _CHANGELOG = ROOT / "CHANGELOG.md"
 _SECTION = re.compile(r"^## \[Unreleased\]\n(.*?)(?=^## |^\[|\Z)", re.MULTILINE | re.DOTALL)
@@ -43,6 +45,11 @@ class Version(NamedTuple):
             msg = f"VERSION: expected three numbers such as 1.2.0, not {text!r}"
             raise Refusal(msg)
         return cls(*map(int, match.groups()))
+
+    @property
+    def next_major(self) -> int:
+        """The first major version after it."""
+        return self.major + 1
 
     def __str__(self) -> str:
         return ".".join(map(str, self))

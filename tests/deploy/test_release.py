@@ -191,7 +191,9 @@ def assert_has_its_version(repository: Repository) -> None:
     changed = repository.git("show", "--format=", "--name-only", "HEAD").splitlines()
     image, code = "deploy/kubernetes/kustomization.yaml", "src/petstore/__init__.py"
     client = "clients/python/src/petstore_client/_version.py"
-    assert changed == ["CHANGELOG.md", client, image, code]
+    assert changed == ["CHANGELOG.md", client, image, "pyproject.toml", code]
+    project = (repository.folder / "pyproject.toml").read_text()
+    assert '"petstore-client>=99.1,<100"' in project
     assert f'__version__ = "{NEXT}"\n' in (repository.folder / client).read_text()
     assert f"newTag: {NEXT}\n" in (repository.folder / image).read_text()
     assert f'__version__ = "{NEXT}"\n' in (repository.folder / code).read_text()
