@@ -65,8 +65,11 @@ async def connect(
     options = query.split("&") if query else []
     is_lasting = statement_timeout is not None and _POOLED not in options
     session = {"application_name": "petstore"}
-    if is_lasting:  # otherwise abandoned reads would occupy the server
+    if is_lasting:
+        # Otherwise abandoned reads would occupy the server.
         session["statement_timeout"] = str(statement_timeout)
+        # A plan lives as long as its statement. It must not scan a table because that was small.
+        session |= {"enable_seqscan": "off", "jit": "off"}
     try:
         return await asyncpg.connect(
             f"{address}?{'&'.join(option for option in options if option != _POOLED)}",
