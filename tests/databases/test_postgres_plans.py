@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
+from itertools import count
 from typing import Any, TypeAlias
 
 import pytest
@@ -195,6 +196,7 @@ class Planner:
     """A connection as the service has it, which tells what a statement reads."""
 
     def __init__(self, url: str) -> None:
+        self._numbers = count()
         self._loop = asyncio.new_event_loop()
         self._connection = self._loop.run_until_complete(connect(url, 10, 10_000))
 
@@ -208,10 +210,10 @@ class Planner:
         self._loop.run_until_complete(self._require_few_blocks(statement))
 
     async def _require_few_blocks(self, statement: Statement) -> None:
-        await self._connection.execute("DEALLOCATE ALL")
-        await self._connection.execute(f"PREPARE page AS {postgres_sql(statement.sql)}")
+        page = f"page_{next(self._numbers)}"
+        await self._connection.execute(f"PREPARE {page} AS {postgres_sql(statement.sql)}")
         values = ", ".join(f"'{value!s}'" for value in statement.parameters)
-        execute = f"EXECUTE page ({values})" if values else "EXECUTE page"
+        execute = f"EXECUTE {page} ({values})" if values else f"EXECUTE {page}"
         for runs in range(7):
             if 0 < runs < 6:
                 await self._connection.execute(execute)

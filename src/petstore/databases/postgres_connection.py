@@ -46,6 +46,9 @@ ERRORS = (*LOST, asyncpg.PostgresError)
 
 _POOLED = "pgbouncer=true"
 _CACHED_STATEMENTS = 100
+# Every statement has an index. A plan lives as long as its statement: it must not scan a table
+# because that was small, or collect rows to sort them because few were expected.
+_ALONG_INDEXES = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 
 async def connect(
@@ -68,8 +71,7 @@ async def connect(
     if is_lasting:
         # Otherwise abandoned reads would occupy the server.
         session["statement_timeout"] = str(statement_timeout)
-        # A plan lives as long as its statement. It must not scan a table because that was small.
-        session |= {"enable_seqscan": "off", "jit": "off"}
+        session |= _ALONG_INDEXES
     try:
         return await asyncpg.connect(
             f"{address}?{'&'.join(option for option in options if option != _POOLED)}",
