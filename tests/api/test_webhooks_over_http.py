@@ -363,6 +363,10 @@ async def test_a_rotated_secret_is_another_and_the_old_one_lives_on_for_a_day(
     assert await secrets_of(service) == [rotated.json()["secret"]]
 
 
+async def test_the_secret_of_a_webhook_that_does_not_exist_is_not_found(send: Send) -> None:
+    assert_error(await send("POST", "/webhooks/1/rotate"), 404, "not_found")
+
+
 async def test_without_a_grace_the_old_secret_ends_at_once(service: Service, send: Send) -> None:
     await create(send)
     rotated = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 0})).json()

@@ -1,5 +1,6 @@
 """Every statement finds its rows along an index, so what it costs does not grow with the store."""
 
+import re
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -414,7 +415,7 @@ def test_no_page_is_sorted_or_searched_row_by_row(
 ) -> None:
     statement = page_of(name, after)
     details = plan(connection, statement)
-    if " WHERE " in statement.sql:
+    if " WHERE " in re.sub(r"/\*pg .*? \*/", "", statement.sql):
         assert details[0].startswith("SEARCH "), details
     else:
         assert details[0].startswith("SCAN "), details  # the first rows of all, in order of id
@@ -462,23 +463,6 @@ def test_a_search_starts_at_its_position_among_animals_of_one_name(
 ) -> None:
     (detail,) = plan(connection, page_of("search-0", FAR))
     assert "INDEX pets_by_name ((name_key,rowid)>(?,?) AND name_key<?)" in detail
-
-
-def test_a_search_on_postgresql_starts_at_its_position_too(
-    postgres: PostgresServer, postgres_url: str
-) -> None:
-    database = database_name(postgres_url)
-    postgres.sql(
-        "INSERT INTO pets (name, category_id, name_key)"
-        " SELECT 'Bella', 1, 'bella' FROM generate_series(1, 4000); ANALYZE pets",
-        database,
-    )
-    sql = postgres_sql(page_of("search-0", FAR).sql)
-    parameters = f"21, 'bella', {FAR}, 'bem'"
-    plan = postgres.sql(f"PREPARE page AS {sql}; EXPLAIN EXECUTE page ({parameters})", database)
-    assert "Index Scan using pets_by_name" in plan
-    assert f"(ROW(name_key, id) > ROW('bella'::text, '{FAR}'::bigint))" in plan
-    assert "Sort" not in plan
 
 
 BATCHES = {

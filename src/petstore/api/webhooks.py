@@ -144,7 +144,11 @@ async def _delete(call: Call[None, None]) -> Response:
 
 
 async def _rotate(call: Call[SecretRotation, None]) -> Response:
-    master = call.services.webhook_secret.read()
+    try:
+        master = call.services.webhook_secret.read()
+    except WebhooksNotConfigured:
+        await get_webhook(call.services.store, call.path_id, call.key.id)  # or it is not found
+        raise
     grace, check = call.body.graceSeconds * SECOND, precondition(call.request)
     unit = rotate_webhook(call.path_id, grace, call.key.id, call.services.clock(), check)
     return await respond_once(

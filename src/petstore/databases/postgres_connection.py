@@ -46,6 +46,9 @@ ERRORS = (*LOST, asyncpg.PostgresError)
 
 _POOLED = "pgbouncer=true"
 _CACHED_STATEMENTS = 100
+# Every statement has an index. A plan lives as long as its statement: it must not scan a table
+# because that was small, or collect rows to sort them because few were expected.
+_ALONG_INDEXES = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 
 async def connect(
@@ -65,8 +68,10 @@ async def connect(
     options = query.split("&") if query else []
     is_lasting = statement_timeout is not None and _POOLED not in options
     session = {"application_name": "petstore"}
-    if is_lasting:  # otherwise abandoned reads would occupy the server
+    if is_lasting:
+        # Otherwise abandoned reads would occupy the server.
         session["statement_timeout"] = str(statement_timeout)
+        session |= _ALONG_INDEXES
     try:
         return await asyncpg.connect(
             f"{address}?{'&'.join(option for option in options if option != _POOLED)}",

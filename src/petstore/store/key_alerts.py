@@ -14,6 +14,7 @@ from petstore.domain.api_keys import Environment
 from petstore.domain.plans import PLANS
 from petstore.rate_limits.contract import NEVER
 from petstore.store.key_status import STORED_COLUMNS, Key, stored_key
+from petstore.store.plans import looked_up
 
 EXPIRING: Milliseconds = 14 * DAY
 """How long before its end a key is about to expire."""
@@ -107,27 +108,29 @@ def _is_near(window: _Window, used: str) -> str:
     return f"5 * {used} >= 4 * {limit}"
 
 
+_KEY_OF_LIMITS = looked_up("JOIN", "api_keys", "k", "id", "r.key_id")
 _IS_NEAR_MINUTE = _is_near("minute", "r.minute_used")
 _IS_NEAR_DAY = _is_near("day", "r.day_used")
 _NEAR_IN_MINUTE = (
-    f"{_KEYS} rate_limits r JOIN api_keys k ON k.id = r.key_id"
+    f"{_KEYS} rate_limits r {_KEY_OF_LIMITS}"
     f" WHERE {_IN_FORCE} AND NOT ({_IS_BANNED}) AND r.minute_started > ?3"
     f" AND ({_IS_NEAR_MINUTE} OR r.day >= ?2 / {DAY} AND {_IS_NEAR_DAY}) LIMIT {MAX_ALERTS}"
 )
 # A key may have two notices.
 _NEAR_TODAY = (
-    f"{_KEYS} key_notices n JOIN api_keys k ON k.id = n.key_id"
-    f" JOIN rate_limits r ON r.key_id = n.key_id WHERE {_IN_FORCE} AND NOT ({_IS_BANNED})"
+    f"{_KEYS} key_notices n {looked_up('JOIN', 'api_keys', 'k', 'id', 'n.key_id')}"
+    f" {looked_up('JOIN', 'rate_limits', 'r', 'key_id', 'n.key_id')}"
+    f" WHERE {_IN_FORCE} AND NOT ({_IS_BANNED})"
     " AND n.notice IN ('key.limit_near 80', 'key.limit_near 100') AND n.period = ?3"
     f" AND r.day >= ?3 AND {_IS_NEAR_DAY} LIMIT {2 * MAX_ALERTS}"
 )
 _BANNED = (
-    f"{_KEYS} rate_limits r JOIN api_keys k ON k.id = r.key_id"
+    f"{_KEYS} rate_limits r {_KEY_OF_LIMITS}"
     f" WHERE {_IN_FORCE} AND r.banned_until > 0 AND {_IS_BANNED}"
     f" ORDER BY r.banned_until LIMIT {MAX_ALERTS}"
 )
 _EXPIRING = (
-    f"{_KEYS} api_keys k LEFT JOIN rate_limits r ON r.key_id = k.id"
+    f"{_KEYS} api_keys k {looked_up('LEFT JOIN', 'rate_limits', 'r', 'key_id', 'k.id')}"
     f" WHERE {_HERE} AND k.revoked_at IS NULL AND k.expires_at > ?2"
     f" AND k.expires_at <= ?3 ORDER BY k.expires_at LIMIT {MAX_ALERTS}"
 )

@@ -15,6 +15,7 @@ from petstore.domain.plans import UNLIMITED, PlanName
 from petstore.errors import NotFound
 from petstore.rate_limits.contract import NEVER
 from petstore.store.pages import Page, read_page
+from petstore.store.plans import looked_up
 
 Time = Annotated[datetime, Meta(tz=True)]
 
@@ -33,7 +34,7 @@ STORED_COLUMNS = (
 
 _SELECT = (
     f"SELECT {', '.join(STORED_COLUMNS)}"  # noqa: S608 - only names
-    " FROM api_keys k LEFT JOIN rate_limits r ON r.key_id = k.id"
+    f" FROM api_keys k {looked_up('LEFT JOIN', 'rate_limits', 'r', 'key_id', 'k.id')}"
 )
 
 

@@ -49,7 +49,7 @@ async def list_orders(
 
     With ``newest_first`` these are the orders with an id below ``after``, by descending id.
     """
-    filters = {"status": wanted.status, "pet_id": wanted.pet_id}
+    filters = {"pet_id": wanted.pet_id, "status": wanted.status}
     return await read_page(
         store, "select_orders", _SELECT, filters, after, limit, _order_of, newest_first=newest_first
     )

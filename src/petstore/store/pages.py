@@ -1,14 +1,22 @@
-"""Single items, and pages of a list: the rows after an id, so page N costs what page 1 costs."""
+"""Single items, and pages of a list: the rows after an id, so page N costs what page 1 costs.
+
+SQLite reads a page along the index of its filters. PostgreSQL would choose between that index and
+the primary key by its statistics, and then perhaps pass over most of the table
+(``petstore.store.plans``).
+"""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Generic, NamedTuple, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
-from petstore.databases.contract import Reader, Row, Statement, T, Value
+from petstore.databases.contract import Reader, Row, Statement, T, Value, placeholder_list
 from petstore.errors import NotFound
+from petstore.store.plans import LAST_ID, SHORT, in_short, index_range, unplanned
 
 Filter: TypeAlias = str | int | Sequence[int] | UnsetType
+_Kind: TypeAlias = tuple[str, type | int]  # a column, and the type of its value or how many
 _SINGLE = (str, int)
 
 
@@ -48,13 +56,18 @@ async def read_page(
     """Return the first ``limit`` rows of ``select`` with an id above ``after``, as items.
 
     With ``newest_first`` these are the rows with an id below ``after``, by descending id. ``name``
-    is the name of the statement. ``filters`` maps a column to the value it must have, or to a list
-    of allowed values; an unset value does not filter. The first column is the id.
+    is the name of the statement. ``filters`` maps a column to the value it must have, in the order
+    of the columns of an index that ends with the id; an unset value does not filter. For ``id`` it
+    is a list of those allowed. The first column of ``select`` is the id, and ids begin at 1.
     """
-    where, parameters = _condition(filters, after, "<" if newest_first else ">")
-    order = "id DESC" if newest_first else "id"
+    kinds, parameters = _bound(filters, after)
+    sql = _page_sql(
+        *(select, kinds, "LIMIT ?"),
+        has_start=after is not None,
+        newest_first=newest_first,
+        is_short=limit <= SHORT,
+    )
     # One row more than the page holds shows whether there is a next page.
-    sql = f"{select}{where} ORDER BY {order} LIMIT ?{len(parameters) + 1}"
     rows = await reader.read(Statement(sql, (*parameters, limit + 1), name=name))
     next_after = rows[limit - 1][0] if len(rows) > limit else None
     return Page([item_of(row) for row in rows[:limit]], next_after)
@@ -72,30 +85,62 @@ async def read_next_after(
 
     ``select`` selects the id alone.
     """
-    where, parameters = _condition(filters, after, ">")
-    first = len(parameters) + 1
-    sql = f"{select}{where} ORDER BY id LIMIT 2 OFFSET ?{first}"
+    kinds, parameters = _bound(filters, after)
+    sql = _page_sql(select, kinds, "LIMIT 2 OFFSET ?", has_start=after is not None)
     rows = await reader.read(Statement(sql, (*parameters, limit - 1), name=name))
     return rows[0][0] if len(rows) > 1 else None
 
 
-def _condition(
-    filters: Mapping[str, Filter], after: int | None, beyond: str
-) -> tuple[str, list[Value]]:
-    """Return the WHERE of a list, and its parameters."""
+def _bound(
+    filters: Mapping[str, Filter], after: int | None
+) -> tuple[tuple[_Kind, ...], list[Value]]:
+    """Return what is filtered, and the parameters of a page."""
+    kinds: list[_Kind] = []
     parameters: list[Value] = []
-
-    def bind(value: Value) -> str:
-        parameters.append(value)
-        return f"?{len(parameters)}"
-
-    conditions = [] if after is None else [f"id {beyond} {bind(after)}"]
     for column, wanted in filters.items():
-        if wanted is UNSET:
-            continue
         if isinstance(wanted, _SINGLE):
-            conditions.append(f"{column} = {bind(wanted)}")
+            kinds.append((column, type(wanted)))
+            parameters.append(wanted)
+        elif wanted is not UNSET:
+            kinds.append((column, len(wanted)))
+            parameters += wanted
+    if after is not None:
+        parameters.append(after)
+    return tuple(kinds), parameters
+
+
+@lru_cache(maxsize=1024)
+def _page_sql(
+    select: str,
+    filters: tuple[_Kind, ...],
+    limit: str,
+    *,
+    has_start: bool,
+    newest_first: bool = False,
+    is_short: bool = False,
+) -> str:
+    """Return the SELECT of a page.
+
+    Its parameters are the values of ``filters``, the id to start after, and that of ``limit``.
+    """
+    conditions, number = [], 1
+    for column, kind in filters:
+        if isinstance(kind, int):
+            conditions.append(f"{column} IN ({placeholder_list(number, range(kind))})")
+            number += kind
         else:
-            # PostgreSQL rejects an empty list. Nothing equals NULL.
-            conditions.append(f"{column} IN ({', '.join(map(bind, wanted)) or 'NULL'})")
-    return (f" WHERE {' AND '.join(conditions)}" if conditions else ""), parameters
+            conditions.append(f"{column} = ?{number}")
+            number += 1
+    after = f"?{number}" if has_start else str(LAST_ID if newest_first else 0)
+    if has_start:
+        conditions.append(f"id {'<' if newest_first else '>'} {after}")
+        number += 1
+    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+    order = f"{where}ORDER BY id{' DESC' if newest_first else ''}"
+    single = {column: kind for column, kind in filters if isinstance(kind, type)}
+    if single and len(single) == len(filters):
+        values = [unplanned(position, kind) for position, kind in enumerate(single.values(), 1)]
+        in_index = index_range([*single], values, "id", after, descending=newest_first)
+        order = f"/*sqlite*/ {order} /*end*/ /*pg {in_index} */"
+    sql = f"{select} {order}"
+    return f"{in_short(sql) if is_short else sql} {limit}{number}"

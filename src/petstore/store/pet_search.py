@@ -10,16 +10,24 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from petstore.databases.contract import Reader, Statement, Store, Unit, Value, placeholders
+from petstore.databases.contract import Reader, Statement, Store, Unit, placeholders
 from petstore.domain.names import end_of_prefix, search_key
 from petstore.domain.paging import NamePosition
 from petstore.domain.pets import Pet, PetFilter
 from petstore.store.pet_rows import COLUMNS, pet_of
 from petstore.store.pets import list_pets
+from petstore.store.plans import SHORT, in_short, unplanned
 
 MAX_SCANNED = 2_000
 """The most animals that one page of a search looks at."""
 
+# Without a collation, SQLite would look up the key alone, and pass over the ids one by one.
+_AFTER = (
+    "/*sqlite*/ (name_key, id) > (?2, ?3 COLLATE BINARY) /*end*/"
+    f" /*pg (name_key, id) > ({unplanned(2, str)}, ?3) */"
+)
+_BEFORE_END = f" AND name_key < /*sqlite*/ ?4 /*end*/ /*pg {unplanned(4, str)} */"
+_ORDER = "ORDER BY name_key, id"
 _CHUNK = 200
 _MAX_IDS = 100
 _BATCH = 100
@@ -86,26 +94,16 @@ async def _search_ids(
 def _select_by_name(prefix: str, after: NamePosition | None, limit: int) -> Statement:
     """Return the SELECT of pets by name, ``after`` a position: each row has its key at the end."""
     first = search_key(prefix)
-    parameters: list[Value] = [limit]
-
-    def bind(value: Value) -> str:
-        parameters.append(value)
-        return f"?{len(parameters)}"
-
     if after is None or after.key < first:
-        conditions = [f"name_key >= {bind(first)}"]
-    else:
-        # Without a collation, SQLite would look up the key alone, and pass over the ids one by one.
-        position = f"{bind(after.key)}, {bind(after.id)} /*sqlite*/ COLLATE BINARY /*end*/"
-        conditions = [f"(name_key, id) > ({position})"]
+        after = NamePosition(first, 0)
     end = end_of_prefix(first)
-    if end is not None:
-        conditions.append(f"name_key < {bind(end)}")
-    sql = (
-        f"SELECT {COLUMNS}, name_key FROM pets"  # noqa: S608 - no values
-        f" WHERE {' AND '.join(conditions)} ORDER BY name_key, id LIMIT ?1"
+    conditions = f"{_AFTER}{_BEFORE_END if end else ''}"
+    sql = f"SELECT {COLUMNS}, name_key FROM pets WHERE {conditions} {_ORDER}"  # noqa: S608
+    return Statement(
+        f"{in_short(sql) if limit <= SHORT + 1 else sql} LIMIT ?1",
+        (limit, *after, end) if end else (limit, *after),
+        name="search_pets",
     )
-    return Statement(sql, parameters, name="search_pets")
 
 
 async def fill_name_keys(store: Store) -> None:

@@ -14,7 +14,7 @@ from petstore.errors import PetReserved
 from petstore.store.categories import require_category
 from petstore.store.events import record
 from petstore.store.orders import free_if_lapsed
-from petstore.store.pages import Page, found, read_next_after, read_page
+from petstore.store.pages import Filter, Page, found, read_next_after, read_page
 from petstore.store.pet_rows import COLUMNS, VALUES, new_row_of, pet_of, values_of
 
 _SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
@@ -37,7 +37,7 @@ async def list_pets(
 
     With ``newest_first`` these are the pets with an id below ``after``, by descending id.
     """
-    filters = {"status": wanted.status, "category_id": wanted.category_id, "id": wanted.ids}
+    filters = {**_filters(wanted), "id": wanted.ids}
     return await read_page(
         store, "select_pets", _SELECT, filters, after, limit, pet_of, newest_first=newest_first
     )
@@ -47,9 +47,9 @@ async def next_pets_after(
     store: Reader, wanted: PetFilter, after: int | None, limit: int
 ) -> int | None:
     """Return the ``next_after`` of a page of ``list_pets``, without reading its pets."""
-    filters = {"status": wanted.status, "category_id": wanted.category_id}
-    name = "select_pets_after"
-    return await read_next_after(store, name, "SELECT id FROM pets", filters, after, limit)
+    return await read_next_after(
+        store, "select_pets_after", "SELECT id FROM pets", _filters(wanted), after, limit
+    )
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
@@ -142,6 +142,10 @@ def delete_pet(pet_id: int, now: Milliseconds, check: Callable[[Pet], None]) -> 
     yield from _require_no_order(pet_id)
     yield Statement("DELETE FROM pets WHERE id = ?1", (pet_id,), name="delete_pet")
     yield record(now, resource_event("pet.deleted", pet))
+
+
+def _filters(wanted: PetFilter) -> dict[str, Filter]:
+    return {"category_id": wanted.category_id, "status": wanted.status}
 
 
 def _locked(pet_id: int, now: Milliseconds) -> Unit[Pet]:

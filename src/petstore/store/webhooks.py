@@ -37,6 +37,7 @@ from petstore.errors import (
 )
 from petstore.store.events import record
 from petstore.store.pages import Page, found, read_page
+from petstore.store.plans import LAST_ID, SHORT, in_short, index_range, unplanned
 from petstore.store.retention import are_first, prune_in_order
 
 COLUMNS = "id, url, types, description, enabled, disabled_reason, created_at, last_success_at"
@@ -49,7 +50,10 @@ _DELIVERY = (
 )
 _NEWEST = "(SELECT coalesce(max(sequence), 0) FROM events)"
 _VERSION_BITS = 62
-_LAST_ID = 2**63 - 1
+_BEFORE = (
+    "/*sqlite*/ WHERE webhook_id = ?1 AND id < ?2 ORDER BY id DESC /*end*/"
+    f" /*pg {index_range(['webhook_id'], [unplanned(1)], 'id', '?2', descending=True)} */"
+)
 _BATCH = 500
 _SEARCHED_AT_ONCE = 500
 # The times of events are those of several clocks, so not quite in the order of the feed.
@@ -106,11 +110,11 @@ async def list_deliveries(
     With a ``state`` it searches a bounded part: a page may be short although there is a next one.
     """
     width = limit + 1 if state is UNSET else max(limit + 1, _SEARCHED_AT_ONCE)
+    sql = f"SELECT {_DELIVERY} FROM webhook_deliveries {_BEFORE}"  # noqa: S608 - only names
     rows = await store.read(
         Statement(
-            f"SELECT {_DELIVERY} FROM webhook_deliveries"  # noqa: S608 - only names
-            " WHERE webhook_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
-            (webhook_id, _LAST_ID if before is None else before, width),
+            f"{in_short(sql) if width <= SHORT else sql} LIMIT ?3",
+            (webhook_id, LAST_ID if before is None else before, width),
             name="select_deliveries",
         )
     )
@@ -166,7 +170,7 @@ async def resume_deliveries(
         while await store.write(_skip(webhook_id)) == _BATCH:
             pass
         return
-    before: int | None = _LAST_ID
+    before: int | None = LAST_ID
     while before is not None:
         before = await store.write(_requeue(webhook_id, before, now))
 
@@ -443,8 +447,7 @@ def _requeue(webhook_id: int, before: int, now: Milliseconds) -> Unit[int | None
     """Make a batch of deliveries pending, back to the last success; return where to continue."""
     yield _lock(webhook_id)
     rows = yield Statement(
-        "SELECT id, state FROM webhook_deliveries WHERE webhook_id = ?1 AND id < ?2"
-        " ORDER BY id DESC LIMIT ?3",
+        f"SELECT id, state FROM webhook_deliveries {_BEFORE} LIMIT ?3",  # noqa: S608 - only names
         (webhook_id, before, _BATCH),
         name="select_deliveries_since",
     )

@@ -1,0 +1,248 @@
+"""On PostgreSQL each page of a list reads about its own rows, whatever the statistics are.
+
+What is filtered gathers at one end of the ids: where the planner trusts its statistics and walks
+along the primary key, it passes over half of a table.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
+from itertools import count
+from typing import Any, TypeAlias
+
+import pytest
+from msgspec import UNSET
+
+from petstore.api.deprecations import deprecated_operations
+from petstore.api.operations import OPERATIONS
+from petstore.databases.contract import Statement
+from petstore.databases.postgres import postgres_sql
+from petstore.databases.postgres_connection import connect
+from petstore.domain.orders import OrderFilter
+from petstore.domain.paging import NamePosition
+from petstore.domain.pets import PetFilter
+from petstore.store.categories import first_category_names, list_categories
+from petstore.store.deprecated_calls import list_uses
+from petstore.store.events import newest_position, recent_events
+from petstore.store.key_alerts import find_alerts
+from petstore.store.key_history import list_history
+from petstore.store.key_status import list_keys
+from petstore.store.orders import list_orders
+from petstore.store.pet_search import search_pets
+from petstore.store.pets import list_pets, next_pets_after
+from petstore.store.webhooks import list_deliveries, list_webhooks
+from support.manual_clock import ManualClock
+from support.postgres import PostgresServer, database_name
+from support.statements import statements_of
+
+ROWS = 40_000
+HALF = ROWS // 2
+FEW = 200
+PAGE = 20
+# 21 rows, each on a page of its own, twice with an index of three levels for a joined table.
+MOST_BLOCKS = 150
+_EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
+CLOCK = ManualClock()
+DEPRECATED = deprecated_operations(OPERATIONS)
+
+OLD, FIRST = f"n <= {HALF}", f"n <= {FEW}"
+FILL = {
+    "pets (name, category_id, status, name_key)": (
+        f"'Bella', CASE WHEN {FIRST} THEN 1000 + n ELSE n % 5 END, CASE WHEN {FIRST} THEN 'pending'"
+        f" WHEN {OLD} THEN 'sold' ELSE 'available' END,"
+        f" CASE WHEN {FIRST} THEN 'ada ' || n WHEN {OLD} THEN 'bella' ELSE 'rex' END"
+    ),
+    "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
+    "orders (pet_id, status, placed_at)": (
+        f"CASE WHEN {FIRST} THEN 1000 + n ELSE n % 5 END,"
+        f" CASE WHEN {OLD} THEN 'delivered' ELSE 'cancelled' END, 0"
+    ),
+    "api_keys (name, plan, scopes, environment, created_at)": (
+        f"'Till', 'free', 'pets:read', CASE WHEN {OLD} THEN 'staging' ELSE 'production' END, 0"
+    ),
+    "rate_limits": "n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0",
+    "api_key_events (key_id, at, actor, action, changes)": (
+        f"CASE WHEN {FIRST} THEN n WHEN {OLD} THEN 1 ELSE 2 END, 0, 'key 1', 'changed', '{{}}'"
+    ),
+    "events (sequence, id, type, at, resource, data)": (
+        "n, 'evt_' || n, 'pet.created', n, 'pet/' || n, '{}'"
+    ),
+    "webhooks (key_id, url, types, created_at, enabled, secret_version, position, failures)": (
+        f"CASE WHEN {FIRST} THEN n WHEN {OLD} THEN 1 ELSE 2 END, 'https://shop.example', '', 0, 1,"
+        " 1, 4000, 0"
+    ),
+    "webhook_deliveries (webhook_id, sequence, event_id, type, resource, state, created_at,"
+    " attempts, due_at)": (
+        f"CASE WHEN {FIRST} THEN n WHEN {OLD} THEN 1 ELSE 2 END, n, 'evt_' || n, 'pet.created',"
+        f" 'pet/' || n, CASE WHEN {FIRST} THEN 'succeeded' ELSE 'pending' END, n, 0, n"
+    ),
+    "deprecated_calls": (f"n, 'getPet', {CLOCK() // 86_400_000}, 1, n, 'shop/1', 'r1'"),
+}
+
+POSITIONS = (None, 500, HALF - 5, ROWS - 500, ROWS)
+PET_FILTERS = {
+    "": PetFilter(),
+    "sold": PetFilter("sold"),
+    "available": PetFilter("available"),
+    "category": PetFilter(UNSET, 3),
+    "sold-category": PetFilter("sold", 3),
+    "available-category": PetFilter("available", 3),
+    "ids": PetFilter("sold", 3, tuple(range(HALF + 100, HALF - 100, -2))),
+}
+ORDER_FILTERS = {
+    "": OrderFilter(),
+    "delivered": OrderFilter("delivered"),
+    "cancelled": OrderFilter("cancelled"),
+    "pet": OrderFilter(UNSET, 3),
+    "delivered-pet": OrderFilter("delivered", 3),
+    "cancelled-pet": OrderFilter("cancelled", 3),
+}
+List: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
+
+
+def pets(wanted: PetFilter, limit: int = PAGE, *, newest_first: bool = False) -> List:
+    """Return the list of these pets, by the position that a page starts after."""
+    return lambda store, after: list_pets(store, wanted, after, limit, newest_first=newest_first)
+
+
+def orders(wanted: OrderFilter, *, newest_first: bool = False) -> List:
+    """Return the list of these orders."""
+    return lambda store, after: list_orders(store, wanted, after, PAGE, newest_first=newest_first)
+
+
+def parts(wanted: PetFilter) -> List:
+    """Return the parts of an export of these pets."""
+    return lambda store, after: next_pets_after(store, wanted, after, 50)
+
+
+def search(prefix: str) -> List:
+    """Return a search for names."""
+    return lambda store, after: search_pets(
+        store, prefix, PetFilter(), after and NamePosition("bella", after), PAGE
+    )
+
+
+LISTS: dict[str, List] = {
+    **{f"pets {name}": pets(wanted) for name, wanted in PET_FILTERS.items()},
+    **{f"a hundred pets {name}": pets(wanted, 100) for name, wanted in PET_FILTERS.items()},
+    **{
+        f"newest pets {name}": pets(wanted, newest_first=True)
+        for name, wanted in PET_FILTERS.items()
+    },
+    **{
+        f"parts of an export {name}": parts(wanted)
+        for name, wanted in PET_FILTERS.items()
+        if wanted.ids is UNSET
+    },
+    **{f"orders {name}": orders(wanted) for name, wanted in ORDER_FILTERS.items()},
+    **{
+        f"newest orders {name}": orders(wanted, newest_first=True)
+        for name, wanted in ORDER_FILTERS.items()
+    },
+    **{f"search {prefix}": search(prefix) for prefix in ("ada", "bel", "rex")},
+    "categories": lambda store, after: list_categories(store, after, PAGE),
+    "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
+    "staging keys": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
+    "production keys": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
+    "history of the old key": lambda store, after: list_history(store, 1, None, after, PAGE),
+    "history of the new key": lambda store, after: list_history(store, 2, None, after, PAGE),
+    "webhooks of the old key": lambda store, after: list_webhooks(store, 1, after, PAGE),
+    "webhooks of the new key": lambda store, after: list_webhooks(store, 2, after, PAGE),
+    "deliveries of the old webhook": lambda store, after: list_deliveries(
+        store, 1, UNSET, after, PAGE
+    ),
+    "deliveries of the new webhook": lambda store, after: list_deliveries(
+        store, 2, UNSET, after, PAGE
+    ),
+    # Each row takes four look-ups.
+    "deprecated uses": lambda store, after: list_uses(
+        store, DEPRECATED, None, after and 1000 * after, PAGE // 3, CLOCK
+    ),
+}
+OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
+    "names of categories": lambda store: first_category_names(store, PAGE),
+    "newest event": newest_position,
+    "recent events": lambda store: recent_events(store, ROWS - 10),
+    "alerts": lambda store: find_alerts(store, "production", CLOCK()),
+}
+KEY_ROW = (1, "Till", "free", None, None, "pets:read", "production", 0, *(None,) * 3, "", 0)
+FOUND = {"select_key": [(*KEY_ROW, None, None, None)]}
+
+
+def fill(server: PostgresServer, database: str, statistics: str) -> None:
+    """Fill a store so that the planner has ``statistics`` of that kind."""
+    server.sql("ALTER TABLE pets DISABLE TRIGGER USER", database)
+    for table in FILL:
+        name = table.partition(" ")[0]
+        server.sql(f"ALTER TABLE {name} SET (autovacuum_enabled = off)", database)
+    _insert(server, database, 1, FEW)
+    if statistics == "outdated":
+        server.sql("VACUUM ANALYZE", database)
+    _insert(server, database, FEW + 1, ROWS)
+    if statistics == "present":
+        server.sql("VACUUM ANALYZE", database)
+
+
+def _insert(server: PostgresServer, database: str, first: int, last: int) -> None:
+    statements = [
+        f"INSERT INTO {table} SELECT {values} FROM generate_series({first}, {last}) n"  # noqa: S608
+        for table, values in FILL.items()
+    ]
+    server.sql("; ".join(statements), database)
+
+
+class Planner:
+    """A connection as the service has it, which tells what a statement reads."""
+
+    def __init__(self, url: str) -> None:
+        self._numbers = count()
+        self._loop = asyncio.new_event_loop()
+        self._connection = self._loop.run_until_complete(connect(url, 10, 10_000))
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._loop.run_until_complete(self._connection.close())
+        self._loop.close()
+
+    def require_few_blocks(self, statement: Statement) -> None:
+        """Require that a statement reads few blocks, the first time and with the plan kept."""
+        self._loop.run_until_complete(self._require_few_blocks(statement))
+
+    async def _require_few_blocks(self, statement: Statement) -> None:
+        page = f"page_{next(self._numbers)}"
+        await self._connection.execute(f"PREPARE {page} AS {postgres_sql(statement.sql)}")
+        values = ", ".join(f"'{value!s}'" for value in statement.parameters)
+        execute = f"EXECUTE {page} ({values})" if values else f"EXECUTE {page}"
+        for runs in range(7):
+            if 0 < runs < 6:
+                await self._connection.execute(execute)
+                continue
+            explained = json.loads(await self._connection.fetchval(f"{_EXPLAIN} {execute}"))
+            plan = explained[0]["Plan"]
+            blocks = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+            assert blocks < MOST_BLOCKS, f"{runs}: {execute} {json.dumps(plan, indent=1)}"
+
+
+@pytest.fixture(scope="module", params=["present", "outdated", "missing"])
+def planner(request: pytest.FixtureRequest, postgres: PostgresServer) -> Iterator[Planner]:
+    """A planner of a store with 40,000 of everything."""
+    url = postgres.new_store()
+    fill(postgres, database_name(url), request.param)
+    planner = Planner(url)
+    yield planner
+    planner.close()
+    postgres.sql(f"DROP DATABASE {database_name(url)}")
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_each_page_reads_about_its_own_rows(planner: Planner, name: str) -> None:
+    for position in POSITIONS:
+        for statement in statements_of(partial(LISTS[name], after=position), FOUND):
+            planner.require_few_blocks(statement)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_pages_show_beside_lists_reads_few_rows(planner: Planner, name: str) -> None:
+    for statement in statements_of(OTHERS[name], FOUND):
+        planner.require_few_blocks(statement)
