@@ -95,7 +95,8 @@ if TYPE_CHECKING:
 
 _LATE_BODIES_SECONDS = 0.1
 _LAPSES_SECONDS = 1
-_CHECK_SECONDS = 1
+# Until all processes have noticed that a file was deleted, none of them can write.
+_CHECK_SECONDS = 0.2
 _HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
 _NAME_KEYS_SECONDS = 1
@@ -248,9 +249,8 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     if is_postgres(settings.database):
         publish = partial(publish_all, services.store)
         yield Chore(publish, _PUBLISH_SECONDS, "events wait for their place in the feed")
-    else:  # only files can be deleted while in use
-        check = services.store.check
-        yield Chore(check, _CHECK_SECONDS, "the database is not as it should be")
+    else:
+        yield _file_check(services.store)
     failure = "cannot read the list of workers from Redis"
     yield Chore(services.limiter.heartbeat, _HEARTBEAT_SECONDS, failure)
     yield Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
@@ -262,6 +262,11 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     yield Chore(services.retries.forget, _FORGET_SECONDS, "idempotency records not deleted")
     prune = partial(prune_all, services.store, services.clock, retained(settings))
     yield Chore(prune, _PRUNE_SECONDS, "old records not deleted")
+
+
+def _file_check(store: Store) -> Chore:
+    """Return what notices that a file of a SQLite database was deleted while in use."""
+    return Chore(store.check, _CHECK_SECONDS, "the database is not as it should be")
 
 
 def retained(settings: Settings) -> tuple[Retained, ...]:
@@ -312,6 +317,8 @@ async def opened_deliverer(
         opened.callback(open_log(settings).close)
         await store.open()
         opened.push_async_callback(store.close)
+        if not on_postgres:
+            await opened.enter_async_context(background(_file_check(store)))
         if registry is not None:
             await opened.enter_async_context(registry.running())
         yield Deliverer(store, sender, secrets_of, system_clock, watcher, rules)
