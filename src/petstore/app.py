@@ -40,7 +40,7 @@ from petstore.domain.plans import UNLIMITED, Limits
 from petstore.domain.webhook_secrets import webhook_secrets
 from petstore.http.open_files import room_for
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
-from petstore.observability.deliveries import DeliveryMetrics
+from petstore.observability.deliveries import DeliveryMetrics, report_backlog
 from petstore.observability.measured import measure_limiter, measure_requests, measure_store
 from petstore.observability.metrics import (
     BANS,
@@ -174,6 +174,7 @@ def create_app(
         registry.report(LAPSED, lambda: services.reservations.lapsed)
         registry.report(REPLAYS, lambda: services.retries.replays)
         registry.report(LONG_POLLS, lambda: services.feed.waiting)
+        report_backlog(registry, store, settings.environment, clock)
         lag = FeedLag(store, clock)
         registry.report_shared(FEED_LAG, lambda: lag.seconds)
         if is_postgres(settings.database):
@@ -296,11 +297,12 @@ async def opened_deliverer(
     # Most of them wait for a response.
     room_for(_DELIVERY_CONNECTIONS)
     secret = secret_file_of(settings)
-    watcher: Watcher = NoWatcher()
-    if registry is not None:
-        watcher = DeliveryMetrics(registry, system_clock)
     on_postgres = is_postgres(settings.database)
     store = database_of(settings, registry)
+    watcher: Watcher = NoWatcher()
+    if registry is not None:
+        watcher = DeliveryMetrics(registry)
+        report_backlog(registry, store, settings.environment, system_clock)
 
     def secrets_of(webhook: Webhook) -> list[bytes]:
         version, ends_at = webhook.secret_version, webhook.previous_secret_ends_at
