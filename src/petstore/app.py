@@ -298,7 +298,7 @@ async def opened_deliverer(
     room_for(_DELIVERY_CONNECTIONS)
     secret = secret_file_of(settings)
     on_postgres = is_postgres(settings.database)
-    store = database_of(settings, registry)
+    store = database_of(settings, registry, brief_locks=True)
     watcher: Watcher = NoWatcher()
     if registry is not None:
         watcher = DeliveryMetrics(registry)
@@ -407,10 +407,18 @@ def replica_of(settings: Settings, registry: Registry | None = None) -> Store | 
     return store_at(settings.read_database, timeout, connections, "replica", registry)
 
 
-def database_of(settings: Settings, registry: Registry | None = None) -> Store:
+def database_of(
+    settings: Settings, registry: Registry | None = None, *, brief_locks: bool = False
+) -> Store:
     """Return the store that ``settings`` name."""
-    connections = settings.database_connections
-    return store_at(settings.database, _timeout(settings), connections, "primary", registry)
+    return store_at(
+        settings.database,
+        _timeout(settings),
+        settings.database_connections,
+        "primary",
+        registry,
+        brief_locks=brief_locks,
+    )
 
 
 def _timeout(settings: Settings) -> Milliseconds:
@@ -423,11 +431,13 @@ def store_at(
     connections: int = 1,
     name: str = "primary",
     registry: Registry | None = None,
+    *,
+    brief_locks: bool = False,
 ) -> Store:
     """Return the store at a valid address, not yet open; ``registry`` reports it as ``name``."""
     if not is_postgres(database):
         path = sqlite_path(database)
-        file = SqliteStore(path, timeout)
+        file = SqliteStore(path, timeout, brief_locks=brief_locks)
         if registry is None:
             return file
         registry.report_histogram(COMMITS, file.committed)

@@ -9,7 +9,7 @@ caller gets its result after the fsync. Only COMMIT and waiting for the lock run
 import asyncio
 import logging
 from collections import Counter, deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,6 +31,7 @@ _MAX_GROUP = 256
 _MAX_LOG_BYTES = 16 * 1024 * 1024
 _MAX_TURNS = 4
 _WATCH_SECONDS = 0.05
+_POLL_SECONDS = 0.001
 _MIGRATION_TIMEOUT: Milliseconds = 10 * SECOND
 _READER_TIMEOUT: Milliseconds = 50
 _LOG = logging.getLogger(__name__)
@@ -49,11 +50,19 @@ _Outcome: TypeAlias = tuple[asyncio.Future[Any], Any]
 
 
 class SqliteStore:
-    """A store in the file ``path``; a write that takes longer than ``timeout`` is refused."""
+    """A store in the file ``path``; a write that takes longer than ``timeout`` is refused.
 
-    def __init__(self, path: Path, timeout: Milliseconds = 1500) -> None:
+    With ``brief_locks``, nothing waits while it has the write lock, not even for the disk: if the
+    process freezes, others can still write. The price is that others see a change some milliseconds
+    before it is durable.
+    """
+
+    def __init__(
+        self, path: Path, timeout: Milliseconds = 1500, *, brief_locks: bool = False
+    ) -> None:
         self._path = path
         self._timeout = timeout
+        self._brief_locks = brief_locks
         self._waiting: deque[_Waiting] = deque()
         self._group: asyncio.Task[None] | None = None
         self._opened_times = 0
@@ -100,7 +109,7 @@ class SqliteStore:
             files = opened.enter_context(closing(OpenFiles(self._path)))
             with files.opening(timeout):
                 writer = self._open_connection(opened, self._timeout)
-                writer.pragma("synchronous", "full")
+                writer.pragma("synchronous", "normal" if self._brief_locks else "full")
                 writer.pragma("foreign_keys", "on")
                 # SQLite copies each page that a savepoint changes. In a temporary file, the copies
                 # of an import would be as much to write as the import itself.
@@ -238,7 +247,12 @@ class SqliteStore:
                     _settle(*outcome)
             _settle(committed, error or is_safe)
 
-        ended = self._thread.submit(self._write, "COMMIT")
+        ended: Future[Any]
+        if self._brief_locks:
+            self._write("COMMIT")
+            ended = self._thread.submit(self._files.sync_log)
+        else:
+            ended = self._thread.submit(self._write, "COMMIT")
         ended.add_done_callback(lambda _: loop.call_soon_threadsafe(settle, ended.exception()))
         if not await committed:
             await self._save_log()
@@ -264,15 +278,30 @@ class SqliteStore:
             await self._lock()
 
     async def _lock(self) -> None:
-        """Take the write lock, waiting for another process's transaction in the thread."""
+        """Take the write lock, waiting for another process's transaction."""
         try:
             self._writer.set_busy_timeout(0)
             self._write("BEGIN IMMEDIATE")
         except apsw.BusyError:
+            if self._brief_locks:
+                await self._poll_lock()
+                return
             self._writer.set_busy_timeout(self._timeout)
             await asyncio.get_running_loop().run_in_executor(
                 self._thread, self._write, "BEGIN IMMEDIATE"
             )
+
+    async def _poll_lock(self) -> None:
+        """Take the lock in a turn of the loop: a thread would have it before the loop continues."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout / SECOND
+        while not self._writer.in_transaction:
+            await asyncio.sleep(_POLL_SECONDS)
+            try:
+                self._write("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                if loop.time() >= deadline:
+                    raise
 
     async def _replace_files(self) -> None:
         """Close files of which one was deleted, and open new ones once nobody uses the old ones."""

@@ -179,6 +179,10 @@ class OpenFiles:
         # Not on Linux, or it was deleted.
         return _identity(self.log) == self._opened[1] != ()
 
+    def sync_log(self) -> None:
+        """Return once what was committed to the log is on disk."""
+        os.fsync(self._log)
+
     def check_database(self) -> None:
         """Refuse a database file that was deleted or replaced (``Unavailable``)."""
         found = _identity(self._database)
