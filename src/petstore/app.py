@@ -40,7 +40,7 @@ from petstore.domain.plans import UNLIMITED, Limits
 from petstore.domain.webhook_secrets import webhook_secrets
 from petstore.http.open_files import room_for
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
-from petstore.observability.deliveries import DeliveryMetrics
+from petstore.observability.deliveries import DeliveryMetrics, report_backlog
 from petstore.observability.measured import measure_limiter, measure_requests, measure_store
 from petstore.observability.metrics import (
     BANS,
@@ -95,7 +95,8 @@ if TYPE_CHECKING:
 
 _LATE_BODIES_SECONDS = 0.1
 _LAPSES_SECONDS = 1
-_CHECK_SECONDS = 1
+# Until all processes have noticed that a file was deleted, none of them can write.
+_CHECK_SECONDS = 0.2
 _HEARTBEAT_SECONDS = 1
 _FORGET_SECONDS = 60
 _NAME_KEYS_SECONDS = 1
@@ -173,6 +174,7 @@ def create_app(
         registry.report(LAPSED, lambda: services.reservations.lapsed)
         registry.report(REPLAYS, lambda: services.retries.replays)
         registry.report(LONG_POLLS, lambda: services.feed.waiting)
+        report_backlog(registry, store, settings.environment, clock)
         lag = FeedLag(store, clock)
         registry.report_shared(FEED_LAG, lambda: lag.seconds)
         if is_postgres(settings.database):
@@ -248,9 +250,8 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     if is_postgres(settings.database):
         publish = partial(publish_all, services.store)
         yield Chore(publish, _PUBLISH_SECONDS, "events wait for their place in the feed")
-    else:  # only files can be deleted while in use
-        check = services.store.check
-        yield Chore(check, _CHECK_SECONDS, "the database is not as it should be")
+    else:
+        yield _file_check(services.store)
     failure = "cannot read the list of workers from Redis"
     yield Chore(services.limiter.heartbeat, _HEARTBEAT_SECONDS, failure)
     yield Chore(services.keys.refresh, settings.key_refresh_seconds, "changes to keys not seen")
@@ -262,6 +263,11 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> Ite
     yield Chore(services.retries.forget, _FORGET_SECONDS, "idempotency records not deleted")
     prune = partial(prune_all, services.store, services.clock, retained(settings))
     yield Chore(prune, _PRUNE_SECONDS, "old records not deleted")
+
+
+def _file_check(store: Store) -> Chore:
+    """Return what notices that a file of a SQLite database was deleted while in use."""
+    return Chore(store.check, _CHECK_SECONDS, "the database is not as it should be")
 
 
 def retained(settings: Settings) -> tuple[Retained, ...]:
@@ -291,11 +297,12 @@ async def opened_deliverer(
     # Most of them wait for a response.
     room_for(_DELIVERY_CONNECTIONS)
     secret = secret_file_of(settings)
+    on_postgres = is_postgres(settings.database)
+    store = database_of(settings, registry, brief_locks=True)
     watcher: Watcher = NoWatcher()
     if registry is not None:
-        watcher = DeliveryMetrics(registry, system_clock)
-    on_postgres = is_postgres(settings.database)
-    store = database_of(settings, registry)
+        watcher = DeliveryMetrics(registry)
+        report_backlog(registry, store, settings.environment, system_clock)
 
     def secrets_of(webhook: Webhook) -> list[bytes]:
         version, ends_at = webhook.secret_version, webhook.previous_secret_ends_at
@@ -312,6 +319,8 @@ async def opened_deliverer(
         opened.callback(open_log(settings).close)
         await store.open()
         opened.push_async_callback(store.close)
+        if not on_postgres:
+            await opened.enter_async_context(background(_file_check(store)))
         if registry is not None:
             await opened.enter_async_context(registry.running())
         yield Deliverer(store, sender, secrets_of, system_clock, watcher, rules)
@@ -398,10 +407,18 @@ def replica_of(settings: Settings, registry: Registry | None = None) -> Store | 
     return store_at(settings.read_database, timeout, connections, "replica", registry)
 
 
-def database_of(settings: Settings, registry: Registry | None = None) -> Store:
+def database_of(
+    settings: Settings, registry: Registry | None = None, *, brief_locks: bool = False
+) -> Store:
     """Return the store that ``settings`` name."""
-    connections = settings.database_connections
-    return store_at(settings.database, _timeout(settings), connections, "primary", registry)
+    return store_at(
+        settings.database,
+        _timeout(settings),
+        settings.database_connections,
+        "primary",
+        registry,
+        brief_locks=brief_locks,
+    )
 
 
 def _timeout(settings: Settings) -> Milliseconds:
@@ -414,11 +431,13 @@ def store_at(
     connections: int = 1,
     name: str = "primary",
     registry: Registry | None = None,
+    *,
+    brief_locks: bool = False,
 ) -> Store:
     """Return the store at a valid address, not yet open; ``registry`` reports it as ``name``."""
     if not is_postgres(database):
         path = sqlite_path(database)
-        file = SqliteStore(path, timeout)
+        file = SqliteStore(path, timeout, brief_locks=brief_locks)
         if registry is None:
             return file
         registry.report_histogram(COMMITS, file.committed)

@@ -68,7 +68,7 @@ async def test_no_statement_of_a_deliverer_scans_deliveries_or_events(
     await active_webhooks(reader, "production", 0)
     await due_deliveries(reader, 1, 0)
     await read_event(reader, 1, "evt_1")
-    backlog = Explained((None, 0))
+    backlog = Explained((None, None, 0))
     await read_backlog(backlog, webhooks)
     writer = Explained(
         (1,),

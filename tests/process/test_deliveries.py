@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -9,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import apsw
 import httpx
 import pytest
 
@@ -16,6 +19,7 @@ from petstore.clock import system_clock
 from petstore.databases.contract import Store, Unit
 from petstore.domain.pets import NewPet, PetPatch
 from petstore.domain.webhook_secrets import text_of_master, webhook_secrets
+from petstore.store import pets
 from petstore.store.api_keys import unconditional
 from petstore.store.pets import update_pet
 from support.changes import create_pets
@@ -153,6 +157,58 @@ async def test_a_service_delivers_by_a_process_of_its_own(
             await eventually(lambda: len(receiver.requests) == 2, 30)
             await eventually(are_counted, 30)
     assert await asyncio.to_thread(server.stop) == 0
+
+
+async def test_deliveries_continue_although_files_beside_the_database_are_deleted(
+    tmp_path: Path, start: StartServer, database: Path
+) -> None:
+    (tmp_path / "petstore.db.secret").write_bytes(text_of_master(MASTER))
+    new = {"name": "Bella", "categoryId": 1}
+    async with receiving() as receiver:
+        async with open_store(database) as store:
+            await add_webhook(store, await issue_with_webhooks(store, system_clock), receiver.url)
+        server = await asyncio.to_thread(start, "--webhook-network", "127.0.0.0/8", delivers=True)
+        headers = {"Authorization": f"Bearer {server.issue()}"}
+        created = []
+        async with httpx.AsyncClient(base_url=server.url, headers=headers) as client:
+            for endings in [("-shm",), ("-wal",), ("-wal", "-shm")]:
+                for ending in endings:
+                    database.with_name(f"petstore.db{ending}").unlink()
+                for _ in range(20):
+                    response = await client.post("/v1/pets", json=new)
+                    if response.status_code == 201:
+                        created.append(response.json()["id"])
+                await eventually(lambda: len(by_resource(receiver)) >= len(created), 30)
+        assert await asyncio.to_thread(server.stop) == 0
+    assert set(by_resource(receiver)) >= {f"pet/{number}" for number in created}
+    assert len(created) > 20
+    assert apsw.Connection(str(database)).pragma("integrity_check") == "ok"
+    written = [line["event"] for line in server.log_lines() if "deleted while" in line["event"]]
+    assert len(written) >= 6
+
+
+async def test_a_service_reports_how_late_deliveries_are_although_its_deliverer_is_frozen(
+    start: StartServer, database: Path
+) -> None:
+    metrics = f"http://127.0.0.1:{(port := free_port())}/metrics"
+    async with open_store(database) as store:
+        await add_webhook(store, await issue_with_webhooks(store, system_clock), "https://[::1]/")
+        server = await asyncio.to_thread(start, "--metrics-port", str(port), delivers=True)
+        _, frozen = server.workers()
+        os.kill(frozen, signal.SIGSTOP)
+        await store.write(pets.create_pets([NewPet("Bella", 1)], now=system_clock()))
+
+        async def is_late() -> bool:
+            async with httpx.AsyncClient(timeout=1) as client:
+                try:
+                    page = (await client.get(metrics)).text
+                except httpx.TimeoutException:  # the frozen process has the connection
+                    return False
+            (age,) = re.findall(r"^petstore_oldest_delivery_seconds (.*)", page, re.MULTILINE)
+            return float(age) > 1
+
+        await eventually(is_late, 30)
+        os.kill(frozen, signal.SIGCONT)
 
 
 async def test_a_deliverer_alone_reports_its_metrics(tmp_path: Path, database: Path) -> None:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from ipaddress import ip_network
 from typing import Any
 
-from petstore.clock import Clock, Milliseconds
+from petstore.clock import Clock
 from petstore.databases.contract import Row, Statement, Store
 from petstore.domain.webhooks import DeliveryState
 from petstore.store.deliveries import Webhook
@@ -20,19 +20,14 @@ _NETWORKS = [ip_network("127.0.0.0/8")]
 
 
 class Watched:
-    """Remembers what the metrics would tell."""
+    """Remembers the attempts."""
 
     def __init__(self) -> None:
         self.attempts: list[DeliveryState] = []
-        self.oldest: Milliseconds | None = None
-        self.disabled = 0
 
     def attempted(self, state: DeliveryState, seconds: float) -> None:
         assert seconds >= 0
         self.attempts.append(state)
-
-    def remaining(self, oldest: Milliseconds | None, disabled: int) -> None:
-        self.oldest, self.disabled = oldest, disabled
 
 
 @asynccontextmanager

@@ -21,7 +21,6 @@ from petstore.store.deliveries import LEASE, Webhook
 from petstore.store.events import publish_all, read_feed, record
 from petstore.store.pets import update_pet
 from petstore.store.webhooks import change_webhook, resume_deliveries
-from petstore.webhooks import deliverer as deliverer_module
 from support.changes import create_pets
 from support.delivering import (
     SCOPES,
@@ -543,30 +542,6 @@ async def test_a_webhook_that_is_deleted_meanwhile_is_left_alone(
         await store.write(do("DELETE FROM webhooks"))
         may_respond.set()
         await settled(store, 1)
-
-
-async def test_the_metrics_tell_what_is_not_delivered_yet(
-    store: Store,
-    clock: ManualClock,
-    key_id: int,
-    receiver: Receiver,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(deliverer_module, "_BACKLOG_SECONDS", 0.01)
-    receiver.behaviour = failing_at({1})
-    await add_webhook(store, key_id, receiver.url)
-    gone = await add_webhook(store, key_id, receiver.url)
-    await store.write(
-        do("UPDATE webhooks SET enabled = 0, disabled_reason = 'gone' WHERE id = ?1", gone)
-    )
-    watched = Watched()
-    await add_pets(store, 2)
-    async with delivering(store, clock, watcher=watched):
-        await settled(store, 1)
-        await eventually(lambda: watched.oldest == clock.now and watched.disabled == 1, 30)
-        receiver.behaviour = saying(OK)
-        clock.advance(20)
-        await eventually(lambda: watched.oldest is None, 30)
 
 
 # Many processes, and their ends

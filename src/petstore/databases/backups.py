@@ -12,8 +12,8 @@ import apsw
 from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import part_of, replacing, sync_names
-from petstore.databases.sqlite_connection import connect, unusable
-from petstore.databases.sqlite_files import INDEX, LOG
+from petstore.databases.sqlite_connection import connect, connected, unusable
+from petstore.databases.sqlite_files import DATABASE_LOCKS, INDEX, LOG
 from petstore.errors import Conflict, UnusableDatabase
 
 OnProgress: TypeAlias = Callable[[int, int], object]
@@ -21,9 +21,6 @@ OnProgress: TypeAlias = Callable[[int, int], object]
 
 _PAGES_AT_ONCE = 1000
 _TIMEOUT = 10_000
-# The bytes of a database for SQLite's locks (from PENDING_BYTE). Every process that has a file with
-# a write-ahead log open has a lock on one of them.
-_LOCKS_START, _LOCKS_LENGTH = 0x40000000, 512
 
 
 def back_up(database: Path, backup: Path, on_progress: OnProgress) -> None:
@@ -73,7 +70,7 @@ def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bo
 
 def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool) -> None:
     with closing(connect(part, 0)) as writing:
-        with closing(connect(source, _TIMEOUT)) as reading:
+        with connected(source, _TIMEOUT) as reading:
             _copy_pages(reading, writing, on_progress)
         # One file, without a log beside it.
         writing.pragma("journal_mode", "delete")
@@ -115,9 +112,10 @@ def _unused(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         yield
         return
+    start, length = DATABASE_LOCKS
     with file:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, _LOCKS_LENGTH, _LOCKS_START)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, length, start)
         except OSError as error:
             msg = f"{path} is in use: first stop the program that uses it"
             raise Conflict(msg) from error

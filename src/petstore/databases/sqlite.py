@@ -9,7 +9,7 @@ caller gets its result after the fsync. Only COMMIT and waiting for the lock run
 import asyncio
 import logging
 from collections import Counter, deque
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,15 +22,16 @@ from petstore.databases.contract import Row, Statement, T, Unit, faults, unavail
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import create
-from petstore.databases.sqlite_connection import FAULTS, connect, unusable
-from petstore.databases.sqlite_files import LOG, OpenFiles
-from petstore.errors import Unavailable
+from petstore.databases.sqlite_connection import FAULTS, connect, connected, read_only, unusable
+from petstore.databases.sqlite_files import OpenFiles
+from petstore.errors import PetstoreError, Unavailable
 
 _DATA_VERSION = "PRAGMA data_version"
 _MAX_GROUP = 256
 _MAX_LOG_BYTES = 16 * 1024 * 1024
 _MAX_TURNS = 4
 _WATCH_SECONDS = 0.05
+_POLL_SECONDS = 0.001
 _MIGRATION_TIMEOUT: Milliseconds = 10 * SECOND
 _READER_TIMEOUT: Milliseconds = 50
 _LOG = logging.getLogger(__name__)
@@ -49,11 +50,19 @@ _Outcome: TypeAlias = tuple[asyncio.Future[Any], Any]
 
 
 class SqliteStore:
-    """A store in the file ``path``; a write that takes longer than ``timeout`` is refused."""
+    """A store in the file ``path``; a write that takes longer than ``timeout`` is refused.
 
-    def __init__(self, path: Path, timeout: Milliseconds = 1500) -> None:
+    With ``brief_locks``, nothing waits while it has the write lock, not even for the disk: if the
+    process freezes, others can still write. The price is that others see a change some milliseconds
+    before it is durable.
+    """
+
+    def __init__(
+        self, path: Path, timeout: Milliseconds = 1500, *, brief_locks: bool = False
+    ) -> None:
         self._path = path
         self._timeout = timeout
+        self._brief_locks = brief_locks
         self._waiting: deque[_Waiting] = deque()
         self._group: asyncio.Task[None] | None = None
         self._opened_times = 0
@@ -69,7 +78,7 @@ class SqliteStore:
         """Create the file if necessary, and bring its schema up to date."""
         with suppress(OSError):  # it exists, or SQLite says what is wrong
             create(self._path).close()  # SQLite itself would let everybody read it
-        with unusable(self._path), closing(connect(self._path, _MIGRATION_TIMEOUT)) as connection:
+        with unusable(self._path), connected(self._path, _MIGRATION_TIMEOUT) as connection:
             migrate(connection)
             connection.pragma("journal_mode", "wal")
 
@@ -79,20 +88,13 @@ class SqliteStore:
         Raises:
             UnusableDatabase: the file is no database of this version, or cannot be opened.
         """
-        file = self._path.resolve()
-        # Without a log nobody uses the file. To read it, SQLite would make one, if not "immutable".
-        mode = "mode=ro" if Path(f"{file}{LOG}").exists() else "immutable=1"
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        with (
-            unusable(self._path),
-            closing(connect(f"{file.as_uri()}?{mode}", self._timeout, flags)) as connection,
-        ):
+        with unusable(self._path), read_only(self._path, self._timeout) as connection:
             return inspect(connection)
 
     async def open(self) -> None:
         """Connect to the file. Call it in the process that uses it: SQLite must not be forked."""
         with faults(FAULTS):
-            self._connect()
+            self._connect(self._timeout)
         self._thread = ThreadPoolExecutor(1, "sqlite-commit")
 
     async def close(self) -> None:
@@ -102,28 +104,29 @@ class SqliteStore:
         self._thread.shutdown()
         self._opened.close()
 
-    def _connect(self) -> None:
+    def _connect(self, timeout: Milliseconds) -> None:
         with ExitStack() as opened:
-            self._writer = self._open_connection(opened, self._timeout)
-            self._writer.pragma("synchronous", "full")
-            self._writer.pragma("foreign_keys", "on")
-            # SQLite copies each page that a savepoint changes. In a temporary file, the copies of
-            # an import would be as much to write as the import itself.
-            self._writer.pragma("temp_store", "memory")
-            # The log grows during a long read; SQLite truncates it once it starts over.
-            self._writer.pragma("journal_size_limit", _MAX_LOG_BYTES)
-            # Readers only wait for a recovery; and the event loop waits with them.
-            self._reader = self._open_connection(opened, _READER_TIMEOUT)
-            self._reader.pragma("query_only", "on")
-            # One cursor each: a new one for every statement costs as much as a small statement.
-            self._read = self._reader.cursor().execute
-            self._write = self._writer.cursor().execute
-            for execute in (self._write, self._read):
-                execute(_DATA_VERSION).fetchall()  # SQLite opens the log only to read it
-            self._files = OpenFiles(self._path)
-            opened.callback(self._files.close)
+            files = opened.enter_context(closing(OpenFiles(self._path)))
+            with files.opening(timeout):
+                writer = self._open_connection(opened, self._timeout)
+                writer.pragma("synchronous", "normal" if self._brief_locks else "full")
+                writer.pragma("foreign_keys", "on")
+                # SQLite copies each page that a savepoint changes. In a temporary file, the copies
+                # of an import would be as much to write as the import itself.
+                writer.pragma("temp_store", "memory")
+                # The log grows during a long read; SQLite truncates it once it starts over.
+                writer.pragma("journal_size_limit", _MAX_LOG_BYTES)
+                # Readers only wait for a recovery; and the event loop waits with them.
+                reader = self._open_connection(opened, _READER_TIMEOUT)
+                reader.pragma("query_only", "on")
+                # One cursor each: a new one for every statement costs as much as a small statement.
+                write, read = writer.cursor().execute, reader.cursor().execute
+                for execute in (write, read):
+                    execute(_DATA_VERSION).fetchall()  # SQLite opens the log only to read it
             self._opened = opened.pop_all()
+        self._files, self._writer, self._write = files, writer, write
         self._opened_times += 1
+        self._read = read  # the loop may read from now on
 
     def _open_connection(self, opened: ExitStack, timeout: Milliseconds) -> apsw.Connection:
         connection = connect(self._path, timeout)
@@ -231,7 +234,7 @@ class SqliteStore:
     async def _commit_durably(self, outcomes: list[_Outcome]) -> None:
         """Commit in the thread, and settle all outcomes in the very next turn of the loop.
 
-        If the log lost its name, what was committed to it is recovered first.
+        If the log lost its name, what was committed to it is saved first.
         """
         loop = asyncio.get_running_loop()
         committed: asyncio.Future[bool] = loop.create_future()
@@ -244,10 +247,15 @@ class SqliteStore:
                     _settle(*outcome)
             _settle(committed, error or is_safe)
 
-        ended = self._thread.submit(self._write, "COMMIT")
+        ended: Future[Any]
+        if self._brief_locks:
+            self._write("COMMIT")
+            ended = self._thread.submit(self._files.sync_log)
+        else:
+            ended = self._thread.submit(self._write, "COMMIT")
         ended.add_done_callback(lambda _: loop.call_soon_threadsafe(settle, ended.exception()))
         if not await committed:
-            await self._recover()
+            await self._save_log()
             for outcome in outcomes:
                 _settle(*outcome)
 
@@ -261,56 +269,66 @@ class SqliteStore:
                 _settle(waiting.done, error)
 
     async def _begin(self) -> None:
-        """Take the write lock on files that still have their names.
-
-        The check needs the lock: a process that finds a name gone opens new files, and from then
-        on nobody may write to the old ones.
-        """
+        """Take the write lock on files that still have their names."""
         if not self._files.are_open:
-            self._connect()
-        try:
-            await self._lock()
-            is_safe = self._files.may_be_written()
-        except apsw.IOError:  # it reads a log that another process has recovered
-            is_safe = self._files.are_in_place()
-            if is_safe:
-                raise
-        if not is_safe:
-            await self._recover()
+            await self._reopen()
+        await self._lock()
+        if not self._files.may_be_written():
+            await self._replace_files()
             await self._lock()
 
     async def _lock(self) -> None:
-        """Take the write lock, waiting for another process's transaction in the thread."""
+        """Take the write lock, waiting for another process's transaction."""
         try:
             self._writer.set_busy_timeout(0)
             self._write("BEGIN IMMEDIATE")
         except apsw.BusyError:
+            if self._brief_locks:
+                await self._poll_lock()
+                return
             self._writer.set_busy_timeout(self._timeout)
             await asyncio.get_running_loop().run_in_executor(
                 self._thread, self._write, "BEGIN IMMEDIATE"
             )
 
-    async def _recover(self) -> None:
-        """Open new files in place of a deleted log or index, if nothing committed is lost."""
-        if self._writer.in_transaction:
-            self._write("ROLLBACK")
+    async def _poll_lock(self) -> None:
+        """Take the lock in a turn of the loop: a thread would have it before the loop continues."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout / SECOND
+        while not self._writer.in_transaction:
+            await asyncio.sleep(_POLL_SECONDS)
+            try:
+                self._write("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                if loop.time() >= deadline:
+                    raise
+
+    async def _replace_files(self) -> None:
+        """Close files of which one was deleted, and open new ones once nobody uses the old ones."""
+        self._write("ROLLBACK")
         self._files.check_database()
-        missing = self._files.missing()
-        if self._files.log in missing:
-            # SQLite still has a descriptor of it.
-            checkpoint, mode = self._writer.wal_checkpoint, apsw.SQLITE_CHECKPOINT_TRUNCATE
+        await self._save_log()
+        _LOG.warning(
+            "%s: deleted while in use; nothing is lost, and new files are opened as soon as no"
+            " process uses the old ones",
+            ", ".join(self._files.missing()) or "files beside the database",
+        )
+        self._opened.close()
+        await self._reopen()
+
+    async def _save_log(self) -> None:
+        """Bring to the database what is only in a log without a name: SQLite still has it open."""
+        self._files.check_log()
+        if not self._files.log_is_in_place():
+            self._writer.set_busy_timeout(self._timeout)
+            checkpoint, mode = self._writer.wal_checkpoint, apsw.SQLITE_CHECKPOINT_FULL
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._thread, checkpoint, "main", mode)
-        self._files.check_log()
-        for connection in (self._reader, self._writer):
-            # By now, the index of the last one to close may be older than the log.
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        self._opened.close()
-        self._connect()
-        _LOG.warning(
-            "%s: deleted while in use; nothing is lost, and the service continues with new files",
-            ", ".join(missing) or "files beside the database",
-        )
+
+    async def _reopen(self) -> None:
+        # Those who wait for a change learn the reason before their own time is over.
+        timeout = self._timeout // 2
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._connect, timeout)
 
     def _run(self, unit: Unit[Any]) -> Any:
         """Run one unit in its savepoint; return its result, or the error that undid it."""
@@ -341,8 +359,8 @@ def put_log_away(path: Path) -> None:
 
     Of processes that close it at the same moment, each may leave that to the other.
     """
-    with suppress(apsw.Error), closing(connect(path, 0)) as connection:
-        connection.pragma("schema_version")  # SQLite opens the log only to read it
+    with suppress(apsw.Error, PetstoreError), connected(path, 0):
+        pass
 
 
 def _nothing() -> Unit[None]:

@@ -1,12 +1,13 @@
 """Connections to a SQLite file, and what SQLite's errors mean to the service."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import apsw
 
 from petstore.clock import Milliseconds
+from petstore.databases.sqlite_files import LOG, OpenFiles
 from petstore.errors import UnusableDatabase
 
 FAULTS = (
@@ -31,10 +32,54 @@ FAULTS = (
 def connect(
     file: Path | str, timeout: Milliseconds, flags: int = apsw.SQLITE_OPEN_READWRITE
 ) -> apsw.Connection:
-    """Open an existing file, waiting up to ``timeout`` for the locks of other processes."""
+    """Open an existing file, waiting up to ``timeout`` for the locks of other processes.
+
+    Only ``OpenFiles`` makes that safe for a database that others use (see ``connected``).
+    """
     connection = apsw.Connection(str(file), flags=flags)
     connection.set_busy_timeout(timeout)
     return connection
+
+
+@contextmanager
+def connected(
+    path: Path,
+    timeout: Milliseconds,
+    uri: str | None = None,
+    flags: int = apsw.SQLITE_OPEN_READWRITE,
+) -> Iterator[apsw.Connection]:
+    """Give a connection to the database at ``path``, beside the processes that have it open.
+
+    Raises:
+        apsw.Error: it cannot be opened.
+        Unavailable: others use files of it that were deleted.
+    """
+    with ExitStack() as opened:
+        try:
+            files = opened.enter_context(closing(OpenFiles(path)))
+        except OSError as error:
+            msg = f"unable to open database file: {error.strerror}"
+            raise apsw.CantOpenError(msg) from error
+        with files.opening(timeout):
+            connection = opened.enter_context(closing(connect(uri or path, timeout, flags)))
+            connection.pragma("schema_version")  # SQLite opens the log only to read it
+        yield connection
+
+
+@contextmanager
+def read_only(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
+    """Give a connection that changes nothing, not even a file beside the database.
+
+    It raises what ``connected`` does.
+    """
+    file, flags = path.resolve(), apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    if Path(f"{file}{LOG}").exists():
+        with connected(path, timeout, f"{file.as_uri()}?mode=ro", flags) as connection:
+            yield connection
+    else:
+        # Nobody uses the file. To read it, SQLite would make a log, if not "immutable".
+        with closing(connect(f"{file.as_uri()}?immutable=1", timeout, flags)) as connection:
+            yield connection
 
 
 @contextmanager

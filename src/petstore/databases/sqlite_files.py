@@ -1,64 +1,171 @@
-"""The files of a SQLite database: their names, sizes, and the time of the last backup.
+"""The files of a SQLite database, and how the processes that use it keep the same ones.
 
 SQLite keeps two files beside the database. Commits go to the write-ahead log (``-wal``) first;
 checkpoints bring them to the database. The index of that log (``-shm``) also has the locks that
-keep processes from writing at the same time. No process removes either in good order while another
-has the database open (https://www.sqlite.org/wal.html).
+keep processes from writing at the same time (https://www.sqlite.org/wal.html). SQLite opens each by
+its name. So if one is deleted while in use, the next process to open the database gets another
+file, and no lock keeps it from writing where others write.
 """
 
+import fcntl
 import os
-from contextlib import suppress
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeAlias
 
+from msgspec import Struct
+
+from petstore.clock import SECOND, Milliseconds
 from petstore.databases.private_files import replacing
 from petstore.errors import Unavailable
 
 LOG, INDEX = "-wal", "-shm"
 
+DATABASE_LOCKS = (0x40000000, 512)
+"""First byte and length of SQLite's locks on a database (from PENDING_BYTE).
+
+Every process that has a database with a write-ahead log open has a lock on one of these bytes.
+"""
+
+# And one on this byte of the index (UNIX_SHM_DMS).
+_INDEX_LOCK = (128, 1)
+# struct flock, as Linux has it.
+_FLOCK = "hhqqi0q"
+_RETRY_SECONDS = 0.01
+
+_Identity: TypeAlias = tuple[int, ...]
+"""Inode and device; empty if there is no such file."""
+
+
+class _Descriptor(Struct):
+    """The descriptor of a database file that all its users in this process share.
+
+    To close one of several would drop the locks that SQLite has on the file (POSIX, fcntl).
+    """
+
+    number: int
+    users: int = 0
+
+
+_descriptors: dict[_Identity, _Descriptor] = {}
+
 
 class OpenFiles:
-    """The open files of the database at ``path``, which a connection has just read.
+    """The files of the database at ``path``: made before SQLite opens them, closed after it has.
 
     A deleted or replaced file leaves a name of another file, or of none.
 
     Raises:
-        OSError: one of them does not exist.
+        OSError: the database cannot be opened.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.log, self.index = (os.fspath(_beside(path, ending)) for ending in (LOG, INDEX))
         self._database = os.fspath(path)
-        # Of the log only: closing a descriptor of the others would drop SQLite's locks on them
-        # (POSIX, fcntl).
-        self._log = os.open(self.log, os.O_RDONLY)
-        self._log_link = f"/proc/self/fd/{self._log}"
-        self._opened = self._identities()
-        self._database_opened, self._log_opened, _ = self._opened
+        self.log, self.index = (os.fspath(_beside(path, ending)) for ending in (LOG, INDEX))
+        self._descriptor = _open(self._database)
+        self._database_opened = _identity_of(os.fstat(self._descriptor.number))
+        self._log = -1
+        self._opened: list[_Identity] = []
         self._are_suspect = False
         self.are_open = True
+
+    @contextmanager
+    def opening(self, timeout: Milliseconds) -> Iterator[None]:
+        """Let SQLite open the files in this block: those that others have open, if any have.
+
+        Raises:
+            Unavailable: others have a file open that was deleted; or another process is opening it.
+        """
+        are_shared = self._lock(timeout)
+        before = self._identities()
+        try:
+            yield
+            self._opened = self._identities()
+            if are_shared and self._opened != before:
+                msg = f"{self._path}: a file beside it was deleted while it was opened"
+                raise Unavailable(msg)
+            self._note_log()
+        finally:
+            if are_shared and _identity(self.log) != before[1]:
+                # SQLite has just made it, and nobody may take it for the log of the others.
+                Path(self.log).unlink(missing_ok=True)
+            fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Note that no connection has them open anymore."""
         self.are_open, self._are_suspect = False, True
-        os.close(self._log)
+        if self._log >= 0:
+            os.close(self._log)
+        _close(self._descriptor)
+
+    def _lock(self, timeout: Milliseconds) -> bool:
+        """Wait until no other process opens the files and no deleted ones are in use.
+
+        Return whether others have them open.
+        """
+        deadline = time.monotonic() + timeout / SECOND
+        while True:
+            try:
+                fcntl.flock(self._descriptor.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                obstacle = f"{self._path}: another process is opening it"
+            else:
+                user = _locked_by(self._descriptor.number, DATABASE_LOCKS)
+                obstacle = "" if self._descriptor.users > 1 else self._obstacle(user)
+                if not obstacle:
+                    return user is not None
+                fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
+            if time.monotonic() >= deadline:
+                raise Unavailable(obstacle)
+            time.sleep(_RETRY_SECONDS)
+
+    def _obstacle(self, user: int | None) -> str:
+        """Say which names are not those of the files that others have open."""
+        index_user = self._index_user()
+        if user is None and index_user is not None:
+            return f"{self._path} was replaced while {_process(index_user)} uses the old file"
+        if user is None:
+            return ""
+        gone = [] if Path(self.log).exists() else [self.log]
+        gone += [] if index_user is not None else [self.index]
+        names = ", ".join(gone)
+        return (
+            names and f"{names}: deleted while in use, and {_process(user)} still uses the old one"
+        )
+
+    def _index_user(self) -> int | None:
+        try:
+            descriptor = os.open(self.index, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return None
+        try:
+            return _locked_by(descriptor, _INDEX_LOCK)
+        finally:
+            os.close(descriptor)
+
+    def _note_log(self) -> None:
+        with suppress(FileNotFoundError):  # a database may have none yet
+            self._log = os.open(self.log, os.O_RDONLY | os.O_NOFOLLOW)
+            self._log_link = f"/proc/self/fd/{self._log}"
 
     def are_in_place(self) -> bool:
         """Return whether every name is that of the open file."""
-        try:
-            self._are_suspect = not self.are_open or self._identities() != self._opened
-        except OSError:
-            self._are_suspect = True
+        self._are_suspect = not self.are_open or self._identities() != self._opened
         return not self._are_suspect
 
     def may_be_written(self) -> bool:
-        """Tell the same without checking the index, unless ``are_in_place`` found a difference."""
+        """Tell the same without checking the index, unless ``are_in_place`` found a difference.
+
+        Those who have a deleted index open still share it: it may be noticed later.
+        """
         if self._are_suspect or not self.log_is_in_place():
             return self.are_in_place()
-        try:
-            return _identity(self._database) == self._database_opened
-        except OSError:
-            return False
+        return _identity(self._database) == self._database_opened
 
     def log_is_in_place(self) -> bool:
         """Return whether the name of the log is that of the open log.
@@ -69,33 +176,75 @@ class OpenFiles:
         with suppress(OSError):
             if os.readlink(self._log_link) == self.log:  # noqa: PTH115 - for each commit
                 return True
-        with suppress(OSError):  # not on Linux, or it was deleted
-            return _identity(self.log) == self._log_opened
-        return False
+        # Not on Linux, or it was deleted.
+        return _identity(self.log) == self._opened[1] != ()
+
+    def sync_log(self) -> None:
+        """Return once what was committed to the log is on disk."""
+        os.fsync(self._log)
 
     def check_database(self) -> None:
-        """Refuse a database file that was deleted (``OSError``) or replaced (``Unavailable``)."""
-        if _identity(self._database) != self._database_opened:
-            msg = f"{self._path} was replaced while in use: restart the service"
+        """Refuse a database file that was deleted or replaced (``Unavailable``)."""
+        found = _identity(self._database)
+        if found != self._database_opened:
+            what = "replaced while in use: restart the service" if found else "deleted while in use"
+            msg = f"{self._path} was {what}"
+            raise Unavailable(msg)
+
+    def check_log(self) -> None:
+        """Refuse a log whose name is that of another file: somebody may have written to that."""
+        if _identity(self.log) not in {self._opened[1], ()}:
+            msg = f"{self.log} was replaced while in use: restart the service"
             raise Unavailable(msg)
 
     def missing(self) -> list[str]:
         """Return the names of the deleted files beside the database."""
         return [name for name in (self.log, self.index) if not os.path.lexists(name)]
 
-    def check_log(self) -> None:
-        """Refuse a log that lost its name, unless a checkpoint has saved all of it."""
-        if not self.log_is_in_place() and os.fstat(self._log).st_size:
-            msg = f"{self.log} was deleted or replaced while in use: restart the service"
-            raise Unavailable(msg)
-
-    def _identities(self) -> list[tuple[int, ...]]:
+    def _identities(self) -> list[_Identity]:
         return [_identity(name) for name in (self._database, self.log, self.index)]
 
 
-def _identity(name: str) -> tuple[int, ...]:
-    """Return inode and device."""
-    return os.stat(name)[1:3]  # noqa: PTH116 - quicker than Path.stat, for each commit
+def _open(name: str) -> _Descriptor:
+    """Return the descriptor of a database file, a new one if this process has none."""
+    descriptor = _descriptors.get(_identity(name))
+    if descriptor is None:
+        number = os.open(name, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
+        descriptor = _descriptors[_identity_of(os.fstat(number))] = _Descriptor(number)
+    descriptor.users += 1
+    return descriptor
+
+
+def _close(descriptor: _Descriptor) -> None:
+    descriptor.users -= 1
+    if not descriptor.users:
+        del _descriptors[_identity_of(os.fstat(descriptor.number))]
+        os.close(descriptor.number)
+
+
+def _identity(name: str) -> _Identity:
+    try:
+        return _identity_of(os.stat(name))  # noqa: PTH116 - quicker than Path.stat, for each commit
+    except OSError:
+        return ()
+
+
+def _identity_of(status: os.stat_result) -> _Identity:
+    return status[1:3]
+
+
+def _locked_by(descriptor: int, lock: tuple[int, int]) -> int | None:
+    """Return the id of another process that has a lock on these bytes; 0 of another container."""
+    if sys.platform == "linux":
+        wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, *lock, 0)
+        kind, *_, pid = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, wanted))
+        if kind != fcntl.F_UNLCK:
+            return int(pid)
+    return None
+
+
+def _process(pid: int) -> str:
+    return f"process {pid}" if pid else "a process of another container"
 
 
 def database_bytes(database: Path) -> int:

@@ -1,6 +1,9 @@
-"""Metrics of the process that delivers events to webhooks."""
+"""Metrics of deliveries to webhooks."""
 
+from petstore.chores import Chore
 from petstore.clock import SECOND, Clock, Milliseconds
+from petstore.databases.contract import Reader
+from petstore.domain.api_keys import Environment
 from petstore.domain.webhooks import DeliveryState
 from petstore.observability.metrics import (
     DELIVERIES,
@@ -10,34 +13,52 @@ from petstore.observability.metrics import (
     observe,
 )
 from petstore.observability.registry import Registry
+from petstore.store.deliveries import Backlog, active_webhooks, read_backlog
 
 _OUTCOMES: dict[DeliveryState, str] = {
     "succeeded": "succeeded",
     "pending": "failed",
     "failed": "abandoned",
 }
+_BACKLOG_SECONDS = 2
+_BACKLOG_LASTS: Milliseconds = 15 * SECOND
 
 
 class DeliveryMetrics:
-    """Reports to ``registry`` how attempts went, and what is left."""
+    """Reports to ``registry`` how the attempts of this process went."""
 
-    def __init__(self, registry: Registry, clock: Clock) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._counts = registry.samples(DELIVERIES)
         self._seconds = registry.samples(DELIVERY_SECONDS)[()]
-        self._oldest: Milliseconds | None = None
-        self._disabled = 0
-
-        def age() -> float:
-            return 0 if self._oldest is None else max(0, clock() - self._oldest) / SECOND
-
-        registry.report(OLDEST_DELIVERY, age)
-        registry.report(WEBHOOKS_DISABLED, lambda: self._disabled)
 
     def attempted(self, state: DeliveryState, seconds: float) -> None:
         """Count an attempt and the time it took."""
         self._counts[_OUTCOMES[state],][0] += 1
         observe(self._seconds, DELIVERY_SECONDS, seconds)
 
-    def remaining(self, oldest: Milliseconds | None, disabled: int) -> None:
-        """Note when the oldest pending delivery was made, and how many webhooks are disabled."""
-        self._oldest, self._disabled = oldest, disabled
+
+def report_backlog(
+    registry: Registry, store: Reader, environment: Environment, clock: Clock
+) -> None:
+    """Report what is left to deliver, as the database has it.
+
+    Every process of the service does so: the one that delivers may be stuck or gone. If the
+    database cannot be read any more, the age is the time since it was.
+    """
+    backlog, read_at = Backlog(None, 0), clock()
+
+    async def read() -> None:
+        nonlocal backlog, read_at
+        now = clock()
+        backlog = await read_backlog(store, await active_webhooks(store, environment, now))
+        read_at = now
+
+    def age() -> float:
+        since = backlog.oldest
+        if since is None and clock() - read_at > _BACKLOG_LASTS:
+            since = read_at
+        return 0 if since is None else max(0, clock() - since) / SECOND
+
+    registry.report_shared(OLDEST_DELIVERY, age)
+    registry.report_shared(WEBHOOKS_DISABLED, lambda: backlog.disabled)
+    registry.chores.append(Chore(read, _BACKLOG_SECONDS, "deliveries not counted"))

@@ -90,7 +90,8 @@ LAST_BACKUP = _gauge(
     "When the last successful backup of the SQLite file began; 0 if none is known.",
 )
 OLDEST_DELIVERY = _gauge(
-    "petstore_oldest_delivery_seconds", "Age of the oldest pending delivery; 0 if there is none."
+    "petstore_oldest_delivery_seconds",
+    "Age of the oldest event that waits to be delivered; 0 if there is none.",
 )
 WEBHOOKS_DISABLED = _gauge(
     "petstore_webhooks_disabled", "Webhooks that were disabled because deliveries failed."

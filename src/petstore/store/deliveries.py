@@ -113,7 +113,7 @@ class Notice(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """When the oldest delivery that is not made yet was due first, and the disabled webhooks."""
+    """Since when the oldest event waits to be delivered, and how many webhooks are disabled."""
 
     oldest: Milliseconds | None
     disabled: int
@@ -163,20 +163,29 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
 
 
 async def read_backlog(store: Reader, webhooks: Iterable[Webhook]) -> Backlog:
-    """Return what is not yet delivered to these ``webhooks``, and how many others are disabled."""
+    """Return what is not yet delivered to these ``webhooks``, and how many others are disabled.
+
+    An event counts even if nobody has made a delivery of it: perhaps no process does.
+    """
     ids = [webhook.id for webhook in webhooks]
-    ((oldest, disabled),) = await store.read(
+    listed = placeholder_list(1, ids)
+    ((delivery, event, disabled),) = await store.read(
         Statement(
             "SELECT (SELECT min(d.created_at) FROM webhooks w JOIN webhook_deliveries d ON"  # noqa: S608
             " d.id = (SELECT e.id FROM webhook_deliveries e WHERE e.webhook_id = w.id"
             " AND e.state = 'pending' ORDER BY e.id LIMIT 1)"
-            f" WHERE w.id IN ({placeholder_list(1, ids)})),"
+            f" WHERE w.id IN ({listed})),"
+            " (SELECT min(e.at) FROM webhooks w JOIN events e ON e.sequence ="
+            " (SELECT n.sequence FROM events n WHERE n.sequence > w.position"
+            " ORDER BY n.sequence LIMIT 1)"
+            f" WHERE w.id IN ({listed})),"
             " (SELECT count(*) FROM webhooks WHERE enabled = 0 AND disabled_reason IS NOT NULL)",
             ids,
             name="select_backlog",
         )
     )
-    return Backlog(oldest, disabled)
+    times = [at for at in (delivery, event) if at is not None]
+    return Backlog(min(times, default=None), disabled)
 
 
 def take_leases(owner: str, webhooks: Collection[Webhook], now: Milliseconds) -> Unit[set[int]]:

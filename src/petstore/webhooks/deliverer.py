@@ -16,7 +16,6 @@ from petstore.store.deliveries import (
     active_webhooks,
     batches,
     make_deliveries,
-    read_backlog,
     release_leases,
     take_leases,
 )
@@ -25,7 +24,6 @@ from petstore.webhooks.progress import Progress
 from petstore.webhooks.queue import Parts, Queue, Secrets, Watcher
 from petstore.webhooks.sender import Sender
 
-_BACKLOG_SECONDS = 5
 _RENEW_BEFORE: Milliseconds = 10 * SECOND
 
 
@@ -60,7 +58,6 @@ class Deliverer:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._watcher = watcher
         self._rules = rules
         self._owner = secrets.token_hex(8)
         self._progress = Progress(store, clock)
@@ -75,7 +72,6 @@ class Deliverer:
             watcher=watcher,
             attempts=self._attempts,
         )
-        self._active: list[Webhook] = []
         self._queues: dict[int, Queue] = {}
 
     @asynccontextmanager
@@ -86,10 +82,9 @@ class Deliverer:
         """
         refresh = Chore(self._refresh, self._rules.refresh_seconds, "webhooks not read")
         follow = Chore(self._follow, self._rules.poll_seconds, "no deliveries of new events made")
-        measure = Chore(self._measure, _BACKLOG_SECONDS, "deliveries not counted")
         await attempt(refresh)
         try:
-            async with background(refresh, follow, measure):
+            async with background(refresh, follow):
                 yield
         finally:
             self._keep([])
@@ -104,11 +99,11 @@ class Deliverer:
     async def _refresh(self) -> None:
         """Read the webhooks, renew leases and take those that are free."""
         now = self._clock()
-        self._active = await active_webhooks(self._store, self._rules.environment, now)
-        own = {webhook.id for webhook in self._active if self._is_own(webhook, now)}
+        active = await active_webhooks(self._store, self._rules.environment, now)
+        own = {webhook.id for webhook in active if self._is_own(webhook, now)}
         ending = [
             webhook
-            for webhook in self._active
+            for webhook in active
             if not now + (_RENEW_BEFORE if webhook.id in own else 0)
             < (webhook.leased_until or 0)
             <= now + LEASE
@@ -118,7 +113,7 @@ class Deliverer:
             taken = await self._store.write(take_leases(self._owner, ending, now))
         self._keep(
             webhook._replace(leased_until=now + LEASE) if webhook.id in taken else webhook
-            for webhook in self._active
+            for webhook in active
             if webhook.id in own | taken
         )
 
@@ -150,9 +145,6 @@ class Deliverer:
                 queue.webhook = queue.webhook._replace(position=end)
                 if made:
                     queue.wake()
-
-    async def _measure(self) -> None:
-        self._watcher.remaining(*await read_backlog(self._store, self._active))
 
     async def _release(self) -> None:
         await self._store.write(release_leases(self._owner))

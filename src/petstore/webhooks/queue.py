@@ -37,19 +37,12 @@ class Watcher(Protocol):
         """Note an attempt: it succeeded, is to be repeated (``pending``) or was the last."""
         ...
 
-    def remaining(self, oldest: Milliseconds | None, disabled: int) -> None:
-        """Note when the oldest pending delivery was made, and how many webhooks are disabled."""
-        ...
-
 
 class NoWatcher:
     """Wants to know nothing."""
 
     def attempted(self, state: DeliveryState, seconds: float) -> None:
         """Ignore an attempt."""
-
-    def remaining(self, oldest: Milliseconds | None, disabled: int) -> None:
-        """Ignore what is left."""
 
 
 class Parts(NamedTuple):

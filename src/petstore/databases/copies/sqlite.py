@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, closing
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from functools import partial
 from itertools import islice, repeat
 from pathlib import Path
@@ -11,7 +11,7 @@ import apsw
 
 from petstore.databases.contract import Row, Value, faults
 from petstore.databases.copies.contract import Side, Table
-from petstore.databases.sqlite_connection import connect
+from petstore.databases.sqlite_connection import connected
 
 _PAGE = 5000
 _WAIT = 10_000
@@ -24,10 +24,9 @@ async def open_sqlite(path: Path, *, to_fill: bool) -> AsyncIterator[Side]:
     """Open the store in the file ``path``: to read it, or ``to_fill`` it (see ``Side``)."""
     # Every error: the statements are ours alone, but the rows may be refused.
     refusing = partial(faults, (apsw.Error,), str(path))
-    with refusing():
-        connection = connect(path, _WAIT)
-    with closing(connection):
+    with ExitStack() as opened:
         with refusing():
+            connection = opened.enter_context(connected(path, _WAIT))
             connection.pragma("cache_size", _CACHE)
             connection.pragma("synchronous", "full")
             connection.pragma("foreign_keys", "on")

@@ -1,0 +1,35 @@
+"""A process that has a SQLite file open and does nothing with it."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+_PROGRAM = """
+import apsw, sys
+connection = apsw.Connection(sys.argv[1])
+connection.pragma("schema_version")
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+class IdleUser:
+    """Has ``database`` open until the block ends; ``pid`` is its process."""
+
+    def __init__(self, database: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, database],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Self:
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"open\n"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._process:
+            self._process.kill()
