@@ -235,6 +235,7 @@ EXPERIMENTS = [
         " EIO on reads, an fsync that fails or takes 0.1 or 3 s.",
         _run_faults,
         1,
+        min_seconds=18,
     ),
     Experiment(
         "a full disk",
@@ -243,6 +244,7 @@ EXPERIMENTS = [
         " (`RLIMIT_FSIZE`).",
         _run_full_disk,
         0.5,
+        min_seconds=6,
     ),
     Experiment(
         "deleted and replaced files",
@@ -251,5 +253,6 @@ EXPERIMENTS = [
         " replaced, and put back.",
         _run_files,
         0.8,
+        min_seconds=14,
     ),
 ]

@@ -91,6 +91,6 @@ async def _kill_again_and_again(trial: Trial, deployment: Deployment, ends: floa
 
 
 EXPERIMENTS = [
-    Experiment(f"kill -9, {form}", _PROMISE, _METHOD, partial(_run, form), share)
+    Experiment(f"kill -9, {form}", _PROMISE, _METHOD, partial(_run, form), share, 5)
     for form, share in (("SQLite", 4.6), ("SQLite and Redis", 2.8), ("PostgreSQL and Redis", 6.8))
 ]
