@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import httpx
 
@@ -37,10 +38,10 @@ def judge_store(trial: Trial, deployment: Deployment, traders: Traders, when: st
 
 async def judge_feed(
     trial: Trial, deployment: Deployment, followers: list[Follower], when: str
-) -> None:
+) -> list[dict[str, Any]]:
     """Expect the feed to tell each change once and in order, and all followers to have read it.
 
-    Nobody trades meanwhile. What was committed last may take a moment to appear.
+    Nobody trades meanwhile. What was committed last may take a moment to appear. Returns the feed.
     """
     fresh = Follower(deployment.port, deployment.token, wait=0)
     deadline = time.monotonic() + _SETTLE_SECONDS
@@ -60,6 +61,7 @@ async def judge_feed(
             trial.note_broken(f"{when}: {unexpected}")
         follower.unexpected.clear()
     trial.count("events compared", len(fresh.events))
+    return fresh.events
 
 
 def _resources(rows: Rows) -> dict[str, Record]:
