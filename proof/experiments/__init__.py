@@ -3,6 +3,7 @@
 from proof.experiment import Experiment
 from proof.experiments import (
     bad_requests,
+    console,
     crowds,
     disk_faults,
     kills,
@@ -17,6 +18,7 @@ EXPERIMENTS: list[Experiment] = [
     *disk_faults.EXPERIMENTS,
     *silence.EXPERIMENTS,
     *crowds.EXPERIMENTS,
+    *console.EXPERIMENTS,
     *parsing.EXPERIMENTS,
     *bad_requests.EXPERIMENTS,
     *properties.EXPERIMENTS,

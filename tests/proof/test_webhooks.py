@@ -98,9 +98,10 @@ def test_the_receiver_refuses_resets_and_delays_events_and_none_of_them_twice(
     client = httpx.Client()
 
     def send(lot: int) -> int | str:
-        event = FIRST | {"id": ids_by_lot()[lot]}
+        event_id = ids_by_lot()[lot]
+        event = FIRST | {"id": event_id}
         content = msgspec.json.encode(event)
-        headers = signed_headers(event["id"], 1, content, [SECRET])
+        headers = signed_headers(event_id, 1, content, [SECRET])
         try:
             return client.post(webhooks.url, content=content, headers=headers).status_code
         except httpx.ReadError:
