@@ -6,6 +6,7 @@ from proof.experiments import (
     console,
     crowds,
     disk_faults,
+    imports,
     kills,
     parsing,
     plans,
@@ -17,6 +18,7 @@ from proof.experiments import (
 EXPERIMENTS: list[Experiment] = [
     *kills.EXPERIMENTS,
     *disk_faults.EXPERIMENTS,
+    *imports.EXPERIMENTS,
     *silence.EXPERIMENTS,
     *crowds.EXPERIMENTS,
     *console.EXPERIMENTS,
