@@ -25,7 +25,7 @@ from proof.experiments import EXPERIMENTS
 from proof.processes import guarded
 from proof.report import REPORT, Outcome, Results, not_tried, one_line, report, save
 
-_MINUTES = 48.0
+_MINUTES = 50.0
 
 
 def main() -> int:

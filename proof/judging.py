@@ -15,6 +15,7 @@ from support.history import Record, contradictions
 
 _SETTLE_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
+_WALK_SECONDS = 60.0  # for all events; a follower itself would wait for ever
 
 
 def judge_store(trial: Trial, deployment: Deployment, traders: Traders, when: str) -> None:
@@ -46,7 +47,12 @@ async def judge_feed(
     fresh = Follower(deployment.port, deployment.token, wait=0)
     deadline = time.monotonic() + _SETTLE_SECONDS
     while True:
-        await fresh.read_to_the_end()
+        try:
+            async with asyncio.timeout(_WALK_SECONDS):
+                await fresh.read_to_the_end()
+        except TimeoutError:
+            trial.note_broken(f"{when}: the feed cannot be read to its end")
+            return fresh.events
         rows = await asyncio.to_thread(deployment.rows)
         wrong = list(contradictions(fresh.events, _resources(rows)))
         have_read = [follower.events == fresh.events for follower in followers]

@@ -115,6 +115,6 @@ EXPERIMENTS = [
         " compared with the file, and the events with the rows.",
         _run,
         1,
-        min_seconds=40,
+        min_seconds=60,
     )
 ]
