@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from secrets import token_bytes
 from typing import Any
 
 import apsw
 import asyncpg  # type: ignore[import-untyped]
 import httpx
 
+from petstore.domain.webhook_secrets import LENGTH, text_of_master
 from proof.ledger import Rows, StoredOrder, StoredPet
 from support.postgres import PostgresServer
 from support.process import ServerProcess, is_ready
@@ -22,6 +24,7 @@ from support.shared_service import SharedService
 from support.waiting import within
 
 _READY_SECONDS = 60
+_NETWORK = ("--webhook-network", "127.0.0.0/8")
 _PETS = "SELECT id, name, category_id, status FROM pets"
 _ORDERS = "SELECT id, ship_date, pet_id, status FROM orders"
 
@@ -29,7 +32,8 @@ _ORDERS = "SELECT id, ship_date, pet_id, status FROM orders"
 class Deployment:
     """A service on a store of its own in ``folder``; of what it needs, some may be shared.
 
-    ``options`` are those of ``petstore serve``, ``env`` is added to its environment.
+    ``options`` are those of ``petstore serve``, ``env`` is added to its environment. If it has
+    ``webhooks``, they may deliver to this machine; another process delivers.
     """
 
     def __init__(
@@ -41,6 +45,7 @@ class Deployment:
         postgres: PostgresServer | None = None,
         database: str = "",
         env: dict[str, str] | None = None,
+        webhooks: bool = False,
     ) -> None:
         self.folder = folder
         self.workers = workers
@@ -51,6 +56,11 @@ class Deployment:
         self._options = [*options, "--workers", str(workers)]
         if redis is not None and "--redis" not in options:
             self._options += ["--redis", redis.url]
+        if webhooks:
+            secret_file = folder / "master.secret"
+            secret_file.write_bytes(text_of_master(token_bytes(LENGTH)))
+            self.webhook_options = (*_NETWORK, "--secret-file", str(secret_file))
+            self._options += self.webhook_options
         self._server: ServerProcess | None = None
         self._token = ""
 

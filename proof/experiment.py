@@ -1,7 +1,7 @@
 """An experiment: a promise, how to test it, and the results."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -54,13 +54,29 @@ Run: TypeAlias = Callable[[Trial], None]
 
 
 class Experiment(NamedTuple):
-    """An experiment: what is promised, how it is tried, and its share of the time."""
+    """An experiment: what is promised, how it is tried, and how long.
+
+    It takes at least ``min_seconds``, and has its ``share`` of the time that all of them leave.
+    """
 
     name: str
     promise: str
     method: str
     run: Run
     share: float = 1
+    min_seconds: float = 0
+
+
+def allotted(coming: Sequence[Experiment], left: float) -> float | None:
+    """Return how many seconds the first experiment that is still to come has.
+
+    ``left`` are the seconds for all of them. Returns ``None`` if its minimum does not fit.
+    """
+    first, *_ = coming
+    if left <= 0 or left < first.min_seconds:
+        return None
+    spare = max(0.0, left - sum(one.min_seconds for one in coming))
+    return first.min_seconds + spare * first.share / sum(one.share for one in coming)
 
 
 def conduct(experiment: Experiment, trial: Trial) -> None:

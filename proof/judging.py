@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import httpx
 
@@ -14,6 +15,7 @@ from support.history import Record, contradictions
 
 _SETTLE_SECONDS = 5.0
 _LOOK_SECONDS = 0.05
+_WALK_SECONDS = 60.0  # for all events; a follower itself would wait for ever
 
 
 def judge_store(trial: Trial, deployment: Deployment, traders: Traders, when: str) -> None:
@@ -37,15 +39,20 @@ def judge_store(trial: Trial, deployment: Deployment, traders: Traders, when: st
 
 async def judge_feed(
     trial: Trial, deployment: Deployment, followers: list[Follower], when: str
-) -> None:
+) -> list[dict[str, Any]]:
     """Expect the feed to tell each change once and in order, and all followers to have read it.
 
-    Nobody trades meanwhile. What was committed last may take a moment to appear.
+    Nobody trades meanwhile. What was committed last may take a moment to appear. Returns the feed.
     """
     fresh = Follower(deployment.port, deployment.token, wait=0)
     deadline = time.monotonic() + _SETTLE_SECONDS
     while True:
-        await fresh.read_to_the_end()
+        try:
+            async with asyncio.timeout(_WALK_SECONDS):
+                await fresh.read_to_the_end()
+        except TimeoutError:
+            trial.note_broken(f"{when}: the feed cannot be read to its end")
+            return fresh.events
         rows = await asyncio.to_thread(deployment.rows)
         wrong = list(contradictions(fresh.events, _resources(rows)))
         have_read = [follower.events == fresh.events for follower in followers]
@@ -60,6 +67,7 @@ async def judge_feed(
             trial.note_broken(f"{when}: {unexpected}")
         follower.unexpected.clear()
     trial.count("events compared", len(fresh.events))
+    return fresh.events
 
 
 def _resources(rows: Rows) -> dict[str, Record]:

@@ -1,9 +1,12 @@
 """The report of a run, in Markdown, from its results."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
 
 import msgspec
+
+from proof.experiment import Experiment
 
 _ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results.json"
@@ -23,9 +26,10 @@ make prove ONLY="kill -9" SEED=7   # some of them, with the random choices of an
 
 Everything runs on the loopback network, on real processes and real files. PostgreSQL and Redis are
 the servers of the test suite. A run needs Linux and Python, a C compiler for the disk faults, and
-root to mount a small disk. If one of these is missing, the run skips the parts that need it and
-says so. If a promise is broken, the run ends with status 1. The seed repeats the random choices,
-but not the timing of processes, so a second run may take another course.
+root to mount a small disk. If one of these is missing, the run skips the parts that need it. It
+also skips what does not fit into its minutes. This page lists what the run skipped, and why. If a
+promise is broken, the run ends with status 1. The seed repeats the random choices, but not the
+timing of processes, so a second run may take another course.
 
 ## This run
 
@@ -42,6 +46,12 @@ class Outcome(msgspec.Struct, frozen=True):
     seen: dict[str, float]
     broken: list[str]
     skipped: list[str]
+
+
+def not_tried(experiment: Experiment, reason: str) -> Outcome:
+    """Return the outcome of an experiment that did not run."""
+    promise, method = experiment.promise, experiment.method
+    return Outcome(experiment.name, promise, method, 0, {}, [], [reason])
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -72,15 +82,32 @@ def save(results: Results) -> None:
 def report(results: Results) -> str:
     """Return the whole page."""
     versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
+    took = f"{results.seconds / 60:.0f} minutes ({results.minutes:g} were given)"
     lines = [
-        f"- {results.date}, {results.seconds / 60:.0f} minutes, seed {results.seed}.",
+        f"- {results.date}, {took}, seed {results.seed}.",
         f"- {results.machine}; {results.system}; load average before {results.load_average:.1f}.",
         f"- {versions}.",
         f"- In all: {_totals(results)}.",
         f"- {_verdict(results)}",
     ]
-    parts = ("\n".join(lines), _overview(results), *map(_section, results.outcomes))
+    tried = [outcome for outcome in results.outcomes if _is_tried(outcome)]
+    parts = ("\n".join(lines), _overview(results), *_skips(results), *map(_section, tried))
     return _HEAD + "\n\n".join(parts) + "\n"
+
+
+def _is_tried(outcome: Outcome) -> bool:
+    return bool(outcome.seen or outcome.broken)
+
+
+def _skips(results: Results) -> Iterator[str]:
+    """Yield the list of what was skipped for each reason, if anything was."""
+    skips: dict[str, list[str]] = {}
+    for outcome in results.outcomes:
+        for reason in outcome.skipped:
+            skips.setdefault(reason, []).append(outcome.name)
+    if skips:
+        yield "**Skipped in this run:**"
+        yield "\n".join(f"- {'; '.join(names)}: {reason}." for reason, names in skips.items())
 
 
 def _overview(results: Results) -> str:
@@ -115,7 +142,12 @@ def _totals(results: Results) -> str:
 
 def _verdict(results: Results) -> str:
     broken = [outcome.name for outcome in results.outcomes if outcome.broken]
-    return f"**Broken: {', '.join(broken)}.**" if broken else "Every promise was kept."
+    if broken:
+        return f"**Broken: {', '.join(broken)}.**"
+    if not any(map(_is_tried, results.outcomes)):
+        return "Nothing was tried."
+    left_out = not all(map(_is_tried, results.outcomes))
+    return f"Every promise{' that was tried' if left_out else ''} was kept."
 
 
 def _section(outcome: Outcome) -> str:

@@ -27,11 +27,17 @@ class Traders:
 
     ``acknowledged`` are the changes that were confirmed, ``statuses`` those of all responses, and
     ``unexpected`` what no caller should ever see. ``slowest`` is the longest wait for a response,
-    in seconds.
+    in seconds. Each caller rests ``pause`` seconds between its acts.
     """
 
     def __init__(
-        self, port: Callable[[], int], token: str, ledger: Ledger, random: Random, callers: int = 48
+        self,
+        port: Callable[[], int],
+        token: str,
+        ledger: Ledger,
+        random: Random,
+        callers: int = 48,
+        pause: float = 0,
     ) -> None:
         self.ledger = ledger
         self.acknowledged = self.replayed = self.retried = self.reads = 0
@@ -44,6 +50,7 @@ class Traders:
         self.on_sale: deque[int] = deque(maxlen=_ON_SALE)
         self.port = port
         self.token = token
+        self.pause = pause
         self.is_stopping = False
         self._traders = [_Trader(self, Random(random.random())) for _ in range(callers)]
         self._tasks: list[asyncio.Task[None]] = []
@@ -106,6 +113,8 @@ class _Trader:
         while not self._all.is_stopping:
             (act,) = self._random.choices(acts, (34, 24, 24, 8, 3, 7))
             await act()
+            if self._all.pause:
+                await asyncio.sleep(self._all.pause)
 
     async def _ask(
         self, method: str, target: str, body: object = None, line: str = ""

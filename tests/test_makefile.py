@@ -139,7 +139,7 @@ def test_packages_and_releases_are_made_with_what_is_locked_for_development(tmp_
 
 def test_make_prove_runs_the_experiments_with_what_it_is_given(tmp_path: Path) -> None:
     commands = dry_run("prove", tmp_path).replace("\\\n ", "")
-    assert commands.rstrip().endswith("python -m proof --save --minutes 48")
+    assert commands.rstrip().endswith("python -m proof --save --minutes 50")
     commands = dry_run("prove", tmp_path, "MINUTES=2", "SEED=7", "ONLY=kill -9")
     assert "--minutes 2 " in commands
     assert '--seed 7 --only "kill -9"' in commands

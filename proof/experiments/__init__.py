@@ -3,10 +3,13 @@
 from proof.experiment import Experiment
 from proof.experiments import (
     bad_requests,
+    console,
     crowds,
     disk_faults,
+    imports,
     kills,
     parsing,
+    plans,
     properties,
     silence,
     soak,
@@ -15,8 +18,11 @@ from proof.experiments import (
 EXPERIMENTS: list[Experiment] = [
     *kills.EXPERIMENTS,
     *disk_faults.EXPERIMENTS,
+    *imports.EXPERIMENTS,
     *silence.EXPERIMENTS,
     *crowds.EXPERIMENTS,
+    *console.EXPERIMENTS,
+    *plans.EXPERIMENTS,
     *parsing.EXPERIMENTS,
     *bad_requests.EXPERIMENTS,
     *properties.EXPERIMENTS,

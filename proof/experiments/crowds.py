@@ -242,6 +242,7 @@ EXPERIMENTS = [
         " request.",
         _run_crowds,
         1,
+        min_seconds=48,
     ),
     Experiment(
         "overload",
@@ -253,6 +254,7 @@ EXPERIMENTS = [
         " pipelines, which cost the service more. A good client as above.",
         _run_overload,
         0.7,
+        min_seconds=17,
     ),
     Experiment(
         "a noisy neighbour",
@@ -263,5 +265,6 @@ EXPERIMENTS = [
         " until it is refused.",
         _run_neighbour,
         0.7,
+        min_seconds=16,
     ),
 ]

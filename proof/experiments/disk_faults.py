@@ -18,9 +18,10 @@ from proof import faulty_disk
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from proof.faulty_disk import FaultyDisk
-from proof.judging import judge_store, judge_traders
+from proof.judging import judge_feed, judge_store, judge_traders
 from proof.ledger import Ledger
 from proof.traders import Traders
+from proof.webhooks import Webhooks, delivering, judge_deliveries
 
 _RECOVERY_SECONDS = 20.0
 _REFUSAL_SECONDS = 5.0  # 2 on a quiet machine
@@ -217,6 +218,56 @@ def _run_files(trial: Trial) -> None:
             return
 
 
+# Files that are deleted while two processes write
+
+_DELETIONS = {name: lose for name, (lose, _) in _FILES.items() if name.endswith(" deleted")}
+_DELETED_SECONDS = 3.0
+
+
+def _run_deletions(trial: Trial) -> None:
+    ends = time.monotonic() + trial.seconds
+    for number in count():
+        for at, (name, lose) in enumerate(_DELETIONS.items()):
+            folder = trial.folder / f"{number}-{at}"
+            with (
+                deployed(folder, webhooks=True) as deployment,
+                delivering(deployment) as webhooks,
+            ):
+                uvloop.run(_delete_beside_a_webhook(trial, deployment, webhooks, lose, name))
+        if time.monotonic() > ends:
+            return
+
+
+async def _delete_beside_a_webhook(
+    trial: Trial,
+    deployment: Deployment,
+    webhooks: Webhooks,
+    lose: Callable[[Path], AbstractContextManager[None]],
+    name: str,
+) -> None:
+    """Delete files while the service and the deliverer write, and later restart the service."""
+    token = await asyncio.to_thread(lambda: deployment.token)
+    traders = Traders(deployment.port, token, Ledger(), trial.random, callers=12, pause=0.04)
+    traders.start()
+    trial.expect(await traders.acknowledge_more(200, _RECOVERY_SECONDS), f"{name}: no start")
+    with lose(deployment.file):
+        await asyncio.sleep(_DELETED_SECONDS)
+    refused, went_on = traders.statuses[503], await traders.acknowledge_more(1, 0.5)
+    trial.count("times the service continued" if went_on else "times the service refused changes")
+    trial.expect(went_on or traders.statuses[503] > refused, f"{name}: changes got no response")
+    await asyncio.to_thread(deployment.stop)
+    await asyncio.to_thread(deployment.start)
+    recovered = await traders.acknowledge_more(20, _RECOVERY_SECONDS)
+    trial.expect(recovered, f"{name}: nothing was acknowledged after a restart")
+    await traders.stop()
+    feed = await judge_feed(trial, deployment, [], name)
+    await judge_deliveries(trial, webhooks, feed, name)
+    await asyncio.to_thread(judge_store, trial, deployment, traders, name)
+    trial.expect(deployment.is_sound(), f"{name}: SQLite finds damage in the file")
+    judge_traders(trial, traders)
+    trial.count(f"times: {name}")
+
+
 _PROMISE = (
     "No acknowledged change is lost, and no refused one is made. A change that the disk does not"
     " confirm gets 503 with `Retry-After` in about 2 s. The service needs no restart afterwards."
@@ -235,6 +286,7 @@ EXPERIMENTS = [
         " EIO on reads, an fsync that fails or takes 0.1 or 3 s.",
         _run_faults,
         1,
+        min_seconds=18,
     ),
     Experiment(
         "a full disk",
@@ -243,6 +295,7 @@ EXPERIMENTS = [
         " (`RLIMIT_FSIZE`).",
         _run_full_disk,
         0.5,
+        min_seconds=6,
     ),
     Experiment(
         "deleted and replaced files",
@@ -251,5 +304,20 @@ EXPERIMENTS = [
         " replaced, and put back.",
         _run_files,
         0.8,
+        min_seconds=14,
+    ),
+    Experiment(
+        "files deleted beside a webhook",
+        "If the `-wal` or the `-shm` of the database is deleted while several processes write, the"
+        " file stays sound, and no acknowledged change is lost. The service continues, or refuses"
+        " changes until it is restarted. The deliverer needs no restart. Every event is in the feed"
+        " once, in order, and reaches its webhook.",
+        "12 clients send requests, and `petstore deliver` delivers the events, so two processes"
+        " write. The files beside the database are deleted under them. After 3 s the service is"
+        " restarted, and 20 changes later the rows, the events and the deliveries are compared"
+        " with the model.",
+        _run_deletions,
+        2,
+        min_seconds=40,
     ),
 ]

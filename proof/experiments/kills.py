@@ -3,10 +3,10 @@
 import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvloop
 
@@ -16,6 +16,7 @@ from proof.followers import Follower
 from proof.judging import judge_feed, judge_store, judge_traders
 from proof.ledger import Ledger
 from proof.traders import Traders
+from proof.webhooks import Webhooks, delivering, judge_deliveries
 from support.redis_server import redis_server
 
 _KILLS_OF_A_STORE = 12
@@ -34,38 +35,74 @@ _METHOD = (
     " them by long polls. Each event must begin with what the one before left, the last ones must"
     " end with the rows, and both clients must have read what a fresh walk reads."
 )
+_WEBHOOK_PROMISE = (
+    "Every event reaches its webhook at least once: signed, as the feed has it, and in order for"
+    " each resource, whatever was killed. All that holds after other kills holds too."
+)
+_WEBHOOK_METHOD = (
+    "As above, with 12 slower clients and a webhook. `petstore deliver` delivers, and a receiver in"
+    " a process of its own notes what it accepts. It refuses, resets or delays 5 % of the events,"
+    " and closes some connections without a word after it has accepted. The deliverer and the"
+    " receiver are killed like all the other parts. At the end the receiver must have every event"
+    " of the feed, except those of resources with a delivery that failed twice: the third attempt"
+    " comes 5 minutes later."
+)
+
+
+class _Form(NamedTuple):
+    """A form of the service, and whether a webhook delivers; then there are fewer changes."""
+
+    name: str
+    delivers: bool = False
+
+    @property
+    def load(self) -> dict[str, Any]:
+        """How many clients trade, and how fast."""
+        return {"callers": 12, "pause": 0.04} if self.delivers else {}
+
+    @property
+    def tail_seconds(self) -> float:
+        """How long the last deliveries take: a killed process keeps its lease for 15 s."""
+        return 18 if self.delivers else 0
 
 
 @contextmanager
-def _parts(form: str) -> Iterator[dict[str, Any]]:
+def _parts(form: _Form) -> Iterator[dict[str, Any]]:
     """Run what a form needs beside the service until the block ends."""
     with ExitStack() as stack:
-        parts: dict[str, Any] = {}
-        if form != "SQLite":
+        parts: dict[str, Any] = {"webhooks": form.delivers}
+        if form.name != "SQLite":
             parts |= {"redis": stack.enter_context(redis_server()), "workers": 2}
-        if form == "PostgreSQL and Redis":
+        if form.name == "PostgreSQL and Redis":
             parts["postgres"] = stack.enter_context(postgres_server())
         yield parts
 
 
-def _run(form: str, trial: Trial) -> None:
-    ends = time.monotonic() + trial.seconds
+def _run(form: _Form, trial: Trial) -> None:
+    ends = time.monotonic() + trial.seconds - form.tail_seconds
     with _parts(form) as parts:
         for number in count():
             with deployed(trial.folder / str(number), **parts) as deployment:
-                uvloop.run(_kill_again_and_again(trial, deployment, ends))
+                with delivering(deployment) if form.delivers else nullcontext() as webhooks:
+                    uvloop.run(_kill_again_and_again(trial, deployment, webhooks, form.load, ends))
                 if deployment.postgres is None:
                     trial.expect(deployment.is_sound(), "SQLite finds damage in the file")
             if time.monotonic() > ends:
                 return
 
 
-async def _kill_again_and_again(trial: Trial, deployment: Deployment, ends: float) -> None:
+async def _kill_again_and_again(
+    trial: Trial,
+    deployment: Deployment,
+    webhooks: Webhooks | None,
+    load: dict[str, Any],
+    ends: float,
+) -> None:
     token = await asyncio.to_thread(lambda: deployment.token)
-    traders = Traders(deployment.port, token, Ledger(), trial.random)
+    traders = Traders(deployment.port, token, Ledger(), trial.random, **load)
     followers = [Follower(deployment.port, token, wait) for wait in (0, _WAIT_SECONDS)]
     following = [asyncio.create_task(follower.follow()) for follower in followers]
-    targets = deployment.targets()
+    targets = deployment.targets() | (webhooks.targets() if webhooks else {})
     for _ in range(_KILLS_OF_A_STORE):
         name = trial.random.choice(list(targets))
         traders.start()
@@ -81,16 +118,35 @@ async def _kill_again_and_again(trial: Trial, deployment: Deployment, ends: floa
         trial.note_max("longest recovery, s", time.monotonic() - killed)
         await traders.stop()
         await asyncio.to_thread(judge_store, trial, deployment, traders, f"after a kill of {name}")
-        await judge_feed(trial, deployment, followers, f"after a kill of {name}")
+        feed = await judge_feed(trial, deployment, followers, f"after a kill of {name}")
         if time.monotonic() > ends:
             break
     for task in following:
         task.cancel()
     await asyncio.gather(*following, return_exceptions=True)
+    if webhooks:
+        await judge_deliveries(trial, webhooks, feed, "after all kills of a store")
     judge_traders(trial, traders)
 
 
 EXPERIMENTS = [
-    Experiment(f"kill -9, {form}", _PROMISE, _METHOD, partial(_run, form), share)
-    for form, share in (("SQLite", 4.6), ("SQLite and Redis", 2.8), ("PostgreSQL and Redis", 6.8))
+    *(
+        Experiment(f"kill -9, {name}", _PROMISE, _METHOD, partial(_run, _Form(name)), share, 5)
+        for name, share in (
+            ("SQLite", 4),
+            ("SQLite and Redis", 2.4),
+            ("PostgreSQL and Redis", 6),
+        )
+    ),
+    *(
+        Experiment(
+            f"kill -9 of webhooks, {name}",
+            _WEBHOOK_PROMISE,
+            _WEBHOOK_METHOD,
+            partial(_run, _Form(name, delivers=True)),
+            share,
+            30,
+        )
+        for name, share in (("SQLite", 2), ("PostgreSQL and Redis", 3))
+    ),
 ]

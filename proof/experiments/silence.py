@@ -132,5 +132,6 @@ EXPERIMENTS = [
         " than promised, because the machine is busy.",
         _run,
         0.9,
+        min_seconds=20,
     )
 ]

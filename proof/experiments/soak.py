@@ -77,5 +77,6 @@ EXPERIMENTS = [
         " and four more files or threads.",
         _run,
         11,
+        min_seconds=20,
     )
 ]

@@ -43,5 +43,18 @@ def test_a_run_of_one_experiment_prints_its_line_and_its_report_and_saves_nothin
     assert (page.read_bytes() if page.exists() else b"") == before
 
 
+def test_an_experiment_that_does_not_fit_into_the_minutes_is_skipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("proof.__main__.guarded", lambda run: run())
+    monkeypatch.setattr(sys, "argv", ["prove", "--only", "soak", "--minutes", "0.1"])
+    assert main() == 0
+    printed = capsys.readouterr().out
+    assert "        skipped: needs 20 s, and 6 s were left\n" in printed
+    assert "- soak: needs 20 s, and 6 s were left.\n" in printed
+    assert "crowds; overload" in printed
+    assert "Nothing was tried." in printed
+
+
 def test_every_experiment_can_be_asked_for_by_its_name() -> None:
     assert all(one.name == one.name.strip() and '"' not in one.name for one in EXPERIMENTS)

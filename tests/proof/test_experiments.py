@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from proof.experiment import Experiment, Skipped, Trial, conduct
+from proof.experiment import Experiment, Skipped, Trial, allotted, conduct
 from proof.experiments import EXPERIMENTS
 
 
@@ -55,6 +55,31 @@ def test_an_experiment_that_this_machine_does_not_allow_is_skipped(trial: Trial)
 
     conduct(Experiment("lunar", "It shines.", "By looking.", skip), trial)
     assert (trial.broken, trial.skipped) == ([], ["needs a second moon"])
+
+
+QUICK, LONG, LONGEST = (
+    Experiment("one", "It.", "So.", lambda _: None, share, least)
+    for share, least in ((3, 0), (1, 10), (4, 50))
+)
+
+
+@pytest.mark.parametrize(
+    ("left", "seconds"), [(140, 30), (68, 3), (60, 0), (20, 0), (0, None), (-5, None)]
+)
+def test_an_experiment_has_its_share_of_what_the_shortest_form_of_all_leaves(
+    left: float, seconds: float | None
+) -> None:
+    assert allotted([QUICK, LONG, LONGEST], left) == seconds
+
+
+@pytest.mark.parametrize(("left", "seconds"), [(9, None), (10, 10), (30, 10), (65, 11)])
+def test_an_experiment_that_does_not_fit_has_no_time(left: float, seconds: float | None) -> None:
+    assert allotted([LONG, LONGEST], left) == seconds
+
+
+def test_experiments_that_overrun_take_their_time_from_those_to_come() -> None:
+    assert allotted([LONGEST], 80) == 80
+    assert allotted([LONGEST], 49) is None
 
 
 def test_after_a_kill_the_store_matches_the_responses(trial: Trial) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from proof.deployments import Deployment, deployed
 from proof.experiment import Trial
-from proof.judging import judge_store, judge_traders
+from proof.judging import judge_feed, judge_store, judge_traders
 from proof.ledger import Ledger
 from proof.traders import Traders
 from proof.wire import Response
@@ -76,6 +76,18 @@ def test_a_row_that_is_lost_and_an_inventory_that_is_wrong_are_noticed(
     judge_store(trial, deployment, traders, "now")
     assert trial.broken[0].startswith("now: the inventory is ")
     assert f"now: order {lost} is gone" in trial.broken
+
+
+def test_a_feed_that_cannot_be_read_is_noticed(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proof.judging._WALK_SECONDS", 0.2)
+    with deployed(tmp_path / "stopped") as stopped:
+        assert stopped.token
+        stopped.kill()
+        assert asyncio.run(judge_feed(trial, stopped, [], "now")) == []
+        stopped.start()
+    assert trial.broken == ["now: the feed cannot be read to its end"]
 
 
 @pytest.mark.parametrize(

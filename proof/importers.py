@@ -1,0 +1,129 @@
+"""Ways to import a file of animals: the command, and a person in the console. Each goes on anew."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import Protocol
+
+import httpx
+
+from proof.deployments import Deployment
+
+_SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
+_PAUSE_SECONDS = 0.05
+
+
+class Importer(Protocol):
+    """Imports a file. It can be stopped at any point, and starts again where it was."""
+
+    def start(self) -> None:
+        """Begin, or go on."""
+        ...
+
+    def stop(self) -> None:
+        """Stop at once, in the middle of whatever it does."""
+        ...
+
+    def is_done(self) -> bool:
+        """Return whether all of the file is imported."""
+        ...
+
+
+class Command:
+    """``petstore pets import`` as a process; ``options`` are those of its next start."""
+
+    def __init__(
+        self, deployment: Deployment, file: Path, options: Callable[[], tuple[str, ...]]
+    ) -> None:
+        self._deployment = deployment
+        self._file = file
+        self._options = options
+
+    def start(self) -> None:
+        """Start the process."""
+        with self._file.with_suffix(".log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "petstore", "pets", "import", str(self._file)),
+                    *self._options(),
+                ],
+                cwd=self._deployment.folder,
+                env={**os.environ, "PETSTORE_KEY": self._deployment.token},
+                stdout=log,
+                stderr=log,
+            )
+
+    def stop(self) -> None:
+        """Kill the process."""
+        self._process.kill()
+        self._process.wait()
+
+    def is_done(self) -> bool:
+        """Return whether the process has ended well."""
+        return self._process.poll() == 0
+
+
+def into_database(deployment: Deployment, file: Path) -> Importer:
+    """Return the command that writes to the database."""
+    return Command(deployment, file, lambda: ("--database", deployment.server.database))
+
+
+def over_http(deployment: Deployment, file: Path) -> Importer:
+    """Return the command that sends requests; the service may have moved to another port."""
+    return Command(deployment, file, lambda: ("--url", f"{deployment.server.url}/v1"))
+
+
+class Person:
+    """Somebody who sends a file in the console, and then sends the form that adds the next rows."""
+
+    def __init__(self, deployment: Deployment, file: Path) -> None:
+        self._deployment = deployment
+        self._file = file
+        self._page = ""
+        self._cookies = httpx.Cookies()
+        self._is_leaving = Event()
+        self._is_done = False
+
+    def start(self) -> None:
+        """Open a browser, with the cookie and the page of the one before."""
+        self._is_leaving.clear()
+        self._thread = Thread(target=self._visit)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the browser."""
+        self._is_leaving.set()
+        self._thread.join()
+
+    def is_done(self) -> bool:
+        """Return whether the page says that all rows were added."""
+        return self._is_done
+
+    def _visit(self) -> None:
+        while not (self._is_done or self._is_leaving.wait(_PAUSE_SECONDS)):
+            with suppress(httpx.TransportError):
+                self._send()
+
+    def _send(self) -> None:
+        """Send what comes next: the key, the file, or the form that goes on.
+
+        Raises:
+            httpx.TransportError: there was no response; nobody knows what was done.
+        """
+        url = f"{self._deployment.server.url}/console"
+        with httpx.Client(headers=_SAME_ORIGIN, cookies=self._cookies, timeout=10) as browser:
+            if not self._cookies:
+                browser.post(f"{url}/sign-in", data={"key": self._deployment.token})
+                self._cookies = browser.cookies
+            elif not self._page:
+                file = ("animals.csv", self._file.read_bytes(), "text/csv")
+                sent = browser.post(f"{url}/import", files={"file": file})
+                self._page = sent.headers.get("location", "").removeprefix("/console")
+            else:
+                form = {"Content-Type": "application/x-www-form-urlencoded"}
+                # The page of an import with rows to add is 200, and leads back once all are added.
+                self._is_done = browser.post(f"{url}{self._page}", headers=form).is_redirect
