@@ -127,6 +127,7 @@ def test_the_wait_for_a_reload_has_an_end_and_one_more_during_another_begins_it_
         server.process.send_signal(signal.SIGHUP)
         assert within(TIMEOUT, lambda: len(server.workers()) == 2)
         late = reload(server, "--timeout", "0.2")
+        assert len(server.workers()) == 2  # another one waits until the first is replaced
     assert late.returncode == 1
     assert late.stderr == "Error: the reload has not ended after 0.2 seconds; it continues\n"
     assert has_told(server, "reload_ended")

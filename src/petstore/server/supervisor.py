@@ -145,7 +145,8 @@ class Supervisor:
         return next((worker for worker in self._workers if worker.is_outdated), None)
 
     def _replacement_of(self, outdated: "_Worker") -> "_Worker | None":
-        others = (worker for worker in self._workers if not worker.is_outdated)
+        # It may be outdated as well: then it is replaced in turn, so no place has a crowd.
+        others = (worker for worker in self._workers if worker is not outdated)
         return next((worker for worker in others if worker.place == outdated.place), None)
 
     def _handle_exit(self, worker: "_Worker") -> None:
