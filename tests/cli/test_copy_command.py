@@ -36,7 +36,7 @@ from support.full_stores import (
     make_full_store,
     query,
 )
-from support.postgres import PostgresServer, database_name
+from support.postgres import PostgresServer, Psql, database_name
 from support.process import petstore
 from support.servers import StartServer
 from support.steady_buyers import Buyers
@@ -299,6 +299,45 @@ def test_a_lost_connection_leaves_the_target_empty(
         asyncio.run(run())
     assert only_the_revision(contents(postgres_url))
     assert copy(source, postgres_url).exit_code == 0
+
+
+RECORD = (
+    "INSERT INTO events_outbox (id, type, at, resource, data)"
+    " VALUES ('{}', 'pet.created', 1, 'pet/1', '{{}}');"
+)
+
+
+def test_events_that_have_no_place_in_the_feed_yet_are_copied_with_the_next_ones(
+    postgres: PostgresServer, postgres_url: str, database: Path
+) -> None:
+    name, target = database_name(postgres_url), f"sqlite:///{database}"
+    SqliteStore(database).migrate()
+    postgres.sql(
+        "INSERT INTO events (sequence, id, type, at, resource, data)"
+        " VALUES (7, 'published', 'pet.created', 1, 'pet/1', '{}')",
+        name,
+    )
+    with postgres.transaction(name, RECORD.format("in progress")):
+        begun = Psql(postgres.psql(name))
+        begun.run(f"BEGIN; {RECORD.format('begun')}")
+        postgres.sql(RECORD.format("between"), name)
+        begun.close(f"{RECORD.format('ended')} COMMIT;\n")
+        asyncio.run(copied(postgres_url, database))
+    assert query(target, "SELECT sequence, id FROM events ORDER BY sequence") == [
+        (7, "published"),
+        (8, "between"),
+        (9, "begun"),
+        (10, "ended"),
+    ]
+
+
+async def copied(source: str, target: Path) -> None:
+    """Copy a store as it is, without publishing its events."""
+    async with (
+        open_postgres(source, to_fill=False) as sending,
+        open_sqlite(target, to_fill=True) as receiving,
+    ):
+        await copy_store(sending, receiving, lambda *_: None)
 
 
 def test_a_copy_that_differs_is_undone(

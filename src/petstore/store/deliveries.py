@@ -6,6 +6,7 @@ Units lock the webhook first and then its deliveries.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -127,8 +128,10 @@ async def active_webhooks(
         Statement(
             "SELECT w.id, w.key_id, k.scopes, w.url, w.types, w.secret_version,"
             " w.previous_secret_ends_at, w.position, w.paused_until, w.leased_by, w.leased_until,"
-            " (SELECT min(d.due_at) FROM webhook_deliveries d"
-            "  WHERE d.webhook_id = w.id AND d.state = 'pending')"
+            " (SELECT d.due_at FROM webhook_deliveries d WHERE d.state = 'pending' AND"
+            "  /*sqlite*/ d.webhook_id = w.id ORDER BY d.due_at /*end*/"
+            "  /*pg d.webhook_id >= w.id AND d.webhook_id <= w.id"
+            "  ORDER BY d.webhook_id, d.due_at */ LIMIT 1)"
             " FROM webhooks w JOIN api_keys k ON k.id = w.key_id"
             " WHERE w.enabled = 1 AND k.environment = ?1 AND k.revoked_at IS NULL"
             " AND (k.expires_at IS NULL OR k.expires_at > ?2)"
@@ -145,13 +148,12 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
 
     There are none if it is disabled.
     """
+    held = "coalesce(e.first_attempt_at, ?2) + ?3"
+    before = _pending_beside(held, "d.webhook_id", "d.resource", "d.id", before=True)
     rows = await store.read(
         Statement(
-            "SELECT d.id, d.webhook_id, d.sequence, d.event_id, d.type, d.resource, d.attempts,"
-            " (SELECT coalesce(e.first_attempt_at, ?2) + ?3 FROM webhook_deliveries e"
-            "  WHERE e.webhook_id = d.webhook_id AND e.state = 'pending'"
-            "  AND e.resource = d.resource AND e.id < d.id ORDER BY e.id DESC LIMIT 1)"
-            " FROM webhook_deliveries d"
+            "SELECT d.id, d.webhook_id, d.sequence, d.event_id, d.type, d.resource, d.attempts,"  # noqa: S608
+            f" ({before}) FROM webhook_deliveries d"
             " WHERE d.webhook_id = ?1 AND d.state = 'pending' AND d.due_at <= ?2"
             " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = ?1 AND w.enabled = 1)"
             " ORDER BY d.due_at, d.id LIMIT ?4",
@@ -172,8 +174,10 @@ async def read_backlog(store: Reader, webhooks: Iterable[Webhook]) -> Backlog:
     ((delivery, event, disabled),) = await store.read(
         Statement(
             "SELECT (SELECT min(d.created_at) FROM webhooks w JOIN webhook_deliveries d ON"  # noqa: S608
-            " d.id = (SELECT e.id FROM webhook_deliveries e WHERE e.webhook_id = w.id"
-            " AND e.state = 'pending' ORDER BY e.id LIMIT 1)"
+            " d.id = (SELECT e.id FROM webhook_deliveries e WHERE"
+            " /*sqlite*/ e.webhook_id = w.id /*end*/"
+            " /*pg e.webhook_id >= w.id AND e.webhook_id <= w.id */"
+            " AND e.state = 'pending' ORDER BY /*pg e.webhook_id, */ e.id LIMIT 1)"
             f" WHERE w.id IN ({listed})),"
             " (SELECT min(e.at) FROM webhooks w JOIN events e ON e.sequence ="
             " (SELECT n.sequence FROM events n WHERE n.sequence > w.position"
@@ -295,12 +299,11 @@ def save_progress(
             saved += yield from _save(outcome, now)
         if stored and saved:
             notices += yield from _update_webhook(webhook_id, stored[0], saved, now)
+    before = _pending_beside("e.id", "?3", "?4", "?2", before=True)
     for delivery in held:
         # Unless what it waits for has meanwhile ended.
         yield Statement(
-            "UPDATE webhook_deliveries SET due_at = ?1 WHERE id = ?2 AND EXISTS ("
-            " SELECT 1 FROM webhook_deliveries WHERE webhook_id = ?3 AND resource = ?4"
-            " AND state = 'pending' AND id < ?2)",
+            f"UPDATE webhook_deliveries SET due_at = ?1 WHERE id = ?2 AND ({before}) IS NOT NULL",  # noqa: S608
             (delivery.held_until, delivery.id, delivery.webhook_id, delivery.resource),
             name="hold_delivery",
             affects_pages=False,
@@ -316,7 +319,8 @@ def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
         " first_attempt_at = coalesce(first_attempt_at, ?4),"
         " last_attempt_at = coalesce(?4, last_attempt_at),"
         " response_status = ?5, response_body = ?6, error = ?7"
-        " WHERE id = ?8 AND state = 'pending' AND attempts = ?9 RETURNING id",
+        # Found by its id: PostgreSQL must not look through the index of pending ones.
+        " WHERE id = ?8 AND state || '' = 'pending' AND attempts = ?9 RETURNING id",
         (
             *(outcome.state, outcome.due_at, int(at is not None), at),
             *(outcome.status, outcome.body, outcome.error, delivery.id, delivery.attempts),
@@ -325,15 +329,35 @@ def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
         affects_pages=False,
     )
     if saved and outcome.state != "pending":
+        following = _pending_beside("e.id", "?2", "?3", "?4", before=False)
         yield Statement(
-            "UPDATE webhook_deliveries SET due_at = ?1 WHERE attempts = 0 AND due_at > ?1"
-            " AND id = (SELECT id FROM webhook_deliveries WHERE webhook_id = ?2 AND resource = ?3"
-            " AND state = 'pending' AND id > ?4 ORDER BY id LIMIT 1)",
+            "UPDATE webhook_deliveries SET due_at = ?1 WHERE attempts = 0 AND due_at > ?1"  # noqa: S608
+            f" AND id = ({following})",
             (now, delivery.webhook_id, delivery.resource, delivery.id),
             name="free_next_delivery",
             affects_pages=False,
         )
     return [outcome] if saved else []
+
+
+@cache
+def _pending_beside(column: str, webhook: str, resource: str, number: str, *, before: bool) -> str:
+    """Return the SELECT of the pending delivery of a resource just before another one, or after it.
+
+    The index for PostgreSQL leaves out what is done, instead of having what is pending: the indexes
+    of pending deliveries were empty when all was delivered, so the planner thinks each is as good.
+    """
+    beyond, bound, order = ("<", ">=", " DESC") if before else (">", "<=", "")
+    key = ("e.webhook_id", "e.resource", "e.id")
+    return (
+        f"SELECT {column} FROM webhook_deliveries e WHERE"  # noqa: S608 - only names
+        f" /*sqlite*/ e.webhook_id = {webhook} AND e.resource = {resource} AND e.state = 'pending'"
+        f" AND e.id {beyond} {number} ORDER BY e.id{order} /*end*/"
+        f" /*pg e.state NOT IN ('succeeded', 'failed')"
+        f" AND ({', '.join(key)}) {beyond} ({webhook}, {resource}, {number})"
+        f" AND (e.webhook_id, e.resource) {bound} ({webhook}, {resource})"
+        f" ORDER BY {', '.join(f'{name}{order}' for name in key)} */ LIMIT 1"
+    )
 
 
 def _update_webhook(

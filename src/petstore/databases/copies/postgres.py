@@ -36,7 +36,7 @@ async def open_postgres(url: str, *, to_fill: bool) -> AsyncIterator[Side]:
             else:
                 await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
                 await connection.execute(_TIMEOUTS)
-        yield _PostgresSide(connection)
+        yield _PostgresSide(connection, to_fill=to_fill)
         with _faults():
             if to_fill:
                 await connection.execute("ALTER TABLE pets ENABLE TRIGGER USER")
@@ -49,11 +49,28 @@ async def open_postgres(url: str, *, to_fill: bool) -> AsyncIterator[Side]:
         connection.terminate()
 
 
+def _select_events(table: Table) -> str:
+    """Return the query of all events, also those that have no place in the feed yet.
+
+    They get the places that the publisher would give them if nothing else was recorded: this
+    transaction sees whole transactions.
+    """
+    values = ", ".join(table.values)
+    return (
+        f"SELECT sequence, {values} FROM events UNION ALL"  # noqa: S608 - only names
+        " SELECT (SELECT coalesce(max(sequence), 0) FROM events)"
+        f" + row_number() OVER (ORDER BY last, position), {values} FROM ("
+        "  SELECT *, max(position) OVER (PARTITION BY transaction) AS last FROM events_outbox"
+        " ) AS recorded ORDER BY 1"
+    )
+
+
 class _PostgresSide(Side):
     """A transaction on a PostgreSQL server."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, to_fill: bool) -> None:
         self._connection = connection
+        self._to_fill = to_fill
 
     async def run(self, sql: str, *parameters: Value) -> list[Row]:
         with _faults():
@@ -68,7 +85,9 @@ class _PostgresSide(Side):
         return [column for (column,) in await self.run(sql)]
 
     async def pages(self, table: Table) -> AsyncIterator[list[Row]]:
-        await self.run(f"DECLARE pages CURSOR FOR {table.select}")
+        is_feed = table.name == "events" and not self._to_fill
+        select = _select_events(table) if is_feed else table.select
+        await self.run(f"DECLARE pages CURSOR FOR {select}")
         while page := await self.run(f"FETCH {_PAGE} FROM pages"):
             yield page
         await self.run("CLOSE pages")
