@@ -33,7 +33,7 @@ from petstore.databases.contract import Store
 from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
 from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
 from petstore.databases.secret_files import SecretFile
-from petstore.databases.sqlite import SqliteStore
+from petstore.databases.sqlite import SqliteStore, file_has_webhooks
 from petstore.databases.sqlite_files import database_bytes, last_backup
 from petstore.domain.deprecations import KEPT_DAYS
 from petstore.domain.plans import UNLIMITED, Limits
@@ -473,6 +473,28 @@ def secret_file_of(settings: Settings) -> SecretFile:
         msg = f"secret-file: {path}: {reason}"
         raise SettingError(msg) from error
     return file
+
+
+def require_secret(settings: Settings) -> None:
+    """Refuse a SQLite store that has webhooks and no secret file any more.
+
+    Another file would silently change the secret of every webhook.
+
+    Raises:
+        SettingError: it says what to do.
+        UnusableDatabase: the store cannot be read.
+    """
+    secret = settings.secret_path
+    if is_postgres(settings.database) or secret is None or secret.exists():
+        return
+    store = sqlite_path(settings.database)
+    if store.exists() and file_has_webhooks(store):
+        msg = (
+            f"secret-file: {secret} is missing, and webhooks in {store} were signed with it: put it"
+            " back. If it is lost, create another one with (umask 077; openssl rand -base64 32 >"
+            f" {secret}), and rotate the secret of each webhook"
+        )
+        raise SettingError(msg)
 
 
 def open_log(settings: Settings) -> RequestLog:

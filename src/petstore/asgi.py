@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from petstore.api.application import Servable
 from petstore.api.messages import error_response
-from petstore.app import serve_settings
+from petstore.app import require_secret, serve_settings
 from petstore.cli.options import settings_from_environment
 from petstore.cli.stores import migrate
 from petstore.errors import Unavailable
@@ -53,6 +53,7 @@ class AsgiApp:
         phase = "startup"
         try:
             settings = settings_from_environment()
+            await asyncio.to_thread(require_secret, settings)
             await asyncio.to_thread(migrate, settings.database)
             app = self._app = serve_settings(settings)
             async with app.lifespan():

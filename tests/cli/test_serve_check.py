@@ -248,3 +248,18 @@ def test_a_secret_file_is_checked_if_it_is_named_or_there(
     assert result.exit_code == 1
     expected = f"--secret-file: {beside}: expected one line, 32 random bytes in base64"
     assert results(result.stdout)[-1] == f"failed  secret file: {expected}"
+
+
+def test_a_lost_secret_file_is_found(command: Command, port: str) -> None:
+    command.make_webhook()
+    result = command("serve", "--check", "--port", port)
+    assert result.exit_code == 1
+    lost = f"{command.database}.secret is missing, and webhooks in {command.database} were"
+    assert results(result.stdout)[-1].startswith(f"failed  secret file: --secret-file: {lost}")
+
+
+def test_what_is_no_database_is_said_once(command: Command, port: str) -> None:
+    command.database.write_text("once upon a time, " * 100)
+    result = command("serve", "--check", "--port", port)
+    assert "secret file" not in result.stdout
+    assert "file is not a database" in results(result.stdout)[-1]

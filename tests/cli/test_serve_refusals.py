@@ -94,6 +94,18 @@ def test_with_postgresql_a_missing_secret_file_is_refused(command: Command, tmp_
     assert words == f"--secret-file: {file}: No such file or directory"
 
 
+@pytest.mark.parametrize("verb", ["serve", "deliver"])
+def test_a_store_whose_secret_file_is_lost_is_refused(command: Command, verb: str) -> None:
+    command.make_webhook()
+    secret = command.database.with_name("petstore.db.secret")
+    words = command.fail(verb, status=2)
+    assert words.startswith(
+        f"--secret-file: {secret} is missing, and webhooks in {command.database} were signed"
+        " with it: put it back. If it is lost, "
+    )
+    assert not secret.exists()
+
+
 def test_a_network_of_webhooks_that_is_none_is_refused(command: Command) -> None:
     words = command.fail("serve", "--webhook-network", "10.0.0.1/8", status=2)
     assert words.startswith("--webhook-network: expected a network such as 10.0.0.0/8; ")

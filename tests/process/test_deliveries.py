@@ -190,6 +190,7 @@ async def test_deliveries_continue_although_files_beside_the_database_are_delete
 async def test_a_service_reports_how_late_deliveries_are_although_its_deliverer_is_frozen(
     start: StartServer, database: Path
 ) -> None:
+    database.with_name("petstore.db.secret").write_bytes(text_of_master(MASTER))
     metrics = f"http://127.0.0.1:{(port := free_port())}/metrics"
     async with open_store(database) as store:
         await add_webhook(store, await issue_with_webhooks(store, system_clock), "https://[::1]/")

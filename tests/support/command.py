@@ -1,9 +1,11 @@
 """The command line in this process: quick enough to try every form of it."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 from click.testing import CliRunner, Result
 
 from petstore.cli.main import main
@@ -47,6 +49,16 @@ class Command:
     def make_store(self) -> None:
         """Make an empty store."""
         migrate(SqliteStore(self.database), self.database)
+
+    def make_webhook(self) -> None:
+        """Make a store with a key and a webhook, and no secret file."""
+        self.make_store()
+        self.create_key()
+        with closing(apsw.Connection(str(self.database))) as connection:
+            connection.execute(
+                "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
+                " position, failures) VALUES (1, 'https://shop.example/', '', 0, 1, 1, 0, 0)"
+            )
 
     def create_key(self, *arguments: str, plan: str = "enterprise") -> str:
         """Issue a key and return its token."""

@@ -354,6 +354,17 @@ class SqliteStore:
         return result
 
 
+def file_has_webhooks(path: Path) -> bool:
+    """Return whether the store at ``path``, of any version, has webhooks; change nothing.
+
+    Raises:
+        UnusableDatabase: the file is no database, or cannot be opened.
+    """
+    with unusable(path), read_only(path, _MIGRATION_TIMEOUT) as connection:
+        is_new = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'webhooks'").get
+        return bool(is_new and connection.execute("SELECT EXISTS (SELECT 1 FROM webhooks)").get)
+
+
 def put_log_away(path: Path) -> None:
     """Checkpoint the log and remove it, as the last process to close it does.
 

@@ -58,7 +58,7 @@ def connected(
         try:
             files = opened.enter_context(closing(OpenFiles(path)))
         except OSError as error:
-            msg = f"unable to open database file: {error.strerror}"
+            msg = "unable to open database file"
             raise apsw.CantOpenError(msg) from error
         with files.opening(timeout):
             connection = opened.enter_context(closing(connect(uri or path, timeout, flags)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from petstore.app import secret_file_of
+from petstore.app import require_secret, secret_file_of
 from petstore.clock import SECOND
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import PetstoreError
@@ -58,7 +58,8 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[Settings], str]
     if settings.pid_file:
         yield "pid file", _pid_file
     yield "database", _database
-    if settings.secret_file or ((path := settings.secret_path) and path.exists()):
+    is_there = (path := settings.secret_path) and path.exists()
+    if settings.secret_file or is_there or _is_secret_lost(settings):
         yield "secret file", _secret_file
     if settings.read_database:
         yield "replica", _replica
@@ -116,8 +117,19 @@ def _database(settings: Settings) -> str:
     return f"schema version {version}; the start brings it to {newest}"
 
 
+def _is_secret_lost(settings: Settings) -> bool:
+    try:
+        require_secret(settings)
+    except SettingError:
+        return True
+    except PetstoreError:  # the check of the database says why
+        return False
+    return False
+
+
 def _secret_file(settings: Settings) -> str:
     secret_file_of(settings)
+    require_secret(settings)
     path = settings.secret_path
     if path and path.exists():
         return f"{path} holds a secret"

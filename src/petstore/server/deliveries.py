@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import uvloop
 
-from petstore.app import create_registry, opened_deliverer
+from petstore.app import create_registry, opened_deliverer, require_secret
 from petstore.logs import Event
 from petstore.observability.registry import Registry, SharedMetrics, share_metrics
 from petstore.server.service import listen
@@ -25,6 +25,7 @@ def run_deliverer(settings: Settings, warnings: Iterable[str]) -> None:
         OSError: the port of the metrics cannot be used.
         PetstoreError: the database cannot be opened.
     """
+    require_secret(settings)
     with ExitStack() as opened:
         shared: SharedMetrics | None = None
         if settings.metrics_port:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from petstore.app import open_log, secret_file_of, store_at
+from petstore.app import open_log, require_secret, secret_file_of, store_at
 from petstore.clock import SECOND
 from petstore.databases.sqlite import put_log_away
 from petstore.http.open_files import require_room
@@ -83,6 +83,7 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
     """
     settings.check()
     secret_file_of(settings)
+    require_secret(settings)
     require_room(settings.connections)
     with ExitStack() as opened:
         listener = opened.enter_context(listen(settings.host, settings.port))
