@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from itertools import count, cycle
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,13 +57,10 @@ def _files() -> dict[str, bytes]:
 
 
 def _run(trial: Trial) -> None:
-    ends = time.monotonic() + trial.seconds
-    for number in count():
+    for number in trial.rounds():
         with deployed(trial.folder / str(number)) as deployment:
             _fill(deployment)
             _stand_beside(trial, deployment)
-        if time.monotonic() > ends:
-            return
 
 
 def _fill(deployment: Deployment) -> None:
