@@ -1,8 +1,10 @@
 """An experiment: a promise, how to test it, and the results."""
 
+import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import NamedTuple, TypeAlias
@@ -25,6 +27,16 @@ class Trial:
     seen: dict[str, float] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+
+    def rounds(self, now: Callable[[], float] = time.monotonic) -> Iterator[int]:
+        """Yield the number of each round: the first, and others while one as long fits."""
+        ends, longest = now() + self.seconds, 0.0
+        for number in count():
+            began = now()
+            yield number
+            longest = max(longest, now() - began)
+            if now() + longest > ends:
+                return
 
     def count(self, what: str, number: int = 1) -> None:
         """Add to a count."""

@@ -111,15 +111,15 @@ class Webhooks:
         """
         return Request("", one.headers, one.body).verified(self._secret)
 
-    def waiting_long(self) -> set[str]:
-        """Return the resources with a delivery that has failed twice: the next try is minutes away.
+    def pending(self) -> list[dict[str, Any]]:
+        """Return the first deliveries that are still to be made.
 
         Raises:
             httpx.HTTPError: the service does not tell.
         """
         target = f"{self._target}/{self._id}/deliveries?state=pending&limit=100"
-        pending = self._http.get(target).raise_for_status().json()
-        return {one["resource"] for one in pending if one["attempts"] > 1}
+        pending: list[dict[str, Any]] = self._http.get(target).raise_for_status().json()
+        return pending
 
 
 def _token(deployment: Deployment) -> str:
@@ -154,13 +154,19 @@ async def judge_deliveries(
         received = await asyncio.to_thread(webhooks.received)
         accepted = {one.headers["webhook-id"] for one in received if one.is_accepted}
         missing = [event for event in feed if event["id"] not in accepted]
-        waiting = await asyncio.to_thread(webhooks.waiting_long) if missing else set()
+        pending = await asyncio.to_thread(webhooks.pending) if missing else []
+        # What has failed twice is tried again minutes later, and so is what waits for it.
+        waiting = {one["resource"] for one in pending if one["attempts"] > 1}
         missing = [event for event in missing if event["resource"] not in waiting]
         if not missing or time.monotonic() > started + _DELIVERY_SECONDS:
             break
         await asyncio.sleep(_LOOK_SECONDS)
     trial.note_max("longest wait for the last delivery, s", time.monotonic() - started)
-    trial.expect(not missing, f"{when}: {len(missing)} of {len(feed)} events did not arrive")
+    trial.expect(
+        not missing,
+        f"{when}: {len(missing)} of {len(feed)} events did not arrive, such as {missing[:1]};"
+        f" pending are {pending[:3]}",
+    )
     for contradiction in wrong_deliveries(webhooks.verify, received, feed):
         trial.note_broken(f"{when}: {contradiction}")
     trial.count("deliveries compared", len(received))

@@ -2,10 +2,8 @@
 
 import asyncio
 import re
-import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import count
 from typing import NamedTuple, cast
 
 import httpx
@@ -48,13 +46,10 @@ _CROWDS = (
 
 
 def _run_crowds(trial: Trial) -> None:
-    ends = time.monotonic() + trial.seconds
-    for number in count():
+    for number in trial.rounds():
         with deployed(trial.folder / str(number)) as deployment:
             for crowd in _CROWDS:
                 _stand_beside(trial, deployment, crowd)
-        if time.monotonic() > ends:
-            return
 
 
 def _stand_beside(trial: Trial, deployment: Deployment, crowd: _Crowd) -> None:
@@ -150,18 +145,15 @@ class _Counting(asyncio.Protocol):
 
 
 def _run_overload(trial: Trial) -> None:
-    ends = time.monotonic() + trial.seconds
     body = '{"name":"Rex","categoryId":1,"status":"available"}'
     works: dict[str, Callable[[str], bytes]] = {
         "reading": lambda token: request("GET", "/v1/pets/7", token),
         "adding": lambda token: request("POST", "/v1/pets", token, body),
     }
-    for number in count():
+    for number in trial.rounds():
         for name, work in works.items():
             with deployed(trial.folder / f"{number}-{name}") as deployment:
                 _overload(trial, deployment, name, work(_with_an_animal(deployment)))
-        if time.monotonic() > ends:
-            return
 
 
 def _overload(trial: Trial, deployment: Deployment, name: str, one: bytes) -> None:
@@ -199,8 +191,7 @@ def _successes(seen: dict[str, int]) -> int:
 
 
 def _run_neighbour(trial: Trial) -> None:
-    ends = time.monotonic() + trial.seconds
-    for number in count():
+    for number in trial.rounds():
         with deployed(trial.folder / str(number)) as deployment:
             limited = deployment.server.issue("free")
             target, good = target_of(deployment, limited), deployment.server.issue()
@@ -215,8 +206,6 @@ def _run_neighbour(trial: Trial) -> None:
                 judge_good_client(trial, name, beside.good, _LONGEST)
                 trial.count("requests of the neighbour", sum(_statuses(beside.seen)))
                 _judge_admission(trial, deployment, name)
-        if time.monotonic() > ends:
-            return
 
 
 def _statuses(seen: dict[str, int]) -> list[int]:

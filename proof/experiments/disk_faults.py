@@ -7,7 +7,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from itertools import count
 from pathlib import Path
 
 import httpx
@@ -78,8 +77,7 @@ _FAULTS = {
 
 
 def _run_faults(trial: Trial) -> None:
-    ends = time.monotonic() + trial.seconds
-    for number in count():
+    for number in trial.rounds():
         for name, (fault, milliseconds) in _FAULTS.items():
             folder = trial.folder / f"{number}-{fault}-{milliseconds}"
             disk = FaultyDisk(trial.folder, folder / "petstore.db")
@@ -93,16 +91,13 @@ def _run_faults(trial: Trial) -> None:
                 uvloop.run(through)
             trial.expect(disk.hits, f"{name}: no call had the fault")
             trial.count("calls with a fault", disk.hits)
-        if time.monotonic() > ends:
-            return
 
 
 # A disk without room
 
 
 def _run_full_disk(trial: Trial) -> None:
-    ends = time.monotonic() + trial.seconds
-    for number in count():
+    for number in trial.rounds():
         with _small_disk(trial, trial.folder / f"disk-{number}") as folder:
             if folder is not None:
                 with deployed(folder / "store") as deployment:
@@ -111,8 +106,6 @@ def _run_full_disk(trial: Trial) -> None:
         with deployed(trial.folder / f"limit-{number}") as deployment:
             limited = _file_size_limited(deployment)
             uvloop.run(_trade_through(trial, deployment, limited, "a limit on the size of files"))
-        if time.monotonic() > ends:
-            return
 
 
 @contextmanager
@@ -205,8 +198,7 @@ _FILES = {
 
 
 def _run_files(trial: Trial) -> None:
-    ends = time.monotonic() + trial.seconds
-    for number in count():
+    for number in trial.rounds():
         for at, (name, (lose, writes_go_on)) in enumerate(_FILES.items()):
             with deployed(trial.folder / f"{number}-{at}") as deployment:
                 _ = deployment.token
@@ -214,8 +206,6 @@ def _run_files(trial: Trial) -> None:
                     trial, deployment, lose(deployment.file), name, writes_go_on=writes_go_on
                 )
                 uvloop.run(through)
-        if time.monotonic() > ends:
-            return
 
 
 # Files that are deleted while two processes write
@@ -225,8 +215,7 @@ _DELETED_SECONDS = 3.0
 
 
 def _run_deletions(trial: Trial) -> None:
-    ends = time.monotonic() + trial.seconds
-    for number in count():
+    for number in trial.rounds():
         for at, (name, lose) in enumerate(_DELETIONS.items()):
             folder = trial.folder / f"{number}-{at}"
             with (
@@ -234,8 +223,6 @@ def _run_deletions(trial: Trial) -> None:
                 delivering(deployment) as webhooks,
             ):
                 uvloop.run(_delete_beside_a_webhook(trial, deployment, webhooks, lose, name))
-        if time.monotonic() > ends:
-            return
 
 
 async def _delete_beside_a_webhook(

@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from itertools import count
 from typing import NamedTuple
 
 import uvloop
@@ -34,14 +33,13 @@ class _Case(NamedTuple):
 
 
 def _run(trial: Trial) -> None:
-    ends = time.monotonic() + trial.seconds
     with (
         redis_server() as redis,
         postgres_server() as postgres,
         BlackHole(redis.port).running() as way_to_redis,
         BlackHole(postgres.port).running() as way_to_postgres,
     ):
-        for number in count():
+        for number in trial.rounds():
             database = postgres.new_store().replace(
                 f":{postgres.port}/", f":{way_to_postgres.port}/"
             )
@@ -69,8 +67,6 @@ def _run(trial: Trial) -> None:
                     ),
                 ]
                 uvloop.run(_fall_silent(trial, deployment, cases))
-            if time.monotonic() > ends:
-                return
 
 
 async def _fall_silent(trial: Trial, deployment: Deployment, cases: list[_Case]) -> None:

@@ -15,7 +15,12 @@ from support.memory_folder import folder_in_memory
 
 @pytest.fixture(scope="module")
 def deployment() -> Iterator[Deployment]:
-    with folder_in_memory() as folder, deployed(folder / "store") as deployment:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        folder_in_memory() as folder,
+        deployed(folder / "store") as deployment,
+    ):
+        patch.setattr("proof.experiments.console._ANIMALS", 20)
         _fill(deployment)
         yield deployment
 
@@ -41,12 +46,12 @@ def test_a_crowd_is_signed_in_and_its_cost_is_measured(
         monkeypatch.setattr(f"proof.experiments.console.{name}", number)
     crowds = {crowd.name: crowd for crowd in _crowds_of(deployment)}
     for name in ("pages", "refused rows"):
-        _judge(trial, deployment, crowds[name]._replace(callers=1), longest=30)
+        _judge(trial, deployment, crowds[name]._replace(callers=8), longest=30)
     assert trial.broken == []
     assert trial.seen["requests of the crowds"] > 0
     assert 10 < trial.seen["largest resident set beside pages, MB"] < 200
     with httpx.Client(base_url=deployment.server.url) as http:
-        headers = dict(line.split(": ") for line in _lines(crowds["pages"].request))
+        headers = dict(line.split(": ") for line in _lines(crowds["pages"].requests[-1]))
         assert http.get("/console/pets", headers=headers).status_code == 200
 
 
@@ -55,7 +60,7 @@ def test_a_service_that_grows_and_lets_others_wait_breaks_the_promise(
 ) -> None:
     monkeypatch.setattr("proof.experiments.console._SECONDS", 0.2)
     monkeypatch.setattr("proof.experiments.console._MAX_MEGABYTES", 1)
-    crowd = _Crowd("pages", b"GET /console HTTP/1.1\r\nHost: a\r\n\r\n", 1)
+    crowd = _Crowd("pages", [b"GET /console HTTP/1.1\r\nHost: a\r\n\r\n"], 1)
     _judge(trial, deployment, crowd, longest=0)
     late, large = trial.broken
     assert late.startswith("pages: p99 of the good client is ")

@@ -57,6 +57,19 @@ def test_an_experiment_that_this_machine_does_not_allow_is_skipped(trial: Trial)
     assert (trial.broken, trial.skipped) == ([], ["needs a second moon"])
 
 
+@pytest.mark.parametrize(
+    ("seconds", "rounds"), [(0, 1), (5, 1), (19, 1), (20, 2), (39, 3), (40, 4)]
+)
+def test_rounds_go_on_while_another_one_as_long_fits(
+    trial: Trial, seconds: float, rounds: int
+) -> None:
+    clock = [0.0]
+    trial.seconds = seconds
+    for _ in trial.rounds(lambda: clock[0]):
+        clock[0] += 10
+    assert clock[0] == 10 * rounds
+
+
 QUICK, LONG, LONGEST = (
     Experiment("one", "It.", "So.", lambda _: None, share, least)
     for share, least in ((3, 0), (1, 10), (4, 50))
