@@ -633,6 +633,29 @@ def test_malformed_chunks_end_the_request(server: Served, body: bytes) -> None:
         assert (response.status, response.fields["connection"]) == (400, "close")
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"ZZ\r\n", "its framing is broken"),
+        (b"ZZ", "its framing is broken"),
+        (b"5\r\nhelloX", "its framing is broken"),
+        (b"5\r\nhello\r\nZ", "its framing is broken"),
+        (b"5\rX", "its framing is broken"),
+        (b"5\r\nhel", "it ended early"),
+        (b"5\r\nhello\r\n5;a", "it ended early"),
+        (b"5\r\nhello\r", "it ended early"),
+    ],
+)
+def test_the_reason_for_an_incomplete_body_is_the_first_one(
+    server: Served, app: Echo, body: bytes, reason: str
+) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(CHUNKED + body)
+        connection.finish_sending()
+        assert connection.read_response().status == 400
+    assert app.failures == [reason]
+
+
 def test_a_trailer_may_end_the_connection(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
