@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from petstore.app import store_at
 from petstore.asgi import AsgiApp, Message
 from petstore.clock import system_clock
+from petstore.http.messages import Request, Response
 from support.keys import issue
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +26,7 @@ class Server:
     """A minimal ASGI server: it sends events, and records the application's."""
 
     def __init__(self, app: AsgiApp) -> None:
-        self._app = app
+        self.app = app
         self._orders: asyncio.Queue[Message] = asyncio.Queue()
         self.told: asyncio.Queue[Message] = asyncio.Queue()
 
@@ -32,7 +34,7 @@ class Server:
         """Begin the lifespan, and return what the application says of it."""
         self._orders.put_nowait({"type": "lifespan.startup"})
         scope = {"type": "lifespan"}
-        self._running = asyncio.create_task(self._app(scope, self._orders.get, self.told.put))
+        self._running = asyncio.create_task(self.app(scope, self._orders.get, self.told.put))
         return await self.told.get()
 
     async def stop(self) -> Message:
@@ -52,7 +54,7 @@ class Server:
         async def send(message: Message) -> None:
             told.append(message)
 
-        await self._app(scope, receive, send)
+        await self.app(scope, receive, send)
         return told[0], b"".join(message["body"] for message in told[1:])
 
 
@@ -132,6 +134,22 @@ async def test_a_body_that_is_too_large_closes_a_connection_of_http_1(
     start, _ = await server.request(asked)
     assert start["status"] == 413
     assert ([b"connection", b"close"] in start["headers"]) is closes
+
+
+async def test_a_file_is_sent_in_pieces(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytes(range(256)) * 400
+    files = []
+
+    async def page(_: Request) -> Response:
+        files.append(BytesIO(content))
+        return Response(200, b"", [], file=files[-1])
+
+    application: Any = server.app._app  # noqa: SLF001
+    monkeypatch.setitem(application._pages, "/file", page)  # noqa: SLF001
+    start, sent = await server.request(scope(method="GET", path="/file"), *body())
+    assert [b"content-length", b"102400"] in start["headers"]
+    assert sent == content
+    assert files[0].closed
 
 
 async def test_a_request_may_have_no_body(server: Server, key: tuple[bytes, bytes]) -> None:

@@ -17,6 +17,7 @@ Message: TypeAlias = MutableMapping[str, Any]
 ReceiveEvent: TypeAlias = Callable[[], Awaitable[Message]]
 SendEvent: TypeAlias = Callable[[Message], Awaitable[None]]
 
+_PIECE_OF_FILE = 32 * 1024
 _LOG = logging.getLogger(__name__)
 
 
@@ -103,6 +104,10 @@ async def _send(response: Response, send: SendEvent, *, is_http_1: bool) -> None
     if response.is_last and is_http_1:
         headers.append([b"connection", b"close"])
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    if response.file is not None:
+        with response.file as file:
+            while piece := file.read(_PIECE_OF_FILE):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": response.body})
 
 

@@ -222,11 +222,13 @@ class Unimplemented(PetstoreError, status=501, code="not_implemented"):
 class Unavailable(PetstoreError, status=503, code="service_unavailable"):
     """The database is unreachable, full or failing; no change was confirmed.
 
-    ``str()`` has the details, for the operator; the client gets a general message.
+    ``str()`` has the details, for the operator; the client gets a general ``message``.
     """
 
-    def __init__(self, detail: str) -> None:
-        super().__init__("the database is not available now; try again", {"Retry-After": "1"})
+    def __init__(
+        self, detail: str, message: str = "the database is not available now; try again"
+    ) -> None:
+        super().__init__(message, {"Retry-After": "1"})
         self.detail = detail
 
     def __str__(self) -> str:

@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from petstore.api.bodies import BodyReader
-from petstore.errors import ContentTooLarge, RequestTimeout, UnsupportedMediaType
+from petstore.errors import (
+    ContentTooLarge,
+    RequestTimeout,
+    Unavailable,
+    UnsupportedMediaType,
+)
 from petstore.http.messages import Request
 from support.bare_app import http_request
 from support.error_body import assert_error
+from support.full_disk import full_disk
 from support.service import Service, running_service
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -35,6 +42,10 @@ def whole_request(size: int, *headers: tuple[bytes, bytes]) -> Request:
 
 async def never() -> bytes:
     raise AssertionError
+
+
+async def forever() -> bytes:
+    return await asyncio.Future()
 
 
 async def in_pieces(content: bytes, size: int = 1000) -> AsyncIterator[bytes]:
@@ -147,31 +158,34 @@ async def test_a_body_that_drips_does_not_outlast_its_time(database: Path) -> No
         assert_error(response, 408, "request_timeout")
 
 
-async def test_a_body_may_have_more_time_than_others() -> None:
-    async def nothing() -> bytes:
-        return await asyncio.Future()
-
+async def test_a_large_body_has_more_time_as_it_arrives() -> None:
+    arriving = asyncio.Queue[bytes]()
     reader = BodyReader(LARGEST, 0)
     request = http_request("POST", b"/console/import", [])
-    large = asyncio.create_task(reader.read_any(request, nothing, LARGEST, 60))
-    other = asyncio.create_task(reader.read_any(request, nothing, LARGEST))
+    reading = asyncio.create_task(reader.read_any(request, arriving.get, LARGEST, 1_000))
+    arriving.put_nowait(b" " * 6_554)  # 100 s
+    await eventually(arriving.empty)
     await asyncio.sleep(0)
     await reader.end_late()
-    with pytest.raises(RequestTimeout, match="within 0 seconds"):
-        await other
-    assert not large.done()
-    large.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await large
+    assert not reading.done()
+    arriving.put_nowait(b"")
+    assert len(await reading) == 6_554
+
+
+async def test_a_large_body_that_does_not_arrive_is_refused_with_the_pace_it_needs() -> None:
+    reader = BodyReader(LARGEST, 0)
+    request = http_request("POST", b"/console/import", [])
+    reading = asyncio.create_task(reader.read_file(request, forever, LARGEST, 16))
+    await asyncio.sleep(0)
+    await reader.end_late()
+    with pytest.raises(RequestTimeout, match="at least 4,096 bytes a second"):
+        await reading
 
 
 async def test_a_body_still_in_time_is_waited_for_until_its_caller_gives_up() -> None:
-    async def nothing() -> bytes:
-        return await asyncio.Future()
-
     reader = BodyReader(LARGEST, 60)
     request = http_request("POST", b"/v1/pets", [])
-    reading = asyncio.create_task(reader.read(request, nothing))
+    reading = asyncio.create_task(reader.read(request, forever))
     await asyncio.sleep(0)
     await reader.end_late()
     await asyncio.sleep(0)
@@ -196,6 +210,47 @@ async def test_a_body_that_arrived_whole_must_be_json() -> None:
     request = whole_request(2, (b"content-type", b"text/plain"))
     with pytest.raises(UnsupportedMediaType):
         await BodyReader(LARGEST, 60).read(request, never)
+
+
+async def test_a_large_body_is_received_into_a_file() -> None:
+    pieces = in_pieces(b"abc" * 10_000)
+    request = http_request("POST", b"/console/import", [(b"content-length", b"30000")])
+    reader = BodyReader(LARGEST, 60)
+    with await reader.read_file(request, lambda: anext(pieces, b""), 30_000) as file:
+        assert file.read() == b"abc" * 10_000
+    assert (request.body, request.keeps_body) == ("read", False)
+
+
+async def test_a_body_that_arrived_with_its_head_is_put_into_a_file() -> None:
+    with await BodyReader(1, 60).read_file(whole_request(9), never, 9) as file:
+        assert file.read() == b" " * 9
+
+
+async def test_a_body_that_is_too_large_for_its_file_is_refused() -> None:
+    reader = BodyReader(LARGEST, 60)
+    with pytest.raises(ContentTooLarge, match="at most 8 bytes"):
+        await reader.read_file(whole_request(9), never, 8)
+    pieces = in_pieces(b" " * 30_001)
+    with pytest.raises(ContentTooLarge, match="at most 30000 bytes"):
+        await reader.read_file(
+            http_request("POST", b"/console/import", []), lambda: anext(pieces, b""), 30_000
+        )
+
+
+async def test_a_body_without_room_on_the_disk_is_refused_for_now() -> None:
+    pieces = in_pieces(b" " * 200_000)
+    request = http_request("POST", b"/console/import", [])
+    with full_disk(), pytest.raises(Unavailable, match="a body to a file") as caught:
+        await BodyReader(1, 60).read_file(request, lambda: anext(pieces, b""), 200_000)
+    assert (caught.value.status, caught.value.headers) == (503, {"Retry-After": "1"})
+    assert caught.value.message == "there is no room for the body now; try again"
+
+
+async def test_a_body_that_nobody_asked_for_is_not_kept() -> None:
+    pieces = in_pieces(b" " * 30_000)
+    request = http_request("POST", b"/v1/pets", [(b"content-length", b"30000")])
+    await BodyReader(LARGEST, 60).discard(request, lambda: anext(pieces, b""))
+    assert (request.body, request.keeps_body) == ("read", False)
 
 
 @pytest.mark.parametrize("size", [LARGEST - 1, LARGEST])

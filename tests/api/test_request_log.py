@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from petstore.domain.api_keys import new_token
+from petstore.http.messages import Request, Response
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
@@ -58,6 +60,25 @@ async def test_the_bytes_count_the_body_that_was_sent(database: Path) -> None:
     counted = [line["bytes"] for line in await lines(database, ask)]
     assert counted == sent
     assert counted[0] > counted[1] == 0
+
+
+async def test_the_bytes_of_a_file_count_and_head_sends_none_of_it(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = []
+
+    async def page(_: Request) -> Response:
+        files.append(BytesIO(b"12345"))
+        return Response(200, b"", [], file=files[-1])
+
+    async def ask(service: Service) -> None:
+        monkeypatch.setitem(service.app._pages, "/file", page)  # noqa: SLF001
+        for method, content in (("GET", b"12345"), ("HEAD", b"")):
+            response = await service.request(method, "/file")
+            assert (response.headers["Content-Length"], response.content) == ("5", content)
+
+    assert [line["bytes"] for line in await lines(database, ask)] == [5, 0]
+    assert [file.closed for file in files] == [True, True]
 
 
 async def test_a_429_says_which_limit_it_is_for(database: Path) -> None:

@@ -615,7 +615,7 @@ def test_a_request_that_the_application_fails_ends_its_connection(
     with RawSocket(server.port) as connection:
         connection.send(GET)
         assert connection.rest() == b""
-    assert "a request has no response" in caplog.text
+    assert "a response was not sent" in caplog.text
 
 
 def test_the_last_response_before_a_stop_is_not_cut_off(app: Echo) -> None:

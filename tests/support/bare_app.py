@@ -96,7 +96,11 @@ class InProcess(httpx.AsyncBaseTransport):
         asked = http_request(request.method, request.url.raw_path, headers)
         response = await self._app(asked, lambda: anext(pieces, b""))
         headers = [*fields(response), *([(b"connection", b"close")] if response.is_last else [])]
-        return httpx.Response(response.status, headers=headers, content=response.body)
+        content = response.body
+        if response.file is not None:
+            with response.file as file:
+                content = file.read()
+        return httpx.Response(response.status, headers=headers, content=content)
 
 
 def bare_app(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import uvloop
@@ -59,6 +59,7 @@ class Served:
         self.port: int = self._listener.getsockname()[1]
         self._loop = uvloop.new_event_loop()
         self.thread = Thread(target=self._run)
+        self.has_begun = Event()
 
     @property
     def connections(self) -> int:
@@ -79,6 +80,7 @@ class Served:
 
     async def _serve(self) -> None:
         self._server = HttpServer(self._app, self._listener, self._limits)
+        self.has_begun.set()
         await self._server.serve()
 
 
@@ -87,6 +89,7 @@ def served(app: Echo, **limits: Any) -> Iterator[Served]:
     """Serve ``app`` until the block ends."""
     server = Served(app, **limits)
     server.thread.start()
+    server.has_begun.wait()  # connections made before have larger buffers
     try:
         yield server
     finally:

@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from petstore.api.addresses import Addresses
 from petstore.api.authentication import (
@@ -224,9 +225,10 @@ class Application:
         if request.body != "none":
             await self._bodies.discard(request, receive)
         is_last = self._retiring or request.body not in _WHOLE
-        body = b"" if request.method == "HEAD" else response.body
-        self._note(exchange, response, len(body))
-        return Response(response.status, body, headers, is_last)
+        if request.method == "HEAD":
+            response = _without_content(response)
+        self._note(exchange, response)
+        return Response(response.status, response.body, headers, is_last, file=response.file)
 
     def _begin(self, request: Request) -> Exchange:
         started = time.perf_counter()
@@ -403,14 +405,14 @@ class Application:
             if is_page and response.status >= _FIRST_ERROR:
                 headers.append(NO_STORE)
         if response.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
-            headers.append(b"content-length: %d" % len(response.body))
+            headers.append(b"content-length: %d" % response.size)
         if decision is not None:
             headers.append(rate_limit_headers(decision))
         if allowed and exchange.section is None:
             headers += cross_origin_headers(exchange.request, allowed)
         return headers
 
-    def _note(self, exchange: Exchange, response: Response, size: int) -> None:
+    def _note(self, exchange: Exchange, response: Response) -> None:
         operation, key, decision = exchange.operation, exchange.key, exchange.decision
         if key is not None and decision is not None:  # not at the console, which has no limits
             self.services.responses.count(key.id, decision.day_number, response.status)
@@ -426,11 +428,18 @@ class Application:
                 status=response.status,
                 code=response.code,
                 limit=response.limit,
-                bytes=size,
+                bytes=response.size,
                 # A third of what rounding to three digits costs.
                 milliseconds=round(seconds * 1e6) / 1e3,
             )
         )
+
+
+def _without_content(response: Response) -> Response:
+    """Return the response to HEAD."""
+    if response.file is not None:
+        response.file.close()
+    return replace(response, body=b"", file=None)
 
 
 def _is_api(path: str) -> bool:

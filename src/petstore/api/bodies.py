@@ -2,14 +2,17 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, cast
 
 from petstore.errors import (
     ContentTooLarge,
     IncompleteBody,
     PetstoreError,
     RequestTimeout,
+    Unavailable,
     UnsupportedMediaType,
 )
 from petstore.http.messages import Receive, Request
@@ -52,27 +55,57 @@ class BodyReader:
     ) -> bytes:
         """Return the whole body of ``request``, of any media type and at most ``largest`` bytes.
 
-        It has ``seconds`` to arrive, if that is more than other bodies have.
+        Its time grows with what has arrived, up to ``seconds`` more than other bodies have.
 
         Raises:
             ContentTooLarge: it is too long; what is over was not read.
             RequestTimeout: it was not whole in time.
             IncompleteBody: it ended early, or its framing is broken.
         """
+        body = bytearray()
         if request.content is None:
-            _check_length(request, largest)
-            return await self._read(request, receive, largest, seconds)
+            await self._read(request, receive, body.extend, largest, seconds)
+            return bytes(body)
         if len(request.content) > largest:
             raise _too_large(largest)
         return request.content
+
+    async def read_file(
+        self, request: Request, receive: Receive, largest: int, seconds: float = 0
+    ) -> BinaryIO:
+        """Return what ``read_any`` does in a file without a name; the caller closes it.
+
+        Raises:
+            ContentTooLarge: it is too long; what is over was not read.
+            RequestTimeout: it was not whole in time.
+            IncompleteBody: it ended early, or its framing is broken.
+            Unavailable: the disk has no room for it.
+        """
+        try:
+            file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - the caller closes it
+            try:
+                if request.content is None:
+                    request.keeps_body = False
+                    await self._read(request, receive, file.write, largest, seconds)
+                else:
+                    file.write(await self.read_any(request, receive, largest))
+                file.seek(0)
+            except BaseException:
+                with suppress(OSError):
+                    file.close()  # tries once more to write
+                raise
+        except OSError as error:
+            detail = f"cannot write a body to a file: {error}"
+            raise Unavailable(detail, "there is no room for the body now; try again") from error
+        return file
 
     async def discard(self, request: Request, receive: Receive) -> None:
         """Take in a body that nobody asked for, or the connection could serve no other request."""
         # Who expects 100 (Continue) has not sent the body yet, and shall not.
         if request.body == "waiting" and b"expect" not in request.fields:
+            request.keeps_body = False
             with suppress(PetstoreError):
-                _check_length(request, self._largest)
-                await self._read(request, receive, self._largest)
+                await self._read(request, receive, _drop, self._largest)
 
     async def end_late(self) -> None:
         """End the reading of every body whose time is over."""
@@ -83,25 +116,37 @@ class BodyReader:
                 task.cancel()
 
     async def _read(
-        self, request: Request, receive: Receive, largest: int, seconds: float = 0
-    ) -> bytes:
+        self,
+        request: Request,
+        receive: Receive,
+        take: Callable[[bytes], object],
+        largest: int,
+        seconds: float = 0,
+    ) -> None:
+        _check_length(request, largest)
         request.body = "broken"
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - every coroutine runs in a task
-        seconds = max(seconds, self._seconds)
-        self._deadlines[task] = time.monotonic() + seconds
+        self._deadlines[task] = time.monotonic() + self._seconds
+
+        def take_in_time(piece: bytes) -> None:
+            take(piece)
+            self._deadlines[task] += seconds * len(piece) / largest
+
         try:
-            body = await _receive(receive, largest)
+            await _receive(receive, take_in_time, largest)
         except asyncio.CancelledError:
             if task in self._deadlines:
                 raise
             task.uncancel()
-            msg = f"the body: expected all of it within {seconds:g} seconds"
+            pace = f"all of it within {self._seconds:g} seconds"
+            if seconds:
+                pace = f"at least {largest / seconds:,.0f} bytes a second"
+            msg = f"the body: expected {pace}"
             raise RequestTimeout(msg) from None
         finally:
             self._deadlines.pop(task, None)
         request.body = "read"
-        return body
 
     def _check_media_type(self, request: Request) -> None:
         fields = request.fields
@@ -123,17 +168,21 @@ def _check_length(request: Request, largest: int) -> None:
         raise _too_large(largest)
 
 
-async def _receive(receive: Receive, largest: int) -> bytes:
-    body = bytearray()
+async def _receive(receive: Receive, take: Callable[[bytes], None], largest: int) -> None:
+    size = 0
     try:
         while piece := await receive():
-            body += piece
-            if len(body) > largest:
+            size += len(piece)
+            if size > largest:
                 raise _too_large(largest)
+            take(piece)
     except ConnectionError as error:
         msg = f"the body: expected all of it; {error}"
         raise IncompleteBody(msg) from error
-    return bytes(body)
+
+
+def _drop(_: bytes) -> None:
+    """Keep nothing of a piece."""
 
 
 def _too_large(largest: int) -> ContentTooLarge:

@@ -29,6 +29,11 @@ class RequestBody:
         self._progress: asyncio.Future[None] | None = None
         self.size = self.unread = 0
 
+    @property
+    def held(self) -> int:
+        """How many of its bytes are in memory, here or at the application."""
+        return self.size if self._request.keeps_body else self.unread
+
     def add(self, piece: bytes, *, is_last: bool) -> None:
         """Take a piece that has arrived."""
         self._pieces.append(piece)

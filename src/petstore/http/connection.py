@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from http import HTTPStatus
 from math import inf
-from typing import cast
+from typing import IO, cast
 
 from petstore.http.body import RequestBody, receive_nothing
 from petstore.http.messages import Receive, Refusal, Request, Respond, Response
@@ -20,6 +20,7 @@ _LOG = logging.getLogger(__name__)
 
 _MAX_UNREAD = 64 * 1024  # bytes of a body that the application has not taken
 _SMALL_BODY = 16 * 1024  # bytes that cost less to copy than to send on their own
+_PIECE_OF_FILE = 32 * 1024
 _LAST_SECONDS = 0.2  # in which a client can take some of its last response during a stop
 _REJECTIONS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _READ_AT_ONCE = 16 * 1024
@@ -91,6 +92,7 @@ class Connection(asyncio.BufferedProtocol):
         self._task: asyncio.Task[None] | None = None  # the loop itself has only a weak reference
         self._buffered = 0  # bytes, as the budget knows them
         self._unsent = 0  # bytes of responses, when we last looked
+        self._drained: asyncio.Future[None] | None = None  # a file waits until the client has read
         self._has_eof = False
         self._takes_turns = True  # the client is new, or was rejected
         self._is_paused = False  # we do not read what the client sends
@@ -143,6 +145,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._request is not None and self._request.on_lost is not None:
             self._request.on_lost()
         self._request = self._body = None
+        self._send_on()
         self._shared.connections.discard(self)
         self._shared.budget.note(self, 0)
         self._on_closed()
@@ -158,6 +161,7 @@ class Connection(asyncio.BufferedProtocol):
         """Go on: the client has read."""
         self.is_stalled = False
         self.waiting_since = inf if self._request is not None else self._loop.time()
+        self._send_on()
         if self._request is None and self._parser.unparsed:
             self._await_turn()
         self._regulate()
@@ -298,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.resume_reading()
         buffered = len(self._parser.unparsed)
         if self._body is not None and self._input is _BODY:
-            buffered += self._body.size
+            buffered += self._body.held
         if self.is_stalled:
             buffered += self._measure_unsent()
         if buffered or self._buffered:
@@ -320,18 +324,19 @@ class Connection(asyncio.BufferedProtocol):
     async def _serve(self, request: Request, receive: Receive) -> None:
         try:
             response = await self._respond(request, receive)
+            if response.file is not None:
+                await self._send_file(response, response.file)
         except Exception:  # noqa: BLE001 - the application should have responded
-            _LOG.exception("a request has no response")
+            _LOG.exception("a response was not sent")
             self._transport.abort()
             return
         if self._transport.is_closing():
             return
         self._request = self._body = None
-        has_all = self._has_eof and not self._parser.unparsed
-        can_stay = self._input is _PIPELINED and not (has_all or self._shared.is_stopping)
-        is_last = response.is_last or not can_stay
+        is_last = self._is_last(response)
         self._takes_turns = response.status in _REJECTIONS
-        self._write(response, is_last=is_last)
+        if response.file is None:
+            self._write(response, is_last=is_last)
         if is_last:
             self._end()
         else:
@@ -342,6 +347,31 @@ class Connection(asyncio.BufferedProtocol):
                     self._await_turn()
         if self._is_paused or self._buffered:
             self._regulate()
+
+    def _is_last(self, response: Response) -> bool:
+        has_all = self._has_eof and not self._parser.unparsed
+        can_stay = self._input is _PIPELINED and not (has_all or self._shared.is_stopping)
+        return response.is_last or not can_stay
+
+    async def _send_file(self, response: Response, file: IO[bytes]) -> None:
+        """Send a response with a file, each piece of it once the client has read the one before.
+
+        The request stays in progress until then.
+        """
+        with file:
+            if not self._transport.is_closing():
+                self._write(response, is_last=self._is_last(response))
+            while not self._transport.is_closing() and (piece := file.read(_PIECE_OF_FILE)):
+                self._transport.write(piece)
+                self._drained = self._loop.create_future()
+                if not self.is_stalled:
+                    self._loop.call_soon(self._send_on)
+                await self._drained
+
+    def _send_on(self) -> None:
+        """Go on with a file that waits until the client has read."""
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
 
     def _send_continue(self) -> None:
         if not self._transport.is_closing():

@@ -1,7 +1,8 @@
 """HTTP messages as an application sees them."""
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, TypeAlias
+from io import SEEK_END
+from typing import IO, Literal, TypeAlias
 
 import msgspec
 
@@ -39,6 +40,7 @@ class Request(msgspec.Struct, eq=False):
     joined (RFC 9110 section 5.3), and the name is in ``repeated``. ``content`` is the body if all
     of it arrived with the head. A message that the server refuses has a ``refusal`` and no data.
     ``on_lost`` is called if the client leaves before it has the response; a long poll sets it.
+    ``keeps_body`` tells whether the application holds in memory what it has received of the body.
     """
 
     method: str
@@ -52,13 +54,15 @@ class Request(msgspec.Struct, eq=False):
     content: bytes | None = None
     refusal: Refusal | None = None
     on_lost: Callable[[], object] | None = None
+    keeps_body: bool = True
 
 
 class Response(msgspec.Struct, frozen=True):
     """The status, headers and body of a response; ``is_last`` closes the connection after it.
 
-    ``tag`` is the value of the ``ETag`` header, if there is one. An error has its ``code``, and a
-    429 has the ``limit`` that was reached. A long poll has ``waited`` this many seconds for events.
+    Large content is in a ``file``, which the server closes, and ``body`` is empty. ``tag`` is the
+    value of the ``ETag`` header, if there is one. An error has its ``code``, and a 429 has the
+    ``limit`` that was reached. A long poll has ``waited`` this many seconds for events.
     """
 
     status: int
@@ -69,3 +73,13 @@ class Response(msgspec.Struct, frozen=True):
     code: str | None = None
     limit: str | None = None
     waited: float = 0.0
+    file: IO[bytes] | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of its content."""
+        if self.file is None:
+            return len(self.body)
+        size = self.file.seek(0, SEEK_END)
+        self.file.seek(0)
+        return size
