@@ -1,9 +1,9 @@
 """The path of a request of the console. Whatever goes wrong becomes a page."""
 
-import asyncio
 import logging
-from contextlib import suppress
-from weakref import WeakValueDictionary
+from contextlib import ExitStack, suppress
+from functools import partial
+from io import BytesIO
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from petstore.clock import Milliseconds
 from petstore.console.again import Again, again_of
 from petstore.console.cookies import session_secret
 from petstore.console.failures import failure_of, sentence
+from petstore.console.files import Files
 from petstore.console.forms import Form, decode_form, decode_urlencoded
 from petstore.console.origins import may_lack_cookie, require_same_origin
 from petstore.console.page import HOME, MAX_FORM, Page, Visit, scope_of
@@ -58,8 +59,8 @@ _FILE_TOO_LATE = (
 class Console:
     """Serves the pages below ``path``; see ``petstore.api.application.Section``.
 
-    ``limiter`` limits the requests of each key here: they cost nothing of its own limits. It
-    receives one form with a file of each key at a time.
+    ``limiter`` limits the requests of each key here: they cost nothing of its own limits, but for
+    the rows of files.
     """
 
     path = HOME
@@ -74,7 +75,7 @@ class Console:
         self._bodies = bodies
         self._limiter = limiter
         self._known: dict[str, None] = {}  # secrets of sessions, in the order in which they came
-        self._files: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self._files = Files()
         self._templates = templates()
         self._routes = Routes(HOME, PAGES)
 
@@ -122,14 +123,27 @@ class Console:
             require_scope(visit.key, scope_of(page.needs))
         if page.has_id:
             visit.path_id = decode_path_id(visit.parameter)
-        if page.takes_files:
-            # Bodies that wait for their turn are not received, so they take no memory.
-            async with self._files.setdefault(visit.key.id, asyncio.Lock()):
-                return await self._visited(page, visit, receive)
-        return await self._visited(page, visit, receive)
+        if page.has_file:
+            respond = partial(self._respond_in_turn, page, visit, receive)
+            return await self._files.respond(visit.key.id, respond)
+        visit.form = await self._form(page, request, receive, page.max_bytes)
+        return await self._visited(page, visit)
 
-    async def _visited(self, page: Page, visit: Visit, receive: Receive) -> Response:
-        visit.form = await self._form(page, visit.request, receive, page.max_bytes)
+    async def _respond_in_turn(self, page: Page, visit: Visit, receive: Receive) -> Response:
+        """Receive a file, if the page takes one, and work on it when it is the turn of its key."""
+        request = visit.request
+        if not page.takes_files:
+            visit.form = await self._form(page, request, receive, page.max_bytes)
+            async with self._files.turn(visit.key.id):
+                return await self._visited(page, visit)
+        seconds = page.max_bytes / _SLOWEST
+        body = await self._bodies.read_file(request, receive, page.max_bytes, seconds)
+        with body, ExitStack() as opened:
+            async with self._files.turn(visit.key.id):
+                visit.form = await decode_form(_content_type(request), body, opened)
+                return await self._visited(page, visit)
+
+    async def _visited(self, page: Page, visit: Visit) -> Response:
         if page.method == "GET" and visit.session is not None and not visit.is_refresh:
             # Read first, so that the script misses no change to what the page shows.
             visit.cursor = (await newest_position(self._services.store)).cursor
@@ -235,14 +249,18 @@ class Console:
             form = await self._form(page, request, receive, MAX_FORM)
         except ContentTooLarge:
             return None
-        return None if form.files else again_of(request.path.removeprefix(HOME), form)
+        return None if form.file else again_of(request.path.removeprefix(HOME), form)
 
     async def _form(self, page: Page, request: Request, receive: Receive, largest: int) -> Form:
         if page.method == "GET":
             return decode_urlencoded(request.query)
-        seconds = largest / _SLOWEST if page.takes_files else 0
-        body = await self._bodies.read_any(request, receive, largest, seconds)
-        return decode_form(request.fields.get(b"content-type", b"").decode("latin-1"), body)
+        body = await self._bodies.read_any(request, receive, largest)
+        with ExitStack() as opened:
+            return await decode_form(_content_type(request), BytesIO(body), opened)
+
+
+def _content_type(request: Request) -> str:
+    return request.fields.get(b"content-type", b"").decode("latin-1")
 
 
 def _refusal(route: Route[Page], request: Request) -> PetstoreError:

@@ -47,7 +47,7 @@ class Page:
 
     It is for keys that may carry out the operation ``needs``, or for every key. A ``public`` page
     needs no session. One that ``signs_in`` is limited by address. ``max_bytes`` is the maximum size
-    of a form that it takes.
+    of a form that it takes. One that ``has_file`` receives, sends or adds a file, in turn.
     """
 
     method: Literal["GET", "POST"]
@@ -57,6 +57,7 @@ class Page:
     public: bool = False
     signs_in: bool = False
     max_bytes: int = MAX_FORM
+    has_file: bool = False
 
     @cached_property
     def has_id(self) -> bool:
@@ -66,7 +67,7 @@ class Page:
     @property
     def takes_files(self) -> bool:
         """Whether its form may have a file."""
-        return self.max_bytes > MAX_FORM and not self.public
+        return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
 
 
 class Result(NamedTuple):

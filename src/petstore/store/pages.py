@@ -79,6 +79,21 @@ async def read_next_after(
     return rows[0][0] if len(rows) > 1 else None
 
 
+async def read_count(
+    reader: Reader,
+    name: str,
+    select: str,
+    filters: Mapping[str, Filter],
+    after: int | None,
+    limit: int,
+) -> int:
+    """Return how many items ``read_page`` would return; ``select`` selects the id alone."""
+    where, parameters = _condition(filters, after, ">")
+    page = f"{select}{where} ORDER BY id LIMIT ?{len(parameters) + 1}"
+    sql = f"SELECT count(*) FROM ({page}) AS page"  # noqa: S608 - only names
+    return int((await reader.read(Statement(sql, (*parameters, limit), name=name)))[0][0])
+
+
 def _condition(
     filters: Mapping[str, Filter], after: int | None, beyond: str
 ) -> tuple[str, list[Value]]:

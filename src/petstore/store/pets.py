@@ -14,7 +14,7 @@ from petstore.errors import PetReserved
 from petstore.store.categories import require_category
 from petstore.store.events import record
 from petstore.store.orders import free_if_lapsed
-from petstore.store.pages import Page, found, read_next_after, read_page
+from petstore.store.pages import Page, found, read_count, read_next_after, read_page
 from petstore.store.pet_rows import COLUMNS, VALUES, new_row_of, pet_of, values_of
 
 _SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
@@ -50,6 +50,13 @@ async def next_pets_after(
     filters = {"status": wanted.status, "category_id": wanted.category_id}
     name = "select_pets_after"
     return await read_next_after(store, name, "SELECT id FROM pets", filters, after, limit)
+
+
+async def count_pets_after(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> int:
+    """Return how many pets a page of ``list_pets`` has."""
+    filters = {"status": wanted.status, "category_id": wanted.category_id}
+    name = "count_pets_after"
+    return await read_count(store, name, "SELECT id FROM pets", filters, after, limit)
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
