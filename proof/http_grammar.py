@@ -1,5 +1,7 @@
 """HTTP messages from a grammar, with bytes changed, as hostile or careless clients send them."""
 
+from collections.abc import Iterator
+from itertools import product
 from random import Random
 
 _METHODS = (b"GET", b"POST", b"HEAD", b"PUT", b"DELETE", b"PATCH", b"OPTIONS")
@@ -33,6 +35,31 @@ _SNIPPETS = (
     b"5",
 )
 _BODY = b'{"name":"Rex","categoryId":1}'
+
+
+_CONNECTIONS = (
+    *(b"", b"Connection: close\r\n", b"Connection: keep-alive\r\n", b"Connection: Upgrade\r\n"),
+    *(b"Connection: Upgrade, close\r\n", b"Connection: keep-alive\r\nConnection: close\r\n"),
+    *(b"Connection: Proxy-Connection, Keep-Alive\r\n", b"Connection: x\r\n"),
+)
+_PROXY_CONNECTIONS = (
+    *(b"", b"Proxy-Connection: close\r\n", b"Proxy-Connection: keep-alive\r\n"),
+    *(b"proxy-connection: Upgrade, Close\r\n", b"Proxy-Connection: x\r\n"),
+)
+_UPGRADES = (b"", b"Upgrade: h2c\r\n", b"Upgrade: websocket, TLS/1.0\r\n")
+_KEEP_ALIVES = (b"", b"Keep-Alive: timeout=5, max=1\r\n")
+_BODIES = (
+    *(b"\r\n", b"Content-Length: 0\r\n\r\n", b"Content-Length: 2\r\n\r\nhi"),
+    *(b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",),
+)
+
+
+def lasting_requests() -> Iterator[bytes]:
+    """Yield a request for every combination of what may decide whether its connection stays."""
+    lines = product(_METHODS, (b"1.1", b"1.0"))
+    fields = product(_CONNECTIONS, _PROXY_CONNECTIONS, _UPGRADES, _KEEP_ALIVES, _BODIES)
+    for (method, version), rest in product(lines, fields):
+        yield b"%b / HTTP/%b\r\nHost: petstore\r\n%b" % (method, version, b"".join(rest))
 
 
 def message(random: Random) -> bytes:

@@ -17,6 +17,7 @@ from support.haproxy import PROGRAM, SHIPPED, HaProxy, haproxy, haproxy_version
 from support.odd_service import SILENCE, odd_service
 from support.postgres import PostgresServer
 from support.raw_socket import RawSocket
+from support.shared_connections import statuses_beside_a_stranger
 from support.shared_service import SharedService, shared_service
 from support.tls import self_signed_certificate
 from support.waiting import within
@@ -24,6 +25,8 @@ from support.waiting import within
 ERRORS = {int(path.stem): path for path in SHIPPED.glob("errors/*.http")}
 CONFIG = (SHIPPED / "haproxy.cfg").read_text()
 EXPLAINED = SHIPPED.parent.parent / "docs/errors.md"
+
+SERVED = [200, 200, 201, 201] * 9
 
 runs_haproxy = pytest.mark.skipif(PROGRAM is None, reason="it takes haproxy")
 
@@ -134,6 +137,11 @@ def test_without_postgresql_the_balancer_says_so_as_the_service_does(
     finally:
         database.start()
     assert within(30, lambda: client.get("/pets").status_code == 200)
+
+
+@runs_haproxy
+def test_no_client_spoils_the_connections_that_haproxy_shares(plain: HaProxy, token: str) -> None:
+    assert statuses_beside_a_stranger(plain.url, token, instances=2) == SERVED
 
 
 @runs_haproxy

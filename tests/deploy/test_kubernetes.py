@@ -173,6 +173,12 @@ def test_a_pod_has_no_more_rights_than_it_needs() -> None:
     assert [mount["mountPath"] for mount in CONTAINER["volumeMounts"]] == ["/tmp"]  # noqa: S108
 
 
+def test_temporary_files_of_a_pod_are_on_a_disk() -> None:
+    (volume,) = POD["volumes"]
+    assert volume["name"] == CONTAINER["volumeMounts"][0]["name"]
+    assert list(volume["emptyDir"]) == ["sizeLimit"]
+
+
 def test_the_autoscaler_knows_what_to_measure_against() -> None:
     (metric,) = resource("autoscaler")["spec"]["metrics"]
     assert metric["resource"]["name"] in CONTAINER["resources"]["requests"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.settings import sqlite_path
+from petstore.settings import Settings, sqlite_path
 from support.deploy_files import DEPLOY, settings_of
 from support.process import free_port, petstore
 
@@ -29,17 +29,26 @@ def value(name: str) -> str:
     return only
 
 
-def test_its_settings_are_valid_and_its_database_where_it_may_write() -> None:
+def its_settings() -> Settings:
+    """Return the settings that it gives the service."""
     pairs = [variable.partition("=") for variable in values("Environment")]
-    settings = settings_of({name: value for name, _, value in pairs})
+    return settings_of({name: value for name, _, value in pairs if name.startswith("PETSTORE_")})
+
+
+def test_its_settings_are_valid_and_its_database_where_it_may_write() -> None:
+    settings = its_settings()
     state = Path("/var/lib") / value("StateDirectory")
     assert sqlite_path(settings.database).parent == state
     assert value("WorkingDirectory") == str(state)
 
 
+def test_its_temporary_files_are_on_a_disk_and_its_own() -> None:
+    assert "TMPDIR=/var/tmp" in values("Environment")
+    assert value("PrivateTmp") == "yes"
+
+
 def test_a_stop_is_over_before_it_is_cut_short() -> None:
-    pairs = [variable.partition("=") for variable in values("Environment")]
-    settings = settings_of({name: value for name, _, value in pairs})
+    settings = its_settings()
     assert settings.shutdown_timeout < int(value("TimeoutStopSec"))
     assert value("KillMode") == "mixed"
 

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from proof.experiment import Trial
-from proof.experiments.parsing import compare_one
-from proof.http_grammar import message
+from proof.experiments.parsing import compare_next, compare_one
+from proof.http_grammar import lasting_requests, message
 from proof.parsers import (
     STRICTER,
     OurParser,
@@ -59,6 +59,17 @@ async def test_messages_are_the_same_in_every_segmentation_and_to_h11(
     assert trial.broken == []
     assert trial.seen["messages"] == 12
     assert trial.seen["messages that both parsers read alike"] > 5
+
+
+async def test_no_field_of_a_request_spoils_the_next_on_its_connection(
+    parser: OurParser, tmp_path: Path
+) -> None:
+    trial = Trial(0, Random(5), tmp_path)  # noqa: S311 - what is drawn is no secret
+    for request in list(lasting_requests())[::23]:
+        await compare_next(trial, parser, request)
+    assert trial.broken == []
+    assert trial.seen["requests with another behind them"] > 500
+    assert trial.seen["connections that stay open"] > 150
 
 
 async def test_a_request_is_read_with_method_target_fields_and_body(parser: OurParser) -> None:

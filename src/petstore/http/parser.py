@@ -226,7 +226,9 @@ class RequestParser:
 
     def _reset(self) -> None:
         self._llhttp = HttpRequestParser(self._fields)
-        self._llhttp.set_dangerous_leniencies(lenient_version=True)  # we check the request line
+        # We check the request line, and decide from Connection alone whether another may follow:
+        # llhttp would take Proxy-Connection too, which has no meaning (RFC 9112 appendix C.2.2).
+        self._llhttp.set_dangerous_leniencies(lenient_version=True, lenient_keep_alive=True)
 
 
 class _Fields:

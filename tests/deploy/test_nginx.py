@@ -1,0 +1,30 @@
+"""The nginx of the guide: the service holds its contract behind it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.nginx import PROGRAM, nginx
+from support.shared_connections import statuses_beside_a_stranger
+from support.shared_service import SharedService, shared_service
+
+runs_nginx = pytest.mark.skipif(PROGRAM is None, reason="it takes nginx: apt-get install nginx")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedService]:
+    """The service, which believes the proxy."""
+    folder = tmp_path_factory.mktemp("service")
+    with shared_service(
+        folder, f"sqlite:///{folder}/petstore.db", "--trusted-proxy", "127.0.0.1"
+    ) as service:
+        yield service
+
+
+@runs_nginx
+def test_no_client_spoils_the_connections_that_nginx_shares(
+    tmp_path: Path, service: SharedService
+) -> None:
+    with nginx(tmp_path, service.port) as url:
+        assert statuses_beside_a_stranger(url, service.issue()) == [200, 201] * 9
