@@ -70,8 +70,8 @@ async def fill(store: SqliteStore) -> str:
     rows = [FileRow(2, "B\0lla,3\n", None, "name"), FileRow(3, "Rex,3\n", NewPet("Rex", 3))]
     file = ImportFile("animals.csv", b"\0\xff", ["name", "categoryId"], rows)
     await store.write(create_import(1, file, now=NOW))
-    await store.write(open_session(1, None, NOW))
-    await store.write(create_link(1, NOW))
+    await store.write(open_session(1, token.encode("ascii"), NOW))
+    await store.write(create_link(1, "the operator", NOW))
     calls = DeprecatedCalls(store, lambda: NOW, ())
     calls.count(1, "getPet", NOW, b"shop/1", "r1")
     await calls.save()
@@ -87,7 +87,9 @@ async def fill(store: SqliteStore) -> str:
             NOW,
         )
     )
-    await store.write(do("INSERT INTO console_links VALUES (?1, 1, ?2)", b"a link", NOW))
+    await store.write(
+        do("INSERT INTO console_links VALUES (?1, 1, ?2, NULL, NULL)", b"a link", NOW)
+    )
     await store.write(
         do(
             "INSERT INTO webhooks VALUES (1, 1, 'https://example.com/', '', NULL, ?1,"

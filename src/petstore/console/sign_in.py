@@ -28,8 +28,8 @@ _ENDS: Mapping[SessionEnd, str] = {
     "revoked": "Your key was revoked. Ask the person who gave it to you for another one.",
     "expired": "Your key has expired. Ask the person who gave it to you for another one.",
     "replaced": (
-        "You were signed out, because your key has a new token and the one that you signed in with"
-        " has ended. Sign in with the new one."
+        "You were signed out, because your key has a new token, or the one who made your link has."
+        " Sign in with the new token, or ask for another link."
     ),
     "unused": "You were signed out, because you did nothing here for 30 minutes.",
     "longest": "You were signed out, because 12 hours have passed since you signed in.",
