@@ -106,7 +106,7 @@ def open_session(key_id: int, token: bytes, now: Milliseconds, replaced: str = "
 def _begin(
     key_id: int, token: bytes, granted_by: bytes | None, now: Milliseconds, replaced: str
 ) -> Unit[str]:
-    yield from end_session(replaced)
+    yield from end_session(_digest(replaced))
     beyond = "key_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
     which = are_first("console_sessions", "digest", beyond)
     yield Statement(
@@ -186,11 +186,11 @@ def rebind_session(session: Session, token: bytes) -> Unit[None]:
     )
 
 
-def end_session(secret: str) -> Unit[None]:
-    """End the session with this secret, if there is one."""
+def end_session(digest: bytes) -> Unit[None]:
+    """End the session whose cookie has this digest, if there is one."""
     yield Statement(
         "DELETE FROM console_sessions WHERE digest = ?1",
-        (_digest(secret),),
+        (digest,),
         name="delete_session",
         affects_pages=False,
     )
