@@ -72,8 +72,8 @@ async def fill(store: SqliteStore) -> str:
     file = ImportFile("animals.csv", b"\0\xff", ["name", "categoryId"], ",", content)
     options = {"named_categories": False, "strict_categories": False}
     await store_import(store, 1, file, lambda: NOW, **options)
-    await store.write(open_session(1, None, NOW))
-    await store.write(create_link(1, NOW))
+    await store.write(open_session(1, token.encode("ascii"), NOW))
+    await store.write(create_link(1, "the operator", NOW))
     calls = DeprecatedCalls(store, lambda: NOW, ())
     calls.count(1, "getPet", NOW, b"shop/1", "r1")
     await calls.save()
@@ -89,7 +89,9 @@ async def fill(store: SqliteStore) -> str:
             NOW,
         )
     )
-    await store.write(do("INSERT INTO console_links VALUES (?1, 1, ?2)", b"a link", NOW))
+    await store.write(
+        do("INSERT INTO console_links VALUES (?1, 1, ?2, NULL, NULL)", b"a link", NOW)
+    )
     await store.write(
         do(
             "INSERT INTO webhooks VALUES (1, 1, 'https://example.com/', '', NULL, ?1,"
