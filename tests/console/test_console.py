@@ -371,6 +371,13 @@ async def test_a_key_that_is_banned_can_use_the_console(database: Path) -> None:
         assert (await person.get("/pets")).status_code == 200
 
 
+async def test_the_limit_of_the_console_follows_the_plan(service: Service) -> None:
+    shop = await signed_in(service, plan="enterprise", per_minute=2)
+    assert [(await shop.get("/pets")).status_code for _ in range(11)] == [200] * 10 + [429]
+    refused = await shop.get("/pets")
+    assert "10 requests a minute" in refused.text
+
+
 async def test_the_console_has_a_limit_of_its_own_for_each_key(database: Path) -> None:
     async with running_service(database, console_per_minute=2) as service:
         person, colleague = await signed_in(service), await signed_in(service)

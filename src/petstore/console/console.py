@@ -44,6 +44,8 @@ _ASSETS = f"{HOME}/assets/"
 _CONSOLE = Holder("console", "this key in the console")
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
+# So many pages may be opened in a minute for each request that the key itself may make.
+_PAGES_A_REQUEST = 5
 # Bytes of a form whose sender is beyond a limit, or unknown while the database is unreachable: it
 # must not cost much more than a refusal.
 _MAX_KEPT = 4096
@@ -202,7 +204,8 @@ class Console:
         if page is not None and page.ends_sessions:
             self._limits.charge_sign_in(session.key.id, visit.client)
         else:
-            decision = self._limiter.take(session.key.id)
+            of_plan = _PAGES_A_REQUEST * session.key.limits.per_minute
+            decision = self._limiter.take(session.key.id, of_plan)
             if decision.verdict != "admitted":
                 raise refusal(decision, _CONSOLE)
         if session.needs_touch(now) and not visit.is_refresh:
