@@ -233,3 +233,10 @@ class Unavailable(PetstoreError, status=503, code="service_unavailable"):
 
     def __str__(self) -> str:
         return self.detail
+
+
+class Overloaded(Unavailable):
+    """The service has no memory for the request now."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, "the service is too busy now; try again")

@@ -254,8 +254,8 @@ class Settings:
     )
     buffer_bytes: int = _setting(
         32 * 1024 * 1024,
-        "The memory of each process for unfinished requests and unread responses; beyond it the"
-        " connections that have been idle for longest are closed.",
+        "The memory of each process for unfinished requests and unread responses; beyond it"
+        " those of the client address that holds most get 503 or are closed.",
         ge=1024 * 1024,
         le=2**40,
     )

@@ -17,6 +17,7 @@ from support.waiting import within
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 HIDDEN = GET.replace(b"/", b"/hidden", 1)
+CLOSING = GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 CHUNKED = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 UPGRADE = b"Connection: Upgrade\r\nUpgrade: h2c\r\n"
 
@@ -424,12 +425,47 @@ def test_a_client_that_does_not_read_its_responses_is_disconnected(app: Echo) ->
 
 
 def test_beyond_the_budget_of_unread_responses_a_connection_is_closed(app: Echo) -> None:
-    app.size = 5_000_000
-    with served(app, buffer_bytes=1_000_000) as server, slow_caller(server, 4096) as caller:
+    app.size = 1_000_000
+    with served(app, buffer_bytes=200_000) as server, slow_caller(server, 4096) as caller:
         caller.sendall(GET)
         assert within(30, lambda: app.seen and in_memory(Connection) == 0)
         received = b"".join(iter(lambda: caller.recv(65536), b""))
     assert len(received) < app.size
+
+
+def test_a_response_larger_than_the_budget_arrives_whole(app: Echo) -> None:
+    app.size = 5_000_000
+    with served(app, buffer_bytes=200_000) as server, slow_caller(server, 4096) as caller:
+        caller.sendall(CLOSING)
+        assert within(30, lambda: bool(app.seen))
+        time.sleep(0.1)
+        received = b"".join(iter(lambda: caller.recv(65536), b""))
+    assert received.endswith(b"GET /? " + b"." * app.size)
+
+
+def test_a_body_that_is_cut_for_want_of_memory_is_not_kept(app: Echo) -> None:
+    head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
+    app.is_free, app.reads_at_once = (lambda: False), False
+    with served(app, buffer_bytes=30_000) as server, RawSocket(server.port) as connection:
+        connection.send(head + b"x" * 20_000)
+        assert within(30, lambda: bool(app.seen))
+        connection.send(b"x" * 20_000)
+        time.sleep(0.05)
+        app.is_free = lambda: True
+        response = connection.read_response()
+        assert (response.status, response.fields["connection"]) == (400, "close")
+
+
+def test_a_pipeline_that_is_cut_for_want_of_memory_ends_after_its_response(app: Echo) -> None:
+    app.is_free = lambda: False
+    with served(app, buffer_bytes=10_000) as server, RawSocket(server.port) as connection:
+        connection.send(GET)
+        assert within(30, lambda: bool(app.seen))
+        connection.send(GET[:-2] + b"X: " + b"y" * 12_000)
+        time.sleep(0.05)
+        app.is_free = lambda: True
+        assert connection.read_response().fields["connection"] == "close"
+        assert connection.rest() == b""
 
 
 def test_a_client_that_reads_slowly_gets_every_response(server: Served, app: Echo) -> None:
@@ -601,6 +637,29 @@ def test_malformed_chunks_end_the_request(server: Served, body: bytes) -> None:
         connection.send(CHUNKED + body)
         response = connection.read_response()
         assert (response.status, response.fields["connection"]) == (400, "close")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"ZZ\r\n", "its framing is broken"),
+        (b"ZZ", "its framing is broken"),
+        (b"5\r\nhelloX", "its framing is broken"),
+        (b"5\r\nhello\r\nZ", "its framing is broken"),
+        (b"5\rX", "its framing is broken"),
+        (b"5\r\nhel", "it ended early"),
+        (b"5\r\nhello\r\n5;a", "it ended early"),
+        (b"5\r\nhello\r", "it ended early"),
+    ],
+)
+def test_the_reason_for_an_incomplete_body_is_the_first_one(
+    server: Served, app: Echo, body: bytes, reason: str
+) -> None:
+    with RawSocket(server.port) as connection:
+        connection.send(CHUNKED + body)
+        connection.finish_sending()
+        assert connection.read_response().status == 400
+    assert app.failures == [reason]
 
 
 def test_a_trailer_may_end_the_connection(server: Served) -> None:

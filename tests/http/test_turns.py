@@ -1,7 +1,7 @@
 """The order of turns, and which connections close when all together buffer too much."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import pytest
 
@@ -14,12 +14,17 @@ class Waiter:
     """Notes when it has its turn or is closed, and may then do something else."""
 
     def __init__(
-        self, name: int = 0, had: list[int] | None = None, then: Callable[[], None] = lambda: None
+        self,
+        name: int = 0,
+        had: list[int] | None = None,
+        then: Callable[[], None] = lambda: None,
+        holder: Hashable = None,
     ) -> None:
+        self.holder = holder
         self._name = name
         self._had = [] if had is None else had
         self._then = then
-        self.is_closed = False
+        self.has_given_up = False
 
     def take_turn(self) -> None:
         self._had.append(self._name)
@@ -27,11 +32,13 @@ class Waiter:
 
     def abort(self) -> None:
         self._had.append(-self._name)
-        self.is_closed = True
+
+    def give_up(self) -> None:
+        self.has_given_up = True
 
 
-def closed(waiters: list[Waiter]) -> list[int]:
-    return [number for number, waiter in enumerate(waiters) if waiter.is_closed]
+def given_up(waiters: list[Waiter]) -> list[int]:
+    return [number for number, waiter in enumerate(waiters) if waiter.has_given_up]
 
 
 async def test_waiting_connections_go_on_in_their_order() -> None:
@@ -77,20 +84,42 @@ async def test_the_fault_of_one_ends_no_turn_of_others(caplog: pytest.LogCapture
     assert "a connection failed" in caplog.text
 
 
-async def test_nobody_is_closed_within_the_budget() -> None:
+async def test_nobody_gives_up_anything_within_the_budget() -> None:
     budget, waiters = BufferBudget(100), [Waiter(), Waiter()]
     for waiter in waiters:
         budget.note(waiter, 50)
-    assert closed(waiters) == []
+    assert given_up(waiters) == []
 
 
-async def test_beyond_the_budget_the_longest_silent_is_closed() -> None:
+async def test_beyond_the_budget_of_equal_connections_the_longest_silent_gives_up() -> None:
     budget, waiters = BufferBudget(100), [Waiter() for _ in range(4)]
+    for number in (0, 1, 2, 0, 3):
+        budget.note(waiters[number], 30)
+    assert given_up(waiters) == [1]
+
+
+async def test_beyond_the_budget_the_one_that_buffers_most_gives_up() -> None:
+    budget, waiters = BufferBudget(100), [Waiter() for _ in range(4)]
+    for waiter, size in zip(waiters, (20, 50, 10, 21), strict=True):
+        budget.note(waiter, size)
+    assert given_up(waiters) == [1]
+
+
+async def test_many_small_parts_of_one_holder_count_together() -> None:
+    budget = BufferBudget(100)
+    waiters = [Waiter(holder=name) for name in ("own", *("stranger",) * 8)]
+    budget.note(waiters[0], 30)
+    for waiter in waiters[1:]:
+        budget.note(waiter, 10)
+    assert given_up(waiters) == [1]
+
+
+async def test_as_much_is_given_up_as_the_budget_needs() -> None:
+    budget, waiters = BufferBudget(100), [Waiter(holder=name) for name in ("a", "a", "a", "b")]
     for waiter in waiters[:3]:
         budget.note(waiter, 30)
-    budget.note(waiters[0], 31)
-    budget.note(waiters[3], 60)
-    assert closed(waiters) == [1, 2]
+    budget.note(waiters[3], 50)
+    assert given_up(waiters) == [0, 1]
 
 
 async def test_released_bytes_do_not_count() -> None:
@@ -99,11 +128,11 @@ async def test_released_bytes_do_not_count() -> None:
     budget.note(waiters[0], 0)
     budget.note(waiters[1], 90)
     budget.note(waiters[2], 10)
-    assert closed(waiters) == []
+    assert given_up(waiters) == []
 
 
-async def test_one_that_buffers_more_than_the_whole_budget_is_closed_itself() -> None:
+async def test_one_that_buffers_more_than_the_whole_budget_gives_it_up_itself() -> None:
     budget, waiters = BufferBudget(100), [Waiter()]
     budget.note(waiters[0], 101)
     budget.note(waiters[0], 0)
-    assert closed(waiters) == [0]
+    assert given_up(waiters) == [0]

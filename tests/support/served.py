@@ -21,6 +21,7 @@ class Echo:
 
     def __init__(self) -> None:
         self.seen: list[Request] = []
+        self.failures: list[str] = []  # why bodies were incomplete
         self.size = 0
         self.is_free: Callable[[], bool] = lambda: True
         self.reads_at_once = True
@@ -37,7 +38,8 @@ class Echo:
         try:
             while request.content is None and (piece := await receive()):
                 body += piece
-        except ConnectionError:
+        except ConnectionError as error:
+            self.failures.append(str(error))
             return Response(400, b"", [b"content-length: 0"])
         await self._wait()
         told = b"%s %s?%s " % (request.method.encode(), request.path.encode(), request.query)

@@ -10,12 +10,13 @@ from typing import Any, BinaryIO, cast
 from petstore.errors import (
     ContentTooLarge,
     IncompleteBody,
+    Overloaded,
     PetstoreError,
     RequestTimeout,
     Unavailable,
     UnsupportedMediaType,
 )
-from petstore.http.messages import Receive, Request
+from petstore.http.messages import Overload, Receive, Request
 
 MERGE_PATCH = "application/merge-patch+json"
 
@@ -46,6 +47,7 @@ class BodyReader:
             ContentTooLarge: it is too long; what is over was not read.
             RequestTimeout: it was not whole in time.
             IncompleteBody: it ended early, or its framing is broken.
+            Overloaded: there is no memory for it now.
         """
         self._check_media_type(request)
         return await self.read_any(request, receive, self._largest)
@@ -61,6 +63,7 @@ class BodyReader:
             ContentTooLarge: it is too long; what is over was not read.
             RequestTimeout: it was not whole in time.
             IncompleteBody: it ended early, or its framing is broken.
+            Overloaded: there is no memory for it now.
         """
         body = bytearray()
         if request.content is None:
@@ -79,7 +82,7 @@ class BodyReader:
             ContentTooLarge: it is too long; what is over was not read.
             RequestTimeout: it was not whole in time.
             IncompleteBody: it ended early, or its framing is broken.
-            Unavailable: the disk has no room for it.
+            Unavailable: there is no memory for it now, or the disk has no room.
         """
         try:
             file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - the caller closes it
@@ -176,6 +179,8 @@ async def _receive(receive: Receive, take: Callable[[bytes], None], largest: int
             if size > largest:
                 raise _too_large(largest)
             take(piece)
+    except Overload as error:
+        raise Overloaded(str(error)) from error
     except ConnectionError as error:
         msg = f"the body: expected all of it; {error}"
         raise IncompleteBody(msg) from error

@@ -5,6 +5,7 @@ import msgspec
 from petstore.errors import (
     HeaderFieldsTooLarge,
     InvalidRequest,
+    Overloaded,
     PetstoreError,
     Unimplemented,
     UriTooLong,
@@ -16,7 +17,7 @@ NO_STORE = b"cache-control: no-store"
 
 _REFUSALS = {
     error.status: error
-    for error in (InvalidRequest, UriTooLong, HeaderFieldsTooLarge, Unimplemented)
+    for error in (InvalidRequest, UriTooLong, HeaderFieldsTooLarge, Unimplemented, Overloaded)
 }
 
 encode_json = msgspec.json.Encoder().encode

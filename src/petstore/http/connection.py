@@ -5,14 +5,24 @@ import fcntl
 import logging
 import struct
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from enum import Enum, auto
 from http import HTTPStatus
+from io import BytesIO
 from math import inf
 from typing import IO, cast
 
+from msgspec.structs import replace
+
 from petstore.http.body import RequestBody, receive_nothing
-from petstore.http.messages import Receive, Refusal, Request, Respond, Response
+from petstore.http.messages import (
+    Overload,
+    Receive,
+    Refusal,
+    Request,
+    Respond,
+    Response,
+)
 from petstore.http.parser import MAX_HEAD, RequestParser
 from petstore.http.turns import BufferBudget, Turns
 
@@ -21,6 +31,7 @@ _LOG = logging.getLogger(__name__)
 _MAX_UNREAD = 64 * 1024  # bytes of a body that the application has not taken
 _SMALL_BODY = 16 * 1024  # bytes that cost less to copy than to send on their own
 _PIECE_OF_FILE = 32 * 1024
+_LARGE_BODY = 1024 * 1024  # bytes that a client gets in pieces, as it does those of a file
 _LAST_SECONDS = 0.2  # in which a client can take some of its last response during a stop
 _REJECTIONS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _READ_AT_ONCE = 16 * 1024
@@ -35,6 +46,7 @@ _STATUS_LINES[413] = b"HTTP/1.1 413 Content Too Large"
 _STATUS_LINES[414] = b"HTTP/1.1 414 URI Too Long"
 _STATUS_LINES[422] = b"HTTP/1.1 422 Unprocessable Content"
 _ENDED_EARLY = "it ended early"
+_NO_MEMORY = "unfinished requests and unread responses take up all of --buffer-bytes"
 
 
 class Input(Enum):
@@ -79,11 +91,13 @@ class Connection(asyncio.BufferedProtocol):
         shared: Shared,
         client: str,
         on_closed: Callable[[], None],
+        holder: Hashable = None,
     ) -> None:
         self._respond = respond
         self._shared = shared
         self._on_closed = on_closed
         self.client = client
+        self._holder = holder
         self._loop = asyncio.get_running_loop()
         self._parser = RequestParser(client)
         self._input = _HEAD
@@ -168,6 +182,11 @@ class Connection(asyncio.BufferedProtocol):
 
     # Called by the server
 
+    @property
+    def holder(self) -> Hashable:
+        """Who is charged for what is buffered: the address of the client, if it is not shared."""
+        return self if self._holder is None else self._holder
+
     def take_turn(self) -> None:
         """Parse what was read."""
         self.awaits_turn = False
@@ -197,6 +216,18 @@ class Connection(asyncio.BufferedProtocol):
         """Close the connection at once."""
         self.waiting_since = inf
         self._transport.abort()
+
+    def give_up(self) -> None:
+        """Drop what is buffered, if possible with a response that says so."""
+        self._buffered = 0
+        if self.is_stalled or self._input is _IGNORED:
+            self.abort()
+        elif self._input is _HEAD:
+            self._refuse(Refusal(503, _NO_MEMORY))
+        else:
+            self._ignore_input(Overload(_NO_MEMORY))
+            if self._body is not None:
+                self._body.drop()
 
     def note_progress(self) -> None:
         """Restart the timeout of a stalled client that has read something since the last call."""
@@ -252,7 +283,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             piece = parser.next_piece()
         except Refusal as refusal:
-            self._ignore_input(refusal.message)
+            self._ignore_input(ConnectionError(refusal.message))
             return
         if piece or parser.is_whole:
             body.add(piece, is_last=parser.is_whole)
@@ -279,11 +310,11 @@ class Connection(asyncio.BufferedProtocol):
         if not (self.awaits_turn or self._input is _PIPELINED):
             self._ignore_input()
 
-    def _ignore_input(self, error: str = _ENDED_EARLY) -> None:
+    def _ignore_input(self, error: ConnectionError | None = None) -> None:
         self._input = _IGNORED
         self._parser.unparsed = b""
         if self._body is not None:
-            self._body.cut_off(error)
+            self._body.cut_off(error or ConnectionError(_ENDED_EARLY))
 
     def _await_turn(self) -> None:
         self.awaits_turn = True
@@ -315,7 +346,7 @@ class Connection(asyncio.BufferedProtocol):
         unparsed = self._parser.unparsed
         if self._input is _PIPELINED:
             return self.is_stalled or unparsed != b""
-        has_much = self.awaits_turn and len(unparsed) > MAX_HEAD
+        has_much = self.awaits_turn and len(unparsed) >= MAX_HEAD
         is_behind = self._body is not None and self._body.unread > _MAX_UNREAD
         return self.is_stalled or has_much or is_behind
 
@@ -324,6 +355,8 @@ class Connection(asyncio.BufferedProtocol):
     async def _serve(self, request: Request, receive: Receive) -> None:
         try:
             response = await self._respond(request, receive)
+            if len(response.body) > _LARGE_BODY:
+                response = replace(response, body=b"", file=BytesIO(response.body))
             if response.file is not None:
                 await self._send_file(response, response.file)
         except Exception:  # noqa: BLE001 - the application should have responded

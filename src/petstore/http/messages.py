@@ -21,10 +21,14 @@ Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Response]]"
 BodyState: TypeAlias = Literal["none", "waiting", "read", "broken"]
 
 
+class Overload(ConnectionError):
+    """The server has no memory for the rest of a body."""
+
+
 class Refusal(Exception):
     """Why a message is not a request that the server takes.
 
-    ``status`` is 400, 414, 431 or 501, and ``message`` is for a person.
+    ``status`` is 400, 414, 431, 501 or 503, and ``message`` is for a person.
     """
 
     def __init__(self, status: int, message: str) -> None:

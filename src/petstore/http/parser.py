@@ -32,6 +32,9 @@ _QUOTED = rb'"(?:[\t !#-\[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*+"'
 _SIZE = rb"([0-9A-Fa-f]{1,16})(?:;%b(?:=(?:%b|%b))?)*+\r\n" % (_TOKEN, _TOKEN, _QUOTED)
 _FIRST_CHUNK = re.compile(_SIZE)
 _NEXT_CHUNK = re.compile(rb"\r\n" + _SIZE)
+_SIZE_BEGINS = rb"(?:[0-9A-Fa-f]{1,16}(?:;[^\r\n]*+)?\r?)?\Z"
+_FIRST_BEGINS = re.compile(_SIZE_BEGINS)
+_NEXT_BEGINS = re.compile(rb"\r?\Z|\r\n" + _SIZE_BEGINS)
 _FRAMING_FIELDS = frozenset((b"content-length", b"transfer-encoding"))
 _CLOSE = re.compile(rb"(?:\A|,)[ \t]*close[ \t]*(?:,|\Z)", re.IGNORECASE)
 _NONE: frozenset[bytes] = frozenset()
@@ -196,10 +199,8 @@ class RequestParser:
         """Return where the content of the chunk begins; ``start`` if its head is incomplete."""
         line = self._chunk_head.match(data, start)
         if line is None:
-            follows_chunk = self._chunk_head is _NEXT_CHUNK
-            has_line = data.find(b"\r\n", start + 2 * follows_chunk) >= 0
-            has_end = not follows_chunk or data[start : start + 2] in (b"\r", b"\r\n")
-            if has_line or not has_end:
+            begins = _FIRST_BEGINS if self._chunk_head is _FIRST_CHUNK else _NEXT_BEGINS
+            if not begins.match(data, start):
                 raise Refusal(400, _BROKEN)
             return start
         self._left = int(line[1], 16)

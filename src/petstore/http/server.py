@@ -31,7 +31,8 @@ class ConnectionLimits:
 
     At most ``connections`` are open; more wait at the socket. One client address has at most
     ``per_address`` of them, or a quarter if that is 0; more are closed. Together they buffer
-    ``buffer_bytes``. One that takes ``seconds`` to send a head or to read responses is closed.
+    ``buffer_bytes``; beyond that the address that buffers most has to give up some. A connection
+    that takes ``seconds`` to send a head or to read responses is closed.
     """
 
     connections: int = 20_000
@@ -168,9 +169,9 @@ class HttpServer:
         task.add_done_callback(partial(self._note_connected, address))
 
     async def _connect(self, client: socket.socket, address: str) -> None:
-        closed = partial(self._note_closed, address)
+        closed, holder = partial(self._note_closed, address), self._counted_as(address)
         _, connection = await self._loop.connect_accepted_socket(
-            lambda: Connection(self._respond, self._shared, address, closed), client
+            lambda: Connection(self._respond, self._shared, address, closed, holder), client
         )
         if self._shared.is_stopping:
             connection.finish()
