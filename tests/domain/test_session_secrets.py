@@ -20,7 +20,7 @@ def test_a_secret_of_another_seal_is_not_sealed() -> None:
 @pytest.mark.parametrize("position", [0, 42, 43, 64])
 def test_a_changed_secret_is_not_sealed(position: int) -> None:
     secret = new_secret(SEAL)
-    other = "A" if secret[position] != "A" else "B"
+    other = "a" if secret[position] != "a" else "b"
     assert not is_sealed(secret[:position] + other + secret[position + 1 :], SEAL)
 
 

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from base64 import urlsafe_b64encode
+from functools import lru_cache
 from hashlib import blake2b
 from hmac import compare_digest
 
@@ -10,11 +10,11 @@ SEAL_LENGTH = 32
 """The bytes of a seal."""
 
 _RANDOM_LENGTH = 43
-_SECRET = re.compile(r"[A-Za-z0-9_-]{65}\Z")
+_SECRET = re.compile(r"[A-Za-z0-9_-]{43}[0-9a-f]{22}\Z")
 
 
 def new_secret(seal: bytes) -> str:
-    """Return a fresh secret: 32 random bytes and a code of 16 over them, both in base64."""
+    """Return a fresh secret: 32 random bytes in base64, and a code of 11 over them in base16."""
     text = secrets.token_urlsafe(32)
     return text + _code(text, seal)
 
@@ -26,6 +26,6 @@ def is_sealed(secret: str, seal: bytes) -> bool:
     return compare_digest(secret[_RANDOM_LENGTH:], _code(secret[:_RANDOM_LENGTH], seal))
 
 
+@lru_cache(maxsize=1024)
 def _code(text: str, seal: bytes) -> str:
-    digest = blake2b(text.encode("ascii"), digest_size=16, key=seal).digest()
-    return urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
+    return blake2b(text.encode("ascii"), digest_size=11, key=seal).hexdigest()

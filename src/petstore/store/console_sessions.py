@@ -42,21 +42,21 @@ _SELECT_SEAL = Statement("SELECT secret FROM console_seal", name="select_seal")
 
 
 def _select(table: str, values: str) -> str:
-    """Return the SELECT of a session or a link with its key, and of all that ends it."""
+    """Return the SELECT of a session or a link with its key and the token that ends it."""
     columns = ", ".join(f"k.{name}" for name in COLUMNS)
     return (
-        f"SELECT {columns}, t.digest, t.expires_at, s.granted_by, g.digest, g.expires_at,"  # noqa: S608 - only names
-        f" m.expires_at, m.revoked_at, {values}"
+        f"SELECT {columns}, t.digest, t.expires_at, s.granted_by, {values}"  # noqa: S608 - only names
         f" FROM {table} s JOIN api_keys k ON k.id = s.key_id"
-        " LEFT JOIN api_key_tokens t ON t.digest = s.token_digest"
-        " LEFT JOIN api_key_tokens g ON g.digest = s.granted_by"
-        " LEFT JOIN api_keys m ON m.id = g.key_id WHERE s.digest = ?1"
+        " LEFT JOIN api_key_tokens t ON t.digest = s.token_digest WHERE s.digest = ?1"
     )
 
 
-_VALUES = slice(len(COLUMNS) + 7, None)
 _SELECT_SESSION = _select("console_sessions", "s.created_at, s.used_at, s.notice, s.token_digest")
 _SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest")
+_TOKEN = slice(len(COLUMNS), len(COLUMNS) + 2)
+_GRANTED_BY = len(COLUMNS) + 2
+_VALUES = slice(len(COLUMNS) + 3, None)
+_UNGRANTED: list[Row] = [()]
 
 
 class Session(NamedTuple):
@@ -151,9 +151,13 @@ async def find_session(
     """
     digest = _digest(secret)
     rows = await store.read(Statement(_SELECT_SESSION, (digest,), name="select_session"))
-    if not rows or api_key_of(rows[0]).environment != environment:
+    if not rows:
         return None
-    return _session_of(digest, rows[0], now)
+    row, grants = rows[0], _UNGRANTED
+    if row[_GRANTED_BY] is not None:
+        grants = await store.read(_select_grant(row[_GRANTED_BY]))
+    key = api_key_of(row)
+    return _session_of(digest, key, row, grants, now) if key.environment == environment else None
 
 
 def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
@@ -263,7 +267,12 @@ def use_link(
     )
     if not rows or not used:  # or somebody else was faster
         return None
-    key, (ends_at, token), ((granted_by,),) = _key_of(rows[0], now), rows[0][_VALUES], used
+    ((granted_by,),) = used
+    grants = _UNGRANTED if granted_by is None else (yield _select_grant(granted_by))
+    key, (ends_at, token) = (
+        _until_replaced(api_key_of(rows[0]), rows[0], grants, now),
+        rows[0][_VALUES],
+    )
     if not isinstance(key, ApiKey) or key.environment != environment or now >= ends_at:
         return None
     yield insert_event("link", "link_used", key, key, now)
@@ -280,30 +289,46 @@ def prune_links(before: Milliseconds) -> Unit[int]:
     return prune_by_age("console_links", "digest", "expires_at", before)
 
 
-def _session_of(digest: bytes, row: Row, now: Milliseconds) -> Session | SessionEnd:
-    key, granted_by = _key_of(row, now), row[len(COLUMNS) + 2]
-    if not isinstance(key, ApiKey):
-        return key
+def _select_grant(token: bytes) -> Statement:
+    """Return the SELECT of when a token and its key end; it finds none that has ended for good."""
+    return Statement(
+        "SELECT t.expires_at, k.expires_at FROM api_key_tokens t JOIN api_keys k ON k.id = t.key_id"
+        " WHERE t.digest = ?1 AND k.revoked_at IS NULL",
+        (token,),
+        name="select_grant",
+    )
+
+
+def _session_of(
+    digest: bytes, key: ApiKey, row: Row, grants: list[Row], now: Milliseconds
+) -> Session | SessionEnd:
+    until = _until_replaced(key, row, grants, now)
+    if not isinstance(until, ApiKey):
+        return until
     created_at, used_at, notice, token = row[_VALUES]
-    session = Session(digest, key, created_at, used_at, notice, token, granted_by)
+    session = Session(digest, until, created_at, used_at, notice, token, row[_GRANTED_BY])
     if now < session.ends_at:
         return session
     return "longest" if now >= created_at + LONGEST else "unused"
 
 
-def _key_of(row: Row, now: Milliseconds) -> ApiKey | SessionEnd:
-    """Return the key in a row of ``_select``, or why a session with it has ended."""
-    key = api_key_of(row)
+def _until_replaced(
+    key: ApiKey, row: Row, grants: list[Row], now: Milliseconds
+) -> ApiKey | SessionEnd:
+    """Return a key that ends with the tokens of its session or link, or why these have ended."""
     state = key.state(now)
     if state != "active":
         return state
-    token, token_ends_at, granted_by, grant, *ends, revoked_at = row[len(COLUMNS) : _VALUES.start]
-    end = min((at for at in (token_ends_at, *ends) if at is not None), default=None)
-    is_there = token is not None and granted_by == grant and revoked_at is None
-    if not is_there or (end is not None and now >= end):
+    token, token_ends_at = row[_TOKEN]
+    if token is None or not grants:
+        return "replaced"
+    ends = [at for at in (token_ends_at, *grants[0]) if at is not None]
+    if not ends:
+        return key
+    if now >= min(ends):
         return "replaced"
     # Keys created in the session must not outlive its tokens either.
-    return replace(key, expires_at=end) if end is not None and end < key.end else key
+    return replace(key, expires_at=min(ends)) if min(ends) < key.end else key
 
 
 def _digest(secret: str) -> bytes:
