@@ -59,7 +59,7 @@ def charge(
         return decision(state, limits, now, "banned"), touched(state, now)
     _, _, day, day_used = _windows(state, now)
     if day_used + requests > limits.per_day:
-        return decision(state, limits, now, "limited"), touched(state, now)
+        return decision(state, limits, now, "limited"), replace(state, used_at=now)
     state = replace(state, day=day, day_used=day_used + requests, used_at=now)
     return decision(state, limits, now, "admitted"), state
 

@@ -91,10 +91,11 @@ local function charge(state)
     day, day_used = today, 0
   end
   day_used = day_used + (call.requests or 0)
+  state.used_at = now
   if day_used > call.per_day then
     return 'limited'
   end
-  state.day, state.day_used, state.used_at = day, day_used, now
+  state.day, state.day_used = day, day_used
   return 'admitted'
 end
 
