@@ -32,8 +32,8 @@ _OPERATORS = r"=+\-@\uff1d\uff0b\uff0d\uff20"
 _FORMULA = re.compile(
     rf'^(?="*[{_OPERATORS}\t\r\n])|(?<=[,;\t\r\n])(?="*[{_OPERATORS}])',
 )
-# Most texts have none of these, which is seen sooner.
-_may_have_formula = re.compile(rf"[{_OPERATORS}\t\r\n]").search
+# Most texts have none of these characters, which is seen sooner.
+_is_special = re.compile(rf"[{_OPERATORS}\t\r\n]").search
 
 _BATCH = 1000
 
@@ -148,6 +148,7 @@ def read_csv(
     lines = _Lines(file, limits.characters)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     header = _read_header(reader)
+    usual = min(len(header), limits.cells)
     while True:
         lines.start_record()
         try:
@@ -156,8 +157,13 @@ def read_csv(
             return
         except csv.Error as error:
             yield FileRow(lines.first, lines.text, None, f"expected CSV ({error})")
+            continue
+        if len(cells) > usual and (reason := _excess(header, cells, limits.cells)):
+            yield FileRow(lines.first, lines.text, None, reason)
+        elif cells:
+            yield csv_row(lines.first, lines.text, dict(zip(header, cells, strict=False)))
         else:
-            yield _row_of(lines, header, cells, limits.cells) if cells else None
+            yield None
 
 
 def read_columns(
@@ -181,16 +187,11 @@ def cells_of(text: str, delimiter: Delimiter = ",") -> list[str]:
         return [text]
 
 
-def _row_of(lines: "_Lines", header: list[str], cells: list[str], max_cells: int) -> FileRow:
-    expected = ""
+def _excess(header: list[str], cells: list[str], max_cells: int) -> str:
+    """Return why there are too many cells, nothing if the surplus ones are empty."""
     if len(cells) > max_cells:
-        expected = f"at most {max_cells:,}"
-    elif any(cells[len(header) :]):
-        expected = f"{len(header)}"
-    if expected:
-        reason = f"expected {expected} fields, got {len(cells):,}"
-        return FileRow(lines.first, lines.text, None, reason)
-    return csv_row(lines.first, lines.text, dict(zip(header, cells, strict=False)))
+        return f"expected at most {max_cells:,} fields, got {len(cells):,}"
+    return f"expected {len(header)} fields, got {len(cells)}" if any(cells[len(header) :]) else ""
 
 
 def _read_header(rows: Iterator[list[str]]) -> list[str]:
@@ -221,8 +222,9 @@ class _Lines(Iterator[str]):
     """
 
     def __init__(self, file: BinaryIO, max_characters: int) -> None:
-        self._file = file
+        self._readline = file.readline
         self._max = max_characters
+        self._max_bytes = 4 * max_characters  # of UTF-8
         self._count = 0
         self.start_record()
 
@@ -236,27 +238,27 @@ class _Lines(Iterator[str]):
         return "".join(self._lines)
 
     def __next__(self) -> str:
-        line = self._file.readline(4 * self._max)  # a character has at most four bytes
+        line = self._readline(self._max_bytes)
         if not line:
             raise StopIteration
         self._count += 1
         encoding = "utf-8-sig" if self._count == 1 else "utf-8"
         # Bytes that are not UTF-8 become surrogates, and their row is refused.
         text = line.decode(encoding, "surrogateescape")
-        if len(text) > self._max:
-            self._skip_rest(line)
-            self._lines.append(f"{text[:_SHOWN]}…\n")
-        else:
-            self._lines.append(text)
         self._length += len(text)
         if self._length > self._max:
+            if len(text) > self._max:
+                self._skip_rest(line)
+                text = f"{text[:_SHOWN]}…\n"
+            self._lines.append(text)
             msg = f"row larger than {self._max} characters"
             raise csv.Error(msg)
+        self._lines.append(text)
         return text
 
     def _skip_rest(self, line: bytes) -> None:
         while line and not line.endswith(b"\n"):
-            line = self._file.readline(_SKIPPED_AT_ONCE)
+            line = self._readline(_SKIPPED_AT_ONCE)
 
 
 def csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
@@ -313,14 +315,12 @@ def cells_writer(
     quoting = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
 
     def write(values: Sequence[Any]) -> None:
-        cells = [_without_formulas(value) for value in values] if spreadsheet_safe else values
-        chosen = quoting if any("\r" in cell for cell in cells if isinstance(cell, str)) else writer
+        cells, chosen = values, writer
+        special = [value for value in values if isinstance(value, str) and _is_special(value)]
+        if special and spreadsheet_safe:
+            cells = [_FORMULA.sub("'", each) if each in special else each for each in values]
+        if any("\r" in value for value in special):
+            chosen = quoting
         chosen.writerow(cells)
 
     return write
-
-
-def _without_formulas(value: Any) -> Any:
-    if isinstance(value, str) and _may_have_formula(value):
-        return _FORMULA.sub("'", value)
-    return value
