@@ -32,6 +32,13 @@ _SLOW_BYTES_PER_SECOND = 60_000
 _NICE = 10
 _NO_KEY = b"GET /v1/pets HTTP/1.1\r\nHost: petstore\r\n"
 _TOKENS = 1_000
+_FILE_BYTES = 8 * 2**20 - 100
+_COMMAS = b"name,categoryId\n" + b"," * _FILE_BYTES
+_BLANK_LINES = b"name,categoryId\n" + b"\n" * _FILE_BYTES
+_UPLOAD = (
+    b"--edge\r\nContent-Disposition: form-data; name=file; filename=animals.csv\r\n\r\n"
+    b"%b\r\n--edge--\r\n"
+)
 
 
 class Target(NamedTuple):
@@ -438,6 +445,64 @@ def costly(method: str, path: str, body: str = "", line: str = "") -> Kind:
 
 def _with_line(one: bytes, line: str) -> bytes:
     return one.replace(b"\r\n", f"\r\n{line}\r\n".encode(), 1)
+
+
+# Files of the console
+
+
+@again
+async def work_on_files(caller: Caller) -> None:
+    """Upload, export and download refused rows in the console, as large as they may be."""
+    console = _Console(await _signed_in(caller))
+    if caller.number % 3 == 0:
+        await caller.ask(cycle([console.upload(_COMMAS), console.upload(_BLANK_LINES)]))
+    elif caller.number % 3 == 1:
+        await caller.ask(cycle([console.get("/export/pets.csv")]))
+    else:
+        head = await _asked(caller, console.upload(_COMMAS))
+        path = head.partition(b"location: /console")[2].partition(b"\r\n")[0].decode()
+        if not path:
+            raise EOFError
+        await caller.ask(cycle([console.get(f"{path}/refused.csv")]))
+
+
+class _Console(NamedTuple):
+    """The requests of a browser that is signed in."""
+
+    cookie: str
+
+    def get(self, path: str) -> bytes:
+        """Return the request for a page."""
+        return _browsed("GET", path, f"Cookie: {self.cookie}")
+
+    def upload(self, content: bytes) -> bytes:
+        """Return the form that imports a file."""
+        body = _UPLOAD % content
+        lines = f"Cookie: {self.cookie}\r\nContent-Type: multipart/form-data; boundary=edge"
+        return _browsed("POST", "/import", lines, body)
+
+
+async def _signed_in(caller: Caller) -> str:
+    """Return the cookie of a new session."""
+    form = f"key={caller.target.limited}".encode()
+    lines = "Content-Type: application/x-www-form-urlencoded"
+    head = await _asked(caller, _browsed("POST", "/sign-in", lines, form))
+    return head.partition(b"set-cookie: ")[2].partition(b";")[0].decode()
+
+
+async def _asked(caller: Caller, one: bytes) -> bytes:
+    """Return the response to a request; its body may be cut off."""
+    async with caller.connection() as wire:
+        await wire.send(one)
+        return await wire.receive()
+
+
+def _browsed(method: str, path: str, lines: str, body: bytes = b"") -> bytes:
+    head = (
+        f"{method} /console{path} HTTP/1.1\r\nHost: petstore\r\nSec-Fetch-Site: same-origin\r\n"
+        f"{lines}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
 
 
 # Callers that do nothing wrong

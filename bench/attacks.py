@@ -106,6 +106,7 @@ ATTACKS = (
     Attack("forwarded zones", attackers.forward_zones, 16, 1, _TRUST),
     Attack("drip heads", attackers.drip_head, 1_000, seconds=10, after=2),
     Attack("drip bodies", attackers.drip_body, 1_000, seconds=10, after=2),
+    Attack("console files", attackers.work_on_files, 16),
     Attack("costly: a list", costly("GET", _PETS), 1),
     Attack("costly: parameters", costly("GET", f"{_PETS}?{'&a' * 8_100}"), 1),
     Attack("costly: ids", costly("GET", f"{_PETS}?{'&id=1' * 3_276}"), 1),

@@ -191,7 +191,8 @@ def create_app(
         services=services,
         routes=Routes(BASE, OPERATIONS),
         pages=Pages(
-            _pages(health, addresses, well_known), Console(services, bodies, console_limiter)
+            _pages(health, addresses, well_known),
+            Console(services, bodies, console_limiter, addresses.public_url),
         ),
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),

@@ -190,8 +190,8 @@ class Settings:
     )
     console_per_minute: int = _setting(
         1200,
-        "Requests of the console a minute for each key, in each process; they cost nothing of its"
-        " own limits.",
+        "Requests of the console a minute for each key, in each process; at most five for each that"
+        " its plan allows. They cost nothing of the key's own limits, but rows of files do.",
         ge=1,
         le=2**31 - 2,
     )

@@ -183,3 +183,12 @@ def test_an_attack_that_fails_itself_is_no_success(capfd: pytest.CaptureFixture[
     ):
         pass
     assert "not what it should be" in capfd.readouterr().err
+
+
+def test_files_are_sent_with_the_limited_key_as_large_as_they_may_be() -> None:
+    app = Echo()
+    with served(app) as server:
+        target = Target(server.port, 0, UNLIMITED, LIMITED)
+        asyncio.run(attack(attackers.work_on_files, target, 2, 2, 1))
+    paths = {request.path for request in app.seen}
+    assert paths == {"/console/sign-in", "/console/import", "/console/export/pets.csv"}

@@ -10,7 +10,7 @@ from petstore.store.console_sessions import use_link
 from support.command import Command
 from support.stores import open_store
 
-LINK = re.compile(r"(.+)/console/link/([A-Za-z0-9_-]{43})\n")
+LINK = re.compile(r"(.+)/console/link/([A-Za-z0-9_-]{65})\n")
 
 
 def test_a_key_that_does_not_exist_has_no_link(command: Command) -> None:

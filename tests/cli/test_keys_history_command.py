@@ -119,6 +119,40 @@ def test_a_history_is_a_table_with_a_line_for_each_change(command: Command) -> N
     ]
 
 
+def test_a_link_is_recorded_with_the_user_who_made_it(command: Command) -> None:
+    command.create_key()
+    command.succeed("console", "link", "1", **ADA)
+    assert history(command)[1:] == [
+        {"by": "command line (ada)", "action": "link_created", "changes": {}}
+    ]
+
+
+@pytest.mark.parametrize("arguments", [(), ("1", "--by", "2")])
+def test_a_history_is_of_one_key_or_by_one_key(
+    command: Command, arguments: tuple[str, ...]
+) -> None:
+    words = command.fail("keys", "history", *arguments, status=2)
+    assert words == "expected either the ID of a key or --by"
+
+
+def test_what_a_key_did_to_all_keys_is_listed(command: Command) -> None:
+    for name in ("leaked", "made by the thief", "other"):
+        command.succeed("keys", "create", "--name", name, "--plan", "free")
+    assert command("keys", "history", "--by", "1").stderr == (
+        "Nothing is known of what key 1 did to keys.\n"
+    )
+    store = apsw.Connection(str(command.database))
+    store.execute("UPDATE api_key_events SET actor = 'key 1' WHERE key_id = 2")
+    store.execute("UPDATE api_key_events SET actor = 'key 11' WHERE key_id = 3")
+    store.close()
+    header, line = command.succeed("keys", "history", "--by", "1").splitlines()
+    assert header.split() == ["key", "at", "(UTC)", "by", "action", "changes"]
+    assert line.startswith("2 ")
+    assert " key 1  created  name: - -> made by the thief;" in line
+    (event,) = json.loads(command.succeed("keys", "history", "--by", "1", "--json"))
+    assert (event["key"], event["by"], event["action"]) == (2, "key 1", "created")
+
+
 def test_a_user_without_a_name_is_recorded_as_the_command_line(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

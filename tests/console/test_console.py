@@ -13,8 +13,9 @@ import pytest
 from petstore.console.page import Page, scope_of
 from petstore.console.pages import PAGES
 from petstore.domain.api_keys import SCOPES
+from petstore.http.messages import Request
 from support.service import SERVICE_URL, Service, running_service
-from support.stores import do
+from support.stores import do, locked
 from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in, words
 
 pytestmark = pytest.mark.anyio
@@ -59,6 +60,10 @@ def assert_page(response: httpx.Response, status: int) -> str:
     assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
     assert response.text.count("<h1>") == 1
     return response.text
+
+
+async def receive_nothing() -> bytes:
+    raise AssertionError
 
 
 def hidden_of(page: str) -> dict[str, str]:
@@ -114,6 +119,11 @@ async def test_no_other_origin_can_send_a_form(everybody: Service, page: Page) -
     assert "did not come from the console" in assert_page(refused, 403)
 
 
+async def status_of_form(service: Service, headers: dict[str, str]) -> int:
+    sent = await newcomer(service).client.post("/console/sign-in", headers=headers | FORM)
+    return sent.status_code
+
+
 @pytest.mark.parametrize(
     ("headers", "is_refused"),
     [
@@ -124,26 +134,56 @@ async def test_no_other_origin_can_send_a_form(everybody: Service, page: Page) -
         ({"Origin": "petstore.test"}, True),
         ({"Origin": "http://petstore.test.evil.example"}, True),
         ({"Origin": "http://petstore.test:81"}, True),
+        ({"Origin": "ftp://petstore.test"}, True),
+        ({"Origin": "chrome-extension://petstore.test"}, True),
         ({"Origin": SERVICE_URL, "Sec-Fetch-Site": "same-site"}, True),
         ({"Origin": SERVICE_URL, "Sec-Fetch-Site": "none"}, True),
         ({"Origin": SERVICE_URL}, False),
         ({"Origin": "https://petstore.test"}, False),
+        # Only a proxy that replaces the Host lets a browser send this.
         ({"Origin": "http://evil.example", "Sec-Fetch-Site": "same-origin"}, False),
     ],
 )
 async def test_a_form_says_that_it_comes_from_here(
     everybody: Service, headers: dict[str, str], *, is_refused: bool
 ) -> None:
-    sent = await newcomer(everybody).client.post("/console/sign-in", headers=headers | FORM)
-    assert sent.status_code == (403 if is_refused else 401)
+    assert await status_of_form(everybody, headers) == (403 if is_refused else 401)
 
 
-async def test_the_origin_may_be_the_one_that_the_operator_names(database: Path) -> None:
-    async with running_service(database, public_url="https://shop.example/a") as service:
-        for origin, status in [("https://shop.example", 401), ("https://shop.example.org", 403)]:
-            headers = FORM | {"Origin": origin}
-            sent = await newcomer(service).client.post("/console/sign-in", headers=headers)
-            assert sent.status_code == status
+@pytest.mark.parametrize(
+    ("public_url", "origin"),
+    [
+        ("https://shop.example/a", "https://shop.example"),
+        ("https://Shop.example:443", "https://shop.example"),
+        ("http://petstore.test:8080", "http://petstore.test:8080"),
+        ("https://[2001:db8::443]", "https://[2001:db8::443]"),
+    ],
+)
+async def test_with_a_public_url_its_origin_alone_is_the_consoles(
+    database: Path, public_url: str, origin: str
+) -> None:
+    async with running_service(database, public_url=public_url) as service:
+        assert await status_of_form(service, {"Origin": origin}) == 401
+        own = {"Sec-Fetch-Site": "same-origin"}
+        assert await status_of_form(service, own) == 401
+        assert await status_of_form(service, own | {"Origin": origin}) == 401
+        scheme, _, rest = origin.partition("://")
+        other = "http" if scheme == "https" else "https"
+        for sent in (
+            f"{origin}.org",
+            SERVICE_URL,
+            f"{other}://{rest}",
+            f"{origin}:81",
+            "null",
+        ):
+            for headers in ({}, own):
+                assert await status_of_form(service, headers | {"Origin": sent}) == 403
+
+
+async def test_a_client_without_a_host_has_no_origin(everybody: Service) -> None:
+    fields = {b"origin": b"http://"}
+    form = Request("POST", "/console/sign-in", b"", "127.0.0.1", fields, version="1.0", content=b"")
+    assert (await everybody.app(form, receive_nothing)).status == 403
 
 
 async def test_the_console_has_no_cors_headers(database: Path) -> None:
@@ -236,8 +276,74 @@ async def test_a_kept_form_leads_nowhere_but_to_the_console(
 
 async def test_forms_without_a_session_are_limited_by_address(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=2) as service:
-        statuses = [(await newcomer(service).post("/pets", **BELLA)).status_code for _ in range(3)]
-        assert statuses == [401, 401, 429]
+        sent = [await newcomer(service).post("/pets", **BELLA) for _ in range(3)]
+        assert [response.status_code for response in sent] == [401, 401, 429]
+        assert hidden_of(sent[-1].text) == BELLA
+
+
+# A form that meets a limit, or a database out of reach
+
+
+async def test_nothing_typed_is_lost_at_the_limit(database: Path) -> None:
+    async with running_service(database, console_per_minute=1) as service:
+        person = await signed_in(service)
+        assert (await person.get("/pets")).status_code == 200
+        typed = {**BELLA, "name": '<b>"Bella"</b>', "once": "o-1"}
+        refused = await person.post("/pets", **typed)
+        page = assert_page(refused, 429)
+        assert "wait 60 seconds. What you sent is kept on this page." in words(refused)
+        assert 'action="/console/pets"' in page
+        assert hidden_of(page) == typed
+        assert "o-1</bdi>" not in page
+        service.clock.advance(60)
+        assert (await person.post("/pets", **hidden_of(page))).status_code == 303
+        pets = await service.request("GET", "/v1/pets", person.token)
+        assert [pet["name"] for pet in pets.json()] == [typed["name"]]
+
+
+async def test_nothing_typed_is_lost_if_the_database_is_out_of_reach(
+    service: Service, staff: Visitor
+) -> None:
+    typed = {**BELLA, "once": "o-1"}
+    await service.store.close()
+    failed = await staff.post("/pets", **typed)
+    await service.store.open()
+    assert "Wait a moment, and try again. What you sent is kept" in words(failed)
+    assert hidden_of(assert_page(failed, 503)) == typed
+    for _ in range(2):  # a person who presses the button twice adds one animal
+        await staff.submit("/pets", **hidden_of(failed.text))
+    pets = await service.request("GET", "/v1/pets", staff.token)
+    assert len(pets.json()) == 1
+
+
+async def test_nothing_typed_is_lost_if_the_change_cannot_be_written(database: Path) -> None:
+    async with running_service(database, database_timeout=0.05) as service:
+        person = await signed_in(service)
+        typed = {**BELLA, "description": "x" * 30_000}  # more than is kept of a stranger
+        with locked(database):
+            failed = await person.post("/pets", **typed)
+        assert hidden_of(assert_page(failed, 503)) == typed
+        assert (await person.post("/pets", **hidden_of(failed.text))).status_code == 303
+
+
+async def test_a_form_with_a_file_is_not_kept_and_says_so(database: Path) -> None:
+    async with running_service(database, console_per_minute=1) as service:
+        person = await signed_in(service)
+        assert (await person.get("/pets")).status_code == 200
+        for path in ("/import", "/pets"):
+            refused = await person.post(path, files={"file": ("a.csv", b"name")}, name="Bella")
+            assert "choose the file again" in assert_page(refused, 429)
+            assert "Send it again" not in refused.text
+
+
+@pytest.mark.parametrize("body", [b"name=" + b"x" * 5_000, b"&".join([b"a=1"] * 300)])
+async def test_a_form_that_is_too_large_is_not_kept(database: Path, body: bytes) -> None:
+    async with running_service(database, console_per_minute=1) as service:
+        person = await signed_in(service)
+        assert (await person.get("/pets")).status_code == 200
+        headers = SAME_ORIGIN | FORM
+        refused = await person.client.post("/console/pets", content=body, headers=headers)
+        assert "Send it again" not in assert_page(refused, 429)
 
 
 # Limits
@@ -265,6 +371,13 @@ async def test_a_key_that_is_banned_can_use_the_console(database: Path) -> None:
         assert (await person.get("/pets")).status_code == 200
 
 
+async def test_the_limit_of_the_console_follows_the_plan(service: Service) -> None:
+    shop = await signed_in(service, plan="enterprise", per_minute=2)
+    assert [(await shop.get("/pets")).status_code for _ in range(11)] == [200] * 10 + [429]
+    refused = await shop.get("/pets")
+    assert "10 requests a minute" in refused.text
+
+
 async def test_the_console_has_a_limit_of_its_own_for_each_key(database: Path) -> None:
     async with running_service(database, console_per_minute=2) as service:
         person, colleague = await signed_in(service), await signed_in(service)
@@ -274,6 +387,27 @@ async def test_the_console_has_a_limit_of_its_own_for_each_key(database: Path) -
         assert "wait 60 seconds" in assert_page(response, 429)
         assert response.headers["retry-after"] == "60"
         assert (await colleague.get("/pets")).status_code == 200
+
+
+# Caches
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+async def test_no_cache_keeps_a_response_of_the_console(everybody: Service, page: Page) -> None:
+    for visitor in (await signed_in(everybody), newcomer(everybody)):
+        response = await visitor.client.request(
+            page.method, f"{target(page)}?after=", headers=SAME_ORIGIN | FORM
+        )
+        assert response.headers.get_list("cache-control") == ["no-store"]
+
+
+async def test_no_cache_keeps_a_cookie(service: Service) -> None:
+    issued, person = await service.issue(), newcomer(service)
+    for path, fields in [("/sign-in", {"key": issued.token}), ("/sign-out", {})]:
+        response = await person.post(path, **fields)
+        assert response.status_code == 303
+        assert "set-cookie" in response.headers
+        assert response.headers["cache-control"] == "no-store"
 
 
 # Errors

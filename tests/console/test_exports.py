@@ -11,7 +11,7 @@ from petstore.console import exports
 from petstore.domain.pets import NewPet
 from support.changes import create_pets
 from support.service import Service
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -143,3 +143,38 @@ async def test_who_may_not_list_animals_exports_none(service: Service) -> None:
     assert (await writer.get("/export")).status_code == 403
     assert (await writer.get("/export/pets.csv")).status_code == 403
     assert "/console/export" not in (await writer.get("/import")).text
+
+
+async def left_today(visitor: Visitor, service: Service) -> int:
+    usage = await service.request("GET", "/v1/usage", visitor.token)
+    return int(usage.json()["day"]["remaining"])
+
+
+async def test_every_hundred_animals_of_a_file_cost_a_request_of_the_day(service: Service) -> None:
+    await service.store.write(create_pets([NewPet("Bella", 1)] * 101))
+    await service.store.write(create_pets([NewPet("Rex", 2)] * 50))
+    shop = await signed_in(service, plan="free")
+    page = await shop.get("/export")
+    assert "Every 100 animals of a file cost a request of your key. It has" in page.text
+    for query, left in (({"categoryId": "1"}, 998), ({"categoryId": "2"}, 997), ({}, 995)):
+        assert (await shop.get("/export/pets.csv", **query)).status_code == 200
+        assert await left_today(shop, service) == left
+
+
+async def test_a_key_whose_day_does_not_cover_a_file_gets_none_and_pays_nothing(
+    service: Service,
+) -> None:
+    await service.store.write(create_pets([NewPet("Bella", 1)] * 150 + [NewPet("Rex", 2)]))
+    shop = await signed_in(service, plan="enterprise", per_day=2)
+    await service.request("GET", "/v1/pets", shop.token)
+    page = await shop.get("/export/pets.csv")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "This file costs 2 requests of your key, which does not have as many left" in words(page)
+    assert await left_today(shop, service) == 1
+    assert len(saved(await shop.get("/export/pets.csv", categoryId="2"))) == 1
+    assert await left_today(shop, service) == 0
+
+
+async def test_a_key_without_a_limit_is_told_of_no_cost(staff: Visitor) -> None:
+    for path in ("/export", "/import"):
+        assert "of your key" not in (await staff.get(path)).text

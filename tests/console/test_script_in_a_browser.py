@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
 from support.clerk import Clerk, issue_for_console
 from support.process import ServerProcess
+from support.stores import locked
 
 MAX_BYTES = 15_000
 LATER = 2_000_000_000_000
@@ -219,6 +220,21 @@ def test_without_a_network_what_was_typed_stays(arrive: Arrive) -> None:
     clerk.page.context.set_offline(False)
     clerk.save()
     expect(clerk.page.locator(".notice")).to_contain_text("Offline")
+
+
+def test_if_nothing_can_be_written_what_was_typed_stays_in_its_form(arrive: Arrive) -> None:
+    clerk = arrive()
+    clerk.open("/pets/new")
+    stays(clerk.page)
+    clerk.field("name").fill("Patient")
+    clerk.field("categoryId").fill("1")
+    with locked(clerk.shop.folder / "petstore.db"):
+        clerk.save()
+        expect(clerk.page.get_by_role("alert")).to_contain_text("Wait a moment")
+    expect(clerk.field("name")).to_have_value("Patient")
+    assert has_stayed(clerk.page)
+    clerk.save()
+    expect(clerk.page.locator(".notice")).to_contain_text("Patient")
 
 
 def test_who_signs_out_in_another_tab_is_told_and_keeps_what_was_typed(arrive: Arrive) -> None:

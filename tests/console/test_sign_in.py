@@ -1,16 +1,21 @@
 """Signing in with a key or a link, sessions from beginning to end, and signing out."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import asyncpg  # type: ignore[import-untyped]
 import httpx
 import pytest
 
 from petstore.clock import MINUTE, SECOND
+from petstore.console.session_limits import MAX_LATE_LOOK_UPS, PER_MINUTE
+from petstore.domain.api_keys import new_token
 from petstore.store.console_sessions import create_link, end_sessions
 from support.keys import change, revoke, rotate
 from support.service import Service, running_service
 from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in, words
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -39,8 +44,14 @@ def bearer(service: Service, secret: str, name: str = "petstore_console") -> Vis
     return person
 
 
+async def sign_in_status(visitor: Visitor, token: str) -> int:
+    return (await visitor.post("/sign-in", key=token)).status_code
+
+
 async def link_of(service: Service, key_id: int) -> str:
-    return f"/link/{await service.store.write(create_link(key_id, service.clock()))}"
+    return (
+        f"/link/{await service.store.write(create_link(key_id, 'the operator', service.clock()))}"
+    )
 
 
 def cookie_of(response: httpx.Response) -> str:
@@ -88,15 +99,90 @@ async def test_a_key_of_other_networks_is_told_so(service: Service, stranger: Vi
     assert "may not be used from 127.0.0.1" in refused.text
 
 
-async def test_attempts_to_sign_in_are_limited_by_address(database: Path) -> None:
+async def test_wrong_keys_are_limited_by_address_and_the_right_one_is_not(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=3) as service:
         issued, stranger = await service.issue(), newcomer(service)
-        for key in ("wrong", issued.token, "wrong"):
-            assert (await stranger.post("/sign-in", key=key)).status_code != 429
-        refused = await stranger.post("/sign-in", key=issued.token)
-        assert refused.status_code == 429
-        assert "wait 60 seconds" in refused.text
-        assert refused.headers["retry-after"] == "60"
+        known = await signed_in(service)
+    # A process that has seen none of the tokens.
+    async with running_service(database, service.clock, anonymous_per_minute=3) as service:
+        stranger = newcomer(service)
+        statuses = [await sign_in_status(stranger, "wrong") for _ in range(4)]
+        assert statuses == [401, 401, 401, 429]
+        for token in (issued.token, known.token):
+            assert await sign_in_status(newcomer(service), token) == 303
+        made_up = [new_token("production") for _ in range(5)]
+        assert {await sign_in_status(stranger, token) for token in made_up} == {429}
+        service.clock.advance(60)
+        assert await sign_in_status(stranger, "wrong") == 401
+
+
+async def test_the_right_key_costs_its_address_nothing(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        issued, stranger = await service.issue(), newcomer(service)
+        for _ in range(3):
+            assert await sign_in_status(stranger, issued.token) == 303
+        assert await sign_in_status(stranger, "wrong") == 401
+
+
+async def test_beyond_the_limit_the_form_stays_with_all_but_the_key(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        stranger = newcomer(service)
+        kept = {"next": "/orders", "again": "/pets", "typed.name": "Bella"}
+        for status, told in [(401, "This key does not work here."), (429, "wait 60 seconds")]:
+            page = await stranger.post("/sign-in", key="my secret", **kept)
+            assert page.status_code == status
+            assert told in words(page)
+            assert "my secret" not in page.text
+            for name, value in kept.items():
+                assert f'name="{name}" value="{value}"' in page.text
+        assert page.headers["retry-after"] == "60"
+        large = await stranger.post("/sign-in", key="wrong", again="/pets", typed="x" * 5_000)
+        assert large.status_code == 429
+
+
+async def test_a_key_signs_in_from_an_address_sixty_times_a_minute(service: Service) -> None:
+    issued, stranger = await service.issue(), newcomer(service)
+    statuses = [await sign_in_status(stranger, issued.token) for _ in range(PER_MINUTE + 1)]
+    assert statuses == [303] * PER_MINUTE + [429]
+    elsewhere = await stranger.client.post(
+        "/console/sign-in", data={"key": (await service.issue()).token}, headers=SAME_ORIGIN
+    )
+    assert elsewhere.status_code == 303
+
+
+async def test_a_database_out_of_reach_is_no_failed_attempt(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        issued, stranger = await service.issue(), newcomer(service)
+        link = await link_of(service, issued.key.id)
+        await service.store.close()
+        for path in ("/sign-in", link):
+            for _ in range(2):
+                failed = await stranger.post(path, key=issued.token, next="/orders")
+                assert failed.status_code == 503
+                assert "Wait a moment" in words(failed)
+                assert issued.token not in failed.text
+                assert f'action="/console{path}"' in failed.text
+        assert failed.headers.get_list("referrer-policy") == ["strict-origin"]
+        await service.store.open()
+        assert (await stranger.post(link)).status_code == 303
+        assert await sign_in_status(stranger, "wrong") == 401
+
+
+async def test_few_keys_are_looked_up_at_once_beyond_the_limit(postgres_url: str) -> None:
+    async with running_service(postgres_url, anonymous_per_minute=1) as service:
+        issued = await service.issue()
+        assert await sign_in_status(newcomer(service), "wrong") == 401
+        other = await asyncpg.connect(postgres_url)
+        async with other.transaction():
+            await other.execute("LOCK TABLE api_key_tokens")
+            made_up = [new_token("production") for _ in range(MAX_LATE_LOOK_UPS + 2)]
+            attempts = [
+                asyncio.create_task(sign_in_status(newcomer(service), token)) for token in made_up
+            ]
+            await eventually(lambda: sum(each.done() for each in attempts) == 2)
+        await other.close()
+        assert {await each for each in attempts} == {429}
+        assert await sign_in_status(newcomer(service), issued.token) == 303
 
 
 async def test_the_form_keeps_browsers_from_remembering_the_key(stranger: Visitor) -> None:
@@ -192,34 +278,60 @@ async def test_two_cookies_of_the_name_count_as_none(staff: Visitor) -> None:
         assert shown.status_code == status
 
 
-async def test_a_flood_from_an_address_does_not_lock_out_who_is_signed_in_there(
-    database: Path, monkeypatch: pytest.MonkeyPatch
+async def test_the_cookie_is_found_wherever_it_is(staff: Visitor) -> None:
+    cookie = f"petstore_console={staff.client.cookies['petstore_console']}"
+    staff.client.cookies.clear()
+    beside = "x=petstore_console=1"  # the value of another cookie
+    for sent, status in [
+        (f"a=1;{cookie}", 200),
+        (f"a=1;\t {cookie} ;b=2", 200),
+        (f"{beside}; {cookie}; my_{cookie}", 200),
+        (f"my_{cookie}", 303),
+        (f"a=1, {cookie}", 303),
+        (f"{cookie}, a=1", 303),
+        ("; ".join([beside] * 20 + [cookie]), 303),
+    ]:
+        headers = {"cookie": sent, **SAME_ORIGIN}
+        shown = await staff.client.get("/console/session", headers=headers)
+        assert shown.status_code == status, sent
+
+
+async def test_a_flood_from_an_address_signs_nobody_out_there(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=3) as service:
+        person = await signed_in(service)
+    # Also in a process that has never seen the session.
+    async with running_service(database, service.clock, anonymous_per_minute=3) as service:
+        crowd = newcomer(service)
+        assert [await sign_in_status(crowd, "wrong") for _ in range(4)][-1] == 429
+        for n in range(5):
+            assert not await is_signed_in(bearer(service, f"invented-{n}"))
+        there = newcomer(service)
+        there.client.cookies = person.client.cookies
+        assert await is_signed_in(there)
+        assert (await there.post("/sign-out")).status_code == 303
+
+
+async def test_cookies_that_nobody_has_are_not_looked_up(service: Service, staff: Visitor) -> None:
+    secret = staff.client.cookies["petstore_console"]
+    assert await is_signed_in(staff)
+    await service.store.close()
+    assert (await staff.get("/session")).status_code == 503
+    for invented in ("x", "x" * 65, secret[:-1], secret[:-1] + "."):
+        assert (await bearer(service, invented).get("/session")).status_code == 303
+    await service.store.open()
+
+
+async def test_a_session_that_has_ended_is_looked_up_a_few_times_a_minute(
+    service: Service, staff: Visitor
 ) -> None:
-    monkeypatch.setattr("petstore.console.console._MAX_KNOWN", 2)
-    async with running_service(database, anonymous_per_minute=3) as service:
-        people = [await signed_in(service) for _ in range(3)]
-        service.clock.advance(60)
-        assert [await is_signed_in(person) for person in people] == [True] * 3
-        for n in range(4):
-            flood = await bearer(service, f"invented-{n}").get("/session")
-        assert flood.status_code == 429
-        # A process knows so many sessions, and not the oldest.
-        assert [await is_signed_in(person) for person in people] == [False, True, True]
-        assert (await people[2].post("/sign-out")).status_code == 303
-        # A session that has ended is soon one of nobody.
-        await service.store.write(end_sessions(people[1].key_id))
-        ended = [(await people[1].get("/session")).status_code for _ in range(2)]
-        assert ended == [303, 429]
-
-
-async def test_cookies_that_nobody_has_are_limited_by_address(database: Path) -> None:
-    async with running_service(database, anonymous_per_minute=3) as service:
-        person = await signed_in(service)  # the first attempt of the address
-        for _ in range(5):  # a cookie with a session costs the address nothing
-            assert await is_signed_in(person)
-        invented = bearer(service, "invented")
-        statuses = [(await invented.get("/session")).status_code for _ in range(3)]
-        assert statuses == [303, 303, 429]
+    await service.store.write(end_sessions(staff.key_id))
+    for _ in range(PER_MINUTE):
+        assert not await is_signed_in(staff)
+    await service.store.close()
+    assert (await staff.get("/session")).status_code == 303
+    service.clock.advance(60)
+    assert (await staff.get("/session")).status_code == 503
+    await service.store.open()
 
 
 async def test_signing_in_ends_the_session_before(service: Service) -> None:
@@ -394,6 +506,40 @@ async def test_all_sessions_of_a_key_can_be_ended_and_no_other(service: Service)
     assert await is_signed_in(colleague)
 
 
+async def test_a_thief_who_uses_up_the_limit_of_the_key_keeps_nobody_from_signing_out(
+    database: Path,
+) -> None:
+    async with running_service(database, console_per_minute=2) as service:
+        thief = await signed_in(service)
+        owner, phone = newcomer(service), newcomer(service)
+        for person in (owner, phone):
+            assert await sign_in_status(person, thief.token) == 303
+        assert [(await thief.get("/pets")).status_code for _ in range(3)] == [200, 200, 429]
+        refused = await owner.get("/pets")
+        assert refused.status_code == 429
+        assert 'href="/console/session"' in refused.text
+        assert (await owner.get("/sign-in")).status_code == 303
+        assert (await phone.post("/sign-out")).status_code == 303
+        assert "Sign out everywhere" in words(await owner.get("/session"))
+        assert (await owner.post("/session/end-all")).status_code == 303
+        for person in (thief, owner, phone):
+            assert not await is_signed_in(person)
+
+
+async def test_the_pages_of_sessions_have_a_limit_of_their_own(service: Service) -> None:
+    person, colleague = await signed_in(service), await signed_in(service)
+    again = newcomer(service)
+    await again.post("/sign-in", key=person.token)
+    statuses = [(await person.get("/session")).status_code for _ in range(PER_MINUTE - 1)]
+    assert statuses == [200] * (PER_MINUTE - 2) + [429]
+    # A thief with many sessions has no more than with one.
+    refused = await again.get("/session")
+    assert refused.status_code == 429
+    assert "signing in and out with this key from this address" in words(refused)
+    assert (await person.get("/pets")).status_code == 200
+    assert await is_signed_in(colleague)
+
+
 # Links
 
 
@@ -452,18 +598,33 @@ async def test_a_link_outlives_neither_its_key_nor_its_environment(
         assert (await stranger.post(link)).status_code == 401
 
 
-async def test_a_session_of_a_link_outlives_the_token_and_not_the_key(
-    service: Service, stranger: Visitor
-) -> None:
-    issued = await service.issue()
-    await stranger.post(await link_of(service, issued.key.id))
-    await rotate(service.store, service.clock, issued.key.id)
-    assert await is_signed_in(stranger)
-    await revoke(service.store, service.clock, issued.key.id)
-    assert not await is_signed_in(stranger)
+async def test_a_session_of_a_link_outlives_neither_token_nor_key(service: Service) -> None:
+    for end in (rotate, revoke):
+        issued, person = await service.issue(), newcomer(service)
+        await person.post(await link_of(service, issued.key.id))
+        assert await is_signed_in(person)
+        await end(service.store, service.clock, issued.key.id)
+        assert not await is_signed_in(person)
 
 
 async def test_links_that_nobody_has_are_limited_by_address(database: Path) -> None:
     async with running_service(database, anonymous_per_minute=2) as service:
-        statuses = [(await newcomer(service).post("/link/x")).status_code for _ in range(3)]
-        assert statuses == [401, 401, 429]
+        link = await link_of(service, (await service.issue()).key.id)
+        stranger = newcomer(service)
+        for path, statuses in [
+            ("/link/x", [401, 401, 429]),
+            (link, [303, 429, 429]),  # beyond the limit, too
+        ]:
+            assert [(await stranger.post(path)).status_code for _ in range(3)] == statuses
+
+
+async def test_a_link_that_has_ended_is_looked_up_a_few_times_a_minute(
+    service: Service, stranger: Visitor
+) -> None:
+    link = await link_of(service, (await service.issue()).key.id)
+    assert (await stranger.post(link)).status_code == 303
+    for _ in range(PER_MINUTE):
+        assert (await stranger.post(link)).status_code == 401
+    await service.store.close()
+    assert (await stranger.post(link)).status_code == 401
+    await service.store.open()

@@ -210,6 +210,34 @@ async def test_the_deliveries_show_what_became_of_each(service: Service, staff: 
     assert "expected one of 'pending'" in words(refused)
 
 
+async def test_a_delivery_that_got_a_410_has_failed_until_the_webhook_is_enabled(
+    service: Service, staff: Visitor
+) -> None:
+    await create(staff)
+    await service.store.write(do("UPDATE webhooks SET enabled = 0, disabled_reason = 'gone'"))
+    for delivery, status in [(1, 500), (2, 410)]:
+        await service.store.write(
+            do(
+                "INSERT INTO webhook_deliveries (id, webhook_id, sequence, event_id, type,"
+                " resource, state, created_at, attempts, due_at, response_status)"
+                " VALUES (?1, 1, ?1, 'e', 'pet.created', 'pet/1', 'pending', 0, 1, 0, ?2)",
+                delivery,
+                status,
+            )
+        )
+    assert await states_of(service, staff) == ["failed", "pending"]
+    assert await states_of(service, staff, "?state=failed") == ["failed"]
+    assert "failed 410" in words(await staff.get("/webhooks/1"))
+    await staff.submit("/webhooks/1/enable", resume="lastSuccess")
+    assert await states_of(service, staff) == ["pending", "pending"]
+
+
+async def states_of(service: Service, staff: Visitor, query: str = "") -> list[str]:
+    path = f"/v1/webhooks/1/deliveries{query}"
+    listed = await service.request("GET", path, staff.token)
+    return [delivery["state"] for delivery in listed.json()]
+
+
 async def test_why_the_service_disabled_a_webhook_is_told_in_words(
     service: Service, staff: Visitor
 ) -> None:

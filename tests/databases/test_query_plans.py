@@ -33,7 +33,7 @@ from petstore.store.api_keys import (
     unconditional,
 )
 from petstore.store.categories import get_category, list_categories
-from petstore.store.console_sessions import open_session
+from petstore.store.console_sessions import find_session, open_session, use_link
 from petstore.store.counted_batches import prune_saved_batches
 from petstore.store.deprecated_calls import (
     DeprecatedCalls,
@@ -251,6 +251,7 @@ def units() -> Iterator[Unit[Any]]:
     yield prune_history(5)
     yield prune_tokens(5)
     yield prune_usage(5)
+    yield use_link("secret", "production", NOW)
 
 
 def from_enabled(unit: Unit[int]) -> Unit[int]:
@@ -270,6 +271,9 @@ def reply() -> Unit[bytes]:
     """Do nothing, and respond with nothing."""
     yield from ()
     return b""
+
+
+SEALED: dict[str, list[Row]] = {"select_seal": [(b"a seal",)]}
 
 
 def recorded() -> dict[str, list[Statement]]:
@@ -324,6 +328,7 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: find_alerts(store, "production", NOW)),
         *statements_of(lambda store: rehearsing(store, {7, FAR})),
         *statements_of(lambda store: find_use(store, SHOWN_KEY, NOW)),
+        *statements_of(lambda store: find_session(store, "secret", "production", NOW)),
     ]
     by_name: dict[str, list[Statement]] = {}
     for statement in statements:
@@ -477,7 +482,7 @@ def test_on_postgresql_the_rows_of_a_batch_are_found_by_their_places(
     """By their keys, each was compared with a whole table that had been empty when analyzed."""
     database = database_name(postgres_url)
     large = "SET enable_seqscan = off"  # here the tables are empty, where a scan is as good
-    session = statements_of(partial_write(open_session(7, None, NOW)))
+    session = statements_of(partial_write(open_session(7, b"token", NOW)), SEALED)
     statements = [one for name in RECORDED for one in (*RECORDED[name], *session)]
     in_batches = {each.sql: each for each in statements if each.name in BATCHES}
     assert {each.name for each in in_batches.values()} == BATCHES

@@ -1,11 +1,13 @@
 """The nginx of the guide: the service holds its contract behind it."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.nginx import PROGRAM, nginx
+from petstore.console.pages import PAGES
+from support.nginx import GUIDE, PROGRAM, nginx
 from support.shared_connections import statuses_beside_a_stranger
 from support.shared_service import SharedService, shared_service
 
@@ -20,6 +22,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedService]
         folder, f"sqlite:///{folder}/petstore.db", "--trusted-proxy", "127.0.0.1"
     ) as service:
         yield service
+
+
+def test_nginx_passes_every_form_that_the_console_takes() -> None:
+    (mebibytes,) = re.findall(r"client_max_body_size (\d+)m;", GUIDE.read_text("utf-8"))
+    assert int(mebibytes) * 2**20 > max(page.max_bytes for page in PAGES)
 
 
 @runs_nginx

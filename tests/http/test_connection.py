@@ -141,6 +141,12 @@ def test_a_read_before_a_body_does_not_make_it_a_request(
     assert {request.path for request in app.seen} == {"/", "/x"}
 
 
+def test_cookies_in_several_fields_are_one_list(server: Served, app: Echo) -> None:
+    ask(server, b"GET / HTTP/1.1\r\nHost: a\r\nCookie: a=1, 2\r\ncookie: b=3\r\n\r\n")
+    assert app.seen[0].fields[b"cookie"] == b"a=1, 2; b=3"
+    assert app.seen[0].repeated == {b"cookie"}
+
+
 def test_field_names_are_in_lower_case_and_values_without_white_space(
     server: Served, app: Echo
 ) -> None:

@@ -84,6 +84,61 @@ async def test_looking_costs_nothing(limiter: RateLimiter, key: ApiKey) -> None:
         assert (await limiter.look(key)).minute.remaining == 59
 
 
+async def test_a_charge_costs_as_many_requests_of_the_day_and_none_of_the_minute(
+    limiter: RateLimiter, key: ApiKey
+) -> None:
+    charged = await limiter.charge(key, 300)
+    assert charged.verdict == "admitted"
+    assert (charged.minute.remaining, charged.day.remaining) == (60, 700)
+    assert (await limiter.take(key)).day.remaining == 699
+
+
+async def test_charges_at_once_are_admitted_as_a_whole_up_to_the_day(
+    limiter: RateLimiter, key: ApiKey
+) -> None:
+    decisions = await asyncio.gather(*(limiter.charge(key, 300) for _ in range(20)))
+    assert [decision.verdict for decision in decisions].count("admitted") == 3
+    assert await used_today(limiter, key) == 900
+    assert (await limiter.charge(key, 101)).verdict == "limited"
+    assert (await limiter.charge(key, 100)).day.remaining == 0
+
+
+async def test_a_refused_charge_is_no_strike(
+    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+) -> None:
+    for _ in range(100):
+        clock.advance(0.5)
+        assert (await limiter.charge(key, 1_001)).verdict == "limited"
+    assert (await limiter.take(key)).verdict == "admitted"
+
+
+async def test_a_banned_key_is_charged_nothing(
+    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+) -> None:
+    await get_banned(limiter, key, clock)
+    before = await used_today(limiter, key)
+    assert (await limiter.charge(key, 1)).verdict == "banned"
+    assert await used_today(limiter, key) == before
+    unbanned = replace(key, unbanned_at=clock())
+    assert (await limiter.charge(unbanned, 1)).verdict == "admitted"
+
+
+async def test_a_charge_survives_a_restart_and_is_in_the_usage(
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    clock: ManualClock,
+) -> None:
+    limiter = await start_limiter(states)
+    await limiter.charge(key, 300)
+    await limiter.save()
+    assert await used_today(await start_limiter(states), key) == 300
+    assert await usage_of(store, key.id) == [(TODAY, 300)]
+    clock.advance(86_400)
+    assert (await limiter.charge(key, 1)).day.remaining == 999
+
+
 async def test_addresses_have_a_limit_of_their_own(limiter: RateLimiter) -> None:
     assert (await limiter.look_address("192.0.2.1")).described.remaining == 2
     await limiter.take_address("192.0.2.1")

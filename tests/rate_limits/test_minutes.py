@@ -31,6 +31,14 @@ def test_another_address_has_a_limit_of_its_own(clock: ManualClock) -> None:
     assert limiter.take("192.0.2.2").verdict == "admitted"
 
 
+def test_a_holder_may_have_a_lower_limit_but_no_higher_one(clock: ManualClock) -> None:
+    limiter = limiter_by(clock, per_minute=2)
+    assert limiter.take("192.0.2.1", per_minute=1).verdict == "admitted"
+    assert limiter.take("192.0.2.1", per_minute=1).described == Window(1, 0, NOON + 60)
+    verdicts = [limiter.take("192.0.2.2", per_minute=9).verdict for _ in range(3)]
+    assert verdicts == ["admitted", "admitted", "limited"]
+
+
 def test_a_minute_later_there_is_room_again(clock: ManualClock) -> None:
     limiter = limiter_by(clock, per_minute=1)
     limiter.take("192.0.2.1")

@@ -14,10 +14,10 @@ from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.rate_limits.contract import NEVER, BanRules, State
-from petstore.rate_limits.decide import decide, touched
+from petstore.rate_limits.decide import charge, decide, touched
 from petstore.rate_limits.minutes import MinuteLimiter, network_of
 from petstore.rate_limits.redis import RedisLimiter
-from petstore.rate_limits.redis_judge import RedisJudge
+from petstore.rate_limits.redis_judge import Mode, RedisJudge
 from petstore.redis_client.client import RedisClient
 from support.caller import Caller
 from support.exploration import explored
@@ -26,7 +26,7 @@ from support.redis_limiters import PATIENT, TimedClient, api_key, redis_limiter
 from support.redis_server import RedisServer
 from support.strategies import pauses, small_limits
 
-Action = Literal["take", "look", "unbans"]
+Action = Literal["take", "charge", "look", "unbans"]
 Moment = Literal[
     "now", "minute", "day", "run", "strikes", "ban", "forgiven", "lately", "leap", "early"
 ]
@@ -78,7 +78,7 @@ class Given:
 
 steps = st.builds(
     Step,
-    action=st.sampled_from(["take", "take", "take", "look", "unbans"]),
+    action=st.sampled_from(["take", "take", "take", "charge", "look", "unbans"]),
     moment=st.sampled_from(get_args(Moment)),
     off=st.sampled_from([0, 0, 0, -1, 1, -MINUTE, MINUTE, -DAY, DAY, -365 * DAY]) | pauses,
     times=st.integers(1, 9),
@@ -130,6 +130,10 @@ async def follow(redis: RedisServer, rules: BanRules, trace: list[Step]) -> None
                 assert await limiter.look(key) == caller.look()
                 if caller.state != State():
                     caller.state = touched(caller.state, caller.clock())
+                continue
+            if step.action == "charge":
+                assert await limiter.charge(key, step.times) == caller.charge(step.times)
+                assert stored(redis, key) == caller.state
                 continue
             for _ in range(step.times):
                 assert await limiter.take(key) == caller.ask()
@@ -191,14 +195,18 @@ class Draw(random.Random):
 
 
 async def agree(client: RedisClient, key_id: int, now: Milliseconds) -> None:
-    """Judge a request in both, from a state drawn by ``key_id``, and compare the states after."""
+    """Judge or charge in both, from a state drawn by ``key_id``, and compare the states after."""
     draw = Draw(key_id)
     rules, limits, state = draw.rules(), draw.limits(), draw.state(now)
     unbanned_at = draw.choice([NEVER, state.unbanned_at, max(0, state.unbanned_at) + 1, now])
     key = replace(api_key(key_id, *limits), unbanned_at=unbanned_at)
     shared = RedisJudge(client, Given(state), rules, limits, PATIENT)
-    expected, after = decide(state, limits, rules, now, unbanned_at)
-    assert await shared.judge("take", key) == expected, (rules, limits, state)
+    mode: Mode = "charge" if key_id % 4 == 0 else "take"
+    if mode == "charge":
+        expected, after = charge(state, limits, now, unbanned_at, requests=key_id % 3)
+    else:
+        expected, after = decide(state, limits, rules, now, unbanned_at)
+    assert await shared.judge(mode, key, key_id % 3) == expected, (rules, limits, state)
     assert await shared.load(key_id) == after, (rules, limits, state)
     other = RedisJudge(client, Given(), rules, limits, PATIENT)
     await other.judge("look", api_key(key_id, *limits))

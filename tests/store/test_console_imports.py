@@ -1,7 +1,9 @@
 """Imports of the console: the rows of a file, stored and added batch by batch."""
 
 import asyncio
+from collections.abc import Coroutine
 from hashlib import sha256
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -12,24 +14,33 @@ from petstore.domain.categories import CategoryCreate
 from petstore.domain.pets import NewPet
 from petstore.errors import Conflict, InvalidBody, NotFound
 from petstore.store.console_imports import (
-    BATCH,
     MAX_IMPORTS,
-    MAX_ROWS,
     ConsoleImport,
     add_batch,
-    create_import,
+    begin_import,
+    count_next_batch,
     delete_import,
     find_import,
     list_imports,
     prune_imports,
     read_batch,
-    read_import_file,
+    store_import,
 )
+from petstore.store.import_files import (
+    BATCH,
+    MAX_LINES,
+    MAX_ROWS,
+    ImportFile,
+    open_import_file,
+    read_batches,
+)
+from petstore.store.pet_files import FileRow
 from support.changes import NOW, create_category, delete_category
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.pet_rows import pet_of, select_pets
 from support.stores import open_store
+from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 each_database = pytest.mark.each_database
@@ -50,14 +61,25 @@ def rows(count: int) -> bytes:
     return b"".join(b"Animal %d,1,\n" % n for n in range(count))
 
 
-async def begin(store: Store, content: bytes, name: str = "a.csv", now: int = NOW) -> int:
-    file = await read_import_file(name, content)
-    return await store.write(create_import(KEY, file, now=now))
+async def opened(content: bytes, name: str = "a.csv") -> ImportFile:
+    return await open_import_file(name, BytesIO(content))
 
 
-async def step(store: Store, import_id: int, **options: Any) -> ConsoleImport:
+async def read(content: bytes) -> list[FileRow]:
+    file = await opened(content)
+    return [row async for batch in read_batches(file) for row in batch]
+
+
+async def begin(store: Store, content: bytes, now: int = NOW, key_id: int = KEY) -> int:
+    file = await opened(content)
+    options = {"named_categories": False, "strict_categories": False}
+    return await store_import(store, key_id, file, lambda: now, **options)
+
+
+async def step(store: Store, import_id: int, limit: int = BATCH, **options: Any) -> ConsoleImport:
     strict = options.get("strict_categories", False)
-    return await store.write(add_batch(import_id, KEY, now=NOW, strict_categories=strict))
+    unit = add_batch(import_id, KEY, now=NOW, limit=limit, strict_categories=strict)
+    return await store.write(unit)
 
 
 async def finish(store: Store, import_id: int) -> ConsoleImport:
@@ -78,7 +100,6 @@ async def names(store: Store) -> list[str]:
         (b"PK\x03\x04\x14\0\x06\0", "expected a CSV file in UTF-8, which is text"),
         ("name,categoryId\nBella,1\n".encode("utf-16"), "expected a CSV file in UTF-8"),
         (b"name;status\nBella;sold\n", "line 1: expected the names of the columns, separated by"),
-        (b"name;categoryId\nBella\r;1\n", "line 2: expected CSV (new-line character seen"),
         (b"name;categoryId\nM\xfcsli;1\n", "line 2, column name: expected UTF-8"),
         (b"Bella,1,available\n", "line 1: expected the names of the columns"),
         (b"name,categoryId,name\nBella,1,x\n", "line 1: expected each column once"),
@@ -98,49 +119,152 @@ async def test_a_file_that_is_no_table_of_animals_is_refused_whole(
     content: bytes, message: str
 ) -> None:
     with pytest.raises(InvalidBody) as refused:
-        await read_import_file("a.csv", content)
+        await read(content)
     assert refused.value.message.startswith(message)
 
 
 async def test_a_file_of_a_spreadsheet_is_read() -> None:
-    file = await read_import_file("a.csv", b'\xef\xbb\xbfname,"categoryId"\r\n"B,e",1\r\n')
-    assert file.columns == ["name", "categoryId"]
-    assert [row.pet for row in file.rows] == [NewPet("B,e", 1)]
+    content = b'\xef\xbb\xbfname,"categoryId"\r\n"B,e",1\r\n'
+    assert (await opened(content)).columns == ["name", "categoryId"]
+    assert [row.pet for row in await read(content)] == [NewPet("B,e", 1)]
 
 
-async def test_others_go_on_while_a_large_file_is_read() -> None:
-    reading = asyncio.create_task(read_import_file("a.csv", HEADER + b"\n" * 2**20 + rows(1)))
-    await asyncio.sleep(0)
-    assert not reading.done()
-    assert len((await reading).rows) == 1
+async def turns_during(reading: Coroutine[Any, Any, object]) -> int:
+    """Return how often others have the event loop meanwhile."""
+    turns, task = 0, asyncio.create_task(reading)
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await task
+    return turns
 
 
-async def test_a_row_of_very_many_lines_is_one_row() -> None:
-    file = await read_import_file("a.csv", HEADER + (b'"' + b"\n" * 131_072) * 20)
-    assert len(file.rows) == 20
+@pytest.mark.parametrize(
+    "content",
+    [
+        HEADER + rows(MAX_ROWS),
+        HEADER + b"\n" * (MAX_LINES - 2) + rows(1),
+        HEADER + b",x" * 4_000_000 + b"\n" + rows(1),
+        HEADER + (b"," * 16_383 + b"\n") * 500,
+    ],
+    ids=["many rows", "blank lines", "a long line", "commas"],
+)
+async def test_others_go_on_while_a_large_file_is_read(content: bytes) -> None:
+    assert await turns_during(read(content)) > 5
+
+
+async def test_a_file_of_very_many_lines_is_refused() -> None:
+    with pytest.raises(InvalidBody, match="at most 100,000 lines, got 8,000,002; remove the blank"):
+        await read(HEADER + b"\n" * 8_000_000 + rows(1))
+
+
+async def test_a_row_with_many_lines_is_one_row() -> None:
+    name = b"a\n" * 100
+    (row,) = await read(HEADER + b'"' + name + b'",1,\n')
+    assert row.pet == NewPet(name.decode(), 1)
+
+
+async def test_a_row_that_is_too_long_is_refused_with_its_beginning() -> None:
+    long, short = await read(HEADER + b"Rex," + b"x" * 8_000_000 + b"\n" + rows(1))
+    assert (long.line, long.reason) == (2, "expected CSV (row larger than 16384 characters)")
+    assert long.text == "Rex," + "x" * 196 + "…\n"
+    assert (short.line, short.pet) == (3, NewPet("Animal 0", 1))
+
+
+async def test_a_row_of_too_many_cells_is_refused() -> None:
+    (row, _) = await read(HEADER + b"Rex,1,sold" + b"," * 254 + b"\n" + rows(1))
+    assert row.reason == "expected at most 256 fields, got 257"
 
 
 async def test_a_quote_that_never_ends_takes_in_no_more_than_a_part_of_the_file() -> None:
-    file = await read_import_file("a.csv", HEADER + b'"a\n",' * 40_000)
-    assert file.rows[0].reason == "expected CSV (row larger than 131072 characters)"
-    assert len(file.rows[0].text) < 132_000
+    found = await read(HEADER + b'"a\n",' * 20_000)
+    assert found[0].reason == "expected CSV (row larger than 16384 characters)"
+    assert len(found[0].text) < 16_500
 
 
 async def test_a_file_with_semicolons_is_read_as_one_with_commas() -> None:
     content = b'\xef\xbb\xbf"name";categoryId\r\n"B;e\nl,a";1\r\n\r\n;2\r\n' + b"Rex;1\n" * 200
-    file = await read_import_file("a.csv", content)
+    file, found = await opened(content), await read(content)
     assert file.columns == ["name", "categoryId"]
-    assert [row.line for row in file.rows][:3] == [2, 5, 6]
-    assert [row.pet for row in file.rows][:3] == [NewPet("B;e\nl,a", 1), None, NewPet("Rex", 1)]
-    assert file.rows[1].text == ",2\n"
-    assert len(file.rows) == 202
+    assert [row.line for row in found][:3] == [2, 5, 6]
+    assert [row.pet for row in found][:3] == [NewPet("B;e\nl,a", 1), None, NewPet("Rex", 1)]
+    assert found[1].text == ";2\r\n"
+    assert len(found) == 202
     assert file.digest == sha256(content).digest()
     assert file.delimiter == ";"
 
 
+async def test_a_row_with_semicolons_that_is_no_csv_is_refused_alone() -> None:
+    broken, row = await read(b"name;categoryId\nBella\r;1\nRex;1\n")
+    assert broken.reason.startswith("expected CSV (new-line character seen")
+    assert row.pet == NewPet("Rex", 1)
+
+
 async def test_a_name_of_a_file_may_be_hostile() -> None:
-    file = await read_import_file("a\0" + "b" * 300 + ".csv", HEADER + rows(1))
+    file = await opened(HEADER + rows(1), "a\0" + "b" * 300 + ".csv")
     assert file.name == "b" * 196 + ".csv"
+
+
+@each_database
+async def test_a_file_is_stored_in_batches_that_let_others_write_in_between(store: Store) -> None:
+    assert await turns_during(begin(store, HEADER + b"Rex," + b"x" * 10_000 + b",\n" * 800)) > 20
+    batches = Statement("SELECT length(rows) FROM console_import_batches")
+    assert max(size for (size,) in await store.read(batches)) < 100_000
+
+
+@each_database
+async def test_a_file_that_is_refused_late_leaves_nothing(store: Store) -> None:
+    with pytest.raises(InvalidBody, match="line 1002, column name: expected UTF-8"):
+        await begin(store, HEADER + rows(1000) + b"M\xfcsli,1,\n")
+    assert await list_imports(store, KEY) == []
+    assert await store.read(Statement("SELECT id FROM console_imports")) == []
+    assert await store.read(Statement("SELECT start FROM console_import_batches")) == []
+
+
+@each_database
+async def test_a_file_of_control_characters_takes_no_more_room_than_others(store: Store) -> None:
+    with pytest.raises(InvalidBody, match="too many control characters"):
+        await begin(store, HEADER + (b"\x01" * 8_000 + b",\n") * 1_000)
+    assert await store.read(Statement("SELECT count(*) FROM console_import_batches")) == [(0,)]
+
+
+@each_database
+async def test_a_file_that_was_stored_in_part_is_not_seen_and_makes_room(store: Store) -> None:
+    file = await opened(HEADER + rows(1))
+    unfinished = await store.write(begin_import(KEY, file, now=NOW))
+    assert await list_imports(store, KEY) == []
+    with pytest.raises(NotFound):
+        await find_import(store, unfinished, KEY)
+    import_id = await begin(store, HEADER + rows(1))
+    assert await store.read(Statement("SELECT id FROM console_imports")) == [(import_id,)]
+
+
+@each_database
+async def test_of_two_files_of_a_key_at_once_the_later_is_stored(store: Store) -> None:
+    earlier = asyncio.create_task(begin(store, HEADER + rows(MAX_ROWS)))
+    stored = Statement("SELECT start FROM console_import_batches")
+    await eventually(lambda: store.read(stored))
+    later = await begin(store, HEADER + rows(1))
+    with pytest.raises(Conflict, match="another file was sent at the same time"):
+        await earlier
+    assert [each.id for each in await list_imports(store, KEY)] == [later]
+
+
+@each_database
+async def test_an_import_adds_as_many_rows_as_it_may(store: Store) -> None:
+    import_id = await begin(store, HEADER + b"x,x,\n" + rows(3) + b"y,y,\n" + rows(2) + b"z,z,\n")
+    assert await count_next_batch(store, import_id) == 5
+    found = await step(store, import_id, limit=2)
+    assert (found.waiting, found.added, found.refused) == (3, 2, 3)
+    assert await names(store) == ["Animal 0", "Animal 1"]
+    refused, _ = await read_batch(store, import_id, "refused")
+    assert [row.line for row in refused] == [2, 6, 9]
+    found = await step(store, import_id, limit=2)
+    assert await count_next_batch(store, import_id) == 1
+    found = await step(store, import_id, limit=2)
+    assert (found.waiting, found.added, found.refused) == (0, 5, 3)
+    assert await count_next_batch(store, import_id) == 0
+    assert await names(store) == ["Animal 0", "Animal 1", "Animal 2", "Animal 0", "Animal 1"]
 
 
 @each_database
@@ -229,7 +353,7 @@ async def test_an_import_belongs_to_its_key(store: Store, clock: ManualClock) ->
     with pytest.raises(NotFound):
         await find_import(store, import_id, other)
     with pytest.raises(NotFound):
-        await store.write(add_batch(import_id, other, now=NOW, strict_categories=False))
+        await store.write(add_batch(import_id, other, now=NOW, limit=1, strict_categories=False))
     with pytest.raises(NotFound):
         await store.write(delete_import(import_id, other))
     assert await list_imports(store, other) == []
@@ -266,7 +390,7 @@ async def test_an_import_without_a_row_to_add_makes_room(store: Store) -> None:
 
 
 @each_database
-async def test_imports_are_deleted_after_a_day_with_their_rows(store: Store) -> None:
+async def test_old_imports_are_deleted_with_their_rows(store: Store) -> None:
     await begin(store, HEADER + rows(1))
     kept = await begin(store, HEADER + rows(2), now=NOW + MINUTE)
     assert await store.write(prune_imports(NOW + DAY - DAY)) == 0

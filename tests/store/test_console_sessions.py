@@ -1,6 +1,7 @@
 """Sessions of the console and links, on each database."""
 
 import asyncio
+from hashlib import sha256
 
 import pytest
 
@@ -8,8 +9,10 @@ from petstore.app import retained
 from petstore.clock import MINUTE, SECOND
 from petstore.databases.contract import Statement, Store
 from petstore.domain.api_keys import ApiKey
+from petstore.domain.session_secrets import is_sealed
 from petstore.errors import KeyEnded, NotFound
 from petstore.settings import Settings
+from petstore.store.api_keys import IssuedKey
 from petstore.store.console_sessions import (
     IDLE,
     LINK_LIFE,
@@ -24,11 +27,13 @@ from petstore.store.console_sessions import (
     find_session,
     keep_notice,
     open_session,
+    read_seal,
     touch_session,
     use_link,
 )
+from petstore.store.key_history import list_history
 from petstore.store.retention import prune_all
-from support.keys import issue, issue_stored, revoke, rotate
+from support.keys import issue, issue_stored, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
 from support.stores import do
 
@@ -36,8 +41,28 @@ pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 
 @pytest.fixture
-async def key(store: Store, clock: ManualClock) -> ApiKey:
-    return await issue_stored(store, clock)
+async def issued(store: Store, clock: ManualClock) -> IssuedKey:
+    return await issue(store, clock)
+
+
+@pytest.fixture
+async def key(store: Store, issued: IssuedKey) -> ApiKey:
+    return await stored_key(store, issued.key.id)
+
+
+@pytest.fixture
+def token(issued: IssuedKey) -> bytes:
+    return issued.token.encode("ascii")
+
+
+async def linked(
+    store: Store, clock: ManualClock, key_id: int, maker: Session | None = None
+) -> str:
+    """Return the secret of a session that a link has begun."""
+    link = await store.write(create_link(key_id, "somebody", clock(), maker))
+    secret = await store.write(use_link(link, "production", clock()))
+    assert secret is not None
+    return secret
 
 
 async def find(store: Store, secret: str, clock: ManualClock) -> Session | SessionEnd | None:
@@ -56,9 +81,9 @@ async def count(store: Store, table: str) -> int:
 
 
 async def test_a_session_is_found_by_its_secret_alone(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
 ) -> None:
-    secret = await store.write(open_session(key.id, None, clock()))
+    secret = await store.write(open_session(key.id, token, clock()))
     session = await found(store, secret, clock)
     assert session is not None
     assert (session.key, session.created_at, session.notice) == (key, clock(), "")
@@ -67,10 +92,10 @@ async def test_a_session_is_found_by_its_secret_alone(
 
 
 async def test_the_store_has_a_digest_and_not_the_secret(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
 ) -> None:
-    secret = await store.write(open_session(key.id, None, clock()))
-    link = await store.write(create_link(key.id, clock()))
+    secret = await store.write(open_session(key.id, token, clock()))
+    link = await store.write(create_link(key.id, "somebody", clock()))
     for table in ("console_sessions", "console_links"):
         rows = repr(await store.read(Statement(f"SELECT * FROM {table}")))  # noqa: S608
         assert secret not in rows
@@ -78,17 +103,17 @@ async def test_the_store_has_a_digest_and_not_the_secret(
 
 
 async def test_a_session_is_for_one_environment(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
 ) -> None:
-    secret = await store.write(open_session(key.id, None, clock()))
+    secret = await store.write(open_session(key.id, token, clock()))
     assert await find_session(store, secret, "staging", clock()) is None
 
 
 async def test_a_use_moves_the_end_up_to_the_longest_life(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
 ) -> None:
     started = clock()
-    secret = await store.write(open_session(key.id, None, started))
+    secret = await store.write(open_session(key.id, token, started))
     while (session := await found(store, secret, clock)) is not None:
         await store.write(touch_session(session, clock()))
         clock.now += IDLE - 1
@@ -98,9 +123,9 @@ async def test_a_use_moves_the_end_up_to_the_longest_life(
 
 
 async def test_a_use_is_worth_a_write_once_a_minute(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
 ) -> None:
-    session = await found(store, await store.write(open_session(key.id, None, clock())), clock)
+    session = await found(store, await store.write(open_session(key.id, token, clock())), clock)
     assert session is not None
     assert not session.needs_touch(clock() + MINUTE - 1)
     assert session.needs_touch(clock() + MINUTE)
@@ -111,28 +136,114 @@ async def test_a_session_ends_with_its_token_and_its_key_no_later(
 ) -> None:
     issued = await issue(store, clock)
     secret = await store.write(open_session(issued.key.id, issued.token.encode(), clock()))
-    by_link = await store.write(open_session(issued.key.id, None, clock()))
-    await rotate(store, clock, issued.key.id, grace=5 * MINUTE)
+    after = await rotate(store, clock, issued.key.id, grace=5 * MINUTE)
+    with_new = await store.write(open_session(issued.key.id, after.token.encode(), clock()))
     session = await found(store, secret, clock)
     assert session is not None
     # Keys that are created in the session must not outlive the token.
     assert session.key.expires_at == clock() + 5 * MINUTE
     clock.now += 5 * MINUTE
     assert await found(store, secret, clock) is None
-    assert await found(store, by_link, clock) is not None
+    assert await found(store, with_new, clock) is not None
     await revoke(store, clock, issued.key.id)
-    assert await found(store, by_link, clock) is None
+    assert await found(store, with_new, clock) is None
+
+
+async def test_a_link_and_its_session_end_with_the_newest_token_of_their_key(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    secret = await linked(store, clock, key.id)
+    unused = await store.write(create_link(key.id, "somebody", clock()))
+    await rotate(store, clock, key.id, grace=MINUTE)
+    during_grace = await linked(store, clock, key.id)
+    session = await found(store, secret, clock)
+    assert session is not None
+    assert session.key.expires_at == clock() + MINUTE
+    clock.now += MINUTE
+    assert await find(store, secret, clock) == "replaced"
+    assert await store.write(use_link(unused, "production", clock())) is None
+    assert await found(store, during_grace, clock) is not None
+
+
+async def test_a_link_of_an_old_token_ends_with_it(
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+) -> None:
+    thief = await found(store, await store.write(open_session(key.id, token, clock())), clock)
+    await rotate(store, clock, key.id, grace=MINUTE)
+    secret = await linked(store, clock, key.id, thief)
+    again = await linked(store, clock, key.id, await found(store, secret, clock))
+    clock.now += MINUTE
+    assert {await find(store, each, clock) for each in (secret, again)} == {"replaced"}
+
+
+async def test_what_a_session_grants_of_other_keys_ends_with_its_token(
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+) -> None:
+    others = [await issue_stored(store, clock) for _ in range(2)]
+    maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
+    chain = [await linked(store, clock, others[0].id, maker)]
+    for key_id in (others[0].id, others[1].id, key.id):
+        chain.append(await linked(store, clock, key_id, await found(store, chain[-1], clock)))
+    rotated = await rotate(store, clock, key.id, grace=MINUTE)
+    limited = [await found(store, secret, clock) for secret in chain]
+    assert {each.key.expires_at for each in limited if each} == {clock() + MINUTE}
+    by_operator = await linked(store, clock, others[0].id)
+    clock.now += MINUTE
+    assert {await find(store, secret, clock) for secret in chain} == {"replaced"}
+    assert await found(store, by_operator, clock) is not None
+    # The end of the key itself ends what it granted, too.
+    anew = await store.write(open_session(key.id, rotated.token.encode(), clock()))
+    granted = await linked(store, clock, others[0].id, await found(store, anew, clock))
+    await rotate(store, clock, others[1].id)
+    assert await found(store, granted, clock) is not None
+    await revoke(store, clock, key.id)
+    assert await find(store, granted, clock) == "replaced"
+
+
+async def test_a_granted_session_ends_with_the_expiry_of_its_makers_key(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    issued = await issue(store, clock, expires_at=clock() + MINUTE)
+    begun = await store.write(open_session(issued.key.id, issued.token.encode(), clock()))
+    granted = await linked(store, clock, key.id, await found(store, begun, clock))
+    clock.now += MINUTE
+    assert await find(store, granted, clock) == "replaced"
+
+
+async def test_the_history_of_a_key_has_its_links(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    await linked(store, clock, key.id)
+    await store.write(create_link(key.id, "key 3", clock()))
+    events = (await list_history(store, key.id, None, None, 10)).items
+    assert [(event.by, event.action, event.changes) for event in events[1:]] == [
+        ("somebody", "link_created", {}),
+        ("link", "link_used", {}),
+        ("key 3", "link_created", {}),
+    ]
+
+
+async def test_secrets_are_sealed_by_their_store(
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+) -> None:
+    assert await read_seal(store) is None
+    units = [open_session(key.id, token, clock()) for _ in range(3)]
+    secrets = await asyncio.gather(*(store.write(unit) for unit in units))
+    link = await store.write(create_link(key.id, "somebody", clock()))
+    seal = await read_seal(store)
+    assert seal is not None
+    assert all(is_sealed(secret, seal) for secret in (*secrets, link))
 
 
 async def test_a_session_that_has_ended_says_why(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock)
-    unused = await store.write(open_session(issued.key.id, None, clock()))
-    long = await store.write(open_session(issued.key.id, None, clock() - LONGEST))
     secret = await store.write(open_session(issued.key.id, issued.token.encode(), clock()))
-    await rotate(store, clock, issued.key.id, grace=MINUTE)
+    after = (await rotate(store, clock, issued.key.id, grace=MINUTE)).token.encode()
+    unused = await store.write(open_session(issued.key.id, after, clock()))
+    long = await store.write(open_session(issued.key.id, after, clock() - LONGEST))
     clock.now += MINUTE
     assert await find(store, secret, clock) == "replaced"
-    await store.write(do("DELETE FROM api_key_tokens"))
+    await store.write(do("DELETE FROM api_key_tokens WHERE expires_at IS NOT NULL"))
     assert await find(store, secret, clock) == "replaced"
     clock.now += IDLE - MINUTE
     assert await find(store, unused, clock) == "unused"
@@ -171,12 +282,12 @@ async def test_a_session_ends_with_a_token_that_is_deleted(
 
 
 async def test_a_new_session_ends_the_one_before(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
 ) -> None:
-    before = await store.write(open_session(key.id, None, clock()))
-    other = await store.write(open_session(key.id, None, clock()))
-    after = await store.write(open_session(key.id, None, clock(), before))
-    link = await store.write(create_link(key.id, clock()))
+    before = await store.write(open_session(key.id, token, clock()))
+    other = await store.write(open_session(key.id, token, clock()))
+    after = await store.write(open_session(key.id, token, clock(), before))
+    link = await store.write(create_link(key.id, "somebody", clock()))
     by_link = await store.write(use_link(link, "production", clock(), after))
     assert by_link is not None
     for secret, is_there in [(before, False), (after, False), (by_link, True), (other, True)]:
@@ -184,12 +295,12 @@ async def test_a_new_session_ends_the_one_before(
 
 
 async def test_a_key_has_a_maximum_number_of_sessions(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
 ) -> None:
     colleague = await issue_stored(store, clock)
-    unused = await store.write(open_session(key.id, None, clock()))
-    used = await store.write(open_session(key.id, None, clock()))
-    other = await store.write(open_session(colleague.id, None, clock() - 1))
+    unused = await store.write(open_session(key.id, token, clock()))
+    used = await store.write(open_session(key.id, token, clock()))
+    other = await store.write(open_session(colleague.id, token, clock() - 1))
     session = await found(store, used, clock)
     assert session is not None
     await store.write(touch_session(session, clock() + 2 * SECOND))
@@ -203,19 +314,21 @@ async def test_a_key_has_a_maximum_number_of_sessions(
             clock() + SECOND,
         )
     )
-    await store.write(open_session(key.id, None, clock() + SECOND))
+    await store.write(open_session(key.id, token, clock() + SECOND))
     assert await count(store, "console_sessions") == MAX_SESSIONS + 1
     for secret, is_there in [(unused, False), (used, True), (other, True)]:
         assert (await found(store, secret, clock) is not None) is is_there
 
 
-async def test_ended_sessions_are_gone(store: Store, clock: ManualClock, key: ApiKey) -> None:
+async def test_ended_sessions_are_gone(
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+) -> None:
     colleague = await issue_stored(store, clock)
-    secrets = [await store.write(open_session(key.id, None, clock())) for _ in range(3)]
-    other = await store.write(open_session(colleague.id, None, clock()))
-    await store.write(end_session(secrets[0]))
+    secrets = [await store.write(open_session(key.id, token, clock())) for _ in range(3)]
+    other = await store.write(open_session(colleague.id, token, clock()))
+    await store.write(end_session(sha256(secrets[0].encode()).digest()))
     assert await count(store, "console_sessions") == 3
-    await store.write(create_link(key.id, clock()))
+    await store.write(create_link(key.id, "somebody", clock()))
     await store.write(end_sessions(key.id))
     assert await count(store, "console_links") == 0
     assert await count(store, "console_sessions") == 1
@@ -223,9 +336,9 @@ async def test_ended_sessions_are_gone(store: Store, clock: ManualClock, key: Ap
 
 
 async def test_a_notice_is_kept_until_the_next_one(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
 ) -> None:
-    secret = await store.write(open_session(key.id, None, clock()))
+    secret = await store.write(open_session(key.id, token, clock()))
     for notice in ("first", "second"):
         session = await found(store, secret, clock)
         assert session is not None
@@ -238,7 +351,7 @@ async def test_a_notice_is_kept_until_the_next_one(
 async def test_a_link_is_used_once_even_by_two_at_once(
     store: Store, clock: ManualClock, key: ApiKey
 ) -> None:
-    link = await store.write(create_link(key.id, clock()))
+    link = await store.write(create_link(key.id, "somebody", clock()))
     units = [store.write(use_link(link, "production", clock())) for _ in range(4)]
     begun = [secret for secret in await asyncio.gather(*units) if secret is not None]
     assert len(begun) == 1
@@ -246,9 +359,9 @@ async def test_a_link_is_used_once_even_by_two_at_once(
 
 
 async def test_a_link_ends_and_is_then_gone(store: Store, clock: ManualClock, key: ApiKey) -> None:
-    link = await store.write(create_link(key.id, clock()))
+    link = await store.write(create_link(key.id, "somebody", clock()))
     assert await store.write(use_link(link, "staging", clock())) is None
-    link = await store.write(create_link(key.id, clock()))
+    link = await store.write(create_link(key.id, "somebody", clock()))
     clock.now += LINK_LIFE
     assert await store.write(use_link(link, "production", clock())) is None
     assert await count(store, "console_links") == 0
@@ -258,15 +371,17 @@ async def test_a_key_that_has_ended_gets_no_link(
     store: Store, clock: ManualClock, key: ApiKey
 ) -> None:
     with pytest.raises(NotFound, match="there is no key 7"):
-        await store.write(create_link(7, clock()))
+        await store.write(create_link(7, "somebody", clock()))
     await revoke(store, clock, key.id)
     with pytest.raises(KeyEnded, match="is revoked"):
-        await store.write(create_link(key.id, clock()))
+        await store.write(create_link(key.id, "somebody", clock()))
 
 
-async def test_what_has_ended_is_pruned(store: Store, clock: ManualClock, key: ApiKey) -> None:
-    await store.write(open_session(key.id, None, clock()))
-    await store.write(create_link(key.id, clock()))
+async def test_what_has_ended_is_pruned(
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+) -> None:
+    await store.write(open_session(key.id, token, clock()))
+    await store.write(create_link(key.id, "somebody", clock()))
     for passed, left in [(0, (1, 1)), (SESSION_KEPT, (1, 0)), (1, (0, 0))]:
         clock.now += passed
         await prune_all(store, clock, retained(Settings()))

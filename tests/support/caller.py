@@ -3,7 +3,7 @@
 from petstore.clock import Milliseconds
 from petstore.domain.plans import Limits
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, State
-from petstore.rate_limits.decide import decide, describe
+from petstore.rate_limits.decide import charge, decide, describe
 from support.manual_clock import ManualClock
 
 
@@ -24,6 +24,13 @@ class Caller:
             decision, self.state = decide(
                 self.state, self.limits, self.rules, self.clock(), self.unbanned_at
             )
+        return decision
+
+    def charge(self, requests: int) -> Decision:
+        """Charge so many requests to the day."""
+        decision, self.state = charge(
+            self.state, self.limits, self.clock(), self.unbanned_at, requests
+        )
         return decision
 
     def look(self) -> Decision:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from petstore.domain.pets import NewPet
 from petstore.rate_limits.contract import State
 from petstore.settings import is_postgres, sqlite_path
 from petstore.store.api_keys import Actor, create_key, revoke_key, rotate_key, unconditional
-from petstore.store.console_imports import ImportFile, create_import
+from petstore.store.console_imports import store_import
 from petstore.store.console_sessions import create_link, open_session
 from petstore.store.deprecated_calls import DeprecatedCalls
+from petstore.store.import_files import ImportFile
 from petstore.store.orders import place_order, update_order
-from petstore.store.pet_files import FileRow
 from petstore.store.pet_imports import begin_import
 from petstore.store.pets import delete_pet
 from petstore.store.rate_limits import StoredRateLimits
@@ -67,11 +68,12 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do("INSERT INTO kept_answers VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
-    rows = [FileRow(2, "B\0lla,3\n", None, "name"), FileRow(3, "Rex,3\n", NewPet("Rex", 3))]
-    file = ImportFile("animals.csv", b"\0\xff", ["name", "categoryId"], rows)
-    await store.write(create_import(1, file, now=NOW))
-    await store.write(open_session(1, None, NOW))
-    await store.write(create_link(1, NOW))
+    content = BytesIO(b"name,categoryId\nB\0lla,3\nRex,3\n")
+    file = ImportFile("animals.csv", b"\0\xff", ["name", "categoryId"], ",", content)
+    options = {"named_categories": False, "strict_categories": False}
+    await store_import(store, 1, file, lambda: NOW, **options)
+    await store.write(open_session(1, token.encode("ascii"), NOW))
+    await store.write(create_link(1, "the operator", NOW))
     calls = DeprecatedCalls(store, lambda: NOW, ())
     calls.count(1, "getPet", NOW, b"shop/1", "r1")
     await calls.save()
@@ -87,7 +89,9 @@ async def fill(store: SqliteStore) -> str:
             NOW,
         )
     )
-    await store.write(do("INSERT INTO console_links VALUES (?1, 1, ?2)", b"a link", NOW))
+    await store.write(
+        do("INSERT INTO console_links VALUES (?1, 1, ?2, NULL, NULL)", b"a link", NOW)
+    )
     await store.write(
         do(
             "INSERT INTO webhooks VALUES (1, 1, 'https://example.com/', '', NULL, ?1,"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import UNSET
 
 from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.contract import Store, Unit
@@ -20,7 +21,7 @@ from petstore.store.api_keys import unconditional
 from petstore.store.deliveries import LEASE, Webhook
 from petstore.store.events import publish_all, read_feed, record
 from petstore.store.pets import update_pet
-from petstore.store.webhooks import change_webhook, resume_deliveries
+from petstore.store.webhooks import change_webhook, list_deliveries, resume_deliveries
 from support.changes import create_pets
 from support.delivering import (
     SCOPES,
@@ -422,6 +423,14 @@ async def test_a_long_queue_of_one_resource_keeps_no_other_waiting(
 # Webhooks that fail
 
 
+async def shown_states(store: Store) -> list[tuple[str, int]]:
+    """Return the state and the attempts of each delivery as its holder sees them, newest first."""
+    is_gone = await webhook_row(store, "disabled_reason") == ("gone",)
+    shown = (await list_deliveries(store, 1, UNSET, None, 9, is_gone=is_gone)).items
+    assert all((each.nextAttemptAt is None) is (each.state != "pending") for each in shown)
+    return [(each.state, each.attempts) for each in shown]
+
+
 async def test_a_410_disables_the_webhook_at_once(
     store: Store,
     clock: ManualClock,
@@ -436,6 +445,7 @@ async def test_a_410_disables_the_webhook_at_once(
         await saved(store, 1)
     assert await deliveries(store, "state, attempts") == [("pending", 1), ("pending", 0)]
     assert await webhook_row(store, "enabled, disabled_reason") == (0, "gone")
+    assert await shown_states(store) == [("pending", 0), ("failed", 1)]
     event = await disabled_event(store, key_id)
     assert event.resource == "webhook/1"
     assert msgspec.json.decode(event.data) == {
@@ -454,6 +464,10 @@ async def test_a_410_disables_the_webhook_at_once(
     }
     (logged,) = caplog.messages
     assert logged == f"webhook 1 of key {key_id} was disabled: gone"
+    # Enabled again, it continues with the delivery that got the 410.
+    enable = WebhookPatch(enabled=True)
+    await store.write(change_webhook(1, enable, key_id, unconditional))
+    assert await shown_states(store) == [("pending", 0), ("pending", 1)]
 
 
 async def test_no_event_is_lost_if_one_gets_a_410_while_others_are_under_way(

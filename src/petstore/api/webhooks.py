@@ -164,8 +164,15 @@ async def _test(call: Call[None, None]) -> Response:
 
 async def _list_deliveries(call: Call[None, ListDeliveriesQuery]) -> Response:
     store, query = call.services.store, call.query.values
-    await get_webhook(store, call.path_id, call.key.id)
-    page = await list_deliveries(store, call.path_id, query.state, query.after, query.limit)
+    webhook = await get_webhook(store, call.path_id, call.key.id)
+    page = await list_deliveries(
+        store,
+        call.path_id,
+        query.state,
+        query.after,
+        query.limit,
+        is_gone=webhook.disabledReason == "gone",
+    )
     return page_response(call, page)
 
 

@@ -25,13 +25,15 @@ def console() -> None:
 def link(*, key_id: int, database: str, public_url: str, host: str, port: int) -> None:
     """Print a link that signs one person in with a key. It works once, for 10 minutes."""
     # Imported where it is used, so that `petstore --help` is instant.
+    from petstore.cli.keys import operator
     from petstore.console.page import HOME
     from petstore.store.console_sessions import LINK_LIFE, create_link
 
     settings = Settings(public_url=public_url, host=host, port=port)
     with plain_failures():
         settings.check()
-    secret = in_store(database, lambda store: store.write(create_link(key_id, system_clock())))
+    unit = create_link(key_id, operator().name, system_clock())
+    secret = in_store(database, lambda store: store.write(unit))
     address = public_url.rstrip("/") or settings.listening_url
     print_secret(
         "link",

@@ -36,7 +36,7 @@ from petstore.domain.networks import canonical_networks
 from petstore.domain.plans import PLANS, UNLIMITED
 from petstore.store import api_keys
 from petstore.store.api_keys import Actor, ApiKeyChanges, IssuedKey, unconditional
-from petstore.store.key_history import KeyEvent, list_history
+from petstore.store.key_history import KeyEvent, list_changes_by, list_history
 from petstore.store.key_status import get_key, list_keys
 
 _ALL = 2**62
@@ -108,7 +108,7 @@ def create(
         **options,
     )
     note_new_store(database)
-    unit = api_keys.create_key(new, _actor(), system_clock())
+    unit = api_keys.create_key(new, operator(), system_clock())
     _print_issued(_write(database, unit, create=True), "created")
 
 
@@ -144,18 +144,29 @@ def show(*, key_id: int, as_json: bool, database: str) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=ID)
+@click.argument("key_id", metavar="ID", type=ID, required=False)
+@click.option("--by", type=ID, metavar="ID", help="Instead: what this key did to any key.")
 @json_option
 @database_option
-def history(*, key_id: int, as_json: bool, database: str) -> None:
-    """Show every change to a key, with its author and time."""
-    page = in_store(database, lambda store: list_history(store, key_id, None, None, _ALL))
+def history(*, key_id: int | None, by: int | None, as_json: bool, database: str) -> None:
+    """Show every change to a key, with its author and time, or all changes by a key."""
+    changes: list[tuple[int | None, KeyEvent]]
+    if by is not None and key_id is None:
+        changes = [*in_store(database, lambda store: list_changes_by(store, by))]
+        unknown = f"what key {by} did to keys"
+    elif key_id is not None and by is None:
+        page = in_store(database, lambda store: list_history(store, key_id, None, None, _ALL))
+        changes = [(None, event) for event in page.items]
+        unknown = f"what was done to key {key_id}"
+    else:
+        msg = "expected either the ID of a key or --by"
+        raise click.UsageError(msg)
     if as_json:
-        print_json(to_builtins(page.items))
-    elif page.items:
-        print_table([_event_row(event) for event in page.items])
+        print_json([_of_key(about) | to_builtins(event) for about, event in changes])
+    elif changes:
+        print_table([_event_row(event, about) for about, event in changes])
     else:  # a key from before changes were recorded
-        click.echo(f"Nothing is known of what was done to key {key_id}.", err=True)
+        click.echo(f"Nothing is known of {unknown}.", err=True)
 
 
 @keys.command()
@@ -201,7 +212,7 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
     if "allowed_networks" in wanted:
         wanted["allowed_networks"] = _networks(wanted["allowed_networks"])
     changes = ApiKeyChanges(**wanted)
-    unit = api_keys.change_key(key_id, changes, _actor(), system_clock(), unconditional)
+    unit = api_keys.change_key(key_id, changes, operator(), system_clock(), unconditional)
     _write(database, unit)
     click.echo(f"Key {key_id} changed.", err=True)
 
@@ -218,7 +229,7 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
 @database_option
 def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
     """Issue a new token for a key, and print it alone on standard output. Usage carries over."""
-    unit = api_keys.rotate_key(key_id, grace, _actor(), system_clock(), unconditional)
+    unit = api_keys.rotate_key(key_id, grace, operator(), system_clock(), unconditional)
     _print_issued(_write(database, unit), "rotated")
 
 
@@ -227,7 +238,7 @@ def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
 @database_option
 def revoke(*, key_id: int, database: str) -> None:
     """Revoke a key for good."""
-    _write(database, api_keys.revoke_key(key_id, _actor(), system_clock(), unconditional))
+    _write(database, api_keys.revoke_key(key_id, operator(), system_clock(), unconditional))
     click.echo(f"Key {key_id} revoked.", err=True)
 
 
@@ -236,7 +247,7 @@ def revoke(*, key_id: int, database: str) -> None:
 @database_option
 def unban(*, key_id: int, database: str) -> None:
     """Lift the ban of a key."""
-    _write(database, api_keys.unban_key(key_id, _actor(), system_clock(), unconditional))
+    _write(database, api_keys.unban_key(key_id, operator(), system_clock(), unconditional))
     click.echo(f"Key {key_id} unbanned.", err=True)
 
 
@@ -269,7 +280,7 @@ def _write(database: str, unit: Unit[T], *, create: bool = False) -> T:
     return in_store(database, lambda store: store.write(unit), create=create)
 
 
-def _actor() -> Actor:
+def operator() -> Actor:
     """Return the operator: the user who is logged in."""
     try:
         name = os.fsencode(getpass.getuser()).decode("utf-8", "replace")
@@ -293,12 +304,16 @@ def _row(key: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _event_row(event: KeyEvent) -> dict[str, str]:
+def _of_key(about: int | None) -> dict[str, Any]:
+    return {} if about is None else {"key": about}
+
+
+def _event_row(event: KeyEvent, about: int | None) -> dict[str, str]:
     changes = [
         f"{name}: {_text(change.before)} -> {_text(change.after)}"
         for name, change in event.changes.items()
     ]
-    return {
+    return {name: str(key) for name, key in _of_key(about).items()} | {
         "at (UTC)": event.at.strftime("%Y-%m-%d %H:%M:%S"),
         "by": event.by,
         "action": event.action,

@@ -1,4 +1,4 @@
-"""A form that arrived after its session had ended: the sign-in form keeps what was typed."""
+"""A form to send again: the page that it meets instead of its own keeps what was typed."""
 
 import re
 from typing import NamedTuple

@@ -1,11 +1,9 @@
 """The path of a request of the console. Whatever goes wrong becomes a page."""
 
-import asyncio
 import logging
-from contextlib import suppress
-from weakref import WeakValueDictionary
-
-from msgspec.structs import replace
+from contextlib import ExitStack, suppress
+from functools import partial
+from io import BytesIO
 
 from petstore.api.application import Exchange
 from petstore.api.authentication import require_network, require_scope
@@ -15,13 +13,15 @@ from petstore.api.parameters import decode_path_id
 from petstore.api.rate_limit_headers import Holder, refusal
 from petstore.api.routes import Route, Routes
 from petstore.clock import Milliseconds
-from petstore.console.again import Again, again_of
+from petstore.console.again import Again, again_of, page_address
 from petstore.console.cookies import session_secret
-from petstore.console.failures import failure_of, sentence
-from petstore.console.forms import Form, decode_form, decode_urlencoded
+from petstore.console.failures import failure_of, sentence, with_error
+from petstore.console.files import Files
+from petstore.console.forms import EMPTY, Form, decode_form, decode_urlencoded
 from petstore.console.origins import may_lack_cookie, require_same_origin
 from petstore.console.page import HOME, MAX_FORM, Page, Visit, scope_of
 from petstore.console.pages import PAGES
+from petstore.console.session_limits import SessionLimits
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
 from petstore.errors import (
@@ -31,22 +31,24 @@ from petstore.errors import (
     NetworkNotAllowed,
     NotFound,
     PetstoreError,
+    RateLimitExceeded,
     Unavailable,
 )
 from petstore.http.messages import Receive, Request, Response
 from petstore.rate_limits.minutes import MinuteLimiter
-from petstore.store.console_sessions import Session, SessionEnd, find_session, touch_session
+from petstore.store.console_sessions import Session, find_session, touch_session
 from petstore.store.events import newest_position
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
 _CONSOLE = Holder("console", "this key in the console")
-_ADDRESS = Holder("lookup", "signing in from this address")
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
-# A browser would ask for a name and a password, or not understand it.
-_NOT_FOR_BROWSERS = ("WWW-Authenticate",)
-_MAX_KNOWN = 10_000
+# So many pages may be opened in a minute for each request that the key itself may make.
+_PAGES_A_REQUEST = 5
+# Bytes of a form whose sender is beyond a limit, or unknown while the database is unreachable: it
+# must not cost much more than a refusal.
+_MAX_KEPT = 4096
 _TOO_LATE = (
     "You were signed out before this arrived. Sign in again; then you can send what you typed."
 )
@@ -58,8 +60,8 @@ _FILE_TOO_LATE = (
 class Console:
     """Serves the pages below ``path``; see ``petstore.api.application.Section``.
 
-    ``limiter`` limits the requests of each key here: they cost nothing of its own limits. It
-    receives one form with a file of each key at a time.
+    ``limiter`` limits the requests of each key here: they cost nothing of its own limits, but for
+    the rows of files. ``public_url`` is empty if the operator has named none.
     """
 
     path = HOME
@@ -69,12 +71,14 @@ class Console:
         services: Services,
         bodies: BodyReader,
         limiter: MinuteLimiter[int],
+        public_url: str,
     ) -> None:
         self._services = services
         self._bodies = bodies
         self._limiter = limiter
-        self._known: dict[str, None] = {}  # secrets of sessions, in the order in which they came
-        self._files: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+        self._public_url = public_url
+        self._limits = SessionLimits(services)
+        self._files = Files()
         self._templates = templates()
         self._routes = Routes(HOME, PAGES)
 
@@ -85,7 +89,9 @@ class Console:
         if asset is not None:
             exchange.template = request.path
             return asset.response(request)
-        visit = Visit(self._services, self._templates, request, exchange.root, exchange.client)
+        visit = Visit(
+            self._services, self._templates, self._limits, request, exchange.root, exchange.client
+        )
         try:
             return await self._respond(visit, exchange, receive)
         except PetstoreError as error:
@@ -105,13 +111,24 @@ class Console:
         if page is None:
             await self._recognize_if_possible(visit, exchange)
             raise _refusal(route, request)
-        if page.method == "POST":
-            require_same_origin(request, visit.root)
+        if page.method == "GET":
+            return await self._admitted(page, visit, exchange, receive)
+        require_same_origin(request, self._public_url)
+        try:
+            return await self._admitted(page, visit, exchange, receive)
+        except (RateLimitExceeded, Unavailable):
+            visit.again = await self._kept(page, visit, receive)
+            raise
+
+    async def _admitted(
+        self, page: Page, visit: Visit, exchange: Exchange, receive: Receive
+    ) -> Response:
+        """Respond to a request once it is known who sent it, if they may."""
         if page.public:
             await self._admit_anyone(page, visit, exchange)
         else:
             try:
-                await self._recognize(visit, exchange)
+                await self._recognize(visit, exchange, page)
             except NetworkNotAllowed as error:
                 return sign_in_page(visit, error.status, problem=sentence(error.message))
             except MissingKey:
@@ -122,44 +139,58 @@ class Console:
             require_scope(visit.key, scope_of(page.needs))
         if page.has_id:
             visit.path_id = decode_path_id(visit.parameter)
-        if page.takes_files:
-            # Bodies that wait for their turn are not received, so they take no memory.
-            async with self._files.setdefault(visit.key.id, asyncio.Lock()):
-                return await self._visited(page, visit, receive)
-        return await self._visited(page, visit, receive)
+        if page.has_file:
+            respond = partial(self._respond_in_turn, page, visit, receive)
+            return await self._files.respond(visit.key.id, respond)
+        await self._receive_form(page, visit, receive)
+        return await self._visited(page, visit)
 
-    async def _visited(self, page: Page, visit: Visit, receive: Receive) -> Response:
-        visit.form = await self._form(page, visit.request, receive, page.max_bytes)
+    async def _respond_in_turn(self, page: Page, visit: Visit, receive: Receive) -> Response:
+        """Receive a file, if the page takes one, and work on it when it is the turn of its key."""
+        if not page.takes_files:
+            await self._receive_form(page, visit, receive)
+            async with self._files.turn(visit.key.id):
+                return await self._visited(page, visit)
+        seconds = page.max_bytes / _SLOWEST
+        body = await self._bodies.read_file(visit.request, receive, page.max_bytes, seconds)
+        with body, ExitStack() as opened:
+            async with self._files.turn(visit.key.id):
+                visit.form = await decode_form(_content_type(visit.request), body, opened)
+                return await self._visited(page, visit)
+
+    async def _receive_form(self, page: Page, visit: Visit, receive: Receive) -> None:
+        largest = page.max_bytes if visit.beyond is None else min(page.max_bytes, _MAX_KEPT)
+        try:
+            visit.form = await self._form(page, visit.request, receive, largest)
+        except ContentTooLarge as error:
+            raise visit.beyond or error from None
+
+    async def _visited(self, page: Page, visit: Visit) -> Response:
         if page.method == "GET" and visit.session is not None and not visit.is_refresh:
             # Read first, so that the script misses no change to what the page shows.
             visit.cursor = (await newest_position(self._services.store)).cursor
         return await page.handler(visit)
 
     async def _admit_anyone(self, page: Page, visit: Visit, exchange: Exchange) -> None:
-        """Charge an attempt to sign in to its address; other public pages only know the person.
-
-        Raises:
-            RateLimitExceeded: the address has tried too often.
-        """
+        """Charge an attempt to sign in to its address; other public pages only know the person."""
         if page.signs_in:
-            self._charge_address(visit)
+            visit.beyond = self._limits.charge_address(visit.client)
         else:
-            await self._recognize_if_possible(visit, exchange)
+            await self._recognize_if_possible(visit, exchange, page)
 
-    async def _recognize_if_possible(self, visit: Visit, exchange: Exchange) -> None:
+    async def _recognize_if_possible(
+        self, visit: Visit, exchange: Exchange, page: Page | None = None
+    ) -> None:
         with suppress(MissingKey, NetworkNotAllowed):
-            await self._recognize(visit, exchange)
+            await self._recognize(visit, exchange, page)
 
-    async def _recognize(self, visit: Visit, exchange: Exchange) -> None:
+    async def _recognize(self, visit: Visit, exchange: Exchange, page: Page | None) -> None:
         """Find the session of the person, and charge the request to its key in the console.
-
-        A cookie that nobody has is limited by address, as tokens are that nobody has.
 
         Raises:
             MissingKey: there is no cookie, or its session has ended.
             NetworkNotAllowed: the key may not be used from there.
-            RateLimitExceeded: the address has sent too many cookies without a session, or the key
-                too many requests.
+            RateLimitExceeded: the key has sent too many requests.
         """
         services, now = self._services, self._services.clock()
         session = await self._find_session(visit, now)
@@ -170,60 +201,34 @@ class Console:
         if session.key.allowed_networks:
             require_network(session.key, visit.client)
         visit.session = session
-        decision = self._limiter.take(session.key.id)
-        if decision.verdict != "admitted":
-            raise refusal(decision, _CONSOLE)
+        if page is not None and page.ends_sessions:
+            self._limits.charge_sign_in(session.key.id, visit.client)
+        else:
+            of_plan = _PAGES_A_REQUEST * session.key.limits.per_minute
+            decision = self._limiter.take(session.key.id, of_plan)
+            if decision.verdict != "admitted":
+                raise refusal(decision, _CONSOLE)
         if session.needs_touch(now) and not visit.is_refresh:
             await services.store.write(touch_session(session, now))
 
     async def _find_session(self, visit: Visit, now: Milliseconds) -> Session | None:
+        services, limits = self._services, self._limits
         secret = session_secret(visit.request, visit.root)
-        if not secret:
+        if not secret or not await limits.is_worth_a_look_up(secret):
             return None
-        if secret in self._known:
-            session = await self._look_up(secret, now)
-        else:
-            session = await self._look_up_new(visit, secret, now)
+        session = await find_session(services.store, secret, services.keys.environment, now)
         if isinstance(session, Session):
             return session
-        self._known.pop(secret, None)
+        limits.note_end(secret)
         visit.ended = session
         return None
-
-    async def _look_up_new(
-        self, visit: Visit, secret: str, now: Milliseconds
-    ) -> Session | SessionEnd | None:
-        """Find a session that this process has not seen; without one, its address is charged.
-
-        A flood from an address must not lock out the people who are signed in there.
-        """
-        services = self._services
-        self._charge_address(visit)
-        try:
-            session = await self._look_up(secret, now)
-        except Unavailable:
-            services.look_ups.give_back(visit.client)
-            raise
-        if isinstance(session, Session):
-            services.look_ups.give_back(visit.client)
-            if len(self._known) == _MAX_KNOWN:
-                del self._known[next(iter(self._known))]
-            self._known[secret] = None
-        return session
-
-    async def _look_up(self, secret: str, now: Milliseconds) -> Session | SessionEnd | None:
-        services = self._services
-        return await find_session(services.store, secret, services.keys.environment, now)
-
-    def _charge_address(self, visit: Visit) -> None:
-        decision = self._services.look_ups.take(visit.client)
-        if decision.verdict != "admitted":
-            raise refusal(decision, _ADDRESS)
 
     async def _ask_to_sign_in(self, page: Page, visit: Visit, receive: Receive) -> Response:
         """Return what leads to signing in, and from there back to what was requested."""
         if page.method == "POST":
-            self._charge_address(visit)
+            beyond = self._limits.charge_address(visit.client)
+            if beyond is not None:
+                raise beyond
             again = await self._sent_too_late(page, visit.request, receive)
             problem = _FILE_TOO_LATE if again is None else _TOO_LATE
             return sign_in_page(visit, 401, again=again, problem=problem)
@@ -235,14 +240,35 @@ class Console:
             form = await self._form(page, request, receive, MAX_FORM)
         except ContentTooLarge:
             return None
-        return None if form.files else again_of(request.path.removeprefix(HOME), form)
+        return None if form.file else again_of(request.path.removeprefix(HOME), form)
+
+    async def _kept(self, page: Page, visit: Visit, receive: Receive) -> Again | None:
+        """Return the form of a request that met an error, ``None`` if it cannot be sent again.
+
+        A key that a person typed is not kept, and neither is a file.
+        """
+        form, path = visit.form, page_address(visit.request.path.removeprefix(HOME))
+        visit.lost_file = page.takes_files
+        if page.signs_in or page.takes_files or not path:
+            return None
+        if form is EMPTY:
+            try:
+                form = await self._form(page, visit.request, receive, _MAX_KEPT)
+            except PetstoreError:
+                return None
+        visit.lost_file = form.file is not None
+        return None if visit.lost_file else again_of(path, form)
 
     async def _form(self, page: Page, request: Request, receive: Receive, largest: int) -> Form:
         if page.method == "GET":
             return decode_urlencoded(request.query)
-        seconds = largest / _SLOWEST if page.takes_files else 0
-        body = await self._bodies.read_any(request, receive, largest, seconds)
-        return decode_form(request.fields.get(b"content-type", b"").decode("latin-1"), body)
+        body = await self._bodies.read_any(request, receive, largest)
+        with ExitStack() as opened:
+            return await decode_form(_content_type(request), BytesIO(body), opened)
+
+
+def _content_type(request: Request) -> str:
+    return request.fields.get(b"content-type", b"").decode("latin-1")
 
 
 def _refusal(route: Route[Page], request: Request) -> PetstoreError:
@@ -253,13 +279,15 @@ def _refusal(route: Route[Page], request: Request) -> PetstoreError:
 
 
 def _error_page(visit: Visit, error: PetstoreError, request_id: str) -> Response:
-    headers = [
-        f"{name.lower()}: {value}".encode("latin-1")
-        for name, value in error.headers.items()
-        if name not in _NOT_FOR_BROWSERS
-    ]
+    if visit.on_error is not None and not isinstance(error, InternalError):
+        return with_error(visit.on_error(error), error)
     failure = failure_of(error, request_id)
-    response = visit.page("error.html", error.status, error=failure, title=failure.title)
-    return replace(
-        response, headers=[*response.headers, *headers], code=error.code, limit=error.limit
+    response = visit.page(
+        "error.html",
+        error.status,
+        error=failure,
+        title=failure.title,
+        again=visit.again,
+        lost_file=visit.lost_file,
     )
+    return with_error(response, error)

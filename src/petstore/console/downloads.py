@@ -1,6 +1,10 @@
-"""Files that a browser saves."""
+"""Files that a browser saves. They are on the disk until they are sent."""
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
+from io import TextIOWrapper
+from tempfile import TemporaryFile
+from typing import BinaryIO, cast
 
 from petstore.clock import Milliseconds, utc
 from petstore.http.messages import Headers, Response
@@ -9,15 +13,23 @@ from petstore.store.pet_files import Delimiter
 DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
 """What divides the cells of a file, by the values of the choice."""
 
-# Spreadsheets take a CSV file without the mark for one in the encoding of the country.
-_MARK = "\ufeff"
 _HEADERS: Headers = [b"content-type: text/csv; charset=utf-8", b"cache-control: no-store"]
 
 
-def csv_download(name: str, text: str) -> Response:
-    """Return a CSV file to save under an ASCII ``name`` (RFC 6266); spreadsheets see its UTF-8."""
-    disposition = f'content-disposition: attachment; filename="{name}"'.encode("ascii")
-    return Response(200, (_MARK + text).encode(), [*_HEADERS, disposition])
+class CsvDownload(TextIOWrapper):
+    """A CSV file to write and then send. Spreadsheets see by its mark that it is in UTF-8."""
+
+    def __init__(self) -> None:
+        file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - the server closes it
+        # Without the mark, spreadsheets expect the encoding of the country.
+        file.write(BOM_UTF8)
+        super().__init__(file, "utf-8", newline="")
+
+    def response(self, name: str) -> Response:
+        """Return the response that has the browser save it under an ASCII ``name`` (RFC 6266)."""
+        disposition = f'content-disposition: attachment; filename="{name}"'.encode("ascii")
+        file = cast("BinaryIO", self.detach())
+        return Response(200, b"", [*_HEADERS, disposition], file=file)
 
 
 def dated(name: str, now: Milliseconds) -> str:

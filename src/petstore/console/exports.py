@@ -1,24 +1,24 @@
 """The page of exports, and the files that it leads to. A large export comes in parts."""
 
-import io
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from petstore.api.parameters import decode_query
 from petstore.api.pets import ListPetsQuery
+from petstore.console.allowance import ROWS_A_REQUEST, allowance_of, charge_rows, requests_for
 from petstore.console.category_fields import category_id_of, suggested_names
-from petstore.console.downloads import DELIMITERS, csv_download, dated
+from petstore.console.downloads import DELIMITERS, CsvDownload, dated
 from petstore.console.forms import problem_of
 from petstore.console.page import Page, Visit
 from petstore.domain.pets import PetFilter
 from petstore.errors import InvalidParameter, PetstoreError, UnknownCategory
 from petstore.http.messages import Response
 from petstore.store.pet_files import Part, export_pets
-from petstore.store.pets import next_pets_after
+from petstore.store.pets import count_pets_after, next_pets_after
 
 PART = 50_000
-"""How many animals a file has at most: a response is in memory until it is sent."""
+"""How many animals a file has at most: it is on the disk until it is sent."""
 
 _LABELS = {"status": "Status", "categoryId": "Category"}
 _REFUSED = (InvalidParameter, UnknownCategory)
@@ -70,9 +70,13 @@ async def _download(visit: Visit) -> Response:
         return await _page(visit, wanted, is_empty=True)
     if not wanted.part and await _next_after(visit, filters, wanted.after):
         return await visit.redirect(f"/export?{wanted._replace(part=1).query}")
-    file = io.StringIO(newline="")
+    reader = await visit.services.readers.for_key(visit.key.id)
+    count = await count_pets_after(reader, filters, wanted.after, PART)
+    if not await charge_rows(visit, count):
+        return await _page(visit, wanted, short_of=requests_for(count))
+    file = CsvDownload()
     await export_pets(
-        await visit.services.readers.for_key(visit.key.id),
+        reader,
         file,
         "csv",
         lambda _: None,
@@ -81,7 +85,7 @@ async def _download(visit: Visit) -> Response:
         delimiter=DELIMITERS.get(wanted.separator, ","),
     )
     name = f"animals-part-{wanted.part}" if wanted.part else "animals"
-    return csv_download(dated(name, visit.services.clock()), file.getvalue())
+    return file.response(dated(name, visit.services.clock()))
 
 
 async def _page(
@@ -94,6 +98,9 @@ async def _page(
             "wanted": wanted,
             "max_pets": PART,
             "is_empty": False,
+            "short_of": 0,
+            "allowance": await allowance_of(visit),
+            "rows_a_request": ROWS_A_REQUEST,
             "following": None,
             "suggested_categories": await suggested_names(visit),
             "problem": None if error is None else problem_of(error, _LABELS),

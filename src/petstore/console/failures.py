@@ -2,7 +2,10 @@
 
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from petstore.errors import CrossSiteRequest, PetstoreError
+from petstore.http.messages import Response
 
 _FAULT = 500
 _TITLES = {
@@ -25,8 +28,10 @@ _TEXTS = {
     405: "It takes what a form sends. Go back to the page with the form.",
     408: "What you sent did not arrive in time, and nothing was changed. Send it again.",
     415: "The console takes what its own forms send, and nothing else.",
-    503: "Its database does not respond. Wait a moment, and load the page again.",
+    503: "Its database does not respond. Wait a moment, and try again.",
 }
+# A browser would ask for a name and a password, or not understand it.
+_NOT_FOR_BROWSERS = ("WWW-Authenticate",)
 _OTHER_SITE = (
     "Your browser did not say that this came from a page of the console, so nothing was changed."
     " Open the console and do it there."
@@ -55,6 +60,18 @@ def failure_of(error: PetstoreError, request_id: str) -> Failure:
     else:
         text = _TEXTS.get(status) or sentence(error.message)
     return Failure(status, title, text)
+
+
+def with_error(response: Response, error: PetstoreError) -> Response:
+    """Return a page with the header fields of an error, which the log also learns of."""
+    headers = [
+        f"{name.lower()}: {value}".encode("latin-1")
+        for name, value in error.headers.items()
+        if name not in _NOT_FOR_BROWSERS
+    ]
+    return replace(
+        response, headers=[*response.headers, *headers], code=error.code, limit=error.limit
+    )
 
 
 def sentence(message: str) -> str:

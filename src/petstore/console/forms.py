@@ -2,19 +2,23 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from contextlib import ExitStack
+from tempfile import TemporaryFile
+from typing import BinaryIO, NamedTuple, cast
 from urllib.parse import parse_qs
 
 import multipart
 
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import ContentTooLarge, InvalidBody, PetstoreError, UnsupportedMediaType
+from petstore.store.time_slices import TimeSlices
 
 _URLENCODED = "application/x-www-form-urlencoded"
 _MULTIPART = "multipart/form-data"
 _MAX_FIELDS = 200
-# Decoding more takes long. What is larger has a file, and is multipart.
-_MAX_URLENCODED = 131_072
+# Decoding more takes long, and is in memory. What is larger has a file, and is multipart.
+_MAX_TEXT = 131_072
+_PIECE = 65_536
 # The name of a field begins the message of most errors.
 _FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
@@ -44,17 +48,23 @@ def number_or_text(text: str) -> int | str:
 
 
 class File(NamedTuple):
-    """A file that came with a form."""
+    """A file that came with a form; its ``content`` is in a temporary file."""
 
+    field: str
     name: str
-    content: bytes
+    content: BinaryIO
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return self.content.seek(0, 2)
 
 
 class Form(NamedTuple):
-    """The fields of a form, or of the query of an address, and the files that came with it."""
+    """The fields of a form, or of the query of an address, and the file that came with it."""
 
     fields: Mapping[str, Sequence[str]]
-    files: Mapping[str, File] = {}
+    file: File | None = None
 
     def text(self, name: str) -> str:
         """Return the first value of a field without white space around it, empty if absent."""
@@ -125,9 +135,7 @@ def decode_urlencoded(encoded: bytes) -> Form:
         ContentTooLarge: it is too long.
         InvalidBody: it has too many fields.
     """
-    if len(encoded) > _MAX_URLENCODED:
-        msg = f"the form: expected at most {_MAX_URLENCODED} bytes"
-        raise ContentTooLarge(msg)
+    _check_size(len(encoded))
     try:
         fields = parse_qs(
             encoded.decode("latin-1"),
@@ -141,46 +149,83 @@ def decode_urlencoded(encoded: bytes) -> Form:
     return Form(fields)
 
 
-def decode_form(content_type: str, body: bytes) -> Form:
-    """Decode the body of a form (URL standard, RFC 7578).
+async def decode_form(content_type: str, body: BinaryIO, opened: ExitStack) -> Form:
+    """Decode the body of a form (URL standard, RFC 7578), in slices that let others in.
+
+    The end of ``opened`` closes its file.
 
     Raises:
-        ContentTooLarge: it is too long for a form without a file.
+        ContentTooLarge: its fields are too long.
         UnsupportedMediaType: it is not a form.
-        InvalidBody: it is malformed, or has too many fields.
+        InvalidBody: it is malformed, or has too many fields or files.
     """
     media_type, options = multipart.parse_options_header(content_type)  # type: ignore[no-untyped-call]
     if media_type == _URLENCODED:
-        return decode_urlencoded(body)
+        return decode_urlencoded(body.read(_MAX_TEXT + 1))
     if media_type != _MULTIPART or "boundary" not in options:
         msg = f"Content-Type: expected {_URLENCODED} or {_MULTIPART}"
         raise UnsupportedMediaType(msg)
-    fields: dict[str, list[str]] = {}
-    files = {}
+    parts = _Parts(opened)
+    slices = TimeSlices()
     try:
-        for name, filename, content in _parts(options["boundary"], body):
-            if filename is None:
-                fields.setdefault(name, []).append(content.decode("utf-8", "replace"))
-            else:
-                files[name] = File(filename, content)
+        with multipart.PushMultipartParser(
+            options["boundary"], max_segment_count=_MAX_FIELDS, strict=True
+        ) as parser:
+            while piece := body.read(_PIECE):
+                for event in parser.parse(piece):
+                    parts.take(event)
+                await slices.rest()
     except multipart.MultipartError:
         msg = "the form: expected a complete multipart body"
         raise InvalidBody(msg) from None
-    return Form(fields, files)
+    return parts.form()
 
 
-def _parts(boundary: str, body: bytes) -> list[tuple[str, str | None, bytes]]:
-    """Return the name, the file name and the content of each part."""
-    parts: list[tuple[str, str | None, bytearray]] = []
-    with multipart.PushMultipartParser(
-        boundary, len(body), max_segment_count=_MAX_FIELDS, strict=True
-    ) as parser:
-        for event in parser.parse(body):
-            if isinstance(event, multipart.MultipartSegment):
-                parts.append((event.name or "", event.filename, bytearray()))
-            elif event:
-                parts[-1][2].extend(event)
-    return [(name, filename, bytes(content)) for name, filename, content in parts]
+class _Parts:
+    """The parts of a multipart form so far: texts in memory, and one file on the disk."""
+
+    def __init__(self, opened: ExitStack) -> None:
+        self._opened = opened
+        self._texts: list[tuple[str, bytearray]] = []
+        self._file: File | None = None
+        self._is_file = False
+        self._size = 0
+
+    def take(self, event: multipart.MultipartSegment | bytes | bytearray | None) -> None:
+        """Take the beginning of a part, or a piece of its content, or its end."""
+        if isinstance(event, multipart.MultipartSegment):
+            self._begin(event.name or "", event.filename)
+        elif event and self._is_file:
+            assert self._file is not None  # noqa: S101 - the part has begun
+            self._file.content.write(event)
+        elif event:
+            self._size += len(event)
+            _check_size(self._size)
+            self._texts[-1][1].extend(event)
+
+    def form(self) -> Form:
+        """Return the form."""
+        fields: dict[str, list[str]] = {}
+        for name, content in self._texts:
+            fields.setdefault(name, []).append(content.decode("utf-8", "replace"))
+        return Form(fields, self._file)
+
+    def _begin(self, name: str, filename: str | None) -> None:
+        self._is_file = filename is not None
+        if filename is None:
+            self._texts.append((name, bytearray()))
+            return
+        if self._file is not None:
+            msg = "the form: expected one file"
+            raise InvalidBody(msg)
+        content = cast("BinaryIO", self._opened.enter_context(TemporaryFile()))  # noqa: SIM115
+        self._file = File(name, filename, content)
+
+
+def _check_size(size: int) -> None:
+    if size > _MAX_TEXT:
+        msg = f"the form: expected at most {_MAX_TEXT} bytes"
+        raise ContentTooLarge(msg)
 
 
 def in_words(name: str) -> str:

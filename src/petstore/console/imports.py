@@ -1,11 +1,7 @@
 """The pages of imports: send a file, look at what it would add, add it, get the refused rows."""
 
-import asyncio
-import io
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from petstore.console.downloads import DELIMITERS, csv_download, dated
+from petstore.console.allowance import allowance_of
+from petstore.console.downloads import DELIMITERS, CsvDownload, dated
 from petstore.console.forms import File, Problem, in_plain_words, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import Page, Visit
@@ -13,26 +9,27 @@ from petstore.console.templates import isolated
 from petstore.errors import Conflict, InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.store.console_imports import (
+    IMPORTS_KEPT,
     MAX_IMPORTS,
-    MAX_ROWS,
+    ROWS_AT_ONCE,
     ConsoleImport,
     add_batch,
-    create_import,
+    count_next_batch,
     delete_import,
     find_import,
-    find_named_categories,
     list_imports,
     read_batch,
-    read_import_file,
+    store_import,
 )
+from petstore.store.import_files import MAX_ROWS, open_import_file
 from petstore.store.pet_files import FileRow, cells_of, cells_writer
-from petstore.store.pet_imports import refuse_unknown
+from petstore.store.time_slices import TimeSlices
 
 _MAX_FILE = 8 * 2**20
 # A browser adds some hundred bytes around the file. A larger one than the page allows is told so in
 # the words of the page, and one twice as large is not even received.
 _MAX_FORM = 2 * _MAX_FILE
-_BATCHES_AT_ONCE = 5
+_ROWS_A_REQUEST = 1_000
 _SHOWN = 20
 _EXAMPLE = "name,categoryId,status\nMuesli,4,available\nKnödel,1,\n"
 
@@ -44,13 +41,15 @@ async def _start(visit: Visit) -> Response:
 async def _upload(visit: Visit) -> Response:
     services = visit.services
     try:
-        file = await read_import_file(*_chosen(visit))
-        if visit.may("listCategories"):
-            file = await find_named_categories(services.store, file)
-        if services.strict_categories:
-            file = file._replace(rows=await refuse_unknown(services.store, file.rows))
-        unit = create_import(visit.key.id, file, now=services.clock())
-        import_id = await services.store.write(unit)
+        chosen = _chosen(visit)
+        import_id = await store_import(
+            services.store,
+            visit.key.id,
+            await open_import_file(chosen.name, chosen.content),
+            services.clock,
+            named_categories=visit.may("listCategories"),
+            strict_categories=services.strict_categories,
+        )
     except (InvalidBody, Conflict) as error:
         return await _start_page(visit, error)
     return await visit.redirect(f"/import/{import_id}")
@@ -62,12 +61,12 @@ def _chosen(visit: Visit) -> File:
     Raises:
         InvalidBody: there is none, or it is too large.
     """
-    file = visit.form.files.get("file")
-    if file is None or not (file.name or file.content):
+    file = visit.form.file
+    if file is None or file.field != "file" or not (file.name or file.size):
         msg = "file: choose a CSV file first"
         raise InvalidBody(msg)
-    if len(file.content) > _MAX_FILE:
-        msg = f"file: expected at most {_MAX_FILE // 2**20} MiB, got {len(file.content):,} bytes"
+    if file.size > _MAX_FILE:
+        msg = f"file: expected at most {_MAX_FILE // 2**20} MiB, got {file.size:,} bytes"
         raise InvalidBody(msg)
     return file
 
@@ -80,6 +79,7 @@ async def _start_page(visit: Visit, error: PetstoreError | None = None) -> Respo
         max_imports=MAX_IMPORTS,
         max_rows=MAX_ROWS,
         max_mebibytes=_MAX_FILE // 2**20,
+        allowance=await allowance_of(visit),
         problem=None if error is None else _problem_of(error),
     )
 
@@ -95,22 +95,37 @@ async def _show(visit: Visit) -> Response:
 
 
 async def _go_on(visit: Visit) -> Response:
-    """Add the next batches. Requests at the same time, such as of two tabs, share them."""
-    services = visit.services
-    for _ in range(_BATCHES_AT_ONCE):
+    """Add the next rows, as long as the key has requests left: each costs one.
+
+    They are charged before they are added. Two tabs share what is to be added.
+    """
+    services, added = visit.services, 0
+    found = await _find(visit)
+    while rows := await _affordable(visit, found, _ROWS_A_REQUEST - added):
+        if (await services.limiter.charge(visit.key, rows)).verdict != "admitted":
+            break
         unit = add_batch(
-            visit.path_id,
+            found.id,
             visit.key.id,
             now=services.clock(),
+            limit=rows,
             strict_categories=services.strict_categories,
         )
         found = await services.store.write(unit)
-        if not found.waiting:
-            break
+        added += rows
     await services.readers.record_write(visit.key.id)
-    if found.waiting:
+    if await _affordable(visit, found, 1):
         return await _import_page(visit, found, goes_on=True)
     return await visit.redirect(f"/import/{found.id}")
+
+
+async def _affordable(visit: Visit, found: ConsoleImport, limit: int) -> int:
+    """Return how many rows of an import may be added next, at most ``limit``."""
+    if not found.waiting:
+        return 0
+    rows = await count_next_batch(visit.services.store, found.id)
+    left = (await allowance_of(visit)).requests
+    return min(rows, ROWS_AT_ONCE, limit, rows if left is None else left)
 
 
 async def _import_page(visit: Visit, found: ConsoleImport, *, goes_on: bool = False) -> Response:
@@ -125,6 +140,8 @@ async def _import_page(visit: Visit, found: ConsoleImport, *, goes_on: bool = Fa
         "import_file.html",
         found=found,
         goes_on=goes_on,
+        allowance=await allowance_of(visit),
+        kept_until=found.created_at + IMPORTS_KEPT,
         same=next(same, None),
         animals=(await read_batch(store, found.id, "waiting"))[0][:_SHOWN],
         refused=await _first_refused(visit, found),
@@ -142,21 +159,18 @@ async def _first_refused(visit: Visit, found: ConsoleImport) -> list[FileRow]:
 
 async def _refused(visit: Visit) -> Response:
     found = await _find(visit)
-    file = io.StringIO(newline="")
+    file = CsvDownload()
     write = cells_writer(file, spreadsheet_safe=True, delimiter=found.delimiter)
     write(["line", "reason", *found.columns])
-    start = 0
-    while True:
+    slices = TimeSlices()
+    rows, start = await read_batch(visit.services.store, found.id, "refused")
+    while rows:
+        for row in rows:
+            cells = cells_of(row.text, found.delimiter)
+            write([row.line, in_plain_words(row.reason), *cells])
+            await slices.rest()
         rows, start = await read_batch(visit.services.store, found.id, "refused", start)
-        if not rows:
-            return csv_download(dated("refused", visit.services.clock()), file.getvalue())
-        # In a thread, since a row can have ten thousands of cells.
-        await asyncio.to_thread(_write_rows, write, rows)
-
-
-def _write_rows(write: Callable[[Sequence[Any]], None], rows: Sequence[FileRow]) -> None:
-    for row in rows:
-        write([row.line, in_plain_words(row.reason), *cells_of(row.text)])
+    return file.response(dated("refused", visit.services.clock()))
 
 
 async def _discard(visit: Visit) -> Response:
@@ -169,7 +183,9 @@ async def _discard(visit: Visit) -> Response:
 
 async def _example(visit: Visit) -> Response:
     delimiter = DELIMITERS.get(visit.form.text("separator"), ",")
-    return csv_download("animals.csv", _EXAMPLE.replace(",", delimiter))
+    file = CsvDownload()
+    file.write(_EXAMPLE.replace(",", delimiter))
+    return file.response("animals.csv")
 
 
 async def _find(visit: Visit) -> ConsoleImport:
@@ -178,10 +194,10 @@ async def _find(visit: Visit) -> ConsoleImport:
 
 PAGES = (
     Page("GET", "/import", _start, needs="createPet"),
-    Page("POST", "/import", _upload, needs="createPet", max_bytes=_MAX_FORM),
+    Page("POST", "/import", _upload, needs="createPet", max_bytes=_MAX_FORM, has_file=True),
     Page("GET", "/import/example.csv", _example, needs="createPet"),
     Page("GET", "/import/{importId}", _show, needs="createPet"),
-    Page("POST", "/import/{importId}", _go_on, needs="createPet"),
-    Page("GET", "/import/{importId}/refused.csv", _refused, needs="createPet"),
+    Page("POST", "/import/{importId}", _go_on, needs="createPet", has_file=True),
+    Page("GET", "/import/{importId}/refused.csv", _refused, needs="createPet", has_file=True),
     Page("POST", "/import/{importId}/discard", _discard, needs="createPet"),
 )

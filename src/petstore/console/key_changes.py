@@ -10,6 +10,7 @@ from petstore.store.key_history import KeyEvent
 Shown: TypeAlias = str | datetime
 """A value as a page shows it."""
 
+_ACTIONS = {"link_created": "Sign-in link made", "link_used": "Signed in with a link"}
 _MOMENTS = ("expiresAt", "revokedAt")
 _NONE = {"allowedNetworks": "anywhere", "expiresAt": "never", "revokedAt": "never"}
 
@@ -20,6 +21,11 @@ class ChangeInWords(NamedTuple):
     label: str
     before: Shown | None
     after: Shown
+
+
+def action_in_words(action: str) -> str:
+    """Return what was done to a key."""
+    return _ACTIONS.get(action, action.capitalize())
 
 
 def changes_in_words(event: KeyEvent) -> Sequence[ChangeInWords]:

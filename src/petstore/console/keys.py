@@ -8,7 +8,7 @@ from petstore.clock import DAY
 from petstore.console import charts
 from petstore.console.edits import Edit, unchanged
 from petstore.console.forms import Problem, problem_of
-from petstore.console.key_changes import changes_in_words
+from petstore.console.key_changes import action_in_words, changes_in_words
 from petstore.console.key_fields import (
     LABELS,
     SCOPE_WORDS,
@@ -156,7 +156,8 @@ async def _link(visit: Visit) -> Response:
     now = services.clock()
     try:
         check_rights(visit.key, key)
-        secret = await services.store.write(create_link(key_id, now))
+        unit = create_link(key_id, f"key {visit.key.id}", now, visit.session)
+        secret = await services.store.write(unit)
     except _REFUSED as error:
         return await _page(visit, error=error)
     _LOG.info("key %d made a link to sign in with key %d", visit.key.id, key_id)
@@ -171,6 +172,7 @@ async def _history(visit: Visit) -> Response:
         "key_history.html",
         key=key.value,
         cursor=events.cursor,
+        action_in_words=action_in_words,
         events=[(event, changes_in_words(event)) for event in events.value],
     )
 

@@ -18,13 +18,15 @@ from petstore.api.messages import encode_json
 from petstore.api.operation import BASE, Call, Operation, Services, carry_out
 from petstore.api.operations import OPERATIONS
 from petstore.api.parameters import Query, decode_query
+from petstore.console.again import Again
 from petstore.console.cookies import session_secret
 from petstore.console.forms import EMPTY, Form
 from petstore.console.notices import Notice, decode_notice, encode_notice
+from petstore.console.session_limits import SessionLimits
 from petstore.console.templates import Templates
 from petstore.domain.api_keys import ApiKey, Scope
 from petstore.domain.decoding import decode_json
-from petstore.errors import Conflict, IdempotencyKeyInUse
+from petstore.errors import Conflict, IdempotencyKeyInUse, PetstoreError
 from petstore.http.messages import Request, Response
 from petstore.store.console_sessions import Session, SessionEnd, keep_notice
 
@@ -46,8 +48,10 @@ class Page:
     """A page of the console. ``path`` is relative to ``HOME``.
 
     It is for keys that may carry out the operation ``needs``, or for every key. A ``public`` page
-    needs no session. One that ``signs_in`` is limited by address. ``max_bytes`` is the maximum size
-    of a form that it takes.
+    needs no session. One that ``signs_in`` is limited by address. One that ``ends_sessions``, or
+    leads there, has a limit of its own: others may have used up that of the key.
+    ``max_bytes`` is the maximum size of a form that it takes. One that ``has_file`` receives, sends
+    or adds a file, in turn.
     """
 
     method: Literal["GET", "POST"]
@@ -56,7 +60,9 @@ class Page:
     needs: str | None = None
     public: bool = False
     signs_in: bool = False
+    ends_sessions: bool = False
     max_bytes: int = MAX_FORM
+    has_file: bool = False
 
     @cached_property
     def has_id(self) -> bool:
@@ -66,7 +72,7 @@ class Page:
     @property
     def takes_files(self) -> bool:
         """Whether its form may have a file."""
-        return self.max_bytes > MAX_FORM and not self.public
+        return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
 
 
 class Result(NamedTuple):
@@ -88,10 +94,15 @@ class Visit(Struct):
     the page makes by itself. Public pages have no ``session``; ``ended`` is why the one of the
     cookie ended. ``cursor`` is the position in the feed of events before the page was read; only a
     page that a person opens has one.
+
+    ``beyond`` is the refusal of an attempt to sign in that fails, from an address that is beyond
+    its limit. After an error, ``again`` has a form that can be sent again, ``lost_file`` says that
+    a file cannot be, and ``on_error`` makes the page if it is not the usual one.
     """
 
     services: Services
     templates: Templates
+    limits: SessionLimits
     request: Request
     root: str
     client: str
@@ -100,6 +111,10 @@ class Visit(Struct):
     form: Form = EMPTY
     session: Session | None = None
     ended: SessionEnd | None = None
+    beyond: PetstoreError | None = None
+    again: Again | None = None
+    lost_file: bool = False
+    on_error: Callable[[PetstoreError], Response] | None = None
     cursor: str = ""
 
     @property
@@ -201,7 +216,8 @@ def home_of(root: str) -> str:
 
 def redirect(target: str) -> Response:
     """Return 303 to a page: the browser gets it with GET (RFC 9110 section 15.4.4)."""
-    return Response(HTTPStatus.SEE_OTHER, b"", [f"location: {target}".encode("ascii")])
+    headers = [f"location: {target}".encode("ascii"), b"cache-control: no-store"]
+    return Response(HTTPStatus.SEE_OTHER, b"", headers)
 
 
 def scope_of(operation_id: str) -> Scope | None:

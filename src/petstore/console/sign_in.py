@@ -1,18 +1,20 @@
 """Signing in with a key or with a link, the session of a person, and signing out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from petstore.api.authentication import authenticate, require_network
+from petstore.api.authentication import require_network
 from petstore.console.again import Again, kept_in, page_address
 from petstore.console.cookies import no_cookie, session_cookie, session_secret
-from petstore.console.failures import sentence
+from petstore.console.failures import failure_of
 from petstore.console.key_fields import scopes_in_words
 from petstore.console.page import HOME, MAX_FORM, Page, Visit, redirect
-from petstore.domain.api_keys import PREFIXES, ApiKey
-from petstore.errors import InvalidKey, NetworkNotAllowed, PetstoreError
+from petstore.domain.api_keys import PREFIXES
+from petstore.errors import InvalidKey, PetstoreError, Unavailable
 from petstore.http.messages import Response
 from petstore.store.console_sessions import (
     SessionEnd,
@@ -28,8 +30,8 @@ _ENDS: Mapping[SessionEnd, str] = {
     "revoked": "Your key was revoked. Ask the person who gave it to you for another one.",
     "expired": "Your key has expired. Ask the person who gave it to you for another one.",
     "replaced": (
-        "You were signed out, because your key has a new token and the one that you signed in with"
-        " has ended. Sign in with the new one."
+        "You were signed out, because your key has a new token, or the one who made your link has."
+        " Sign in with the new token, or ask for another link."
     ),
     "unused": "You were signed out, because you did nothing here for 30 minutes.",
     "longest": "You were signed out, because 12 hours have passed since you signed in.",
@@ -82,34 +84,40 @@ async def _show(visit: Visit) -> Response:
 
 async def _sign_in(visit: Visit) -> Response:
     token = visit.form.text("key").encode("utf-8", "replace")
+    visit.on_error = partial(_sign_in_again, visit, token)
+    services, limits = visit.services, visit.limits
+    with _charged_if_it_fails(visit):
+        key = await limits.find_key(token, visit.beyond)
+        require_network(key, visit.client)
+        limits.charge_sign_in(key.id, visit.client)
+        replaced = session_secret(visit.request, visit.root)
+        secret = await services.store.write(open_session(key.id, token, services.clock(), replaced))
+    return _signed_in(visit, secret)
+
+
+def _sign_in_again(visit: Visit, token: bytes, error: PetstoreError) -> Response:
+    """Return the page that signs a person in, with all but the key that they typed."""
+    wanted, again = page_address(visit.form.raw("next")), kept_in(visit.form)
+    problem = _problem_of(visit, token, error)
+    return sign_in_page(visit, error.status, wanted=wanted, again=again, problem=problem)
+
+
+@contextmanager
+def _charged_if_it_fails(visit: Visit) -> Iterator[None]:
+    """Give the charge of an attempt back to its address if the person did nothing wrong."""
     try:
-        key = await _key_of(visit, token)
-    except (InvalidKey, NetworkNotAllowed) as error:
-        wanted, again = page_address(visit.form.raw("next")), kept_in(visit.form)
-        problem = _problem_of(visit, token, error)
-        return sign_in_page(visit, error.status, wanted=wanted, again=again, problem=problem)
-    services, replaced = visit.services, session_secret(visit.request, visit.root)
-    unit = open_session(key.id, token, services.clock(), replaced)
-    return _signed_in(visit, await services.store.write(unit))
-
-
-async def _key_of(visit: Visit, token: bytes) -> ApiKey:
-    """Return the key of a token.
-
-    Raises:
-        InvalidKey: it is no token of a key that can be used here and now.
-        NetworkNotAllowed: the key may not be used from there.
-    """
-    key = await authenticate(token, visit.services.keys)
-    require_network(key, visit.client)
-    return key
+        yield
+    except Unavailable:
+        visit.limits.give_back(visit.client, visit.beyond)
+        raise
+    visit.limits.give_back(visit.client, visit.beyond)
 
 
 def _problem_of(visit: Visit, token: bytes, error: PetstoreError) -> str:
-    """Return what is wrong with a token, in words for a person."""
+    """Return what is wrong with a token, or what went wrong with it, in words for a person."""
     own = visit.services.keys.environment
-    if isinstance(error, NetworkNotAllowed):
-        return sentence(error.message)
+    if not isinstance(error, InvalidKey):
+        return failure_of(error, "").message
     if not token:
         return "Enter your key."
     for environment, prefix in PREFIXES.items():
@@ -130,16 +138,39 @@ async def _show_link(visit: Visit) -> Response:
 
 
 async def _use_link(visit: Visit) -> Response:
-    services, replaced = visit.services, session_secret(visit.request, visit.root)
-    unit = use_link(visit.parameter, services.keys.environment, services.clock(), replaced)
-    secret = await services.store.write(unit)
-    if secret is None:
-        return _link_page(visit, 401, "")
+    visit.on_error = partial(_link_again, visit)
+    with _charged_if_it_fails(visit):
+        secret = await _session_by_link(visit)
     return _signed_in(visit, secret)
 
 
-def _link_page(visit: Visit, status: int, secret: str) -> Response:
-    response = visit.page("link.html", status, secret=secret)
+async def _session_by_link(visit: Visit) -> str:
+    """Begin a session with the link of the address, and return its secret.
+
+    Raises:
+        InvalidKey: the link has ended, or is none.
+        RateLimitExceeded: that is so, and the address is beyond its limit.
+    """
+    services, limits, link = visit.services, visit.limits, visit.parameter
+    if await limits.is_worth_a_look_up(link):
+        replaced = session_secret(visit.request, visit.root)
+        unit = use_link(link, services.keys.environment, services.clock(), replaced)
+        secret = await services.store.write(unit)
+        if secret is not None:
+            return secret
+        limits.note_end(link)
+    raise visit.beyond or InvalidKey("this link has ended")
+
+
+def _link_again(visit: Visit, error: PetstoreError) -> Response:
+    """Return the page of a link that could not be used, or could not be used now."""
+    if isinstance(error, InvalidKey):
+        return _link_page(visit, error.status, "")
+    return _link_page(visit, error.status, visit.parameter, failure_of(error, "").message)
+
+
+def _link_page(visit: Visit, status: int, secret: str, problem: str = "") -> Response:
+    response = visit.page("link.html", status, secret=secret, problem=problem)
     headers = [line for line in response.headers if not line.startswith(b"referrer-policy:")]
     return replace(response, headers=[*headers, _ORIGIN_ONLY])
 
@@ -162,9 +193,8 @@ async def _show_session(visit: Visit) -> Response:
 
 
 async def _sign_out(visit: Visit) -> Response:
-    secret = session_secret(visit.request, visit.root)
-    if secret:
-        await visit.services.store.write(end_session(secret))
+    if visit.session is not None:
+        await visit.services.store.write(end_session(visit.session.digest))
     return _signed_out(visit)
 
 
@@ -189,12 +219,12 @@ def _sign_in_address(visit: Visit) -> str:
 PAGES = (
     Page("GET", "", _start),
     Page("GET", "/", _start),
-    Page("GET", _SIGN_IN, _show, public=True),
+    Page("GET", _SIGN_IN, _show, public=True, ends_sessions=True),
     # What it keeps of another form is longer than in that form.
     Page("POST", _SIGN_IN, _sign_in, public=True, signs_in=True, max_bytes=2 * MAX_FORM),
-    Page("GET", "/link/{secret}", _show_link, public=True),
+    Page("GET", "/link/{secret}", _show_link, public=True, ends_sessions=True),
     Page("POST", "/link/{secret}", _use_link, public=True, signs_in=True),
-    Page("GET", "/session", _show_session),
-    Page("POST", "/session/end-all", _sign_out_everywhere),
-    Page("POST", "/sign-out", _sign_out, public=True),
+    Page("GET", "/session", _show_session, ends_sessions=True),
+    Page("POST", "/session/end-all", _sign_out_everywhere, ends_sessions=True),
+    Page("POST", "/sign-out", _sign_out, public=True, ends_sessions=True),
 )

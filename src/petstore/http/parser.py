@@ -246,7 +246,8 @@ class _Fields:
         name, value = name.lower(), value.rstrip(b" \t")
         if name in self.by_name:
             self.repeated.append(name)
-            value = self.by_name[name] + b", " + value
+            # A cookie is one list, however many lines have it (RFC 9113 section 8.2.3).
+            value = self.by_name[name] + (b"; " if name == b"cookie" else b", ") + value
         self.by_name[name] = value
 
 

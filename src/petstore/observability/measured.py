@@ -84,6 +84,7 @@ class _MeasuredLimiter:
         samples = registry.samples(DECISIONS)
         self._decisions = {verdict: samples[(verdict,)] for verdict in get_args(Verdict)}
         self.look, self.look_address = limiter.look, limiter.look_address
+        self.charge = limiter.charge
         self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
 
     async def take(self, key: ApiKey) -> Decision:

@@ -186,6 +186,10 @@ class _TracedLimiter:
         with self._tracing.client_span("limiter take", _REDIS):
             return await self._limiter.take(key)
 
+    async def charge(self, key: ApiKey, requests: int) -> Decision:
+        with self._tracing.client_span("limiter charge", _REDIS):
+            return await self._limiter.charge(key, requests)
+
     async def take_address(self, address: str) -> Decision:
         with self._tracing.client_span("limiter take", _REDIS):
             return await self._limiter.take_address(address)

@@ -136,6 +136,12 @@ class RateLimiter(Protocol):
     async def look(self, key: ApiKey) -> Decision:
         """Describe the windows of ``key`` without charging anything."""
 
+    async def charge(self, key: ApiKey, requests: int) -> Decision:
+        """Charge ``requests`` to the day of ``key``, all of them or none; a refusal is no strike.
+
+        ``verdict`` says whether they were charged.
+        """
+
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
 

@@ -45,6 +45,25 @@ def decide(
     return decision(state, limits, now, verdict), state
 
 
+def charge(
+    state: State, limits: Limits, now: Milliseconds, unbanned_at: Milliseconds, requests: int
+) -> tuple[Decision, State]:
+    """Charge ``requests`` to the day alone, all of them or none, as one step at ``now``.
+
+    The minute is for requests that come one by one. A refusal is no strike.
+    """
+    if unbanned_at > state.unbanned_at:
+        state = _unbanned(state, unbanned_at)
+    state = _clock_jump_corrected(state, now)
+    if now < state.banned_until:
+        return decision(state, limits, now, "banned"), touched(state, now)
+    _, _, day, day_used = _windows(state, now)
+    if day_used + requests > limits.per_day:
+        return decision(state, limits, now, "limited"), replace(state, used_at=now)
+    state = replace(state, day=day, day_used=day_used + requests, used_at=now)
+    return decision(state, limits, now, "admitted"), state
+
+
 def describe(
     state: State, limits: Limits, now: Milliseconds, unbanned_at: Milliseconds
 ) -> Decision:

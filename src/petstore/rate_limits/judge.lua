@@ -80,6 +80,25 @@ local function take(state)
   return 'admitted'
 end
 
+-- So many requests to the day alone, all of them or none; a refusal is no strike.
+local function charge(state)
+  correct_clock_jump(state)
+  if now < state.banned_until then
+    return 'banned'
+  end
+  local day, day_used = state.day, state.day_used
+  if today > day then
+    day, day_used = today, 0
+  end
+  day_used = day_used + (call.requests or 0)
+  state.used_at = now
+  if day_used > call.per_day then
+    return 'limited'
+  end
+  state.day, state.day_used = day, day_used
+  return 'admitted'
+end
+
 local stored = redis.call('HGETALL', KEYS[1])
 local exists = #stored > 0
 if not exists and not call.state then
@@ -97,6 +116,8 @@ heed_unban(state)
 local verdict, begins_ban = 'admitted', false
 if call.mode == 'take' then
   verdict, begins_ban = take(state)
+elseif call.mode == 'charge' then
+  verdict = charge(state)
 end
 if now - state.used_at >= MINUTE then  -- after a look, or banned: to the minute
   state.used_at = now
@@ -110,7 +131,7 @@ for name, default in pairs(DEFAULTS) do
   end
 end
 -- A look makes no hash.
-if #changes > 0 and (exists or call.mode == 'take') then
+if #changes > 0 and (exists or call.mode ~= 'look') then
   redis.call('HSET', KEYS[1], unpack(changes))
   redis.call('PEXPIRE', KEYS[1], call.expires_after)
 end

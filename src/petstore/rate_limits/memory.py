@@ -3,7 +3,7 @@
 from petstore.clock import MINUTE, Clock
 from petstore.domain.api_keys import ApiKey
 from petstore.rate_limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
-from petstore.rate_limits.decide import decide, describe, touched
+from petstore.rate_limits.decide import charge, decide, describe, touched
 from petstore.rate_limits.minutes import MinuteLimiter
 
 _FRESH = State()
@@ -89,6 +89,16 @@ class MemoryLimiter:
         if after is not state:
             self._keep(key.id, after)
         return describe(state, key.limits, now, key.unbanned_at or NEVER)
+
+    async def charge(self, key: ApiKey, requests: int) -> Decision:
+        """Charge ``requests`` to the day of ``key``: all of them, or none."""
+        state = self._states.get(key.id) or await self._recall(key.id)
+        decision, after = charge(
+            state, key.limits, self._clock(), key.unbanned_at or NEVER, requests
+        )
+        if after is not state:
+            self._keep(key.id, after)
+        return decision
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""

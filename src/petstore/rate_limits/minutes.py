@@ -51,11 +51,17 @@ class MinuteLimiter(Generic[H]):
         self._group = group
         self._states: dict[Hashable, State] = {}
 
-    def take(self, holder: H) -> Decision:
-        """Judge a request of ``holder``, and charge it if it is admitted."""
+    def take(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
+        """Judge a request of ``holder``, and charge it if it is admitted.
+
+        ``per_minute`` is the limit of this holder, if that is lower than the limit of all.
+        """
+        limits = self._limits
+        if per_minute < limits.per_minute:
+            limits = Limits(per_minute, UNLIMITED)
         group, now = self._group(holder), self._clock()
         state = self._states.get(group, _FRESH)
-        decision, after = decide(state, self._limits, NO_BANS, now, NEVER)
+        decision, after = decide(state, limits, NO_BANS, now, NEVER)
         if after.minute_started != state.minute_started:
             # A new window goes to the end, so the first in the table is always the oldest.
             self._states.pop(group, None)

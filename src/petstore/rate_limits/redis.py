@@ -72,6 +72,10 @@ class RedisLimiter:
         """Describe the windows of ``key`` without charging anything."""
         return await self._unless_unbanned("look", key)
 
+    async def charge(self, key: ApiKey, requests: int) -> Decision:
+        """Charge ``requests`` to the day of ``key``: all of them, or none."""
+        return await self._unless_unbanned("charge", key, requests)
+
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
         return await self._judge_address("take", address)
@@ -100,23 +104,25 @@ class RedisLimiter:
         """Disconnect."""
         await self._shared.close()
 
-    async def _unless_unbanned(self, mode: Mode, key: ApiKey) -> Decision:
-        decision = await self._judge(mode, key)
+    async def _unless_unbanned(self, mode: Mode, key: ApiKey, requests: int = 0) -> Decision:
+        decision = await self._judge(mode, key, requests)
         if decision.verdict == "banned":
             unbanned_at = await self._unbans.latest(key)
             if unbanned_at > (key.unbanned_at or NEVER):
-                return await self._judge(mode, replace(key, unbanned_at=unbanned_at))
+                return await self._judge(mode, replace(key, unbanned_at=unbanned_at), requests)
         return decision
 
-    async def _judge(self, mode: Mode, key: ApiKey) -> Decision:
+    async def _judge(self, mode: Mode, key: ApiKey, requests: int) -> Decision:
         local = self._local
         if local is None:
             try:
-                return await self._shared.judge(mode, key)
+                return await self._shared.judge(mode, key, requests)
             except RedisUnavailable as error:
                 local = self._fall_back(error)
         per_minute, per_day = key.limits.share(self._processes)
         key = replace(key, per_minute=per_minute, per_day=per_day)
+        if mode == "charge":
+            return await local.charge(key, requests)
         return await (local.take(key) if mode == "take" else local.look(key))
 
     async def _judge_address(self, mode: Mode, address: str) -> Decision:

@@ -27,7 +27,7 @@ from petstore.rate_limits.minutes import network_of
 from petstore.redis_client.client import Command, RedisClient, RedisUnavailable
 from petstore.redis_client.script import BatchedScript
 
-Mode: TypeAlias = Literal["take", "look"]
+Mode: TypeAlias = Literal["take", "charge", "look"]
 
 # An idle hash expires; the store has a copy of the state of a key.
 _KEY_LIFETIME = DAY
@@ -42,7 +42,10 @@ _SILENT_SECONDS = 5
 
 
 class JudgeCall(Struct, omit_defaults=True):
-    """The argument of ``judge.lua``, with the state to begin with if Redis has none."""
+    """The argument of ``judge.lua``, with the state to begin with if Redis has none.
+
+    ``requests`` is how many to charge to the day.
+    """
 
     mode: Mode
     per_minute: int
@@ -53,6 +56,7 @@ class JudgeCall(Struct, omit_defaults=True):
     last_level: int
     expires_after: Milliseconds
     state: State | None = None
+    requests: int = 0
 
 
 class Judgement(Struct, gc=False):
@@ -95,13 +99,17 @@ class RedisJudge:
         self.load, self.save = self._unsaved.load, self._unsaved.save
         self.bans = 0
 
-    async def judge(self, mode: Mode, key: ApiKey) -> Decision:
-        """Judge a request with ``key``, and charge it if it is admitted; or only look."""
+    async def judge(self, mode: Mode, key: ApiKey, requests: int = 0) -> Decision:
+        """Judge a request with ``key``, and charge it if it is admitted; or only look.
+
+        To ``charge`` is to charge so many ``requests`` to the day.
+        """
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
         call = JudgeCall(
             mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME
         )
+        call.requests = requests
         reply = await self._run(name, call)
         if reply is None:
             call.state = await self.load(key.id) or _FRESH

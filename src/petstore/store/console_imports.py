@@ -3,70 +3,49 @@
 All the rows are in the database from the start. A unit of work takes the next batch, adds its pets
 and notes the progress, so nothing is added twice or lost, even if several requests run units of
 the same import at once, and wherever they stop.
+
+The rows of a file are stored in batches too: a unit for all of them would keep others waiting. An
+import without any row is still being stored, and nobody sees it.
 """
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from petstore.clock import DAY, Milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Unit
-from petstore.errors import Conflict, InvalidBody, UnknownCategory
+from petstore.clock import DAY, Clock, Milliseconds
+from petstore.databases.contract import Reader, Row, Statement, Store, Unit
+from petstore.errors import Conflict, InvalidBody, NotFound, PetstoreError, UnknownCategory
 from petstore.store.categories import ids_of_categories, require_category
+from petstore.store.import_files import ImportFile, read_batches
 from petstore.store.pages import found
-from petstore.store.pet_files import (
-    Delimiter,
-    FileRow,
-    cells_of,
-    csv_row,
-    read_columns,
-    read_rows,
-)
+from petstore.store.pet_files import Delimiter, FileRow, cells_of, csv_row
+from petstore.store.pet_imports import refuse_unknown
 from petstore.store.pets import create_pets
 from petstore.store.retention import prune_by_age
-
-MAX_ROWS = 20_000
-"""How many rows a file may have."""
 
 MAX_IMPORTS = 5
 """How many imports a key has; the oldest that has nothing to add makes room for a new one."""
 
-IMPORTS_KEPT: Milliseconds = DAY
-"""How long an import is kept, finished or not."""
+IMPORTS_KEPT: Milliseconds = 7 * DAY
+"""How long an import is kept, finished or not: a large one can take a key several days."""
 
-# The event loop is busy for some milliseconds with so many.
-BATCH = 200
+ROWS_AT_ONCE = 100
+"""How many pets a unit of work adds: the event loop is busy for some milliseconds with them."""
 
-_MAX_FILE_NAME = 200
-_SAMPLE = 1024
-# Every page of an import reads the names of the columns.
-_MAX_HEADER = 10_000
+# As JSON, the text of a file is seldom twice as large, but control characters are six times.
+_MAX_STORED = 24 * 2**20
 _COLUMNS = (
     "id, digest, file, columns, delimiter, waiting, added, refused, first_id, last_id, created_at,"
     " finished_at"
 )
+_STORED = "waiting + added + refused > 0"
 _SELECT = f"SELECT {_COLUMNS} FROM console_imports"  # noqa: S608 - only names
 
 _encode = msgspec.json.Encoder().encode
 _decode_rows = msgspec.json.Decoder(list[FileRow]).decode
 _decode_columns = msgspec.json.Decoder(list[str]).decode
-
-
-class ImportFile(NamedTuple):
-    """A CSV file that a person sent: its name, its digest, its columns and its rows.
-
-    The texts of the rows have commas, whatever the ``delimiter`` of the file.
-    """
-
-    name: str
-    digest: bytes
-    columns: list[str]
-    rows: list[FileRow]
-    delimiter: Delimiter = ","
 
 
 class ConsoleImport(NamedTuple):
@@ -95,66 +74,77 @@ class ConsoleImport(NamedTuple):
         return self.waiting + self.added + self.refused
 
 
-async def read_import_file(name: str, content: bytes) -> ImportFile:
-    """Return a CSV file with its rows. A thread reads it, since 8 MiB can take some seconds.
-
-    Its cells are divided by commas, or by semicolons, as spreadsheets of many countries save them.
-
-    Raises:
-        InvalidBody: it is not a table of pets in UTF-8, or has no rows or too many.
-    """
-    import asyncio  # here, so that `petstore --help` is instant
-
-    return await asyncio.to_thread(_read_file, name, content)
-
-
-async def find_named_categories(store: Reader, file: ImportFile) -> ImportFile:
-    """Return a file with the pets whose categories are names of registered ones, ignoring case.
-
-    Raises:
-        Unavailable: the database is unreachable.
-    """
-    import asyncio  # here, so that `petstore --help` is instant
-
-    cells = await asyncio.to_thread(_cells_with_names, file)
-    ids = await ids_of_categories(store, {each["categoryId"] for each in cells.values()})
-    return file._replace(rows=await asyncio.to_thread(_named_rows, file.rows, cells, ids))
-
-
-def create_import(key_id: int, file: ImportFile, *, now: Milliseconds) -> Unit[int]:
+async def store_import(
+    store: Store,
+    key_id: int,
+    file: ImportFile,
+    clock: Clock,
+    *,
+    named_categories: bool,
+    strict_categories: bool,
+) -> int:
     """Store a file of a key to be imported, and return the id of the import.
 
-    An import of the same file that has added nothing yet is replaced.
+    An import of the same file that has added nothing yet is replaced. With ``named_categories``, a
+    category may be the name of a registered one, ignoring case. With ``strict_categories``, a pet
+    of a category that is not registered is refused.
+
+    Raises:
+        InvalidBody: the file has rows that make it no table of pets, or none, or too many.
+        Conflict: the key has ``MAX_IMPORTS`` that all have rows to add, or sent another file while
+            this one was being stored.
+        Unavailable: the database is unreachable.
+    """
+    import_id = await store.write(begin_import(key_id, file, now=clock()))
+    start = size = 0
+    try:
+        async for rows in read_batches(file):
+            if named_categories:
+                rows = await _with_named_categories(store, file, rows)  # noqa: PLW2901
+            if strict_categories:
+                rows = await refuse_unknown(store, rows)  # noqa: PLW2901
+            size += await store.write(_add_rows(import_id, key_id, start, rows))
+            start += len(rows)
+            if size > _MAX_STORED:
+                msg = "expected text; the file has too many control characters"
+                raise InvalidBody(msg)
+        await store.write(_complete_import(import_id, key_id, file.digest))
+    except NotFound:
+        msg = "another file was sent at the same time; send this one again"
+        raise Conflict(msg) from None
+    except PetstoreError:
+        with suppress(PetstoreError):
+            await store.write(delete_import(import_id, key_id))
+        raise
+    return import_id
+
+
+def begin_import(key_id: int, file: ImportFile, *, now: Milliseconds) -> Unit[int]:
+    """Begin to store a file, and return the id of its import.
+
+    A file of the key that was not stored as a whole makes room.
 
     Raises:
         Conflict: the key has ``MAX_IMPORTS`` that all have rows to add.
     """
-    # So two requests at once cannot both create the last one.
+    yield _lock_key(key_id)
     yield Statement(
-        "SELECT id FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
+        f"DELETE FROM console_imports WHERE key_id = ?1 AND NOT ({_STORED})",  # noqa: S608
         (key_id,),
-        name="lock_key",
-    )
-    yield Statement(
-        "DELETE FROM console_imports WHERE key_id = ?1 AND digest = ?2 AND added = 0",
-        (key_id, file.digest),
-        name="delete_same_console_import",
+        name="delete_unstored_console_imports",
         affects_pages=False,
     )
-    yield from _make_room(key_id)
-    pets = sum(row.pet is not None for row in file.rows)
+    yield from _least_needed(key_id)
     created = yield Statement(
         "INSERT INTO console_imports"
         " (key_id, digest, file, columns, delimiter, waiting, refused, created_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) /*pg RETURNING id */",
+        " VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, ?6) /*pg RETURNING id */",
         (
             key_id,
             file.digest,
             file.name,
             _encode(file.columns).decode(),
             file.delimiter,
-            pets,
-            len(file.rows) - pets,
             now,
         ),
         gives_id=True,
@@ -162,23 +152,13 @@ def create_import(key_id: int, file: ImportFile, *, now: Milliseconds) -> Unit[i
         affects_pages=False,
     )
     import_id: int = created[0][0]
-    for start in range(0, len(file.rows), BATCH):
-        rows = file.rows[start : start + BATCH]
-        refused = sum(row.pet is None for row in rows)
-        yield Statement(
-            "INSERT INTO console_import_batches (import_id, start, waiting, refused, rows)"
-            " VALUES (?1, ?2, ?3, ?4, ?5)",
-            (import_id, start, len(rows) - refused, refused, _encode(rows).decode()),
-            name="insert_console_import_batch",
-            affects_pages=False,
-        )
     return import_id
 
 
 def add_batch(
-    import_id: int, key_id: int, *, now: Milliseconds, strict_categories: bool
+    import_id: int, key_id: int, *, now: Milliseconds, limit: int, strict_categories: bool
 ) -> Unit[ConsoleImport]:
-    """Add the pets of the next batch of an import, and return the import as it is then.
+    """Add at most ``limit`` pets of the next batch of an import; return the import as it is then.
 
     Nothing happens if it is finished.
 
@@ -195,16 +175,23 @@ def add_batch(
     if not batches:
         return present
     start, text = batches[0]
-    rows = _decode_rows(text)
+    rows, others = _divided(_decode_rows(text), limit)
     waiting = sum(row.pet is not None for row in rows)
+    still_waiting = sum(row.pet is not None for row in others)
     if strict_categories:
         rows = yield from _refuse_unknown(rows)
     created = yield from create_pets((row.pet for row in rows if row.pet is not None), now=now)
     refused = [row for row in rows if row.pet is None]
     yield Statement(
-        "UPDATE console_import_batches SET waiting = 0, refused = ?1, rows = ?2"
-        " WHERE import_id = ?3 AND start = ?4",
-        (len(refused), _encode(refused).decode(), import_id, start),
+        "UPDATE console_import_batches SET waiting = ?1, refused = ?2, rows = ?3"
+        " WHERE import_id = ?4 AND start = ?5",
+        (
+            still_waiting,
+            len(refused) + len(others) - still_waiting,
+            _encode(refused + others).decode(),
+            import_id,
+            start,
+        ),
         name="update_console_import_batch",
         affects_pages=False,
     )
@@ -245,14 +232,14 @@ async def find_import(store: Reader, import_id: int, key_id: int) -> ConsoleImpo
     Raises:
         NotFound: the key has no such import.
     """
-    sql = f"{_SELECT} WHERE id = ?1 AND key_id = ?2"
+    sql = f"{_SELECT} WHERE id = ?1 AND key_id = ?2 AND {_STORED}"
     rows = await store.read(Statement(sql, (import_id, key_id), name="select_console_import"))
     return found(rows, _import_of, "import", import_id)
 
 
 async def list_imports(store: Reader, key_id: int) -> list[ConsoleImport]:
     """Return the imports of a key, the newest first."""
-    sql = f"{_SELECT} WHERE key_id = ?1 ORDER BY id DESC"
+    sql = f"{_SELECT} WHERE key_id = ?1 AND {_STORED} ORDER BY id DESC"
     rows = await store.read(Statement(sql, (key_id,), name="select_console_imports"))
     return [*map(_import_of, rows)]
 
@@ -274,7 +261,20 @@ async def read_batch(
     )
     rows = _decode_rows(batches[0][1]) if batches else []
     wanted = [row for row in rows if (row.pet is None) == (kind == "refused")]
-    return wanted, batches[0][0] + BATCH if batches else start
+    return wanted, batches[0][0] + 1 if batches else start
+
+
+async def count_next_batch(store: Reader, import_id: int) -> int:
+    """Return how many pets of an import ``add_batch`` can add next."""
+    counts = await store.read(
+        Statement(
+            "SELECT waiting FROM console_import_batches WHERE import_id = ?1 AND waiting > 0"
+            " ORDER BY start LIMIT 1",
+            (import_id,),
+            name="count_next_console_import_batch",
+        )
+    )
+    return counts[0][0] if counts else 0
 
 
 def prune_imports(before: Milliseconds) -> Unit[int]:
@@ -282,41 +282,70 @@ def prune_imports(before: Milliseconds) -> Unit[int]:
     return prune_by_age("console_imports", "id", "created_at", before, 1)
 
 
-def _read_file(name: str, content: bytes) -> ImportFile:
-    _require_text(content)
-    digest = sha256(content).digest()
-    delimiter = _delimiter_of(content)
-    if delimiter == ";":
-        content = _with_commas(content)
-    columns = read_columns(io.BytesIO(content))
-    if sum(map(len, columns)) + len(columns) > _MAX_HEADER:
-        msg = f"line 1: expected names of columns with at most {_MAX_HEADER:,} characters together"
-        raise InvalidBody(msg)
-    _require_utf8(1, columns, columns)
-    rows: list[FileRow] = []
-    for row in read_rows(io.BytesIO(content), "csv"):
-        if row.pet is None:
-            _require_utf8(row.line, columns, cells_of(row.text))
-        if len(rows) == MAX_ROWS:
-            msg = (
-                f"expected at most {MAX_ROWS:,} rows; divide the file, or use the command"
-                " petstore pets import"
-            )
-            raise InvalidBody(msg)
-        rows.append(row)
-    if not rows:
-        msg = "line 2: expected a row for each animal; the file has the names of the columns alone"
-        raise InvalidBody(msg)
-    name = name.replace("\0", "")[-_MAX_FILE_NAME:]
-    return ImportFile(name, digest, columns, rows, delimiter)
+def _add_rows(import_id: int, key_id: int, start: int, rows: Sequence[FileRow]) -> Unit[int]:
+    """Store rows of a file, the first of which has the number ``start``; return their size.
+
+    Raises:
+        NotFound: the import is gone.
+    """
+    yield from _locked(import_id, key_id)
+    refused = sum(row.pet is None for row in rows)
+    encoded = _encode(rows)
+    yield Statement(
+        "INSERT INTO console_import_batches (import_id, start, waiting, refused, rows)"
+        " VALUES (?1, ?2, ?3, ?4, ?5)",
+        (import_id, start, len(rows) - refused, refused, encoded.decode()),
+        name="insert_console_import_batch",
+        affects_pages=False,
+    )
+    return len(encoded)
 
 
-def _cells_with_names(file: ImportFile) -> dict[int, dict[str, str]]:
-    """Return the cells of the rows whose category is no number, by their place in the file."""
+def _complete_import(import_id: int, key_id: int, digest: bytes) -> Unit[None]:
+    """Show an import whose rows are all stored, in the place of one that is not needed any more.
+
+    Raises:
+        Conflict: the key has ``MAX_IMPORTS`` that all have rows to add.
+        NotFound: the import is gone.
+    """
+    yield _lock_key(key_id)  # so two requests at once cannot both complete the last one
+    yield from _locked(import_id, key_id)
+    yield Statement(
+        "DELETE FROM console_imports"  # noqa: S608 - only names
+        f" WHERE key_id = ?1 AND digest = ?2 AND added = 0 AND {_STORED}",
+        (key_id, digest),
+        name="delete_same_console_import",
+        affects_pages=False,
+    )
+    least_needed = yield from _least_needed(key_id)
+    if least_needed is not None:
+        yield _delete(least_needed)
+    yield Statement(
+        "UPDATE console_imports SET (waiting, refused) ="
+        " (SELECT CAST(sum(waiting) AS BIGINT), CAST(sum(refused) AS BIGINT)"
+        " FROM console_import_batches WHERE import_id = ?1) WHERE id = ?1",
+        (import_id,),
+        name="complete_console_import",
+        affects_pages=False,
+    )
+
+
+async def _with_named_categories(
+    store: Reader, file: ImportFile, rows: list[FileRow]
+) -> list[FileRow]:
+    """Return rows with the pets whose categories are names of registered ones, ignoring case."""
+    cells = _cells_with_names(file, rows)
+    ids = await ids_of_categories(store, {each["categoryId"] for each in cells.values()})
+    return _named_rows(rows, cells, ids)
+
+
+def _cells_with_names(file: ImportFile, rows: Sequence[FileRow]) -> dict[int, dict[str, str]]:
+    """Return the cells of the rows whose category is no number, by their place in ``rows``."""
     found = {}
-    for place, row in enumerate(file.rows):
+    for place, row in enumerate(rows):
         if row.reason.startswith("categoryId: "):
-            cells = dict(zip(file.columns, cells_of(row.text), strict=False))
+            values = cells_of(row.text, file.delimiter)
+            cells = dict(zip(file.columns, values, strict=False))
             if name := cells.get("categoryId", "").strip():
                 found[place] = cells | {"categoryId": name}
     return found
@@ -335,62 +364,34 @@ def _named_rows(
     return named
 
 
-def _delimiter_of(content: bytes) -> Delimiter:
-    first_line = content.partition(b"\n")[0]
-    return ";" if b";" in first_line and b"," not in first_line else ","
+def _divided(rows: list[FileRow], limit: int) -> tuple[list[FileRow], list[FileRow]]:
+    """Return the rows up to the pet with the number ``limit``, and the others."""
+    pets = 0
+    for place, row in enumerate(rows):
+        if pets == limit:
+            return rows[:place], rows[place:]
+        pets += row.pet is not None
+    return rows, []
 
 
-def _with_commas(content: bytes) -> bytes:
-    """Return a file whose cells are divided by semicolons with commas instead, line by line.
+def _lock_key(key_id: int) -> Statement:
+    sql = "SELECT id FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */"
+    return Statement(sql, (key_id,), name="lock_key")
+
+
+def _least_needed(key_id: int) -> Unit[int | None]:
+    """Return the import that makes room for another one, ``None`` if there is room.
 
     Raises:
-        InvalidBody: it is not CSV.
+        Conflict: there is none.
     """
-    # Bytes that are not UTF-8 become surrogates and come back as they were.
-    encoding, errors = "utf-8-sig", "surrogateescape"
-    lines = io.TextIOWrapper(io.BytesIO(content), encoding, errors, newline="\n")
-    result = io.StringIO(newline="")
-    reader = csv.reader(lines, delimiter=";")
-    try:
-        csv.writer(result, lineterminator="\n").writerows(reader)
-    except csv.Error as error:
-        msg = f"line {reader.line_num}: expected CSV ({error})"
-        raise InvalidBody(msg) from None
-    return result.getvalue().encode("utf-8", errors)
-
-
-def _require_text(content: bytes) -> None:
-    if not content.strip():
-        msg = "expected a CSV file; this one is empty"
-        raise InvalidBody(msg)
-    # Text in UTF-8 has none; workbooks, archives, pictures and UTF-16 have some early.
-    if b"\0" in content[:_SAMPLE]:
-        msg = "expected a CSV file in UTF-8, which is text; save the spreadsheet as “CSV UTF-8”"
-        raise InvalidBody(msg)
-
-
-def _require_utf8(line: int, columns: list[str], cells: list[str]) -> None:
-    for number, cell in enumerate(cells):
-        try:
-            cell.encode()
-        except UnicodeEncodeError:
-            # What is not CSV is one cell, wherever the fault is.
-            is_known = len(cells) > 1 and number < len(columns)
-            place = f"line {line}" + (f", column {columns[number]}" if is_known else "")
-            msg = f"{place}: expected UTF-8; save the spreadsheet as “CSV UTF-8”"
-            raise InvalidBody(msg) from None
-
-
-def _make_room(key_id: int) -> Unit[None]:
-    present = yield Statement(
-        f"{_SELECT} WHERE key_id = ?1 ORDER BY id", (key_id,), name="select_console_imports"
-    )
+    sql = f"{_SELECT} WHERE key_id = ?1 AND {_STORED} ORDER BY id"
+    present = yield Statement(sql, (key_id,), name="select_console_imports")
     if len(present) < MAX_IMPORTS:
-        return
+        return None
     for each in map(_import_of, present):
         if not each.waiting:  # finished, or without a row that could be added
-            yield _delete(each.id)
-            return
+            return each.id
     msg = f"you have {MAX_IMPORTS} imports that are not finished; finish or discard one first"
     raise Conflict(msg)
 

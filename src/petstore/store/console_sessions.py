@@ -10,7 +10,9 @@ from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.domain.api_keys import ApiKey, Environment
 from petstore.domain.api_keys import digest as token_digest
+from petstore.domain.session_secrets import SEAL_LENGTH, new_secret
 from petstore.errors import KeyEnded
+from petstore.store.key_history import insert_event
 from petstore.store.key_status import COLUMNS, api_key_of, found, select_key
 from petstore.store.retention import are_first, prune_by_age
 
@@ -33,21 +35,36 @@ A script that signs in again and again must not fill the database.
 """
 
 SessionEnd: TypeAlias = Literal["revoked", "expired", "replaced", "unused", "longest"]
-"""Why a session has ended: with its key, with its token, or because of its last use or its age."""
+"""Why a session has ended: with its key, with a token, or because of its last use or its age."""
 
 _TOUCH: Milliseconds = 60 * SECOND
-_SELECT = (
-    f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)},"  # noqa: S608 - only names
-    " s.created_at, s.used_at, s.notice, s.token_digest, t.digest, t.expires_at"
-    " FROM console_sessions s JOIN api_keys k ON k.id = s.key_id"
-    " LEFT JOIN api_key_tokens t ON t.digest = s.token_digest WHERE s.digest = ?1"
-)
+_SELECT_SEAL = Statement("SELECT secret FROM console_seal", name="select_seal")
+
+
+def _select(table: str, values: str) -> str:
+    """Return the SELECT of a session or a link with its key and the token that ends it."""
+    columns = ", ".join(f"k.{name}" for name in COLUMNS)
+    return (
+        f"SELECT {columns}, t.digest, t.expires_at, s.granted_by, {values}"  # noqa: S608 - only names
+        f" FROM {table} s JOIN api_keys k ON k.id = s.key_id"
+        " LEFT JOIN api_key_tokens t ON t.digest = s.token_digest WHERE s.digest = ?1"
+    )
+
+
+_SELECT_SESSION = _select("console_sessions", "s.created_at, s.used_at, s.notice, s.token_digest")
+_SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest")
+_TOKEN = slice(len(COLUMNS), len(COLUMNS) + 2)
+_GRANTED_BY = len(COLUMNS) + 2
+_VALUES = slice(len(COLUMNS) + 3, None)
+_UNGRANTED: list[Row] = [()]
 
 
 class Session(NamedTuple):
     """A session of a ``key``; ``digest`` is that of its cookie.
 
-    ``notice`` is what the last change told the person, as JSON.
+    It ends with the ``token`` of its key. If a session of another key granted it by a link, it also
+    ends with the token of that session (``granted_by``). Both are digests. ``notice`` is what the
+    last change told the person, as JSON.
     """
 
     digest: bytes
@@ -55,6 +72,8 @@ class Session(NamedTuple):
     created_at: Milliseconds
     used_at: Milliseconds
     notice: str
+    token: bytes
+    granted_by: bytes | None
 
     @property
     def ends_at(self) -> Milliseconds:
@@ -66,15 +85,28 @@ class Session(NamedTuple):
         return now - self.used_at >= _TOUCH
 
 
-def open_session(
-    key_id: int, token: bytes | None, now: Milliseconds, replaced: str = ""
-) -> Unit[str]:
-    """Begin a session of a key, and return its secret, the value of the cookie.
+async def read_seal(store: Reader) -> bytes | None:
+    """Return what marks secrets as issued by this store; ``None`` if it has issued none.
 
-    With a ``token`` the session ends with that token, too. The session with the secret
-    ``replaced`` ends.
+    Raises:
+        Unavailable: the database is unreachable.
     """
-    yield from end_session(replaced)
+    rows = await store.read(_SELECT_SEAL)
+    return rows[0][0] if rows else None
+
+
+def open_session(key_id: int, token: bytes, now: Milliseconds, replaced: str = "") -> Unit[str]:
+    """Begin a session with a token of a key, and return its secret, the value of the cookie.
+
+    The session with the secret ``replaced`` ends.
+    """
+    return (yield from _begin(key_id, token_digest(token), None, now, replaced))
+
+
+def _begin(
+    key_id: int, token: bytes, granted_by: bytes | None, now: Milliseconds, replaced: str
+) -> Unit[str]:
+    yield from end_session(_digest(replaced))
     beyond = "key_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
     which = are_first("console_sessions", "digest", beyond)
     yield Statement(
@@ -83,15 +115,30 @@ def open_session(
         name="delete_sessions_beyond",
         affects_pages=False,
     )
-    secret = secrets.token_urlsafe(32)
+    secret = new_secret((yield from _seal()))
     yield Statement(
-        "INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?4)",
-        (_digest(secret), key_id, None if token is None else token_digest(token), now),
+        "INSERT INTO console_sessions"
+        " (digest, key_id, token_digest, granted_by, created_at, used_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+        (_digest(secret), key_id, token, granted_by, now),
         name="insert_session",
         affects_pages=False,
     )
     return secret
+
+
+def _seal() -> Unit[bytes]:
+    rows = yield _SELECT_SEAL
+    if not rows:
+        yield Statement(
+            "INSERT INTO console_seal (one, secret) VALUES (1, ?1) ON CONFLICT DO NOTHING",
+            (secrets.token_bytes(SEAL_LENGTH),),
+            name="insert_seal",
+            affects_pages=False,
+        )
+        rows = yield _SELECT_SEAL
+    ((seal,),) = rows
+    return bytes(seal)
 
 
 async def find_session(
@@ -103,11 +150,14 @@ async def find_session(
         Unavailable: the database is unreachable.
     """
     digest = _digest(secret)
-    rows = await store.read(Statement(_SELECT, (digest,), name="select_session"))
+    rows = await store.read(Statement(_SELECT_SESSION, (digest,), name="select_session"))
     if not rows:
         return None
-    key = api_key_of(rows[0])
-    return _session_of(digest, key, rows[0], now) if key.environment == environment else None
+    row, grants = rows[0], _UNGRANTED
+    if row[_GRANTED_BY] is not None:
+        grants = await store.read(_select_grant(row[_GRANTED_BY]))
+    key = api_key_of(row)
+    return _session_of(digest, key, row, grants, now) if key.environment == environment else None
 
 
 def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
@@ -131,21 +181,20 @@ def keep_notice(session: Session, notice: str) -> Unit[None]:
 
 
 def rebind_session(session: Session, token: bytes) -> Unit[None]:
-    """Let a session end with another token of its key, unless it began with a link."""
+    """Let a session end with another token of its key."""
     yield Statement(
-        "UPDATE console_sessions SET token_digest = ?1"
-        " WHERE digest = ?2 AND token_digest IS NOT NULL",
+        "UPDATE console_sessions SET token_digest = ?1 WHERE digest = ?2",
         (token_digest(token), session.digest),
         name="update_session_token",
         affects_pages=False,
     )
 
 
-def end_session(secret: str) -> Unit[None]:
-    """End the session with this secret, if there is one."""
+def end_session(digest: bytes) -> Unit[None]:
+    """End the session whose cookie has this digest, if there is one."""
     yield Statement(
         "DELETE FROM console_sessions WHERE digest = ?1",
-        (_digest(secret),),
+        (digest,),
         name="delete_session",
         affects_pages=False,
     )
@@ -167,8 +216,12 @@ def end_sessions(key_id: int) -> Unit[None]:
     )
 
 
-def create_link(key_id: int, now: Milliseconds) -> Unit[str]:
+def create_link(key_id: int, by: str, now: Milliseconds, maker: Session | None = None) -> Unit[str]:
     """Create a link that signs a person in with a key once, and return its secret.
+
+    The history of the key says ``by`` whom. The session of the ``maker`` passes on when it ends: a
+    link must not outlive the token that made it. Any link ends with the token that is now the
+    newest of its key, if not with an older one.
 
     Raises:
         NotFound: there is no key with this id.
@@ -179,13 +232,21 @@ def create_link(key_id: int, now: Milliseconds) -> Unit[str]:
     if state != "active":
         msg = f"key {key_id} is {state}; only an active key can sign somebody in"
         raise KeyEnded(msg)
-    secret = secrets.token_urlsafe(32)
+    secret = new_secret((yield from _seal()))
+    token, granted_by = None, None
+    if maker is not None:
+        is_own = maker.key.id == key_id
+        token = maker.token if is_own else None
+        granted_by = maker.granted_by or (None if is_own else maker.token)
     yield Statement(
-        "INSERT INTO console_links (digest, key_id, expires_at) VALUES (?1, ?2, ?3)",
-        (_digest(secret), key_id, now + LINK_LIFE),
+        "INSERT INTO console_links (digest, key_id, expires_at, token_digest, granted_by)"
+        " VALUES (?1, ?2, ?3, coalesce(?4, (SELECT digest FROM api_key_tokens"
+        " WHERE key_id = ?2 AND expires_at IS NULL)), ?5)",
+        (_digest(secret), key_id, now + LINK_LIFE, token, granted_by),
         name="insert_link",
         affects_pages=False,
     )
+    yield insert_event(by, "link_created", key, key, now)
     return secret
 
 
@@ -196,17 +257,26 @@ def use_link(
 
     The session with the secret ``replaced`` ends.
     """
-    links = yield Statement(
-        "DELETE FROM console_links WHERE digest = ?1 RETURNING key_id, expires_at",
-        (_digest(secret),),
+    digest = _digest(secret)
+    rows = yield Statement(_SELECT_LINK, (digest,), name="select_link")
+    used = yield Statement(
+        "DELETE FROM console_links WHERE digest = ?1 RETURNING granted_by",
+        (digest,),
         name="delete_link",
         affects_pages=False,
     )
-    for key_id, expires_at in links:
-        key = found((yield select_key(key_id)), key_id, None).key
-        if now < expires_at and key.state(now) == "active" and key.environment == environment:
-            return (yield from open_session(key_id, None, now, replaced))
-    return None
+    if not rows or not used:  # or somebody else was faster
+        return None
+    ((granted_by,),) = used
+    grants = _UNGRANTED if granted_by is None else (yield _select_grant(granted_by))
+    key, (ends_at, token) = (
+        _until_replaced(api_key_of(rows[0]), rows[0], grants, now),
+        rows[0][_VALUES],
+    )
+    if not isinstance(key, ApiKey) or key.environment != environment or now >= ends_at:
+        return None
+    yield insert_event("link", "link_used", key, key, now)
+    return (yield from _begin(key.id, token, granted_by, now, replaced))
 
 
 def prune_sessions(before: Milliseconds) -> Unit[int]:
@@ -219,20 +289,46 @@ def prune_links(before: Milliseconds) -> Unit[int]:
     return prune_by_age("console_links", "digest", "expires_at", before)
 
 
-def _session_of(digest: bytes, key: ApiKey, row: Row, now: Milliseconds) -> Session | SessionEnd:
-    created_at, used_at, notice, token, still_there, token_ends_at = row[len(COLUMNS) :]
-    state = key.state(now)
-    if state != "active":
-        return state
-    if token != still_there or (token_ends_at is not None and now >= token_ends_at):
-        return "replaced"
-    if token_ends_at is not None and token_ends_at < key.end:
-        # Keys created in this session must not outlive its token either.
-        key = replace(key, expires_at=token_ends_at)
-    session = Session(digest, key, created_at, used_at, notice)
+def _select_grant(token: bytes) -> Statement:
+    """Return the SELECT of when a token and its key end; it finds none that has ended for good."""
+    return Statement(
+        "SELECT t.expires_at, k.expires_at FROM api_key_tokens t JOIN api_keys k ON k.id = t.key_id"
+        " WHERE t.digest = ?1 AND k.revoked_at IS NULL",
+        (token,),
+        name="select_grant",
+    )
+
+
+def _session_of(
+    digest: bytes, key: ApiKey, row: Row, grants: list[Row], now: Milliseconds
+) -> Session | SessionEnd:
+    until = _until_replaced(key, row, grants, now)
+    if not isinstance(until, ApiKey):
+        return until
+    created_at, used_at, notice, token = row[_VALUES]
+    session = Session(digest, until, created_at, used_at, notice, token, row[_GRANTED_BY])
     if now < session.ends_at:
         return session
     return "longest" if now >= created_at + LONGEST else "unused"
+
+
+def _until_replaced(
+    key: ApiKey, row: Row, grants: list[Row], now: Milliseconds
+) -> ApiKey | SessionEnd:
+    """Return a key that ends with the tokens of its session or link, or why these have ended."""
+    state = key.state(now)
+    if state != "active":
+        return state
+    token, token_ends_at = row[_TOKEN]
+    if token is None or not grants:
+        return "replaced"
+    ends = [at for at in (token_ends_at, *grants[0]) if at is not None]
+    if not ends:
+        return key
+    if now >= min(ends):
+        return "replaced"
+    # Keys created in the session must not outlive its tokens either.
+    return replace(key, expires_at=min(ends)) if min(ends) < key.end else key
 
 
 def _digest(secret: str) -> bytes:

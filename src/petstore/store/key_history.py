@@ -17,7 +17,9 @@ from petstore.store.retention import prune_in_order
 # What a new key has of these unless it is named, and no change.
 _UNSET: dict[str, Any] = {"allowedNetworks": [], "rehearseSunset": False}
 
-Action: TypeAlias = Literal["created", "changed", "rotated", "revoked", "unbanned"]
+Action: TypeAlias = Literal[
+    "created", "changed", "rotated", "revoked", "unbanned", "link_created", "link_used"
+]
 
 
 class Change(Struct, frozen=True):
@@ -28,16 +30,31 @@ class Change(Struct, frozen=True):
 
 
 class KeyEvent(Struct, frozen=True):
-    """A change to a key. ``by`` is ``key 3``, or ``command line`` with the operator's login."""
+    """A change to a key, or a link of the console that signs somebody in with it.
+
+    ``by`` is ``key 3``, ``command line`` with the operator's login, or ``link`` for somebody who
+    used one.
+    """
 
     id: Id
     at: Annotated[datetime, Meta(tz=True, description="When it was changed.")]
     by: Annotated[
         str,
-        Meta(description="Who changed it: `key 3`, or `command line` and the operator's login."),
+        Meta(
+            description=(
+                "Who did it: `key 3`, `command line` and the operator's login, or `link` for"
+                " somebody who signed in with one."
+            )
+        ),
     ]
     action: Annotated[
-        str, Meta(description="`created`, `changed`, `rotated`, `revoked` or `unbanned`.")
+        str,
+        Meta(
+            description=(
+                "`created`, `changed`, `rotated`, `revoked`, `unbanned`, `link_created` or"
+                " `link_used`."
+            )
+        ),
     ]
     changes: Annotated[
         dict[str, Change], Meta(description="The fields that changed, by their names.")
@@ -55,6 +72,22 @@ async def list_history(
     found(await store.read(select_key(key_id)), key_id, environment)
     select, of_key = "SELECT id, at, actor, action, changes FROM api_key_events", {"key_id": key_id}
     return await read_page(store, "select_key_events", select, of_key, after, limit, _event_of)
+
+
+async def list_changes_by(store: Reader, key_id: int) -> list[tuple[int, KeyEvent]]:
+    """Return what a key did to any key, oldest first, each with the id of the key it is about.
+
+    It reads the whole history, and is for the command line alone.
+    """
+    rows = await store.read(
+        Statement(
+            "SELECT key_id, id, at, actor, action, changes FROM api_key_events"
+            " WHERE actor = ?1 ORDER BY id",
+            (f"key {key_id}",),
+            name="select_key_events_by_actor",
+        )
+    )
+    return [(row[0], _event_of(row[1:])) for row in rows]
 
 
 def prune_history(before: Milliseconds) -> Unit[int]:

@@ -91,6 +91,21 @@ async def read_next_after(
     return rows[0][0] if len(rows) > 1 else None
 
 
+async def read_count(
+    reader: Reader,
+    name: str,
+    select: str,
+    filters: Mapping[str, Filter],
+    after: int | None,
+    limit: int,
+) -> int:
+    """Return how many items ``read_page`` would return; ``select`` selects the id alone."""
+    kinds, parameters = _bound(filters, after)
+    page = _page_sql(select, kinds, "LIMIT ?", has_start=after is not None)
+    sql = f"SELECT count(*) FROM ({page}) AS page"  # noqa: S608 - only names
+    return int((await reader.read(Statement(sql, (*parameters, limit), name=name)))[0][0])
+
+
 def _bound(
     filters: Mapping[str, Filter], after: int | None
 ) -> tuple[tuple[_Kind, ...], list[Value]]:

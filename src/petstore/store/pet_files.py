@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, TypeAlias
@@ -23,13 +24,33 @@ Delimiter: TypeAlias = Literal[",", ";"]
 COLUMNS = Pet.__struct_fields__
 _REQUIRED = [field.name for field in fields(NewPet) if field.required]
 
-# What spreadsheets take for a formula (https://owasp.org/www-community/attacks/CSV_Injection). The
-# last are =, +, - and @ in full width, which some take for the others.
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+# What spreadsheets take for a formula (https://owasp.org/www-community/attacks/CSV_Injection), at
+# the beginning of a cell, perhaps in quotes. The last four are =, +, - and @ in full width, which
+# some take for the others. A spreadsheet that expects another separator than the file has sees a
+# cell begin after each of these separators and line breaks.
+_OPERATORS = r"=+\-@\uff1d\uff0b\uff0d\uff20"
+_FORMULA = re.compile(
+    rf'^(?="*[{_OPERATORS}\t\r\n])|(?<=[,;\t\r\n])(?="*[{_OPERATORS}])',
+)
+# Most texts have none of these characters, which is seen sooner.
+_is_special = re.compile(rf"[{_OPERATORS}\t\r\n]").search
 
 _BATCH = 1000
-# As for one field in ``csv``: a quote that never ends must not take in the rest of the file.
-_MAX_ROW = 131_072
+
+
+_SHOWN = 200
+_SKIPPED_AT_ONCE = 65_536
+
+
+class RowLimits(NamedTuple):
+    """How many characters and cells a row of CSV may have."""
+
+    characters: int
+    cells: int
+
+
+MAX_ROW = RowLimits(131_072, sys.maxsize)
+"""As for one field in ``csv``: a quote that never ends must not take in the rest of the file."""
 
 
 class Output(Protocol):
@@ -74,27 +95,28 @@ async def export_pets(
 
     Call back with the number so far, and let others have the event loop in between.
 
-    With ``spreadsheet_safe``, CSV has ``'`` before names that begin like a formula. An import takes
-    it for a part of the name.
+    With ``spreadsheet_safe``, CSV has ``'`` before formulas in names; see ``csv_writer``. An import
+    takes it for a part of the name.
 
     Raises:
         OSError: the file cannot be written.
         Unavailable: the database is unreachable.
     """
-    import asyncio  # here, so that `petstore --help` is instant
+    from petstore.store.time_slices import TimeSlices  # here, so that `petstore --help` is instant
 
+    slices = TimeSlices()
     write = pet_writer(file, file_format, spreadsheet_safe=spreadsheet_safe, delimiter=delimiter)
     count, after = 0, part.after
     while True:
         page = await list_pets(store, part.wanted, after, min(_BATCH, part.limit - count))
         for pet in page.items:
             write(msgspec.to_builtins(pet))
+            await slices.rest()
         count += len(page.items)
         on_progress(count)
         after = page.next_after
         if after is None or count == part.limit:
             return count
-        await asyncio.sleep(0)
 
 
 def pet_writer(
@@ -112,30 +134,21 @@ def read_rows(file: BinaryIO, file_format: FileFormat) -> Iterator[FileRow]:
     Raises:
         InvalidBody: the first line of CSV is not the names of its columns.
     """
-    return _read_csv(file) if file_format == "csv" else _read_json_lines(file)
+    return filter(None, read_csv(file)) if file_format == "csv" else _read_json_lines(file)
 
 
-def read_columns(file: BinaryIO) -> list[str]:
-    """Return the names of the columns of a CSV file.
+def read_csv(
+    file: BinaryIO, delimiter: Delimiter = ",", limits: RowLimits = MAX_ROW
+) -> Iterator[FileRow | None]:
+    """Yield the rows of a CSV file, and ``None`` for each blank line.
 
     Raises:
         InvalidBody: the first line is not the names of its columns.
     """
-    return _read_header(csv.reader(_Lines(file), strict=True))
-
-
-def cells_of(text: str) -> list[str]:
-    """Return the cells of the text of one row of CSV; if it is not CSV, all of it as one cell."""
-    try:
-        return next(csv.reader(io.StringIO(text, newline="\n"), strict=True))
-    except csv.Error:
-        return [text]
-
-
-def _read_csv(file: BinaryIO) -> Iterator[FileRow]:
-    lines = _Lines(file)
-    reader = csv.reader(lines, strict=True)
+    lines = _Lines(file, limits.characters)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     header = _read_header(reader)
+    usual = min(len(header), limits.cells)
     while True:
         lines.start_record()
         try:
@@ -145,11 +158,40 @@ def _read_csv(file: BinaryIO) -> Iterator[FileRow]:
         except csv.Error as error:
             yield FileRow(lines.first, lines.text, None, f"expected CSV ({error})")
             continue
-        if any(cells[len(header) :]):
-            reason = f"expected {len(header)} fields, got {len(cells)}"
+        if len(cells) > usual and (reason := _excess(header, cells, limits.cells)):
             yield FileRow(lines.first, lines.text, None, reason)
         elif cells:
             yield csv_row(lines.first, lines.text, dict(zip(header, cells, strict=False)))
+        else:
+            yield None
+
+
+def read_columns(
+    file: BinaryIO, delimiter: Delimiter = ",", limits: RowLimits = MAX_ROW
+) -> list[str]:
+    """Return the names of the columns of a CSV file.
+
+    Raises:
+        InvalidBody: the first line is not the names of its columns.
+    """
+    lines = _Lines(file, limits.characters)
+    return _read_header(csv.reader(lines, delimiter=delimiter, strict=True))
+
+
+def cells_of(text: str, delimiter: Delimiter = ",") -> list[str]:
+    """Return the cells of the text of one row of CSV; if it is not CSV, all of it as one cell."""
+    try:
+        file = io.StringIO(text, newline="\n")
+        return next(csv.reader(file, delimiter=delimiter, strict=True))
+    except csv.Error:
+        return [text]
+
+
+def _excess(header: list[str], cells: list[str], max_cells: int) -> str:
+    """Return why there are too many cells, nothing if the surplus ones are empty."""
+    if len(cells) > max_cells:
+        return f"expected at most {max_cells:,} fields, got {len(cells):,}"
+    return f"expected {len(header)} fields, got {len(cells)}" if any(cells[len(header) :]) else ""
 
 
 def _read_header(rows: Iterator[list[str]]) -> list[str]:
@@ -173,10 +215,16 @@ def _read_header(rows: Iterator[list[str]]) -> list[str]:
 
 
 class _Lines(Iterator[str]):
-    """The lines of a CSV file. It remembers the lines of the present record."""
+    """The lines of a CSV file. It remembers the lines of the present record.
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    A row of more than ``max_characters`` is not CSV. If one line is so long, only its beginning is
+    read into memory.
+    """
+
+    def __init__(self, file: BinaryIO, max_characters: int) -> None:
+        self._readline = file.readline
+        self._max = max_characters
+        self._max_bytes = 4 * max_characters  # of UTF-8
         self._count = 0
         self.start_record()
 
@@ -190,17 +238,27 @@ class _Lines(Iterator[str]):
         return "".join(self._lines)
 
     def __next__(self) -> str:
-        line = next(self._file)
+        line = self._readline(self._max_bytes)
+        if not line:
+            raise StopIteration
         self._count += 1
         encoding = "utf-8-sig" if self._count == 1 else "utf-8"
         # Bytes that are not UTF-8 become surrogates, and their row is refused.
         text = line.decode(encoding, "surrogateescape")
-        self._lines.append(text)
         self._length += len(text)
-        if self._length > _MAX_ROW and len(self._lines) > 1:
-            msg = f"row larger than {_MAX_ROW} characters"
+        if self._length > self._max:
+            if len(text) > self._max:
+                self._skip_rest(line)
+                text = f"{text[:_SHOWN]}…\n"
+            self._lines.append(text)
+            msg = f"row larger than {self._max} characters"
             raise csv.Error(msg)
+        self._lines.append(text)
         return text
+
+    def _skip_rest(self, line: bytes) -> None:
+        while line and not line.endswith(b"\n"):
+            line = self._readline(_SKIPPED_AT_ONCE)
 
 
 def csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
@@ -240,7 +298,8 @@ def csv_writer(
 ) -> Callable[[dict[str, Any]], Any]:
     """Write the header of ``columns``, and return what writes a row.
 
-    With ``spreadsheet_safe`` there is ``'`` before texts that begin like a formula.
+    With ``spreadsheet_safe`` there is ``'`` before what a spreadsheet would take for a formula,
+    wherever in a text it sees a cell begin: the spreadsheet may expect another separator.
     """
     write = cells_writer(file, spreadsheet_safe=spreadsheet_safe, delimiter=delimiter)
     write(columns)
@@ -251,17 +310,17 @@ def cells_writer(
     file: Output, *, spreadsheet_safe: bool, delimiter: Delimiter = ","
 ) -> Callable[[Sequence[Any]], None]:
     """Return what writes the cells of a row of CSV; see ``csv_writer``."""
-    quoted = _FORMULA_STARTS if spreadsheet_safe else ()
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
     # Python writes a lone carriage return without quotes, and could not read it back.
     quoting = csv.writer(file, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
 
     def write(values: Sequence[Any]) -> None:
-        cells = [
-            f"'{value}" if isinstance(value, str) and value.startswith(quoted) else value
-            for value in values
-        ]
-        chosen = quoting if any("\r" in cell for cell in cells if isinstance(cell, str)) else writer
+        cells, chosen = values, writer
+        special = [value for value in values if isinstance(value, str) and _is_special(value)]
+        if special and spreadsheet_safe:
+            cells = [_FORMULA.sub("'", each) if each in special else each for each in values]
+        if any("\r" in value for value in special):
+            chosen = quoting
         chosen.writerow(cells)
 
     return write

@@ -14,7 +14,7 @@ from petstore.errors import PetReserved
 from petstore.store.categories import require_category
 from petstore.store.events import record
 from petstore.store.orders import free_if_lapsed
-from petstore.store.pages import Filter, Page, found, read_next_after, read_page
+from petstore.store.pages import Filter, Page, found, read_count, read_next_after, read_page
 from petstore.store.pet_rows import COLUMNS, VALUES, new_row_of, pet_of, values_of
 
 _SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
@@ -49,6 +49,13 @@ async def next_pets_after(
     """Return the ``next_after`` of a page of ``list_pets``, without reading its pets."""
     return await read_next_after(
         store, "select_pets_after", "SELECT id FROM pets", _filters(wanted), after, limit
+    )
+
+
+async def count_pets_after(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> int:
+    """Return how many pets a page of ``list_pets`` has."""
+    return await read_count(
+        store, "count_pets_after", "SELECT id FROM pets", _filters(wanted), after, limit
     )
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from petstore.clock import Milliseconds, rfc3339_milliseconds, utc_second
 from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholder_list
 from petstore.domain.api_keys import ApiKey
+from petstore.domain.deliveries import GONE
 from petstore.domain.events import NewEvent
 from petstore.domain.webhooks import (
     MAX_REPLAY,
@@ -104,9 +105,12 @@ async def list_deliveries(
     state: DeliveryState | UnsetType,
     before: int | None,
     limit: int,
+    *,
+    is_gone: bool = False,
 ) -> Page[Delivery]:
     """Return ``limit`` deliveries of a webhook with an id below ``before``, the newest first.
 
+    If the webhook ``is_gone``, a 410 disabled it, and the delivery that got it has failed.
     With a ``state`` it searches a bounded part: a page may be short although there is a next one.
     """
     width = limit + 1 if state is UNSET else max(limit + 1, _SEARCHED_AT_ONCE)
@@ -118,7 +122,7 @@ async def list_deliveries(
             name="select_deliveries",
         )
     )
-    deliveries = [_delivery_of(row) for row in rows]
+    deliveries = [_delivery_of(row, is_gone=is_gone) for row in rows]
     matching = [each for each in deliveries if state in (UNSET, each.state)]
     page = matching[:limit]
     if len(matching) > limit:
@@ -480,8 +484,11 @@ def _skip(webhook_id: int) -> Unit[int]:
     return len(rows)
 
 
-def _delivery_of(row: Row) -> Delivery:
+def _delivery_of(row: Row, *, is_gone: bool) -> Delivery:
     delivery_id, event_id, kind, resource, state, attempts, *times, status, body, error = row
+    if is_gone and state == "pending" and status == GONE:
+        # Its row is pending, because the webhook continues with it if it is enabled again.
+        state = "failed"
     created_at, last_attempt_at, due_at = times
     return Delivery(
         id=delivery_id,

@@ -305,9 +305,9 @@ async function send(form, button) {
     if (button) button.disabled = false;
   }
   if (!page || mine !== version) return; // as in a browser, the form that was sent last counts
-  // Without a form the page would lose what was typed.
+  // Else what was typed would be lost.
   if (leadsToSignIn(response)) signOut();
-  else if (page.querySelector(response.ok ? 'main' : `main ${POST}`)) show(page, response, form);
+  else if (page.querySelector(response.ok ? 'main' : `main ${POST}:not([data-plain])`)) show(page, response, form);
   else tell(form, page.querySelector('main p')?.textContent ?? 'That did not work. Try again.');
 }
 

@@ -49,6 +49,7 @@ TABLES = (
     Table("deprecated_call_saves", ("process",)),
     Table("responses", ("key_id", "day", "status")),
     Table("key_notices", ("key_id", "notice", "period")),
+    Table("console_seal", ("one",)),
     Table("console_sessions", ("digest",)),
     Table("console_links", ("digest",)),
     Table("console_imports", ("id",)),

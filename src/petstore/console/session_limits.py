@@ -1,0 +1,103 @@
+"""What bounds signing in, signing out and looking for sessions."""
+
+import asyncio
+from collections.abc import Hashable
+from typing import TypeAlias
+
+from petstore.api.authentication import authenticate
+from petstore.api.operation import Services
+from petstore.api.rate_limit_headers import Holder, refusal
+from petstore.domain.api_keys import ApiKey
+from petstore.domain.session_secrets import is_sealed
+from petstore.errors import InvalidKey, PetstoreError
+from petstore.rate_limits.minutes import MinuteLimiter, network_of
+from petstore.store.console_sessions import read_seal
+
+PER_MINUTE = 60
+"""Sign-ins of a key from an address, and visits there to the pages of its sessions, in a minute."""
+
+MAX_LATE_LOOK_UPS = 2
+"""How many keys are looked up at once for addresses that are beyond their limit."""
+
+_MAX_HOLDERS = 10_000
+_ADDRESS = Holder("lookup", "signing in from this address")
+_SIGN_IN = Holder("sign_in", "signing in and out with this key from this address")
+
+_Holder: TypeAlias = tuple[Hashable, ...]
+
+
+class SessionLimits:
+    """Charges whoever fails, so that nobody uses up what others need to sign in or out.
+
+    An attempt to sign in is charged to its address, and given back if it succeeds. Beyond the limit
+    of the address, the right key still signs in. A secret that this service did not issue is never
+    looked up; one whose session has ended is, a few times a minute.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._windows: MinuteLimiter[_Holder] = MinuteLimiter(
+            services.clock, PER_MINUTE, _MAX_HOLDERS
+        )
+        self._late = asyncio.Semaphore(MAX_LATE_LOOK_UPS)
+        self._seal: bytes | None = None
+
+    async def is_worth_a_look_up(self, secret: str) -> bool:
+        """Return whether this service issued the secret, and has not just found that it ended.
+
+        Raises:
+            Unavailable: the database is unreachable.
+        """
+        if self._seal is None:
+            self._seal = await read_seal(self._services.store)
+        is_issued = self._seal is not None and is_sealed(secret, self._seal)
+        return is_issued and self._windows.look(_ended(secret)).minute.remaining > 0
+
+    def note_end(self, secret: str) -> None:
+        """Charge a look-up of a secret to the secret itself: its session or link has ended."""
+        self._windows.take(_ended(secret))
+
+    def charge_address(self, address: str) -> PetstoreError | None:
+        """Charge an attempt to an address; return the 429 if that is beyond its limit."""
+        decision = self._services.look_ups.take(address)
+        return None if decision.verdict == "admitted" else refusal(decision, _ADDRESS)
+
+    def give_back(self, address: str, beyond: PetstoreError | None) -> None:
+        """Give the charge of an attempt back to its address, if it was not ``beyond`` its limit."""
+        if beyond is None:
+            self._services.look_ups.give_back(address)
+
+    def charge_sign_in(self, key_id: int, address: str) -> None:
+        """Charge a sign-in, or a visit to a page that ends sessions, to its key and address.
+
+        A key alone would do for neither: a thief could use up what its owner needs.
+
+        Raises:
+            RateLimitExceeded: there were too many.
+        """
+        decision = self._windows.take((key_id, network_of(address)))
+        if decision.verdict != "admitted":
+            raise refusal(decision, _SIGN_IN)
+
+    async def find_key(self, token: bytes, beyond: PetstoreError | None) -> ApiKey:
+        """Return the key of a token, also from an address that is ``beyond`` its limit.
+
+        Raises:
+            InvalidKey: it belongs to no key that is valid here and now.
+            PetstoreError: ``beyond``, if that is so or too many are being looked up.
+            Unavailable: the database is unreachable and the key is not in memory.
+        """
+        keys = self._services.keys
+        if beyond is None:
+            return await authenticate(token, keys)
+        if self._late.locked():
+            raise beyond
+        async with self._late:
+            try:
+                return await authenticate(token, keys)
+            except InvalidKey:
+                raise beyond from None
+
+
+def _ended(secret: str) -> _Holder:
+    return ("ended", secret)

@@ -1,0 +1,113 @@
+"""What a rotation ends: an attacker with an old token keeps nothing that it gave."""
+
+import re
+
+import pytest
+
+from petstore.clock import MINUTE, SECOND
+from support.keys import rotate
+from support.service import Service
+from support.visitor import Visitor, newcomer, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+
+async def is_signed_in(visitor: Visitor) -> bool:
+    return (await visitor.get("/session")).status_code == 200
+
+
+async def link_made_by(maker: Visitor, key_id: int) -> str:
+    page = await maker.post(f"/keys/{key_id}/link")
+    (secret,) = re.findall(r"/console/link/([\w-]+)<", page.text)
+    return f"/link/{secret}"
+
+
+async def by_link(service: Service, maker: Visitor, key_id: int) -> Visitor:
+    """Return somebody who is signed in with a link that ``maker`` made."""
+    visitor = newcomer(service, key_id=key_id)
+    assert (await visitor.post(await link_made_by(maker, key_id))).status_code == 303
+    return visitor
+
+
+async def test_a_rotation_ends_the_links_of_its_key_and_their_sessions(
+    service: Service, staff: Visitor
+) -> None:
+    thief = await by_link(service, staff, staff.key_id)
+    unused = await link_made_by(thief, staff.key_id)
+    await rotate(service.store, service.clock, staff.key_id)
+    assert not await is_signed_in(thief)
+    told = words(await thief.get("/sign-in"))
+    assert "your key has a new token" in told
+    refused = await newcomer(service).post(unused)
+    assert refused.status_code == 401
+    assert "has a new token" in words(refused)
+
+
+async def test_what_an_old_token_does_during_its_grace_ends_with_the_grace(
+    service: Service, staff: Visitor
+) -> None:
+    before = await link_made_by(staff, staff.key_id)
+    new = await rotate(service.store, service.clock, staff.key_id, grace=5 * MINUTE)
+    thief, late = newcomer(service), newcomer(service)
+    assert (await thief.post(before)).status_code == 303
+    assert (await late.post("/sign-in", key=staff.token)).status_code == 303
+    for person in (staff, thief, late):
+        refused = await person.post(f"/keys/{staff.key_id}/link")
+        assert "your key cannot give a longer life than its own" in words(refused)
+    owner = newcomer(service, new.token, staff.key_id)
+    await owner.post("/sign-in", key=new.token)
+    helper = await by_link(service, owner, staff.key_id)
+    service.clock.advance(5 * MINUTE / SECOND - 1)
+    assert await is_signed_in(thief)
+    service.clock.advance(1)
+    ended = [await is_signed_in(each) for each in (staff, thief, late, owner, helper)]
+    assert ended == [False, False, False, True, True]
+
+
+async def test_a_session_of_an_old_token_cannot_rotate_its_key_again(
+    service: Service, staff: Visitor
+) -> None:
+    thief = await by_link(service, staff, staff.key_id)
+    new = await rotate(service.store, service.clock, staff.key_id, grace=5 * MINUTE)
+    for person in (staff, thief):
+        for path in ("/usage/rotate", f"/keys/{staff.key_id}/rotate"):
+            refused = await person.post(path, graceSeconds="0")
+            assert refused.status_code == 403
+            assert "your key cannot give a longer life than its own" in words(refused)
+    assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
+
+
+async def test_a_session_of_another_key_that_an_old_token_granted_ends_with_it(
+    service: Service, staff: Visitor
+) -> None:
+    colleague = await signed_in(service)
+    thief = await by_link(service, staff, colleague.key_id)
+    new = await rotate(service.store, service.clock, staff.key_id, grace=5 * MINUTE)
+    refused = await thief.post(f"/keys/{staff.key_id}/rotate", graceSeconds="0")
+    assert refused.status_code == 403
+    service.clock.advance(5 * MINUTE / SECOND)
+    assert not await is_signed_in(thief)
+    assert await is_signed_in(colleague)
+    assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
+
+
+async def test_a_rotation_in_a_session_of_a_link_keeps_that_session(
+    service: Service, staff: Visitor
+) -> None:
+    person = await by_link(service, staff, staff.key_id)
+    page = await person.post("/usage/rotate", graceSeconds="0")
+    assert "You stay signed in." in words(page)
+    assert await is_signed_in(person)
+    assert not await is_signed_in(staff)
+
+
+async def test_the_history_of_a_key_shows_its_links(service: Service, staff: Visitor) -> None:
+    await by_link(service, staff, staff.key_id)
+    page = words(await staff.get(f"/keys/{staff.key_id}/history"))
+    assert "Sign-in link made key 1" in page
+    assert "Signed in with a link link" in page
+    events = await service.request("GET", f"/v1/keys/{staff.key_id}/history", staff.token)
+    assert [(event["by"], event["action"]) for event in events.json()[1:]] == [
+        ("key 1", "link_created"),
+        ("link", "link_used"),
+    ]

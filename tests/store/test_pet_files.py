@@ -1,0 +1,60 @@
+"""Files that are safe for spreadsheets, whatever separator a spreadsheet expects."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from petstore.store.pet_files import Delimiter, cells_writer
+from support.exploration import explored
+
+FORMULA = re.compile(r"\t*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+TEXTS = st.text('=+-@\uff1d,;\t\r\n" a', max_size=8)
+
+
+def written(cells: list[str], delimiter: Delimiter) -> str:
+    file = io.StringIO(newline="")
+    cells_writer(file, spreadsheet_safe=True, delimiter=delimiter)(cells)
+    return file.getvalue()
+
+
+def seen(text: str) -> Iterator[str]:
+    """Yield the cells that spreadsheets see, of which each expects another separator."""
+    for separator in ",;\t":
+        for row in csv.reader(re.split("\r\n|\r|\n", text), delimiter=separator):
+            yield from row
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("=1+1", "'=1+1"),
+        ("a;=cmd|' /C calc'!A0", "a;'=cmd|' /C calc'!A0"),
+        ("a,=1", "a,'=1"),
+        ("a\t@SUM(1)", "a\t'@SUM(1)"),
+        ('a;"=1"', 'a;\'"=1"'),
+        ("a\n+1", "a\n'+1"),
+        ("a,\uff0d1", "a,'\uff0d1"),
+        ("\t\t=1", "'\t\t'=1"),
+        ("a; b\n\nc, d-e = f", "a; b\n\nc, d-e = f"),
+    ],
+)
+def test_a_formula_after_any_separator_is_made_a_text(
+    name: str, safe: str, delimiter: Delimiter
+) -> None:
+    row = next(
+        csv.reader(io.StringIO(written(["1", name], delimiter), newline=""), delimiter=delimiter)
+    )
+    assert row == ["1", safe]
+
+
+@explored(300)
+@given(st.lists(TEXTS, min_size=1, max_size=3), st.sampled_from(",;"))
+def test_no_spreadsheet_sees_a_formula(cells: list[str], delimiter: Delimiter) -> None:
+    text = written(["7", *cells], delimiter)
+    assert not [cell for cell in seen(text) if FORMULA.match(cell)], text
