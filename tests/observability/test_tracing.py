@@ -198,12 +198,13 @@ async def test_calls_of_redis_by_the_limiter_are_parts_of_their_request(
             with tracing.span("GET"):
                 assert (await traced.take(key)).verdict == "admitted"
                 assert (await traced.take_address("192.0.2.1")).verdict == "admitted"
+                assert (await traced.charge(key, 5)).verdict == "admitted"
             await limiter.close()
     tracing.close()
     parts = [span for span in collector.spans if span.kind == Span.SPAN_KIND_CLIENT]
     assert [(part.name, attributes(part)) for part in parts] == [
-        ("limiter take", {"db.system.name": "redis"})
-    ] * 2
+        (f"limiter {name}", {"db.system.name": "redis"}) for name in ("take", "take", "charge")
+    ]
 
 
 async def test_without_a_collector_requests_go_on_and_the_log_says_so_once(

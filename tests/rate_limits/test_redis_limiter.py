@@ -259,6 +259,16 @@ async def test_without_redis_each_process_admits_its_share(
         assert (await limiters[0].look(key)).day == Window(15, 0, (20_788 + 1) * 86_400)
 
 
+async def test_without_redis_a_charge_is_admitted_up_to_the_share(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+        server.kill()
+        key = api_key(1, 100, 60)
+        verdicts = [(await limiter.charge(key, requests)).verdict for requests in (21, 20, 1)]
+        assert verdicts == ["limited", "admitted", "limited"]
+
+
 async def test_a_request_without_a_key_finds_out_that_redis_is_gone_too(
     server: RedisServer,
     states: StoredRateLimits,

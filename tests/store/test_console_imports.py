@@ -111,6 +111,10 @@ async def names(store: Store) -> list[str]:
         (HEADER + b"a,1,,\xfc\n", "line 2: expected UTF-8"),
         (b"name,categoryId,Gr\xf6\xdfe\nBella,1,2\n", "line 1, column Gr\udcf6\udcdfe: expected"),
         (HEADER[:-1] + b",x" * 5000 + b"\nBella,1,\n", "line 1: expected names of columns with at"),
+        (
+            HEADER[:-1] + b",x" * 254 + b"\nBella,1,\n",
+            "line 1: expected at most 256 columns, got 257",
+        ),
         (HEADER + rows(MAX_ROWS + 1), "expected at most 20,000 rows; divide the file"),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",

@@ -32,9 +32,9 @@ async def allowance_of(visit: Visit) -> Allowance:
     )
 
 
-async def charge_rows(visit: Visit, rows: int) -> bool:
-    """Charge the download of so many rows, and return whether the key had enough requests left."""
-    decision = await visit.services.limiter.charge(visit.key, requests_for(rows))
+async def charge(visit: Visit, requests: int) -> bool:
+    """Charge so many requests, and return whether the key of a visit had them left."""
+    decision = await visit.services.limiter.charge(visit.key, requests)
     return decision.verdict == "admitted"
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from petstore.api.parameters import decode_query
 from petstore.api.pets import ListPetsQuery
-from petstore.console.allowance import ROWS_A_REQUEST, allowance_of, charge_rows, requests_for
+from petstore.console.allowance import ROWS_A_REQUEST, allowance_of, charge, requests_for
 from petstore.console.category_fields import category_id_of, suggested_names
 from petstore.console.downloads import DELIMITERS, CsvDownload, dated
 from petstore.console.forms import problem_of
@@ -72,8 +72,9 @@ async def _download(visit: Visit) -> Response:
         return await visit.redirect(f"/export?{wanted._replace(part=1).query}")
     reader = await visit.services.readers.for_key(visit.key.id)
     count = await count_pets_after(reader, filters, wanted.after, PART)
-    if not await charge_rows(visit, count):
-        return await _page(visit, wanted, short_of=requests_for(count))
+    cost = requests_for(count)
+    if not await charge(visit, cost):
+        return await _page(visit, wanted, short_of=cost)
     file = CsvDownload()
     await export_pets(
         reader,

@@ -1,6 +1,6 @@
 """The pages of imports: send a file, look at what it would add, add it, get the refused rows."""
 
-from petstore.console.allowance import allowance_of
+from petstore.console.allowance import allowance_of, charge
 from petstore.console.downloads import DELIMITERS, CsvDownload, dated
 from petstore.console.forms import File, Problem, in_plain_words, problem_of
 from petstore.console.notices import Notice
@@ -101,9 +101,9 @@ async def _go_on(visit: Visit) -> Response:
     """
     services, added = visit.services, 0
     found = await _find(visit)
-    while rows := await _affordable(visit, found, _ROWS_A_REQUEST - added):
-        if (await services.limiter.charge(visit.key, rows)).verdict != "admitted":
-            break
+    while (rows := await _affordable(visit, found, _ROWS_A_REQUEST - added)) and await charge(
+        visit, rows
+    ):
         unit = add_batch(
             found.id,
             visit.key.id,
