@@ -14,7 +14,10 @@ from petstore.app import store_at
 from petstore.asgi import AsgiApp, Message
 from petstore.clock import system_clock
 from petstore.http.messages import Request, Response
+from support.forms import under_granian
 from support.keys import issue
+from support.raw_socket import RawSocket
+from support.waiting import within
 
 pytestmark = pytest.mark.anyio
 
@@ -150,6 +153,35 @@ async def test_a_file_is_sent_in_pieces(server: Server, monkeypatch: pytest.Monk
     assert [b"content-length", b"102400"] in start["headers"]
     assert sent == content
     assert files[0].closed
+
+
+@pytest.mark.parametrize("events", [body(), [*body(b"x")[:1]]], ids=["whole body", "no end"])
+async def test_a_long_poll_ends_when_its_client_leaves(
+    server: Server, key: tuple[bytes, bytes], events: list[Message]
+) -> None:
+    asked = scope(key, method="GET", path="/v1/events", query_string=b"cursor=latest&wait=25")
+    async with asyncio.timeout(20):
+        start, listed = await server.request(asked, *events, *[{"type": "http.disconnect"}] * 2)
+    assert (start["status"], listed) == (200, b"[]")
+
+
+async def test_a_body_may_arrive_late(server: Server, key: tuple[bytes, bytes]) -> None:
+    async def receive() -> Message:
+        await asyncio.sleep(0.2)
+        return {"type": "http.request", "body": BELLA}
+
+    told = asyncio.Queue[Message]()
+    await server.app(scope(key, (b"content-length", b"31")), receive, told.put)
+    assert (await told.get())["status"] == 201
+
+
+def test_granian_keeps_no_long_poll_of_a_client_that_has_left(tmp_path: Path) -> None:
+    with under_granian(tmp_path) as server:
+        head = f"Host: petstore\r\nAuthorization: Bearer {server.issue()}\r\n\r\n"
+        with RawSocket(server.port) as connection:
+            connection.send(b"GET /v1/events?cursor=latest&wait=25 HTTP/1.1\r\n" + head.encode())
+            assert connection.is_silent(0.5)
+        assert within(15, lambda: any("listEvents" in str(line) for line in server.log_lines()))
 
 
 async def test_a_request_may_have_no_body(server: Server, key: tuple[bytes, bytes]) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from petstore.api.application import Servable
@@ -17,6 +18,7 @@ Message: TypeAlias = MutableMapping[str, Any]
 ReceiveEvent: TypeAlias = Callable[[], Awaitable[Message]]
 SendEvent: TypeAlias = Callable[[Message], Awaitable[None]]
 
+_LONG_SECONDS = 0.1  # a request that takes longer may be a long poll
 _PIECE_OF_FILE = 32 * 1024
 _LOG = logging.getLogger(__name__)
 
@@ -45,8 +47,13 @@ class AsgiApp:
             msg = "the service has not started: the ASGI server must use the lifespan protocol"
             _LOG.error(msg)
             return error_response(Unavailable(msg), "")
-        pieces = _pieces(receive)
-        return await self._app(_request(scope), lambda: anext(pieces, b""))
+        request, client = _request(scope), _Client(receive)
+        watching = asyncio.get_running_loop().call_later(_LONG_SECONDS, client.watch, request)
+        try:
+            return await self._app(request, client.receive)
+        finally:
+            watching.cancel()
+            client.stop_watching()
 
     async def _run(self, receive: ReceiveEvent, send: SendEvent) -> None:
         await receive()
@@ -66,16 +73,44 @@ class AsgiApp:
             await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _pieces(receive: ReceiveEvent) -> AsyncIterator[bytes]:
-    is_whole = False
-    while not is_whole:
-        event = await receive()
-        if event["type"] == "http.disconnect":
-            msg = "it ended early"
-            raise ConnectionError(msg)
-        is_whole = not event.get("more_body", False)
-        if event.get("body"):
-            yield event["body"]
+class _Client:
+    """What the ASGI server tells of the client of a request: its body, and that it has left."""
+
+    def __init__(self, receive: ReceiveEvent) -> None:
+        self._receive = receive
+        self._has_whole_body = False
+        self._one_at_a_time = asyncio.Lock()
+        self._watching: asyncio.Task[None] | None = None
+
+    async def receive(self) -> bytes:
+        """Return the next piece of the body, or nothing at its end."""
+        async with self._one_at_a_time:
+            while not self._has_whole_body:
+                event = await self._receive()
+                if event["type"] == "http.disconnect":
+                    msg = "it ended early"
+                    raise ConnectionError(msg)
+                self._has_whole_body = not event.get("more_body", False)
+                if event.get("body"):
+                    return bytes(event["body"])
+        return b""
+
+    def watch(self, request: Request) -> None:
+        """Tell a long poll if the client leaves."""
+        if request.on_lost is not None:
+            self._watching = asyncio.create_task(self._watch(request.on_lost))
+
+    def stop_watching(self) -> None:
+        """End the watch: the request has its response."""
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _watch(self, on_lost: Callable[[], object]) -> None:
+        with suppress(ConnectionError):
+            while await self.receive():
+                pass  # a long poll needs no body
+            await self._receive()  # after the body there is only the end
+        on_lost()
 
 
 def _request(scope: Message) -> Request:
