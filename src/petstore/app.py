@@ -470,7 +470,7 @@ def secret_file_of(settings: Settings) -> SecretFile:
     try:
         file.check()
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = (isinstance(error, OSError) and error.strerror) or error
         msg = f"secret-file: {path}: {reason}"
         raise SettingError(msg) from error
     return file
@@ -489,7 +489,7 @@ def require_secret(settings: Settings) -> None:
     if is_postgres(settings.database) or secret is None or secret.exists():
         return
     store = sqlite_path(settings.database)
-    if store.exists() and file_has_webhooks(store):
+    if store.is_file() and file_has_webhooks(store):  # opening a pipe would block
         msg = (
             f"secret-file: {secret} is missing, and webhooks in {store} were signed with it: put it"
             " back. If it is lost, create another one with (umask 077; openssl rand -base64 32 >"

@@ -422,6 +422,7 @@ async def test_a_request_without_a_secret_can_be_sent_again_once_there_is_one(
     async with running_service(database) as service:
         send = await sender(service, scopes=frozenset(SCOPES))
         secret = database.with_name(f"{database.name}.secret")
+        secret.touch(0o600)
         secret.write_text("x")
         key = {"Idempotency-Key": "a"}
         response = await send("POST", "/webhooks", json={"url": URL}, headers=key)
@@ -432,6 +433,7 @@ async def test_a_request_without_a_secret_can_be_sent_again_once_there_is_one(
 
 
 async def test_a_service_does_not_start_with_a_broken_secret(database: Path) -> None:
+    database.with_name(f"{database.name}.secret").touch(0o600)
     database.with_name(f"{database.name}.secret").write_text("x")
     with pytest.raises(SettingError, match=r"^secret-file: .*\.secret: expected one line, 32 "):
         async with running_service(database):

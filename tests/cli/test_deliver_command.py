@@ -22,6 +22,7 @@ def test_postgresql_needs_a_secret_file(command: Command) -> None:
 def test_a_malformed_secret_file_is_refused(command: Command, tmp_path: Path) -> None:
     command.make_store()
     secret = tmp_path / "secret"
+    secret.touch(0o600)
     secret.write_text("hush")
     words = command.fail("deliver", "--secret-file", str(secret), status=2)
     assert words.startswith(f"--secret-file: {secret}: expected one line")

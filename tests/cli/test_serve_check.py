@@ -240,9 +240,11 @@ def test_a_secret_file_is_checked_if_it_is_named_or_there(
     made = f"there is no {tmp_path / 'secret'} yet; the first webhook of a store makes it"
     assert results(command.succeed(*named))[-1] == f"ok      secret file: {made}"
     beside = command.database.with_name(f"{command.database.name}.secret")
+    beside.touch(0o600)
     beside.write_bytes(text_of_master(bytes(32)))
     printed = command.succeed("serve", "--check", "--port", port)
     assert results(printed)[-1] == f"ok      secret file: {beside} holds a secret"
+    beside.touch(0o600)
     beside.write_text("geheim")
     result = command("serve", "--check", "--port", port)
     assert result.exit_code == 1

@@ -136,7 +136,7 @@ def test_a_file_that_is_no_database_is_refused_and_untouched(
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnusableDatabase, match=f"^{tmp_path}: unable to open"):
+    with pytest.raises(UnusableDatabase, match=f"^{tmp_path}: expected a file"):
         SqliteStore(tmp_path).migrate()
 
 

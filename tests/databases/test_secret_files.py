@@ -49,6 +49,7 @@ def test_a_file_that_the_operator_makes_is_not_made(path: Path) -> None:
     assert not path.exists()
     with pytest.raises(FileNotFoundError):
         file.check()
+    path.touch(0o600)
     path.write_bytes(text_of_master(MASTER))
     file.check()
     assert file.read() == MASTER
@@ -73,6 +74,7 @@ def test_it_is_read_once(path: Path) -> None:
 def test_a_file_with_anything_else_is_refused_and_the_log_says_where_it_is(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    path.touch(0o600)
     path.write_text("geheim")
     file = SecretFile(path, may_create=True)
     file.create()
@@ -95,6 +97,7 @@ def test_the_log_says_once_why_a_file_cannot_be_used(
     for _ in range(3):
         with pytest.raises(WebhooksNotConfigured):
             file.read()
+    path.touch(0o600)
     path.write_text("geheim")
     for _ in range(3):
         with pytest.raises(WebhooksNotConfigured):
@@ -102,6 +105,7 @@ def test_the_log_says_once_why_a_file_cannot_be_used(
     causes = [record.message for record in caplog.records]
     assert ["No such file" in cause for cause in causes] == [True, False]
     assert "32 random bytes in base64" in causes[1]
+    path.touch(0o600)
     path.write_bytes(text_of_master(MASTER))
     assert file.read() == MASTER
 

@@ -43,6 +43,7 @@ class Deliverer:
     def __init__(self, folder: Path, address: str, *options: str) -> None:
         self.log = folder / f"deliver-{id(self)}.jsonl"
         secret = folder / "master.secret"
+        secret.touch(0o600)
         secret.write_bytes(text_of_master(MASTER))
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -131,6 +132,7 @@ async def test_events_arrive_at_least_once_and_in_order_although_a_deliverer_is_
 async def test_a_service_delivers_by_a_process_of_its_own(
     tmp_path: Path, start: StartServer
 ) -> None:
+    (tmp_path / "petstore.db.secret").touch(0o600)
     (tmp_path / "petstore.db.secret").write_bytes(text_of_master(MASTER))
     async with receiving() as receiver:
         metrics = free_port()
@@ -162,6 +164,7 @@ async def test_a_service_delivers_by_a_process_of_its_own(
 async def test_deliveries_continue_although_files_beside_the_database_are_deleted(
     tmp_path: Path, start: StartServer, database: Path
 ) -> None:
+    (tmp_path / "petstore.db.secret").touch(0o600)
     (tmp_path / "petstore.db.secret").write_bytes(text_of_master(MASTER))
     new = {"name": "Bella", "categoryId": 1}
     async with receiving() as receiver:
@@ -190,6 +193,7 @@ async def test_deliveries_continue_although_files_beside_the_database_are_delete
 async def test_a_service_reports_how_late_deliveries_are_although_its_deliverer_is_frozen(
     start: StartServer, database: Path
 ) -> None:
+    database.with_name("petstore.db.secret").touch(0o600)
     database.with_name("petstore.db.secret").write_bytes(text_of_master(MASTER))
     metrics = f"http://127.0.0.1:{(port := free_port())}/metrics"
     async with open_store(database) as store:

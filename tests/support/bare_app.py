@@ -25,6 +25,7 @@ Fields: TypeAlias = list[tuple[bytes, bytes]]
 
 MASTER_SECRET = Path(__file__).with_name("master_secret.txt")
 """The master secret of services on PostgreSQL, which the operator makes."""
+MASTER_SECRET.chmod(0o600)  # as a service wants it
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""New files that only their owner may use; another user cannot plant a file or a link."""
+"""Files that only their owner may use: another user can neither plant nor change one."""
 
 import errno
 import os
@@ -20,6 +20,47 @@ def create(path: Path) -> BinaryIO:
         OSError: it cannot be created.
     """
     return open(path, "x+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
+
+
+def require_own(
+    path: Path, opened: os.stat_result | None = None, *, is_secret: bool = False
+) -> None:
+    """Refuse a file that another user may have put at ``path``, or may change.
+
+    It belongs to this user, to root, or to whoever owns the folder and could replace it anyway. A
+    group may write where the folder is the group's, as Kubernetes mounts volumes. A secret of this
+    user may not be read by others either; root decides who reads its own. ``opened`` is the status
+    of the open file.
+
+    Raises:
+        PermissionError: the reason alone, without the name.
+        OSError: there is no such file.
+    """
+    found, folder = path.lstat(), path.absolute().parent.stat()
+    owners = {os.geteuid(), 0, folder.st_uid}
+    _require_owner(found, owners)
+    if stat.S_ISLNK(found.st_mode) and opened is not None:
+        require_own(path.resolve(), opened, is_secret=is_secret)
+        return
+    status = opened or found
+    _require_owner(status, owners)
+    if not stat.S_ISREG(status.st_mode):
+        msg = "expected a file, found a folder, link or pipe"
+        raise PermissionError(msg)
+    refused = 0o066 if is_secret and status.st_uid == os.geteuid() else 0o022
+    if status.st_gid == folder.st_gid and folder.st_mode & 0o020:
+        refused &= 0o006
+    if status.st_mode & refused:
+        verb = "change" if status.st_mode & refused & 0o022 else "read"
+        mode = f"{status.st_mode & 0o777:04o}"
+        msg = f"other users may {verb} it (mode {mode}); chmod 600 keeps them out"
+        raise PermissionError(msg)
+
+
+def _require_owner(status: os.stat_result, owners: set[int]) -> None:
+    if status.st_uid not in owners:
+        msg = f"it belongs to user {status.st_uid}; expected user {os.geteuid()} or root"
+        raise PermissionError(msg)
 
 
 @contextmanager

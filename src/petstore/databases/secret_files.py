@@ -1,13 +1,15 @@
 """The master secret of all webhooks, in a file beside the database or where the operator says."""
 
 import logging
+import os
 import secrets
 from pathlib import Path
 
-from petstore.databases.private_files import create_once
+from petstore.databases.private_files import create_once, require_own
 from petstore.domain.webhook_secrets import LENGTH, master_of_text, text_of_master
 from petstore.errors import WebhooksNotConfigured
 
+_MAX_BYTES = 4096
 _LOG = logging.getLogger(__name__)
 
 
@@ -25,10 +27,10 @@ class SecretFile:
 
         Raises:
             ValueError: it does not hold a master secret.
-            OSError: it cannot be read.
+            OSError: it cannot be read, or other users can read or change it.
         """
         if self._path is not None and (self._path.exists() or not self._may_create):
-            master_of_text(self._path.read_bytes())
+            master_of_text(_content(self._path))
 
     @property
     def is_set_up(self) -> bool:
@@ -58,7 +60,7 @@ class SecretFile:
                 )
                 raise WebhooksNotConfigured(msg)
             try:
-                self._master = master_of_text(self._path.read_bytes())
+                self._master = master_of_text(_content(self._path))
             except (OSError, ValueError) as error:
                 raise self._unusable(error) from error
         return self._master
@@ -70,3 +72,10 @@ class SecretFile:
         return WebhooksNotConfigured(
             "the secret file of this service cannot be used; tell its operator"
         )
+
+
+def _content(path: Path) -> bytes:
+    """Return what is in a file that is this user's."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # not a pipe
+        require_own(path, os.fstat(file.fileno()), is_secret=True)
+        return file.read(_MAX_BYTES)

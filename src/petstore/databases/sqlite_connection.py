@@ -51,15 +51,10 @@ def connected(
     """Give a connection to the database at ``path``, beside the processes that have it open.
 
     Raises:
-        apsw.Error: it cannot be opened.
+        apsw.Error: it cannot be opened, or another user may change it.
         Unavailable: others use files of it that were deleted.
     """
-    with ExitStack() as opened:
-        try:
-            files = opened.enter_context(closing(OpenFiles(path)))
-        except OSError as error:
-            msg = "unable to open database file"
-            raise apsw.CantOpenError(msg) from error
+    with _files_of(path) as files, ExitStack() as opened:
         with files.opening(timeout):
             connection = opened.enter_context(closing(connect(uri or path, timeout, flags)))
             connection.pragma("schema_version")  # SQLite opens the log only to read it
@@ -78,8 +73,21 @@ def read_only(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
             yield connection
     else:
         # Nobody uses the file. To read it, SQLite would make a log, if not "immutable".
-        with closing(connect(f"{file.as_uri()}?immutable=1", timeout, flags)) as connection:
+        uri = f"{file.as_uri()}?immutable=1"
+        with _files_of(path), closing(connect(uri, timeout, flags)) as connection:
             yield connection
+
+
+@contextmanager
+def _files_of(path: Path) -> Iterator[OpenFiles]:
+    try:
+        files = OpenFiles(path)
+    except OSError as error:
+        is_refused = error.errno is None  # by us, with the reason
+        msg = str(error) if is_refused else "unable to open database file"
+        raise apsw.CantOpenError(msg) from error
+    with closing(files):
+        yield files
 
 
 @contextmanager

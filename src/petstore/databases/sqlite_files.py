@@ -20,7 +20,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.databases.private_files import replacing
+from petstore.databases.private_files import replacing, require_own
 from petstore.errors import Unavailable
 
 LOG, INDEX = "-wal", "-shm"
@@ -67,7 +67,7 @@ class OpenFiles:
         self._path = path
         self._database = os.fspath(path)
         self.log, self.index = (os.fspath(_beside(path, ending)) for ending in (LOG, INDEX))
-        self._descriptor = _open(self._database)
+        self._descriptor = _open(path)
         self._database_opened = _identity_of(os.fstat(self._descriptor.number))
         self._log = -1
         self._opened: list[_Identity] = []
@@ -84,7 +84,9 @@ class OpenFiles:
         are_shared = self._lock(timeout)
         before = self._identities()
         try:
+            self._require_own()
             yield
+            self._require_own()
             self._opened = self._identities()
             if are_shared and self._opened != before:
                 msg = f"{self._path}: a file beside it was deleted while it was opened"
@@ -148,6 +150,17 @@ class OpenFiles:
         finally:
             os.close(descriptor)
 
+    def _require_own(self) -> None:
+        """Refuse files beside the database that another user has put there, or may change."""
+        for name in (self.log, self.index):
+            try:
+                require_own(Path(name))
+            except FileNotFoundError:
+                continue
+            except PermissionError as error:
+                msg = f"{name}: {error}"
+                raise Unavailable(msg) from error
+
     def _note_log(self) -> None:
         with suppress(FileNotFoundError):  # a database may have none yet
             self._log = os.open(self.log, os.O_RDONLY | os.O_NOFOLLOW)
@@ -205,11 +218,16 @@ class OpenFiles:
         return [_identity(name) for name in (self._database, self.log, self.index)]
 
 
-def _open(name: str) -> _Descriptor:
+def _open(path: Path) -> _Descriptor:
     """Return the descriptor of a database file, a new one if this process has none."""
-    descriptor = _descriptors.get(_identity(name))
+    descriptor = _descriptors.get(_identity(os.fspath(path)))
     if descriptor is None:
-        number = os.open(name, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
+        try:
+            require_own(path, os.fstat(number))
+        except OSError:
+            os.close(number)
+            raise
         descriptor = _descriptors[_identity_of(os.fstat(number))] = _Descriptor(number)
     descriptor.users += 1
     return descriptor

@@ -12,9 +12,11 @@ import signal
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from petstore.databases.private_files import require_own
 
 _MAX_BYTES = 4096
 # Empty, an id alone as other programs write it, or the four lines. If a service was killed while it
@@ -81,6 +83,7 @@ def read_pid_file(path: Path) -> ReloadState | None:
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
         if not is_file or _try_lock(descriptor, fcntl.LOCK_SH):  # no service has it locked
             return None
+        _require_own(descriptor, path)
         lines = _STATE.match(os.pread(descriptor, _MAX_BYTES, 0).decode(errors="replace"))
     finally:
         os.close(descriptor)
@@ -115,6 +118,7 @@ def reload_service(path: Path, timeout: float) -> None:
     if before is None:
         msg = f"{path}: no service runs with this --pid-file"
         raise OSError(msg)
+    _require_process_of_owner(before.pid, path)
     deadline = time.monotonic() + timeout
     os.kill(before.pid, signal.SIGHUP)
     while (state := read_pid_file(path)) is None or state.ended <= before.requested:
@@ -155,6 +159,24 @@ def _require_pid_file(descriptor: int, path: Path) -> None:
     if not (is_file and _PID_FILE.fullmatch(os.pread(descriptor, _MAX_BYTES, 0))):
         msg = f"{path}: expected a pid file or no file; this is another file"
         raise OSError(msg)
+    _require_own(descriptor, path)
+
+
+def _require_own(descriptor: int, path: Path) -> None:
+    """Refuse a file of another user, who could have any process signalled."""
+    try:
+        require_own(path, os.fstat(descriptor))
+    except PermissionError as error:
+        msg = f"{path}: {error}"
+        raise OSError(msg) from error
+
+
+def _require_process_of_owner(pid: int, path: Path) -> None:
+    """Refuse a process of another user than the file: root could signal any."""
+    with suppress(FileNotFoundError):  # not on Linux, or it has ended
+        if Path(f"/proc/{pid}").stat().st_uid != path.stat().st_uid:
+            msg = f"{path}: process {pid} belongs to another user than this file"
+            raise OSError(msg)
 
 
 def _in_use(path: Path) -> OSError:
