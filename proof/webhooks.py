@@ -33,14 +33,14 @@ class Webhooks:
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
-        self._file = deployment.folder / "received.jsonl"
-        self._file.touch()
         self._log = deployment.folder / "deliver.jsonl"
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self._http = httpx.Client(
             headers={"Authorization": f"Bearer {_token(deployment)}"}, timeout=10
         )
         self._id, self._secret = self._create()
+        self._file = deployment.folder / f"received-{self._id}.jsonl"
+        self._file.touch()
         self._receiver = self._start_receiver()
         self._deliverer = self._start_deliverer()
 
@@ -112,13 +112,17 @@ class Webhooks:
         return Request("", one.headers, one.body).verified(self._secret)
 
     def pending(self) -> list[dict[str, Any]]:
-        """Return the first deliveries that are still to be made.
+        """Return the deliveries that are still to be made, from all pages: one may be empty.
 
         Raises:
             httpx.HTTPError: the service does not tell.
         """
-        target = f"{self._target}/{self._id}/deliveries?state=pending&limit=100"
-        pending: list[dict[str, Any]] = self._http.get(target).raise_for_status().json()
+        pending: list[dict[str, Any]] = []
+        page: str | None = f"{self._target}/{self._id}/deliveries?state=pending&limit=100"
+        while page:
+            response = self._http.get(page).raise_for_status()
+            pending += response.json()
+            page = response.links.get("next", {}).get("url")
         return pending
 
 

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
+import apsw
 import httpx
 import msgspec
 import pytest
@@ -112,6 +113,22 @@ def test_the_receiver_refuses_resets_and_delays_events_and_none_of_them_twice(
     received = webhooks.received()
     assert [one.is_accepted for one in received] == [False] * 3 + [True] * 11
     client.close()
+
+
+def test_a_pending_delivery_behind_many_others_is_found(
+    deployment: Deployment, webhooks: Webhooks
+) -> None:
+    connection = apsw.Connection(str(deployment.file))
+    connection.set_busy_timeout(10_000)
+    connection.execute(
+        "INSERT INTO webhook_deliveries (webhook_id, sequence, event_id, type, resource, state,"
+        " created_at, attempts, due_at)"
+        " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers LIMIT 1200)"
+        " SELECT (SELECT max(id) FROM webhooks), n, 'evt_' || n, 'pet.created', 'pet/' || n,"
+        " iif(n = 1, 'pending', 'succeeded'), 0, 2, 2000000000000 FROM numbers"
+    )
+    connection.close()
+    assert [(one["resource"], one["attempts"]) for one in webhooks.pending()] == [("pet/1", 2)]
 
 
 @pytest.fixture
