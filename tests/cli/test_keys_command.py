@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -375,6 +376,68 @@ def test_keys_are_listed_one_to_a_line_where_no_terminal_limits_it(command: Comm
     assert " ".join(third.split()) == (
         f"3 app enterprise unlimited {scopes} production active {today} - -"
     )
+
+
+@pytest.fixture
+def many(command: Command) -> Command:
+    """The command on a store with 1,200 keys, which are read in parts."""
+    command.make_store()
+    with closing(apsw.Connection(str(command.database))) as connection:
+        connection.execute(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1200)"
+            " INSERT INTO api_keys (name, plan, scopes, environment, created_at, revoked_at)"
+            " SELECT iif(n % 3, 'Till ', 'App ') || n, iif(n % 2, 'pro', 'free'), 'pets:read',"
+            " iif(n > 600, 'staging', 'production'), 0, iif(n % 5, NULL, 0) FROM n"
+        )
+    return command
+
+
+def test_many_keys_are_one_list(many: Command) -> None:
+    assert [key["id"] for key in json.loads(many.succeed("keys", "list", "--json"))] == [
+        *range(1, 1201)
+    ]
+    header, *lines = many.succeed("keys", "list").splitlines()
+    assert [line.split()[0] for line in lines] == [str(number) for number in range(1, 1201)]
+    assert lines[0].index("pro") == lines[998].index("pro") == header.index("plan")
+
+
+def test_many_keys_are_one_table_of_a_terminal(many: Command, tmp_path: Path) -> None:
+    arguments = ("keys", "list", "--database", f"sqlite:///{many.database}")
+    with Terminal(*arguments, cwd=tmp_path, columns=88) as terminal:
+        assert terminal.wait() == 0
+        header, *lines, note = terminal.text.splitlines()
+    assert note.startswith("(no room for scopes")
+    assert len(lines) == 1200
+    assert all(
+        line[header.index("state") :].startswith(("active", "revoked")) for line in lines[:999]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        (("--limit", "2"), [1, 2]),
+        (("--name", "APP", "--limit", "2"), [3, 6]),
+        (("--name", "Till 119"), [119, 1190, 1192, 1193, 1195, 1196, 1198, 1199]),
+        (("--plan", "free", "--limit", "2"), [2, 4]),
+        (("--state", "revoked", "--limit", "2"), [5, 10]),
+        (("--environment", "staging", "--limit", "2"), [601, 602]),
+        (("--plan", "pro", "--state", "revoked", "--name", "app", "--limit", "1"), [15]),
+        (("--state", "expired"), []),
+    ],
+)
+def test_a_list_of_keys_can_be_filtered(
+    many: Command, options: tuple[str, ...], ids: list[int]
+) -> None:
+    assert [key["id"] for key in json.loads(many.succeed("keys", "list", "--json", *options))] == (
+        ids
+    )
+
+
+def test_no_key_may_match(many: Command) -> None:
+    result = many("keys", "list", "--state", "expired")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "No key matches.\n"
 
 
 def test_no_keys_are_an_empty_list(command: Command) -> None:

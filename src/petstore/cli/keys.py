@@ -3,7 +3,8 @@
 import getpass
 import os
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, get_args
 
 import click
 from msgspec import to_builtins
@@ -21,7 +22,9 @@ from petstore.cli.options import (
     key_name,
 )
 from petstore.cli.output import (
+    JsonList,
     SectionedGroup,
+    Table,
     plain_failures,
     print_json,
     print_secret,
@@ -30,14 +33,15 @@ from petstore.cli.output import (
 )
 from petstore.cli.stores import in_store, note_new_store
 from petstore.clock import Milliseconds, system_clock
-from petstore.databases.contract import T, Unit
-from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, NewApiKey, Scope
+from petstore.databases.contract import Store, T, Unit
+from petstore.domain.api_keys import DEFAULT_SCOPES, PREFIXES, SCOPES, KeyState, NewApiKey, Scope
+from petstore.domain.names import name_key
 from petstore.domain.networks import canonical_networks
 from petstore.domain.plans import PLANS, UNLIMITED
 from petstore.store import api_keys
 from petstore.store.api_keys import Actor, ApiKeyChanges, IssuedKey, unconditional
 from petstore.store.key_history import KeyEvent, list_changes_by, list_history
-from petstore.store.key_status import get_key, list_keys
+from petstore.store.key_status import Key, every_key, get_key
 
 _ALL = 2**62
 _DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")
@@ -113,18 +117,55 @@ def create(
 
 
 @keys.command("list")
+@click.option("--name", default="", metavar="PREFIX", help="Filters by how the name begins.")
+@click.option("--plan", type=_PLAN, help="Filters by plan.")
+@click.option("--state", type=click.Choice(get_args(KeyState)), help="Filters by state.")
+@click.option("--environment", type=click.Choice(list(PREFIXES)), help="Filters by environment.")
+@click.option("--limit", type=Integer(1, _ALL), default=_ALL, help="How many at most.")
 @json_option
 @database_option
-def list_all(*, as_json: bool, database: str) -> None:
-    """List all keys, without their tokens."""
-    page = in_store(database, lambda store: list_keys(store, None, None, _ALL, system_clock))
-    found = to_builtins(page.items)
+def list_all(*, as_json: bool, database: str, limit: int, **filters: Any) -> None:
+    """List keys by ID, without their tokens: all of them unless an option filters."""
     if as_json:
-        print_json(found)
-    elif found:
-        print_table([_row(key) for key in found], _DISPENSABLE, "keys show ID, or --json")
-    else:
-        click.echo("There are no keys yet.", err=True)
+        output = JsonList()
+        in_store(database, lambda store: _list(store, filters, limit, output.print))
+        output.end()
+        return
+    table = Table(_DISPENSABLE, "keys show ID, or --json")
+    is_any = in_store(
+        database,
+        lambda store: _list(store, filters, limit, lambda some: table.print([*map(_row, some)])),
+    )
+    table.end()
+    if not is_any:
+        found = "No key matches." if any(filters.values()) else "There are no keys yet."
+        click.echo(found, err=True)
+
+
+async def _list(
+    store: Store,
+    filters: dict[str, Any],
+    limit: int,
+    show: Callable[[list[dict[str, Any]]], None],
+) -> bool:
+    """Show the first ``limit`` keys that pass ``filters``, page by page; return whether any did."""
+    shown = 0
+    async for keys in every_key(store, filters["environment"], system_clock):
+        some = [key for key in keys if _is_wanted(key, filters)][: limit - shown]
+        if some:
+            show(to_builtins(some))
+        shown += len(some)
+        if shown == limit:
+            break
+    return shown > 0
+
+
+def _is_wanted(key: Key, filters: dict[str, Any]) -> bool:
+    return (
+        name_key(key.name).startswith(name_key(filters["name"]))
+        and filters["plan"] in (key.plan, None)
+        and filters["state"] in (key.state, None)
+    )
 
 
 @keys.command()

@@ -1,6 +1,6 @@
 """An API key with its state, its ban and its last use, as its managers see it."""
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from datetime import datetime
 from typing import Annotated, NamedTuple
 
@@ -32,6 +32,7 @@ STORED_COLUMNS = (
 )
 """The columns of a ``StoredKey``, from ``api_keys k`` and ``rate_limits r``."""
 
+_READ_AT_ONCE = 500
 _SELECT = (
     f"SELECT {', '.join(STORED_COLUMNS)}"  # noqa: S608 - only names
     f" FROM api_keys k {looked_up('LEFT JOIN', 'rate_limits', 'r', 'key_id', 'k.id')}"
@@ -117,6 +118,17 @@ async def list_keys(
     return await read_page(
         store, "select_keys", _SELECT, filters, after, limit, lambda row: stored_key(row).shown(now)
     )
+
+
+async def every_key(
+    store: Reader, environment: Environment | None, clock: Clock
+) -> AsyncIterator[list[Key]]:
+    """Yield all keys by ascending id, of ``environment`` if given, some hundreds at a time."""
+    after: int | None = 0
+    while after is not None:
+        page = await list_keys(store, environment, after, _READ_AT_ONCE, clock)
+        yield page.items
+        after = page.next_after
 
 
 async def rehearsing(store: Reader, key_ids: Collection[int]) -> set[int]:
