@@ -48,7 +48,7 @@ _POOLED = "pgbouncer=true"
 _CACHED_STATEMENTS = 100
 # Every statement has an index. A plan lives as long as its statement: it must not scan a table
 # because that was small, or collect rows to sort them because few were expected.
-_ALONG_INDEXES = {"enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
+_ALONG_INDEXES = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off"
 
 
 async def connect(
@@ -68,17 +68,17 @@ async def connect(
     options = query.split("&") if query else []
     is_lasting = statement_timeout is not None and _POOLED not in options
     session = {"application_name": "petstore"}
-    if is_lasting:
-        # Otherwise abandoned reads would occupy the server.
+    if is_lasting:  # otherwise abandoned reads would occupy the server
         session["statement_timeout"] = str(statement_timeout)
-        session |= _ALONG_INDEXES
     try:
-        return await asyncpg.connect(
+        connection = await asyncpg.connect(
             f"{address}?{'&'.join(option for option in options if option != _POOLED)}",
             timeout=seconds,
             statement_cache_size=_CACHED_STATEMENTS if is_lasting else 0,
             server_settings=session,
         )
+        if is_lasting:
+            await _execute_first(connection, _ALONG_INDEXES)
     except (OSError, asyncpg.PostgresError) as error:
         found = unavailable(error)
         if "unsupported startup parameter" in str(error):
@@ -86,6 +86,16 @@ async def connect(
         raise found from error
     except (ValueError, OverflowError) as error:
         raise UnusableDatabase(_wrong_address(error)) from None
+    return connection
+
+
+async def _execute_first(connection: Connection, sql: str) -> None:
+    """Run ``sql`` on a new connection; if that fails or is cancelled, close it."""
+    try:
+        await connection.execute(sql)
+    except BaseException:
+        connection.terminate()
+        raise
 
 
 class PostgresPool:
