@@ -58,6 +58,7 @@ class Deployment:
             self._options += ["--redis", redis.url]
         if webhooks:
             secret_file = folder / "master.secret"
+            secret_file.touch(0o600)
             secret_file.write_bytes(text_of_master(token_bytes(LENGTH)))
             self.webhook_options = (*_NETWORK, "--secret-file", str(secret_file))
             self._options += self.webhook_options

@@ -32,6 +32,7 @@ NOT_RUN = {
     "docs/guides/move-to-postgresql.md": "administrator of PostgreSQL",
     "docs/guides/receive-webhooks.md": "a network of the reader",
     "docs/guides/restore-a-backup.md": "a secret file, which a store without webhooks has not",
+    "docs/guides/rotate-a-key.md": "a key that has leaked",
     "docs/guides/run-behind-a-proxy.md": "the journal of systemd",
     "docs/guides/upgrade.md": "packages of another version",
     "docs/importing.md": "forms of one command, for files of the reader",

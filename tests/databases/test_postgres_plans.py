@@ -189,7 +189,7 @@ WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None)
 KEY_ROW = (1, "Till", "free", None, None, "pets:read", "production", 0, *(None,) * 3, "", 0)
 FOUND: dict[str, list[Row]] = {
     "select_key": [(*KEY_ROW, None, None, None)],
-    "select_backlog": [(None, 0)],
+    "select_backlog": [(None, None, 0)],
     "select_webhook_health": [(0, None, None, 1, 1, None)],
     "update_webhook_health": [WEBHOOK_ROW],
     "update_delivery": [(ROWS,)],

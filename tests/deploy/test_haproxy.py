@@ -253,7 +253,7 @@ def curl(certificate: Path, *arguments: str) -> str:
 def test_with_a_certificate_clients_speak_http_2_over_a_connection_that_is_kept(
     secure: HaProxy, certificate: Path, token: str
 ) -> None:
-    url = f"https://127.0.0.1:{secure.port}/v1/pets"
+    url = f"https://127.0.0.1:{secure.port}/v1/pets?categoryId=-1"
     told = curl(
         *(certificate, "--http2", "--header", f"Authorization: Bearer {token}"),
         *("--write-out", " %{http_version} %{http_code} %{num_connects}\n", url, url),

@@ -93,8 +93,9 @@ def test_a_host_that_nobody_knows_is_refused() -> None:
 
 def test_a_process_starts_on_systems_that_cannot_tell_it_of_its_parents_death() -> None:
     code = (
-        "import sys; from petstore.server import supervisor; sys.platform = 'other';"
-        "supervisor._run_worker(lambda worker_id, _: print('worker', worker_id), 3, None)"
+        "import os, sys; from petstore.server import supervisor; sys.platform = 'other';"
+        "work = lambda worker_id, _: print('worker', worker_id);"
+        "supervisor._run_worker(work, 3, None, os.getppid())"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "worker 3\n"
 
