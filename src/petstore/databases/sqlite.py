@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections import Counter, deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,8 +22,14 @@ from petstore.databases.contract import Row, Statement, T, Unit, faults, unavail
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import create
-from petstore.databases.sqlite_connection import FAULTS, connect, connected, read_only, unusable
-from petstore.databases.sqlite_files import OpenFiles
+from petstore.databases.sqlite_connection import (
+    FAULTS,
+    connect,
+    connected,
+    files_of,
+    read_only,
+    unusable,
+)
 from petstore.errors import PetstoreError, Unavailable
 
 _DATA_VERSION = "PRAGMA data_version"
@@ -106,7 +112,7 @@ class SqliteStore:
 
     def _connect(self, timeout: Milliseconds) -> None:
         with ExitStack() as opened:
-            files = opened.enter_context(closing(OpenFiles(self._path)))
+            files = opened.enter_context(files_of(self._path))
             with files.opening(timeout):
                 writer = self._open_connection(opened, self._timeout)
                 writer.pragma("synchronous", "normal" if self._brief_locks else "full")

@@ -54,7 +54,7 @@ def connected(
         apsw.Error: it cannot be opened, or another user may change it.
         Unavailable: others use files of it that were deleted.
     """
-    with _files_of(path) as files, ExitStack() as opened:
+    with files_of(path) as files, ExitStack() as opened:
         with files.opening(timeout):
             connection = opened.enter_context(closing(connect(uri or path, timeout, flags)))
             connection.pragma("schema_version")  # SQLite opens the log only to read it
@@ -74,12 +74,13 @@ def read_only(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
     else:
         # Nobody uses the file. To read it, SQLite would make a log, if not "immutable".
         uri = f"{file.as_uri()}?immutable=1"
-        with _files_of(path), closing(connect(uri, timeout, flags)) as connection:
+        with files_of(path), closing(connect(uri, timeout, flags)) as connection:
             yield connection
 
 
 @contextmanager
-def _files_of(path: Path) -> Iterator[OpenFiles]:
+def files_of(path: Path) -> Iterator[OpenFiles]:
+    """Give the files of the database at ``path``; raise ``apsw.CantOpenError`` if that fails."""
     try:
         files = OpenFiles(path)
     except OSError as error:
