@@ -125,7 +125,7 @@ Petstore is at  http://127.0.0.1:8000/v1
 """
 SECRET = """
 ```console
-$ openssl rand -base64 32 > /var/lib/petstore/petstore.db.secret
+$ (umask 077 && openssl rand -base64 32 > /var/lib/petstore/petstore.db.secret)
 ```
 """
 PROXIED = f"""{SERVICE}

@@ -110,7 +110,9 @@ def test_a_token_is_printed_even_if_nothing_else_can_be(command: Command) -> Non
     assert is_token(ran.stdout.strip().encode(), "production")
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("version",), ("keys", "list")])
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("version",), ("keys", "list"), ("keys", "list", "--json")]
+)
 def test_output_that_does_not_fit_on_a_disk_is_an_error_in_one_line(
     command: Command, arguments: tuple[str, ...]
 ) -> None:

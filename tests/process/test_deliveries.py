@@ -187,7 +187,8 @@ async def test_deliveries_continue_although_files_beside_the_database_are_delete
     assert len(created) > 20
     assert apsw.Connection(str(database)).pragma("integrity_check") == "ok"
     written = [line["event"] for line in server.log_lines() if "deleted while" in line["event"]]
-    assert len(written) >= 6
+    # One line for each deletion at least: by whom depends on who writes next.
+    assert len(written) >= 3
 
 
 async def test_a_service_reports_how_late_deliveries_are_although_its_deliverer_is_frozen(

@@ -108,7 +108,7 @@ def test_if_the_next_process_cannot_start_the_old_one_goes_on_and_the_reload_fai
     words = "the reload failed; the remaining old processes continue to serve: process "
     assert (failed.returncode, failed.stdout) == (1, "")
     assert failed.stderr.startswith(f"Error: {words}")
-    reason = f"the database is not available: [Errno 2] No such file or directory: '{database}'"
+    reason = "the database is not available: unable to open database file"
     assert failed.stderr.endswith(f" did not start: {reason}\n")
     assert server.worker == old
     assert has_told(server, "reload_failed")

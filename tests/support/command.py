@@ -18,7 +18,11 @@ class Command:
 
     def __init__(self, database: Path) -> None:
         self.database = database
-        self.url = f"sqlite:///{database}"
+
+    @property
+    def url(self) -> str:
+        """What ``PETSTORE_DATABASE`` is."""
+        return f"sqlite:///{self.database}"
 
     def __call__(self, *arguments: str, **environment: str) -> Result:
         """Run it; what it prints and what it says on standard error are kept apart."""

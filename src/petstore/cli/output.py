@@ -83,6 +83,18 @@ def plain_failures(interrupted: Callable[[], str] | None = None) -> Iterator[Non
 
 
 @contextmanager
+def _printing() -> Iterator[None]:
+    """Report a failed write as what it is, also where files that are read may fail too."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        msg = f"cannot write the output: {error.strerror}"
+        raise click.ClickException(msg) from error
+
+
+@contextmanager
 def progress(title: str, total: int | None = None) -> Iterator[OnProgress]:
     """Show a progress bar on a terminal; elsewhere show nothing."""
     if not sys.stderr.isatty():
@@ -138,6 +150,7 @@ class JsonList:
     def __init__(self) -> None:
         self._is_empty = True
 
+    @_printing()
     def print(self, values: Sequence[Any]) -> None:
         """Print the next items."""
         if values:
@@ -163,6 +176,7 @@ class Table:
         self._widths: dict[str, int] = {}
         self._left_out: Sequence[str] = ()
 
+    @_printing()
     def print(self, rows: Sequence[dict[str, str]]) -> None:
         """Print a line for each of ``rows``, after the names of the columns above the first."""
         if sys.stdout.isatty():
