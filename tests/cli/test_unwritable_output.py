@@ -105,7 +105,7 @@ def test_a_token_is_printed_even_if_nothing_else_can_be(command: Command) -> Non
     command.make_store()
     arguments = ("keys", "create", "--name", "app", "--plan", "free")
     with unwritable(FULL) as errors:
-        ran = petstore(*arguments, stderr=errors, PETSTORE_DATABASE=f"sqlite:///{command.database}")
+        ran = petstore(*arguments, stderr=errors, PETSTORE_DATABASE=command.url)
     assert ran.returncode == 0
     assert is_token(ran.stdout.strip().encode(), "production")
 
@@ -118,14 +118,18 @@ def test_output_that_does_not_fit_on_a_disk_is_an_error_in_one_line(
 ) -> None:
     command.create_key()
     with unwritable(FULL) as output:
-        ran = petstore(*arguments, stdout=output, PETSTORE_DATABASE=f"sqlite:///{command.database}")
+        ran = petstore(*arguments, stdout=output, PETSTORE_DATABASE=command.url)
     assert ran.stderr == f"Error: cannot write the output: {FULL}\n"
     assert ran.returncode == 1
 
 
-def test_a_reader_that_has_left_ends_a_command_without_a_word() -> None:
+@pytest.mark.parametrize("arguments", [("--help",), ("keys", "list")])
+def test_a_reader_that_has_left_ends_a_command_without_a_word(
+    command: Command, arguments: tuple[str, ...]
+) -> None:
+    command.create_key()
     with unwritable(CLOSED) as output:
-        ran = petstore("--help", stdout=output)
+        ran = petstore(*arguments, stdout=output, PETSTORE_DATABASE=command.url)
     assert (ran.returncode, ran.stderr) == (1, "")
 
 

@@ -221,13 +221,14 @@ class Application:
             response = error_response(failure, exchange.root)
         if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
             exchange.decision = await self.services.limiter.look_address(exchange.client)
-        headers = self._headers(exchange, response)
+        size = response.size
+        headers = self._headers(exchange, response, size)
         if request.body != "none":
             await self._bodies.discard(request, receive)
         is_last = self._retiring or request.body not in _WHOLE
         if request.method == "HEAD":
-            response = _without_content(response)
-        self._note(exchange, response)
+            response, size = _without_content(response), 0
+        self._note(exchange, response, size)
         return Response(response.status, response.body, headers, is_last, file=response.file)
 
     def _begin(self, request: Request) -> Exchange:
@@ -391,7 +392,7 @@ class Application:
         client = exchange.client
         return Call(self.services, request, root, client, key, path_id, query, body, retry_of)
 
-    def _headers(self, exchange: Exchange, response: Response) -> Headers:
+    def _headers(self, exchange: Exchange, response: Response, size: int) -> Headers:
         operation, decision = exchange.operation, exchange.decision
         allowed, request_id = self._rules.allowed_origins, exchange.request_id.encode("ascii")
         headers = response.headers.copy()
@@ -405,14 +406,14 @@ class Application:
             if is_page and response.status >= _FIRST_ERROR:
                 headers.append(NO_STORE)
         if response.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
-            headers.append(b"content-length: %d" % response.size)
+            headers.append(b"content-length: %d" % size)
         if decision is not None:
             headers.append(rate_limit_headers(decision))
         if allowed and exchange.section is None:
             headers += cross_origin_headers(exchange.request, allowed)
         return headers
 
-    def _note(self, exchange: Exchange, response: Response) -> None:
+    def _note(self, exchange: Exchange, response: Response, size: int) -> None:
         operation, key, decision = exchange.operation, exchange.key, exchange.decision
         if key is not None and decision is not None:  # not at the console, which has no limits
             self.services.responses.count(key.id, decision.day_number, response.status)
@@ -428,7 +429,7 @@ class Application:
                 status=response.status,
                 code=response.code,
                 limit=response.limit,
-                bytes=response.size,
+                bytes=size,
                 # A third of what rounding to three digits costs.
                 milliseconds=round(seconds * 1e6) / 1e3,
             )

@@ -152,11 +152,10 @@ class JsonList:
 
     @_printing()
     def print(self, values: Sequence[Any]) -> None:
-        """Print the next items."""
-        if values:
-            items = json.dumps(values, indent=2)[2:-2]
-            click.echo(f"{'[' if self._is_empty else ','}\n{items}", nl=False)
-            self._is_empty = False
+        """Print the next items, one at least."""
+        items = json.dumps(values, indent=2)[2:-2]
+        click.echo(f"{'[' if self._is_empty else ','}\n{items}", nl=False)
+        self._is_empty = False
 
     def end(self) -> None:
         """Print the end of the array."""
