@@ -52,12 +52,8 @@ class BodyReader:
         self._check_media_type(request)
         return await self.read_any(request, receive, self._largest)
 
-    async def read_any(
-        self, request: Request, receive: Receive, largest: int, seconds: float = 0
-    ) -> bytes:
+    async def read_any(self, request: Request, receive: Receive, largest: int) -> bytes:
         """Return the whole body of ``request``, of any media type and at most ``largest`` bytes.
-
-        Its time grows with what has arrived, up to ``seconds`` more than other bodies have.
 
         Raises:
             ContentTooLarge: it is too long; what is over was not read.
@@ -67,16 +63,18 @@ class BodyReader:
         """
         body = bytearray()
         if request.content is None:
-            await self._read(request, receive, body.extend, largest, seconds)
+            await self._read(request, receive, body.extend, largest)
             return bytes(body)
         if len(request.content) > largest:
             raise _too_large(largest)
         return request.content
 
     async def read_file(
-        self, request: Request, receive: Receive, largest: int, seconds: float = 0
+        self, request: Request, receive: Receive, largest: int, seconds: float
     ) -> BinaryIO:
         """Return what ``read_any`` does in a file without a name; the caller closes it.
+
+        Its time grows with what has arrived, up to ``seconds`` more than other bodies have.
 
         Raises:
             ContentTooLarge: it is too long; what is over was not read.
