@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from petstore.http.messages import Request
 from support.bare_app import http_request
 from support.error_body import assert_error
 from support.full_disk import full_disk
+from support.keys import change
 from support.service import Service, running_service
 from support.waiting import eventually
 
@@ -158,18 +160,44 @@ async def test_a_body_that_drips_does_not_outlast_its_time(database: Path) -> No
         assert_error(response, 408, "request_timeout")
 
 
+@pytest.mark.parametrize(
+    ("changes", "status", "code"),
+    [
+        ({"expires_at": 0}, 401, "invalid_api_key"),
+        ({"allowed_networks": ("192.0.2.0/24",)}, 403, "network_not_allowed"),
+        ({"scopes": frozenset({"pets:read"})}, 403, "missing_scope"),
+    ],
+    ids=["ended", "elsewhere", "fewer scopes"],
+)
+async def test_the_key_is_checked_again_once_a_late_body_is_here(
+    database: Path, changes: dict[str, Any], status: int, code: str
+) -> None:
+    async with running_service(database, key_refresh_seconds=60) as service:
+        issued = await service.issue()
+
+        async def late() -> AsyncIterator[bytes]:
+            yield BELLA[:5]
+            await change(service.store, service.clock, issued.key.id, **changes)
+            await service.app.services.keys.refresh()
+            yield BELLA[5:]
+
+        response = await service.request("POST", "/v1/pets", issued.token, content=late())
+        assert_error(response, status, code)
+
+
 async def test_a_large_body_has_more_time_as_it_arrives() -> None:
     arriving = asyncio.Queue[bytes]()
     reader = BodyReader(LARGEST, 0)
     request = http_request("POST", b"/console/import", [])
-    reading = asyncio.create_task(reader.read_any(request, arriving.get, LARGEST, 1_000))
+    reading = asyncio.create_task(reader.read_file(request, arriving.get, LARGEST, 1_000))
     arriving.put_nowait(b" " * 6_554)  # 100 s
     await eventually(arriving.empty)
     await asyncio.sleep(0)
     await reader.end_late()
     assert not reading.done()
     arriving.put_nowait(b"")
-    assert len(await reading) == 6_554
+    with await reading as file:
+        assert file.read() == b" " * 6_554
 
 
 async def test_a_large_body_that_does_not_arrive_is_refused_with_the_pace_it_needs() -> None:

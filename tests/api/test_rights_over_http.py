@@ -55,6 +55,34 @@ async def assert_refused(
     return message
 
 
+# Rights that have just ended; other processes learn of it in a moment
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/keys/1/rotate", {}), ("/v1/keys", {"name": "other", "scopes": ["pets:read"]})],
+)
+async def test_a_token_that_was_just_replaced_changes_no_key(
+    service: Service, giver: IssuedKey, path: str, body: dict[str, Any]
+) -> None:
+    assert (await service.request("GET", "/v1/keys", giver.token)).status_code == 200
+    new = await rotate(service.store, service.clock, giver.key.id)
+    response = await service.request("POST", path, giver.token, json=body)
+    message = assert_error(response, 403, "missing_scope")
+    assert message == "this key may no longer administer keys"
+    await service.app.services.keys.refresh()
+    assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
+
+
+async def test_a_key_changes_no_keys_from_a_network_that_it_has_just_lost(
+    service: Service, giver: IssuedKey
+) -> None:
+    assert (await service.request("GET", "/v1/keys", giver.token)).status_code == 200
+    await change(service.store, service.clock, giver.key.id, allowed_networks=("192.0.2.0/24",))
+    response = await service.request("POST", "/v1/keys/1/rotate", giver.token, json={})
+    assert assert_error(response, 403, "missing_scope") == "this key may no longer administer keys"
+
+
 # Giving
 
 

@@ -1,13 +1,15 @@
 """What a rotation ends: an attacker with an old token keeps nothing that it gave."""
 
+import asyncio
 import re
+from collections.abc import AsyncIterator
 
 import pytest
 
 from petstore.clock import MINUTE, SECOND
-from support.keys import rotate
+from support.keys import change, rotate
 from support.service import Service
-from support.visitor import Visitor, newcomer, signed_in, words
+from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -89,6 +91,40 @@ async def test_a_session_of_another_key_that_an_old_token_granted_ends_with_it(
     assert not await is_signed_in(thief)
     assert await is_signed_in(colleague)
     assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/keys/1/rotate", "/usage/rotate", "/keys/1/link", "/pets"])
+@pytest.mark.parametrize("ends", ["rotated", "signed out", "elsewhere"])
+async def test_a_form_that_arrives_after_its_session_has_ended_changes_nothing(
+    service: Service, staff: Visitor, path: str, ends: str
+) -> None:
+    owner = newcomer(service, staff.token, staff.key_id)
+    await owner.post("/sign-in", key=staff.token)
+    before = len((await service.request("GET", "/v1/keys/1/history", staff.token)).json())
+
+    async def late() -> AsyncIterator[bytes]:
+        yield b"graceSeconds=0"
+        if ends == "rotated":
+            staff.token = (await rotate(service.store, service.clock, 1)).token
+        elif ends == "signed out":
+            await asyncio.create_task(owner.post("/session/end-all"))
+        else:
+            await change(service.store, service.clock, 1, allowed_networks=("192.0.2.0/24",))
+        yield b"&name=Bella&categoryId=1"
+
+    response = await staff.client.post(
+        f"/console{path}", content=late(), headers=SAME_ORIGIN | FORM
+    )
+    assert response.status_code == (403 if ends == "elsewhere" else 401)
+    if ends == "elsewhere":
+        assert "may not be used from" in words(response)
+        await change(service.store, service.clock, 1, allowed_networks=())
+    else:
+        assert "Your session has ended. Sign in again." in words(response)
+    await service.status_becomes(staff.token, 404)
+    assert (await service.request("GET", "/v1/pets", staff.token)).json() == []
+    events = (await service.request("GET", "/v1/keys/1/history", staff.token)).json()[before:]
+    assert {event["by"] for event in events} <= {"the operator"}
 
 
 async def test_a_rotation_in_a_session_of_a_link_keeps_that_session(

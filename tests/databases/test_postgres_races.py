@@ -40,7 +40,7 @@ from support.changes import (
     delete_category,
     update_category,
 )
-from support.keys import issue, stored_key
+from support.keys import actor, issue, stored_key
 from support.manual_clock import ManualClock
 from support.postgres_stores import open_postgres_store
 from support.races import lingering
@@ -258,22 +258,20 @@ async def test_two_administrators_cannot_revoke_each_other(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     for _ in range(5):
-        made = [
-            await issue(stores[0], clock, scopes=frozenset({*DEFAULT_SCOPES, "keys:admin"}))
-            for _ in range(2)
-        ]
-        one, two = [await stored_key(stores[0], issued.key.id) for issued in made]
+        scopes = frozenset({*DEFAULT_SCOPES, "keys:admin"})
+        one, two = [await actor(stores[0], clock, scopes=scopes) for _ in range(2)]
+        assert one.key is not None
+        assert two.key is not None
         outcomes = await outcomes_in_any_order(
             *(
-                store.write(
-                    lingering(revoke_key(other.id, Actor("key", own), clock(), unconditional))
-                )
-                for store, own, other in ((stores[0], one, two), (stores[1], two, one))
+                store.write(lingering(revoke_key(other.id, own, clock(), unconditional)))
+                for store, own, other in ((stores[0], one, two.key), (stores[1], two, one.key))
             )
         )
         assert kinds(outcomes) == {MissingScope}  # the second has just been revoked itself
         left = one if isinstance(outcomes[1], MissingScope) else two
-        await stores[0].write(revoke_key(left.id, Actor("operator"), clock(), unconditional))
+        assert left.key is not None
+        await stores[0].write(revoke_key(left.key.id, Actor("operator"), clock(), unconditional))
 
 
 @pytest.fixture

@@ -425,16 +425,17 @@ def test_a_client_that_does_not_read_its_responses_is_disconnected(app: Echo) ->
 
 
 def test_beyond_the_budget_of_unread_responses_a_connection_is_closed(app: Echo) -> None:
-    app.size = 1_000_000
-    with served(app, buffer_bytes=200_000) as server, slow_caller(server, 4096) as caller:
-        caller.sendall(GET)
+    app.size = 60_000
+    with served(app, buffer_bytes=10_000) as server, slow_caller(server, 4096) as caller:
+        caller.sendall(GET * 100)
         assert within(30, lambda: app.seen and in_memory(Connection) == 0)
         received = b"".join(iter(lambda: caller.recv(65536), b""))
-    assert len(received) < app.size
+    assert len(received) < 100 * app.size
 
 
-def test_a_response_larger_than_the_budget_arrives_whole(app: Echo) -> None:
-    app.size = 5_000_000
+@pytest.mark.parametrize("size", [300_000, 5_000_000])
+def test_a_response_larger_than_the_budget_arrives_whole(app: Echo, size: int) -> None:
+    app.size = size
     with served(app, buffer_bytes=200_000) as server, slow_caller(server, 4096) as caller:
         caller.sendall(CLOSING)
         assert within(30, lambda: bool(app.seen))
@@ -454,6 +455,34 @@ def test_a_body_that_is_cut_for_want_of_memory_is_not_kept(app: Echo) -> None:
         app.is_free = lambda: True
         response = connection.read_response()
         assert (response.status, response.fields["connection"]) == (400, "close")
+
+
+def test_a_head_counts_until_its_body_has_arrived(app: Echo) -> None:
+    head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nX: %b\r\n\r\n"
+    with (
+        served(app, buffer_bytes=20_000) as server,
+        RawSocket(server.port) as first,
+        RawSocket(server.port) as second,
+    ):
+        first.send(head % (b"y" * 14_000))
+        assert within(30, lambda: len(app.seen) == 1)
+        second.send(head % (b"y" * 12_000))
+        response = first.read_response()
+        assert (response.status, response.fields["connection"]) == (400, "close")
+        second.send(b"z" * 10)
+        assert second.read_response().status == 200
+
+
+def test_a_whole_body_stays_whole_if_what_follows_is_cut_for_want_of_memory(app: Echo) -> None:
+    head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"
+    with served(app, buffer_bytes=6_000) as server, RawSocket(server.port) as connection:
+        connection.send(head + b"x" * 1_000)
+        assert within(30, lambda: bool(app.seen))
+        time.sleep(0.05)
+        connection.send(b"x" * 1_000 + GET[:-2] + b"X: " + b"y" * 12_000)
+        response = connection.read_response()
+        assert (response.status, response.fields["connection"]) == (200, "close")
+        assert response.body.endswith(b" " + b"x" * 2_000)
 
 
 def test_a_pipeline_that_is_cut_for_want_of_memory_ends_after_its_response(app: Echo) -> None:

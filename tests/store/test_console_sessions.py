@@ -2,6 +2,7 @@
 
 import asyncio
 from hashlib import sha256
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from petstore.clock import MINUTE, SECOND
 from petstore.databases.contract import Statement, Store
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.session_secrets import is_sealed
-from petstore.errors import KeyEnded, NotFound
+from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
 from petstore.settings import Settings
 from petstore.store.api_keys import IssuedKey
 from petstore.store.console_sessions import (
@@ -33,7 +34,7 @@ from petstore.store.console_sessions import (
 )
 from petstore.store.key_history import list_history
 from petstore.store.retention import prune_all
-from support.keys import issue, issue_stored, revoke, rotate, stored_key
+from support.keys import change, issue, issue_stored, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
 from support.stores import do
 
@@ -182,8 +183,7 @@ async def test_what_a_session_grants_of_other_keys_ends_with_its_token(
     others = [await issue_stored(store, clock) for _ in range(2)]
     maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
     chain = [await linked(store, clock, others[0].id, maker)]
-    for key_id in (others[0].id, others[1].id, key.id):
-        chain.append(await linked(store, clock, key_id, await found(store, chain[-1], clock)))
+    chain.append(await linked(store, clock, others[0].id, await found(store, chain[-1], clock)))
     rotated = await rotate(store, clock, key.id, grace=MINUTE)
     limited = [await found(store, secret, clock) for secret in chain]
     assert {each.key.expires_at for each in limited if each} == {clock() + MINUTE}
@@ -208,6 +208,58 @@ async def test_a_granted_session_ends_with_the_expiry_of_its_makers_key(
     granted = await linked(store, clock, key.id, await found(store, begun, clock))
     clock.now += MINUTE
     assert await find(store, granted, clock) == "replaced"
+
+
+async def test_a_session_that_another_key_granted_makes_no_links_for_third_keys(
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+) -> None:
+    """Such a link would have to end with two tokens, and a link knows one."""
+    others = [await issue_stored(store, clock) for _ in range(2)]
+    maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
+    granted = await found(store, await linked(store, clock, others[0].id, maker), clock)
+    for key_id in (others[1].id, key.id):
+        with pytest.raises(BeyondOwnRights, match=r"^you signed in by a link of another key: sign"):
+            await store.write(create_link(key_id, "somebody", clock(), granted))
+
+
+@pytest.mark.parametrize(
+    "less",
+    [{"scopes": frozenset({"pets:read"})}, {"allowed_networks": ("192.0.2.0/24",)}],
+    ids=["scopes", "networks"],
+)
+async def test_a_granted_session_ends_once_its_giver_has_fewer_rights(
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes, less: dict[str, Any]
+) -> None:
+    other = await issue_stored(store, clock)
+    begun = await store.write(open_session(key.id, token, clock()))
+    maker = await found(store, begun, clock)
+    granted = await linked(store, clock, other.id, maker)
+    unused = await store.write(create_link(other.id, "somebody", clock(), maker))
+    await change(store, clock, key.id, **less)
+    assert await find(store, granted, clock) == "replaced"
+    assert await store.write(use_link(unused, "production", clock())) is None
+    assert await found(store, begun, clock) is not None
+
+
+async def test_the_end_of_all_sessions_ends_what_they_granted(
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+) -> None:
+    other = await issue_stored(store, clock)
+    maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
+    granted = await linked(store, clock, other.id, maker)
+    unused = await store.write(create_link(other.id, "somebody", clock(), maker))
+    await store.write(end_sessions(key.id))
+    assert await find(store, granted, clock) is None
+    assert await store.write(use_link(unused, "production", clock())) is None
+
+
+async def test_a_session_that_has_ended_makes_no_link(
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+) -> None:
+    maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
+    await store.write(end_sessions(key.id))
+    with pytest.raises(KeyEnded, match=r"^your session has ended$"):
+        await store.write(create_link(key.id, "somebody", clock(), maker))
 
 
 async def test_the_history_of_a_key_has_its_links(

@@ -17,7 +17,7 @@ from petstore.errors import (
 )
 from petstore.store.api_keys import Actor
 from petstore.store.key_history import Change, KeyEvent, list_history
-from support.keys import change, issue, issue_stored, revoke, rotate, unban
+from support.keys import actor, change, issue, revoke, rotate, unban
 from support.manual_clock import ManualClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -38,8 +38,7 @@ async def history(store: Store, key_id: int = 1) -> list[KeyEvent]:
 
 async def administrator(store: Store, clock: ManualClock) -> Actor:
     """Return an actor with a key that may administer keys, and that has the plan free."""
-    key = await issue_stored(store, clock, scopes=ADMIN)
-    return Actor(f"key {key.id}", key)
+    return await actor(store, clock, scopes=ADMIN)
 
 
 async def test_the_history_of_a_key_that_is_not_there_is_not_found(store: Store) -> None:

@@ -1,5 +1,6 @@
 """API keys for tests that work on a store."""
 
+from functools import partial
 from typing import Any
 
 from petstore.clock import Clock, Milliseconds
@@ -16,6 +17,7 @@ from petstore.store.api_keys import (
     unban_key,
     unconditional,
 )
+from petstore.store.key_ring import find_key
 from petstore.store.key_status import Key, api_key_of, select_key
 
 OPERATOR = Actor("the operator")
@@ -69,6 +71,13 @@ async def stored_key(store: Store, key_id: int) -> ApiKey:
     """Return a key as the service itself sees it."""
     (row,) = await store.read(select_key(key_id))
     return api_key_of(row)
+
+
+async def actor(store: Store, clock: Clock, **wanted: Any) -> Actor:
+    """Create a key in ``store`` and return it as one that changes keys."""
+    issued = await issue(store, clock, **wanted)
+    key = await stored_key(store, issued.key.id)
+    return Actor(f"key {key.id}", key, find_key=partial(find_key, issued.token.encode("ascii")))
 
 
 async def issue_stored(store: Store, clock: Clock, **wanted: Any) -> ApiKey:

@@ -8,13 +8,23 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
+from petstore.api.authentication import bearer_token
 from petstore.api.entity_tags import precondition
 from petstore.api.idempotency import respond_once
 from petstore.api.messages import created_response, empty_response, json_response
 from petstore.api.operation import Call, Operation, Success
 from petstore.api.pages import PageQuery, page_response
 from petstore.clock import SECOND, Milliseconds, milliseconds
-from petstore.domain.api_keys import DEFAULT_SCOPES, LONGEST_LIFE, SCOPES, KeyName, NewApiKey, Scope
+from petstore.databases.contract import Unit
+from petstore.domain.api_keys import (
+    DEFAULT_SCOPES,
+    LONGEST_LIFE,
+    SCOPES,
+    ApiKey,
+    KeyName,
+    NewApiKey,
+    Scope,
+)
 from petstore.domain.fields import Moment
 from petstore.domain.networks import MAX_NETWORKS, canonical_networks
 from petstore.domain.plans import PLANS, UNLIMITED, PlanName
@@ -37,7 +47,9 @@ from petstore.store.api_keys import (
     rotate_key,
     unban_key,
 )
+from petstore.store.console_sessions import find_session_key
 from petstore.store.key_history import KeyEvent, list_history
+from petstore.store.key_ring import find_key
 from petstore.store.key_status import Key, get_key, list_keys
 
 _Plan = Annotated[
@@ -226,7 +238,14 @@ async def _list_history(call: Call[None, PageQuery]) -> Response:
 
 
 def _actor(call: Call[Any, Any]) -> Actor:
-    return Actor(f"key {call.key.id}", call.key, call.client)
+    return Actor(f"key {call.key.id}", call.key, call.client, partial(_find_key, call))
+
+
+def _find_key(call: Call[Any, Any]) -> Unit[ApiKey | None]:
+    """Return the key of a call as it is within a unit of work: its token may have just ended."""
+    if call.session is not None:
+        return find_session_key(call.session, call.services.clock())
+    return find_key(bearer_token(call.request))
 
 
 def _with_token(issued: IssuedKey) -> KeyWithToken:

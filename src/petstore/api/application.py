@@ -292,13 +292,17 @@ class Application:
         body = None
         if operation.body is not None:
             text = await self._bodies.read(request, receive)
+            if request.content is None:  # some of it came later than the head
+                key = await self._find_key_again(exchange)
+                require_scope(key, operation.scope)
             if not text and not operation.body_required:
                 text = _EMPTY_BODY
             body = decode_json(text, operation.body)
         call = self._call(exchange, operation, key, body)
         response = await carry_out(operation, call)
         if operation.waits:
-            await self._check_again(exchange)
+            key = await self._find_key_again(exchange)
+            exchange.decision = await self.services.limiter.look(key)
         return conditional(request, response) if operation.tagged else response
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:
@@ -340,8 +344,8 @@ class Application:
             self._refuse_unadmitted(exchange.decision, KEY)
         return key
 
-    async def _check_again(self, exchange: Exchange) -> None:
-        """Check the key after a long wait, and describe its windows as they are now.
+    async def _find_key_again(self, exchange: Exchange) -> ApiKey:
+        """Return the key as it is after a wait for the client.
 
         Raises:
             InvalidKey: it has ended meanwhile.
@@ -351,7 +355,7 @@ class Application:
         key = exchange.key = keys.recall(token) or await authenticate(token, keys)
         if key.allowed_networks:
             require_network(key, exchange.client)
-        exchange.decision = await self.services.limiter.look(key)
+        return key
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
         """Return the key of a token that is not in memory.

@@ -70,7 +70,7 @@ class BodyReader:
         return request.content
 
     async def read_file(
-        self, request: Request, receive: Receive, largest: int, seconds: float
+        self, request: Request, receive: Receive, largest: int, seconds: float = 0
     ) -> BinaryIO:
         """Return what ``read_any`` does in a file without a name; the caller closes it.
 

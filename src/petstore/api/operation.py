@@ -65,7 +65,7 @@ class Call(Struct, Generic[Body, Values], frozen=True):
 
     ``root`` is the URL of the service as the client reaches it, and ``client`` the address behind
     trusted proxies. ``idempotency_key`` is ``None`` if the request has none, or the method is not
-    POST.
+    POST. A call from the console has the digest of its ``session``, and no token.
     """
 
     services: Services
@@ -77,6 +77,7 @@ class Call(Struct, Generic[Body, Values], frozen=True):
     query: Query[Values]
     body: Body
     idempotency_key: str | None = None
+    session: bytes | None = None
 
     @property
     def url(self) -> str:

@@ -166,6 +166,8 @@ class Console:
             raise visit.beyond or error from None
 
     async def _visited(self, page: Page, visit: Visit) -> Response:
+        if page.method == "POST" and visit.session is not None and visit.request.content is None:
+            await self._find_session_again(visit)
         if page.method == "GET" and visit.session is not None and not visit.is_refresh:
             # Read first, so that the script misses no change to what the page shows.
             visit.cursor = (await newest_position(self._services.store)).cursor
@@ -222,6 +224,20 @@ class Console:
         limits.note_end(secret)
         visit.ended = session
         return None
+
+    async def _find_session_again(self, visit: Visit) -> None:
+        """Find the session as it is once a form has arrived that came later than its head.
+
+        Raises:
+            MissingKey: it has ended meanwhile.
+            NetworkNotAllowed: its key may no longer be used from there.
+        """
+        visit.session = await self._find_session(visit, self._services.clock())
+        if visit.session is None:
+            msg = "the session ended before the form was here"
+            raise MissingKey(msg)
+        if visit.key.allowed_networks:
+            require_network(visit.key, visit.client)
 
     async def _ask_to_sign_in(self, page: Page, visit: Visit, receive: Receive) -> Response:
         """Return what leads to signing in, and from there back to what was requested."""

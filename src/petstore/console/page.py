@@ -158,6 +158,7 @@ class Visit(Struct):
             PetstoreError: what the interface would respond with.
         """
         operation = _BY_ID[operation_id]
+        assert self.session is not None  # noqa: S101 - only public pages have none
         require_scope(self.key, operation.scope)
         text = urlencode(
             {k: v for k, v in (query or {}).items() if v is not None}, doseq=True
@@ -179,6 +180,7 @@ class Visit(Struct):
             query=Query(None) if operation.query is None else decode_query(text, operation.query),
             body=None if operation.body is None else _body(operation, body),
             idempotency_key=_idempotency_key(once, body),
+            session=self.session.digest,
         )
         return _result(operation, await _carry_out(operation, call))
 

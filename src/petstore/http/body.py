@@ -31,8 +31,10 @@ class RequestBody:
 
     @property
     def held(self) -> int:
-        """How many of its bytes are in memory, here or at the application."""
-        return self.size if self._request.keeps_body else self.unread
+        """How many bytes of its request are in memory, here or at the application."""
+        fields = self._request.fields
+        head = sum(map(len, fields)) + sum(map(len, fields.values()))
+        return head + (self.size if self._request.keeps_body else self.unread)
 
     def add(self, piece: bytes, *, is_last: bool) -> None:
         """Take a piece that has arrived."""

@@ -31,7 +31,7 @@ _LOG = logging.getLogger(__name__)
 _MAX_UNREAD = 64 * 1024  # bytes of a body that the application has not taken
 _SMALL_BODY = 16 * 1024  # bytes that cost less to copy than to send on their own
 _PIECE_OF_FILE = 32 * 1024
-_LARGE_BODY = 1024 * 1024  # bytes that a client gets in pieces, as it does those of a file
+_LARGE_BODY = 64 * 1024  # bytes that a client gets in pieces, as it does those of a file
 _LAST_SECONDS = 0.2  # in which a client can take some of its last response during a stop
 _REJECTIONS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _READ_AT_ONCE = 16 * 1024
@@ -225,8 +225,9 @@ class Connection(asyncio.BufferedProtocol):
         elif self._input is _HEAD:
             self._refuse(Refusal(503, _NO_MEMORY))
         else:
+            is_incomplete = self._input is _BODY
             self._ignore_input(Overload(_NO_MEMORY))
-            if self._body is not None:
+            if self._body is not None and is_incomplete:
                 self._body.drop()
 
     def note_progress(self) -> None:

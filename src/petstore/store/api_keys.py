@@ -34,12 +34,14 @@ _VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
 class Actor(NamedTuple):
     """Who changes a key: the operator at the command line, or another ``key``.
 
-    ``address`` is where the client of the ``key`` is.
+    ``address`` is where the client of the ``key`` is. ``find_key`` finds the key once more by what
+    the client has shown, a token or a session, if that is still valid.
     """
 
     name: str
     key: ApiKey | None = None
     address: str = ""
+    find_key: Callable[[], Unit[ApiKey | None]] | None = None
 
     @property
     def environment(self) -> Environment | None:
@@ -228,20 +230,20 @@ def _begin(actor: Actor, now: Milliseconds) -> Unit[Actor]:
     """Count up the revision, and return the actor with its key as it is now.
 
     Raises:
-        MissingScope: the actor's key has meanwhile ended or lost the scope.
+        MissingScope: the actor's token or session has ended since the request began, or its key
+            has lost the scope or the network.
     """
     # This row lock makes changes to keys wait for each other.
     yield Statement(
         "UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision"
     )
-    if actor.key is None:
+    if actor.find_key is None:
         return actor
-    key = (yield from _read(actor.key.id, actor)).key
-    if not _administers(key, now):
+    key = yield from actor.find_key()
+    if key is None or not _administers(key, now) or not key.works_from(actor.address):
         msg = "this key may no longer administer keys"
         raise MissingScope(msg)
-    # Its token may end before the key does.
-    return actor._replace(key=replace(key, expires_at=actor.key.expires_at))
+    return actor._replace(key=key)
 
 
 def _read(key_id: int, actor: Actor) -> Unit[StoredKey]:

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
-from petstore.domain.api_keys import ApiKey, Environment
+from petstore.domain.api_keys import ApiKey, Environment, check_rights
 from petstore.domain.api_keys import digest as token_digest
 from petstore.domain.session_secrets import SEAL_LENGTH, new_secret
-from petstore.errors import KeyEnded
+from petstore.errors import BeyondOwnRights, KeyEnded
 from petstore.store.key_history import insert_event
 from petstore.store.key_status import COLUMNS, api_key_of, found, select_key
 from petstore.store.retention import are_first, prune_by_age
@@ -56,7 +56,6 @@ _SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest")
 _TOKEN = slice(len(COLUMNS), len(COLUMNS) + 2)
 _GRANTED_BY = len(COLUMNS) + 2
 _VALUES = slice(len(COLUMNS) + 3, None)
-_UNGRANTED: list[Row] = [()]
 
 
 class Session(NamedTuple):
@@ -153,11 +152,22 @@ async def find_session(
     rows = await store.read(Statement(_SELECT_SESSION, (digest,), name="select_session"))
     if not rows:
         return None
-    row, grants = rows[0], _UNGRANTED
+    row, grants = rows[0], []
     if row[_GRANTED_BY] is not None:
         grants = await store.read(_select_grant(row[_GRANTED_BY]))
     key = api_key_of(row)
     return _session_of(digest, key, row, grants, now) if key.environment == environment else None
+
+
+def find_session_key(digest: bytes, now: Milliseconds) -> Unit[ApiKey | None]:
+    """Return the key of a session, as it is within a unit of work; ``None`` if it has ended."""
+    rows = yield Statement(_SELECT_SESSION, (digest,), name="select_session")
+    if not rows:
+        return None
+    granted_by = rows[0][_GRANTED_BY]
+    grants = [] if granted_by is None else (yield _select_grant(granted_by))
+    session = _session_of(digest, api_key_of(rows[0]), rows[0], grants, now)
+    return session.key if isinstance(session, Session) else None
 
 
 def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
@@ -201,19 +211,18 @@ def end_session(digest: bytes) -> Unit[None]:
 
 
 def end_sessions(key_id: int) -> Unit[None]:
-    """End every session of a key, and every link that could begin one."""
-    yield Statement(
-        "DELETE FROM console_sessions WHERE key_id = ?1",
-        (key_id,),
-        name="delete_sessions",
-        affects_pages=False,
-    )
-    yield Statement(
-        "DELETE FROM console_links WHERE key_id = ?1",
-        (key_id,),
-        name="delete_links",
-        affects_pages=False,
-    )
+    """End every session of a key, what these granted, and every link that could begin one."""
+    for table, name in (
+        ("console_sessions", "delete_sessions"),
+        ("console_links", "delete_links"),
+    ):
+        yield Statement(
+            f"DELETE FROM {table} WHERE key_id = ?1"  # noqa: S608 - only names
+            " OR granted_by IN (SELECT digest FROM api_key_tokens WHERE key_id = ?1)",
+            (key_id,),
+            name=name,
+            affects_pages=False,
+        )
 
 
 def create_link(key_id: int, by: str, now: Milliseconds, maker: Session | None = None) -> Unit[str]:
@@ -225,7 +234,9 @@ def create_link(key_id: int, by: str, now: Milliseconds, maker: Session | None =
 
     Raises:
         NotFound: there is no key with this id.
-        KeyEnded: the key is expired or revoked.
+        KeyEnded: the key is expired or revoked, or the session of the maker has ended.
+        BeyondOwnRights: the maker's session came by a link of another key, and so could not pass on
+            when both of them end.
     """
     key = found((yield select_key(key_id)), key_id, None).key
     state = key.state(now)
@@ -235,9 +246,15 @@ def create_link(key_id: int, by: str, now: Milliseconds, maker: Session | None =
     secret = new_secret((yield from _seal()))
     token, granted_by = None, None
     if maker is not None:
+        if (yield from find_session_key(maker.digest, now)) is None:
+            msg = "your session has ended"
+            raise KeyEnded(msg)
         is_own = maker.key.id == key_id
+        if not is_own and maker.granted_by is not None:
+            msg = "you signed in by a link of another key: sign in with your key to make such links"
+            raise BeyondOwnRights(msg)
         token = maker.token if is_own else None
-        granted_by = maker.granted_by or (None if is_own else maker.token)
+        granted_by = maker.granted_by if is_own else maker.token
     yield Statement(
         "INSERT INTO console_links (digest, key_id, expires_at, token_digest, granted_by)"
         " VALUES (?1, ?2, ?3, coalesce(?4, (SELECT digest FROM api_key_tokens"
@@ -268,7 +285,7 @@ def use_link(
     if not rows or not used:  # or somebody else was faster
         return None
     ((granted_by,),) = used
-    grants = _UNGRANTED if granted_by is None else (yield _select_grant(granted_by))
+    grants = [] if granted_by is None else (yield _select_grant(granted_by))
     key, (ends_at, token) = (
         _until_replaced(api_key_of(rows[0]), rows[0], grants, now),
         rows[0][_VALUES],
@@ -290,9 +307,11 @@ def prune_links(before: Milliseconds) -> Unit[int]:
 
 
 def _select_grant(token: bytes) -> Statement:
-    """Return the SELECT of when a token and its key end; it finds none that has ended for good."""
+    """Return the SELECT of when a token ends, and of its key; it finds none that was revoked."""
+    columns = ", ".join(f"k.{name}" for name in COLUMNS)
     return Statement(
-        "SELECT t.expires_at, k.expires_at FROM api_key_tokens t JOIN api_keys k ON k.id = t.key_id"
+        f"SELECT {columns}, t.expires_at"  # noqa: S608 - only names
+        " FROM api_key_tokens t JOIN api_keys k ON k.id = t.key_id"
         " WHERE t.digest = ?1 AND k.revoked_at IS NULL",
         (token,),
         name="select_grant",
@@ -320,15 +339,27 @@ def _until_replaced(
     if state != "active":
         return state
     token, token_ends_at = row[_TOKEN]
-    if token is None or not grants:
+    if token is None:
         return "replaced"
-    ends = [at for at in (token_ends_at, *grants[0]) if at is not None]
-    if not ends:
-        return key
-    if now >= min(ends):
+    ends = [token_ends_at]
+    if row[_GRANTED_BY] is not None:
+        if not grants or not _has_rights_of(api_key_of(grants[0]), key):
+            return "replaced"
+        ends += [api_key_of(grants[0]).expires_at, grants[0][-1]]
+    end = min((at for at in ends if at is not None), default=key.end)
+    if now >= end:
         return "replaced"
     # Keys created in the session must not outlive its tokens either.
-    return replace(key, expires_at=min(ends)) if min(ends) < key.end else key
+    return replace(key, expires_at=end) if end < key.end else key
+
+
+def _has_rights_of(giver: ApiKey, key: ApiKey) -> bool:
+    """Return whether the giver of a link could make it now; when it ends is another question."""
+    try:
+        check_rights(giver, replace(key, expires_at=giver.expires_at))
+    except BeyondOwnRights:
+        return False
+    return True
 
 
 def _digest(secret: str) -> bytes:

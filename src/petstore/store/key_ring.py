@@ -5,7 +5,7 @@ import asyncio
 from msgspec.structs import replace
 
 from petstore.clock import Clock
-from petstore.databases.contract import Reader, Statement
+from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.domain.api_keys import ApiKey, Environment, digest, is_token
 from petstore.store.key_status import COLUMNS, api_key_of
 
@@ -13,6 +13,25 @@ _SELECT_BY_DIGEST = (
     f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)}, t.expires_at"  # noqa: S608 - only names
     " FROM api_key_tokens t JOIN api_keys k ON k.id = t.key_id WHERE t.digest = ?1"
 )
+
+
+def find_key(token: bytes) -> Unit[ApiKey | None]:
+    """Return the key of a token, as it is within a unit of work; it expires with the token."""
+    return _key_of((yield _select(token)))
+
+
+def _select(token: bytes) -> Statement:
+    return Statement(_SELECT_BY_DIGEST, (digest(token),), name="select_key_by_digest")
+
+
+def _key_of(rows: list[Row]) -> ApiKey | None:
+    if not rows:
+        return None
+    key, token_ends_at = api_key_of(rows[0]), rows[0][-1]
+    if token_ends_at is not None and token_ends_at < key.end:
+        # Keys created with this token must not outlive it either.
+        key = replace(key, expires_at=token_ends_at)
+    return key
 
 
 class KeyRing:
@@ -88,16 +107,10 @@ class KeyRing:
 
     async def _read(self, token: bytes) -> ApiKey | None:
         known = self._known
-        select = Statement(_SELECT_BY_DIGEST, (digest(token),), name="select_key_by_digest")
-        rows = await self._store.read(select)
-        key = api_key_of(rows[0]) if rows else None
+        key = _key_of(await self._store.read(_select(token)))
         if key is None or key.environment != self.environment:
             self._seen.discard(token)
             return None
-        token_ends_at = rows[0][-1]
-        if token_ends_at is not None and token_ends_at < key.end:
-            # Keys created with this token must not outlive it either.
-            key = replace(key, expires_at=token_ends_at)
         # Into the dict from before the read: after a refresh in between, this row may be stale.
         known[token] = key
         self._seen.add(token)
