@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from petstore.clock import MINUTE, SECOND
+from petstore.console import session_limits
 from petstore.console.session_limits import MAX_LATE_LOOK_UPS, PER_MINUTE
 from petstore.domain.api_keys import new_token
 from petstore.store.console_sessions import create_link, end_sessions
@@ -185,6 +186,37 @@ async def test_few_keys_are_looked_up_at_once_beyond_the_limit(postgres_url: str
         assert await sign_in_status(newcomer(service), issued.token) == 303
 
 
+async def test_others_beyond_the_limit_keep_no_right_key_from_its_turn(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_limits, "LONGEST_WAIT", 30)  # on a busy machine
+    keep = 3600  # so long, keys stay in memory
+    async with running_service(
+        postgres_url, anonymous_per_minute=1, key_refresh_seconds=keep
+    ) as service:
+        known, unseen = await signed_in(service), await service.issue()
+        assert await sign_in_status(newcomer(service), "wrong") == 401
+        other = await asyncpg.connect(postgres_url)
+        async with other.transaction():
+            await other.execute("LOCK TABLE api_key_tokens")
+            made_up = [new_token("production") for _ in range(3 * MAX_LATE_LOOK_UPS)]
+            attempts = [
+                asyncio.create_task(sign_in_status(newcomer(service), token))
+                for token in (*made_up, unseen.token)
+            ]
+
+            async def are_all_turns_taken() -> bool:
+                waiting = await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted")
+                return bool(waiting == MAX_LATE_LOOK_UPS)
+
+            await eventually(are_all_turns_taken)
+            assert await sign_in_status(newcomer(service), "wrong") == 429
+            assert await sign_in_status(newcomer(service), known.token) == 303
+            assert not any(each.done() for each in attempts)
+        await other.close()
+        assert [await each for each in attempts] == [429] * len(made_up) + [303]
+
+
 async def test_the_form_keeps_browsers_from_remembering_the_key(stranger: Visitor) -> None:
     page = await stranger.get("/sign-in")
     assert page.status_code == 200
@@ -319,6 +351,25 @@ async def test_cookies_that_nobody_has_are_not_looked_up(service: Service, staff
     for invented in ("x", "x" * 65, secret[:-1], secret[:-1] + "."):
         assert (await bearer(service, invented).get("/session")).status_code == 303
     await service.store.open()
+
+
+async def test_while_nobody_ever_signed_in_cookies_cost_an_address_a_few_reads_a_minute(
+    service: Service,
+) -> None:
+    issued, stranger = await service.issue(), newcomer(service)
+    for n in range(PER_MINUTE):
+        assert not await is_signed_in(bearer(service, f"invented-{n}"))
+    await service.store.close()
+    assert (await bearer(service, "invented").get("/session")).status_code == 303
+    service.clock.advance(60)
+    for _ in range(PER_MINUTE + 1):  # a read that fails is none of them
+        assert (await bearer(service, "invented").get("/session")).status_code == 503
+    await service.store.open()
+    for n in range(PER_MINUTE):
+        assert not await is_signed_in(bearer(service, f"invented-{n}"))
+    # The first person of the store is not kept waiting.
+    assert await sign_in_status(stranger, issued.token) == 303
+    assert await is_signed_in(stranger)
 
 
 async def test_a_session_that_has_ended_is_looked_up_a_few_times_a_minute(

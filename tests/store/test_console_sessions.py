@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from petstore.app import retained
-from petstore.clock import MINUTE, SECOND
+from petstore.clock import MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Statement, Store
 from petstore.domain.api_keys import ApiKey
 from petstore.domain.session_secrets import is_sealed
@@ -15,6 +15,7 @@ from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
 from petstore.settings import Settings
 from petstore.store.api_keys import IssuedKey
 from petstore.store.console_sessions import (
+    FIRST_SESSIONS,
     IDLE,
     LINK_LIFE,
     LONGEST,
@@ -79,6 +80,23 @@ async def count(store: Store, table: str) -> int:
     ((rows,),) = await store.read(Statement(f"SELECT count(*) FROM {table}"))  # noqa: S608
     assert isinstance(rows, int)
     return rows
+
+
+async def add_sessions(
+    store: Store, key: ApiKey, number: int, created_at: Milliseconds, used_at: Milliseconds
+) -> None:
+    """Add a number of sessions of a key at once; call it once in a test."""
+    await store.write(
+        do(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)"
+            " INSERT INTO console_sessions (digest, key_id, created_at, used_at)"
+            " SELECT /*pg int8send(i) -- */ CAST(i AS BLOB)\n, ?1, ?3, ?4 FROM n",
+            key.id,
+            number,
+            created_at,
+            used_at,
+        )
+    )
 
 
 async def test_a_session_is_found_by_its_secret_alone(
@@ -356,20 +374,39 @@ async def test_a_key_has_a_maximum_number_of_sessions(
     session = await found(store, used, clock)
     assert session is not None
     await store.write(touch_session(session, clock() + 2 * SECOND))
-    await store.write(
-        do(
-            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)"
-            " INSERT INTO console_sessions (digest, key_id, created_at, used_at)"
-            " SELECT /*pg int8send(i) -- */ CAST(i AS BLOB)\n, ?1, ?3, ?3 FROM n",
-            key.id,
-            MAX_SESSIONS - 2,
-            clock() + SECOND,
-        )
-    )
+    await add_sessions(store, key, MAX_SESSIONS - 2, clock() - SECOND, clock() + SECOND)
     await store.write(open_session(key.id, token, clock() + SECOND))
-    assert await count(store, "console_sessions") == MAX_SESSIONS + 1
+    assert await count(store, "console_sessions") <= MAX_SESSIONS + 1
     for secret, is_there in [(unused, False), (used, True), (other, True)]:
         assert (await found(store, secret, clock) is not None) is is_there
+
+
+async def test_sessions_in_use_that_began_first_make_no_room_for_new_ones(
+    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+) -> None:
+    first = await store.write(open_session(key.id, token, clock()))
+    await add_sessions(store, key, MAX_SESSIONS, clock() + SECOND, clock() + SECOND)
+    for _ in range(2):
+        last = await store.write(open_session(key.id, token, clock() + SECOND))
+    assert await count(store, "console_sessions") <= MAX_SESSIONS
+    for secret in (first, last):
+        assert await found(store, secret, clock) is not None
+
+
+@pytest.mark.parametrize(("life", "unused"), [(IDLE, IDLE), (LONGEST, 0)])
+async def test_sessions_that_have_ended_are_not_among_the_first(
+    store: Store,
+    clock: ManualClock,
+    key: ApiKey,
+    token: bytes,
+    life: Milliseconds,
+    unused: Milliseconds,
+) -> None:
+    person = await store.write(open_session(key.id, token, clock() - 1))
+    await add_sessions(store, key, FIRST_SESSIONS, clock() - life, clock() - unused)
+    for _ in range(MAX_SESSIONS):
+        await store.write(open_session(key.id, token, clock()))
+    assert await found(store, person, clock) is not None
 
 
 async def test_ended_sessions_are_gone(

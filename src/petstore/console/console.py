@@ -216,7 +216,7 @@ class Console:
     async def _find_session(self, visit: Visit, now: Milliseconds) -> Session | None:
         services, limits = self._services, self._limits
         secret = session_secret(visit.request, visit.root)
-        if not secret or not await limits.is_worth_a_look_up(secret):
+        if not secret or not await limits.is_worth_a_look_up(secret, visit.client):
             return None
         session = await find_session(services.store, secret, services.keys.environment, now)
         if isinstance(session, Session):

@@ -19,6 +19,9 @@ PER_MINUTE = 60
 MAX_LATE_LOOK_UPS = 2
 """How many keys are looked up at once for addresses that are beyond their limit."""
 
+LONGEST_WAIT = 1.0
+"""How many seconds such a key waits for its turn, behind those that came before it."""
+
 _MAX_HOLDERS = 10_000
 _ADDRESS = Holder("lookup", "signing in from this address")
 _SIGN_IN = Holder("sign_in", "signing in and out with this key from this address")
@@ -31,7 +34,8 @@ class SessionLimits:
 
     An attempt to sign in is charged to its address, and given back if it succeeds. Beyond the limit
     of the address, the right key still signs in. A secret that this service did not issue is never
-    looked up; one whose session has ended is, a few times a minute.
+    looked up; one whose session has ended is, a few times a minute. While the store has issued no
+    secret, an address has it looked for a few times a minute.
     """
 
     def __init__(self, services: Services) -> None:
@@ -42,16 +46,18 @@ class SessionLimits:
         self._late = asyncio.Semaphore(MAX_LATE_LOOK_UPS)
         self._seal: bytes | None = None
 
-    async def is_worth_a_look_up(self, secret: str) -> bool:
+    async def is_worth_a_look_up(self, secret: str, address: str) -> bool:
         """Return whether this service issued the secret, and has not just found that it ended.
 
         Raises:
             Unavailable: the database is unreachable.
         """
-        if self._seal is None:
+        if self._seal is None and self._may_try(_unsealed(address)):
             self._seal = await read_seal(self._services.store)
+            if self._seal is None:
+                self._windows.take(_unsealed(address))
         is_issued = self._seal is not None and is_sealed(secret, self._seal)
-        return is_issued and self._windows.look(_ended(secret)).minute.remaining > 0
+        return is_issued and self._may_try(_ended(secret))
 
     def note_end(self, secret: str) -> None:
         """Charge a look-up of a secret to the secret itself: its session or link has ended."""
@@ -63,7 +69,11 @@ class SessionLimits:
         return None if decision.verdict == "admitted" else refusal(decision, _ADDRESS)
 
     def give_back(self, address: str, beyond: PetstoreError | None) -> None:
-        """Give the charge of an attempt back to its address, if it was not ``beyond`` its limit."""
+        """Give the charge of an attempt back to its address, if it was not ``beyond`` its limit.
+
+        The attempt may have made the seal, so that is worth a look, too.
+        """
+        self._windows.give_back(_unsealed(address))
         if beyond is None:
             self._services.look_ups.give_back(address)
 
@@ -84,20 +94,31 @@ class SessionLimits:
 
         Raises:
             InvalidKey: it belongs to no key that is valid here and now.
-            PetstoreError: ``beyond``, if that is so or too many are being looked up.
+            PetstoreError: ``beyond``, if that is so or it has waited too long for its turn.
             Unavailable: the database is unreachable and the key is not in memory.
         """
         keys = self._services.keys
         if beyond is None:
             return await authenticate(token, keys)
-        if self._late.locked():
-            raise beyond
-        async with self._late:
-            try:
-                return await authenticate(token, keys)
-            except InvalidKey:
-                raise beyond from None
+        try:
+            if keys.is_new(token):
+                return await self._find_in_turn(token)
+            return await authenticate(token, keys)
+        except (InvalidKey, TimeoutError):
+            raise beyond from None
+
+    def _may_try(self, holder: _Holder) -> bool:
+        return self._windows.look(holder).minute.remaining > 0
+
+    async def _find_in_turn(self, token: bytes) -> ApiKey:
+        async with asyncio.timeout(LONGEST_WAIT) as waiting, self._late:
+            waiting.reschedule(None)
+            return await authenticate(token, self._services.keys)
 
 
 def _ended(secret: str) -> _Holder:
     return ("ended", secret)
+
+
+def _unsealed(address: str) -> _Holder:
+    return ("unsealed", network_of(address))

@@ -152,7 +152,7 @@ async def _session_by_link(visit: Visit) -> str:
         RateLimitExceeded: that is so, and the address is beyond its limit.
     """
     services, limits, link = visit.services, visit.limits, visit.parameter
-    if await limits.is_worth_a_look_up(link):
+    if await limits.is_worth_a_look_up(link, visit.client):
         replaced = session_secret(visit.request, visit.root)
         unit = use_link(link, services.keys.environment, services.clock(), replaced)
         secret = await services.store.write(unit)

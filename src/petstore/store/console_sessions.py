@@ -34,6 +34,12 @@ MAX_SESSIONS = 1000
 A script that signs in again and again must not fill the database.
 """
 
+FIRST_SESSIONS = 100
+"""How many of them no new one ends: those that began first and have not ended.
+
+Or 1,000 new ones within a minute would end one that is used all the time.
+"""
+
 SessionEnd: TypeAlias = Literal["revoked", "expired", "replaced", "unused", "longest"]
 """Why a session has ended: with its key, with a token, or because of its last use or its age."""
 
@@ -56,6 +62,11 @@ _SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest")
 _TOKEN = slice(len(COLUMNS), len(COLUMNS) + 2)
 _GRANTED_BY = len(COLUMNS) + 2
 _VALUES = slice(len(COLUMNS) + 3, None)
+_LAST_USED = "key_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
+_FIRST = (
+    "(SELECT digest FROM console_sessions WHERE key_id = ?1 AND used_at > ?4 AND created_at > ?5"
+    " ORDER BY created_at LIMIT ?6)"
+)
 
 
 class Session(NamedTuple):
@@ -106,11 +117,11 @@ def _begin(
     key_id: int, token: bytes, granted_by: bytes | None, now: Milliseconds, replaced: str
 ) -> Unit[str]:
     yield from end_session(_digest(replaced))
-    beyond = "key_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
-    which = are_first("console_sessions", "digest", beyond)
+    last_used = MAX_SESSIONS - FIRST_SESSIONS - 1
+    which = f"{are_first('console_sessions', 'digest', _LAST_USED)} AND digest NOT IN {_FIRST}"
     yield Statement(
         f"DELETE FROM console_sessions WHERE {which}",  # noqa: S608 - only names
-        (key_id, MAX_SESSIONS, MAX_SESSIONS - 1),
+        (key_id, MAX_SESSIONS, last_used, now - IDLE, now - LONGEST, FIRST_SESSIONS),
         name="delete_sessions_beyond",
         affects_pages=False,
     )
