@@ -316,7 +316,7 @@ def cells_writer(
 
     def write(values: Sequence[Any]) -> None:
         cells, chosen = values, writer
-        special = [value for value in values if isinstance(value, str) and _is_special(value)]
+        special = {value for value in values if isinstance(value, str) and _is_special(value)}
         if special and spreadsheet_safe:
             cells = [_FORMULA.sub("'", each) if each in special else each for each in values]
         if any("\r" in value for value in special):
