@@ -133,6 +133,11 @@ class Visit(Struct):
         """Whether the script made the request by itself, and not the person."""
         return b"console-refresh" in self.request.fields
 
+    @property
+    def is_head(self) -> bool:
+        """Whether only the head of the response is sent: no file is written for it."""
+        return self.request.method == "HEAD"
+
     def may(self, operation_id: str) -> bool:
         """Return whether the key may carry out an operation."""
         return self.session is not None and may_call(self.key, operation_id)
