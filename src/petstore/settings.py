@@ -191,7 +191,8 @@ class Settings:
     console_per_minute: int = _setting(
         1200,
         "Requests of the console a minute for each key, in each process; at most five for each that"
-        " its plan allows. They cost nothing of the key's own limits, but rows of files do.",
+        " its plan allows. Pages cost nothing of the key's own limits, but"
+        " changes and rows of files do.",
         ge=1,
         le=2**31 - 2,
     )

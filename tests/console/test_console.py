@@ -1,5 +1,6 @@
 """The path of a request of the console: who may send it, what it costs, and pages of errors."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -16,7 +17,7 @@ from petstore.domain.api_keys import SCOPES
 from petstore.http.messages import Request
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do, locked
-from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in, words
+from support.visitor import FORM, SAME_ORIGIN, Visitor, left_today, newcomer, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -349,7 +350,7 @@ async def test_a_form_that_is_too_large_is_not_kept(database: Path, body: bytes)
 # Limits
 
 
-async def test_the_console_costs_nothing_of_the_limits_of_the_key(service: Service) -> None:
+async def test_pages_cost_nothing_of_the_limits_of_the_key(service: Service) -> None:
     person = await signed_in(service, per_minute=2, per_day=2)
     for _ in range(5):
         assert (await person.get("/pets")).status_code == 200
@@ -359,7 +360,7 @@ async def test_the_console_costs_nothing_of_the_limits_of_the_key(service: Servi
         assert response.headers["x-ratelimit-remaining"] == left
 
 
-async def test_a_key_that_is_banned_can_use_the_console(database: Path) -> None:
+async def test_a_key_that_is_banned_can_look_and_changes_nothing(database: Path) -> None:
     async with running_service(database, ban_strikes=1) as service:
         issued, person = await service.issue(per_minute=1), newcomer(service)
         for status in (404, 429, 429, 429):
@@ -369,6 +370,74 @@ async def test_a_key_that_is_banned_can_use_the_console(database: Path) -> None:
         assert banned.json()["code"] == "api_key_banned"
         assert (await person.post("/sign-in", key=issued.token)).status_code == 303
         assert (await person.get("/pets")).status_code == 200
+        refused = await person.post("/pets", **BELLA)
+        assert "This key is banned" in words(refused)
+        assert hidden_of(assert_page(refused, 429)) == BELLA
+
+
+CHARGED = [
+    ("/pets", {**BELLA, "name": "Rex"}),
+    ("/pets/1", {"name": "Bello", "was_name": "Bella"}),
+    ("/pets/1/reserve", {}),
+    ("/orders", {"petId": "1"}),
+    ("/orders/1/approve", {}),
+    ("/orders/1/deliver", {}),
+    ("/orders/1/cancel", {}),
+    ("/orders/1/ship-date", {"shipDate": "2030-01-01T10:00"}),
+    ("/pets/1/delete", {}),
+    ("/categories", {"name": "Cats"}),
+    ("/categories/1", {"name": "Hounds", "was_name": "Dogs"}),
+    ("/categories/1/delete", {}),
+]
+FREE = ("/sign-", "/session", "/link", "/import", "/keys", "/webhooks", "/usage")
+
+
+def test_every_change_of_the_store_is_tried_below() -> None:
+    changes = {target(page) for page in CHANGES if not page.path.startswith(FREE)}
+    assert changes == {f"/console{path}" for path, _ in CHARGED}
+
+
+@pytest.mark.parametrize(("path", "fields"), CHARGED)
+async def test_a_change_costs_one_request_of_the_day(
+    service: Service, path: str, fields: dict[str, str]
+) -> None:
+    staff = await signed_in(service)
+    await staff.submit("/pets", **BELLA | {"categoryId": "2"})
+    await staff.submit("/categories", name="Dogs")
+    if path.startswith("/orders/"):
+        await staff.submit("/orders", petId="1")
+    if path.endswith("/deliver"):
+        await staff.submit("/orders/1/approve")
+    shop = await signed_in(service, plan="enterprise", per_day=1)
+    used_up = await signed_in(service, plan="enterprise", per_day=1)
+    await service.request("GET", "/v1/pets", used_up.token)
+    refused = await used_up.post(path, **fields)
+    assert "the limit of this key, 1 requests a day, is reached" in words(refused).lower()
+    assert hidden_of(assert_page(refused, 429)) == fields
+    assert int(refused.headers["retry-after"]) > 60
+    assert (await shop.post(path, **fields)).status_code == 303
+    assert await left_today(shop, service) == 0
+
+
+async def test_two_tabs_change_no_more_than_the_day_has(service: Service) -> None:
+    shop = await signed_in(service, plan="enterprise", per_day=2)
+    sent = await asyncio.gather(*(shop.post("/pets", **BELLA) for _ in range(5)))
+    assert sorted(response.status_code for response in sent) == [303] * 2 + [429] * 3
+
+
+async def test_a_key_can_be_revoked_when_its_day_is_used_up(
+    service: Service,
+    staff: Visitor,  # noqa: ARG001 - somebody must be left who may create keys
+) -> None:
+    shop = await signed_in(service, plan="enterprise", per_day=1)
+    await service.request("GET", "/v1/pets", shop.token)
+    assert (await shop.post(f"/keys/{shop.key_id}/revoke")).status_code == 303
+
+
+async def test_a_mistake_in_a_form_costs_nothing(service: Service) -> None:
+    shop = await signed_in(service, plan="enterprise", per_day=1)
+    assert (await shop.post("/pets", **BELLA | {"name": ""})).status_code == 400
+    assert await left_today(shop, service) == 1
 
 
 async def test_the_limit_of_the_console_follows_the_plan(service: Service) -> None:

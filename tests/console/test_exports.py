@@ -11,7 +11,7 @@ from petstore.console import exports
 from petstore.domain.pets import NewPet
 from support.changes import create_pets
 from support.service import Service
-from support.visitor import Visitor, signed_in, words
+from support.visitor import SAME_ORIGIN, Visitor, left_today, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -145,11 +145,6 @@ async def test_who_may_not_list_animals_exports_none(service: Service) -> None:
     assert "/console/export" not in (await writer.get("/import")).text
 
 
-async def left_today(visitor: Visitor, service: Service) -> int:
-    usage = await service.request("GET", "/v1/usage", visitor.token)
-    return int(usage.json()["day"]["remaining"])
-
-
 async def test_every_hundred_animals_of_a_file_cost_a_request_of_the_day(service: Service) -> None:
     await service.store.write(create_pets([NewPet("Bella", 1)] * 101))
     await service.store.write(create_pets([NewPet("Rex", 2)] * 50))
@@ -173,6 +168,35 @@ async def test_a_key_whose_day_does_not_cover_a_file_gets_none_and_pays_nothing(
     assert await left_today(shop, service) == 1
     assert len(saved(await shop.get("/export/pets.csv", categoryId="2"))) == 1
     assert await left_today(shop, service) == 0
+
+
+@pytest.mark.parametrize("limits", [{"per_day": 2}, {}])
+async def test_the_head_of_a_file_costs_nothing_and_no_file_is_written(
+    service: Service, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int]
+) -> None:
+    await service.store.write(create_pets([NewPet("Bella", 1)] * 101))
+    shop = await signed_in(service, plan="enterprise", **limits)
+    left, path = await left_today(shop, service), "/console/export/pets.csv"
+    with monkeypatch.context() as patch:
+        patch.setattr(exports, "export_pets", None)
+        head = await shop.client.head(path, headers=SAME_ORIGIN)
+    assert (head.status_code, head.content) == (200, b"")
+    assert await left_today(shop, service) == left
+    file = await shop.client.get(path, headers=SAME_ORIGIN)
+    # How long the file would be is not known.
+    assert set(file.headers) - set(head.headers) == {"content-length"}
+    for name in ("content-type", "content-disposition", "cache-control"):
+        assert head.headers[name] == file.headers[name]
+
+
+async def test_the_head_of_a_file_that_the_day_does_not_cover_is_that_of_a_page(
+    service: Service,
+) -> None:
+    await service.store.write(create_pets([NewPet("Bella", 1)] * 101))
+    shop = await signed_in(service, plan="enterprise", per_day=1)
+    head = await shop.client.head("/console/export/pets.csv", headers=SAME_ORIGIN)
+    assert head.headers["content-type"] == "text/html; charset=utf-8"
+    assert int(head.headers["content-length"]) > 0
 
 
 async def test_a_key_without_a_limit_is_told_of_no_cost(staff: Visitor) -> None:

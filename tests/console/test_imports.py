@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from petstore.app import retained
-from petstore.console import files
+from petstore.console import files, imports
 from petstore.console.files import OPEN_OF_KEY
 from petstore.databases.contract import Statement
 from petstore.domain.api_keys import SCOPES
@@ -209,6 +209,17 @@ async def test_the_refused_rows_come_as_a_file_that_is_safe_and_can_be_corrected
         await staff.submit(path)
     _, page = await preview(staff, file.content.replace(b",x,", b",7,"))
     assert '<button><span>Add <data value="1">1</data> animal</span></button>' in page
+
+
+async def test_nothing_is_written_for_the_head_of_the_refused_rows(
+    staff: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = await preview(staff, HEADER + b"=1+1,x,sold\n")
+    monkeypatch.setattr(imports, "cells_writer", None)
+    head = await staff.client.head(f"/console{path}/refused.csv", headers=SAME_ORIGIN)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == "text/csv; charset=utf-8"
+    assert "content-length" not in head.headers
 
 
 async def test_the_refused_rows_of_a_file_with_semicolons_have_semicolons(staff: Visitor) -> None:

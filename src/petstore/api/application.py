@@ -409,7 +409,9 @@ class Application:
             is_page = exchange.is_public and exchange.section is None
             if is_page and response.status >= _FIRST_ERROR:
                 headers.append(NO_STORE)
-        if response.status not in _WITHOUT_CONTENT:  # RFC 9110 section 8.6
+        # No file is written for HEAD, so its size is unknown (RFC 9110 section 8.6).
+        is_unwritten = exchange.request.method == "HEAD" and response.file is not None
+        if response.status not in _WITHOUT_CONTENT and not is_unwritten:
             headers.append(b"content-length: %d" % size)
         if decision is not None:
             headers.append(rate_limit_headers(decision))

@@ -33,7 +33,13 @@ async def allowance_of(visit: Visit) -> Allowance:
 
 
 async def charge(visit: Visit, requests: int) -> bool:
-    """Charge so many requests, and return whether the key of a visit had them left."""
+    """Charge so many requests, and return whether the key of a visit had them left.
+
+    HEAD gets no file, and is charged nothing.
+    """
+    if visit.is_head:
+        left = (await allowance_of(visit)).requests
+        return left is None or left >= requests
     decision = await visit.services.limiter.charge(visit.key, requests)
     return decision.verdict == "admitted"
 

@@ -27,6 +27,7 @@ from petstore.console.templates import templates
 from petstore.errors import (
     ContentTooLarge,
     InternalError,
+    KeyBanned,
     MissingKey,
     NetworkNotAllowed,
     NotFound,
@@ -60,8 +61,8 @@ _FILE_TOO_LATE = (
 class Console:
     """Serves the pages below ``path``; see ``petstore.api.application.Section``.
 
-    ``limiter`` limits the requests of each key here: they cost nothing of its own limits, but for
-    the rows of files. ``public_url`` is empty if the operator has named none.
+    ``limiter`` limits the requests of each key here: pages cost nothing of its own limits, but
+    changes and the rows of files do. ``public_url`` is empty if the operator has named none.
     """
 
     path = HOME
@@ -116,7 +117,7 @@ class Console:
         require_same_origin(request, self._public_url)
         try:
             return await self._admitted(page, visit, exchange, receive)
-        except (RateLimitExceeded, Unavailable):
+        except (RateLimitExceeded, KeyBanned, Unavailable):
             visit.again = await self._kept(page, visit, receive)
             raise
 

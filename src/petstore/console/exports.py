@@ -76,15 +76,16 @@ async def _download(visit: Visit) -> Response:
     if not await charge(visit, cost):
         return await _page(visit, wanted, short_of=cost)
     file = CsvDownload()
-    await export_pets(
-        reader,
-        file,
-        "csv",
-        lambda _: None,
-        part=Part(filters, wanted.after, PART),
-        spreadsheet_safe=wanted.purpose == _FOR_SPREADSHEETS,
-        delimiter=DELIMITERS.get(wanted.separator, ","),
-    )
+    if not visit.is_head:
+        await export_pets(
+            reader,
+            file,
+            "csv",
+            lambda _: None,
+            part=Part(filters, wanted.after, PART),
+            spreadsheet_safe=wanted.purpose == _FOR_SPREADSHEETS,
+            delimiter=DELIMITERS.get(wanted.separator, ","),
+        )
     name = f"animals-part-{wanted.part}" if wanted.part else "animals"
     return file.response(dated(name, visit.services.clock()))
 

@@ -160,6 +160,12 @@ async def _first_refused(visit: Visit, found: ConsoleImport) -> list[FileRow]:
 async def _refused(visit: Visit) -> Response:
     found = await _find(visit)
     file = CsvDownload()
+    if not visit.is_head:
+        await _write_refused(visit, found, file)
+    return file.response(dated("refused", visit.services.clock()))
+
+
+async def _write_refused(visit: Visit, found: ConsoleImport, file: CsvDownload) -> None:
     write = cells_writer(file, spreadsheet_safe=True, delimiter=found.delimiter)
     write(["line", "reason", *found.columns])
     slices = TimeSlices()
@@ -170,7 +176,6 @@ async def _refused(visit: Visit) -> Response:
             write([row.line, in_plain_words(row.reason), *cells])
             await slices.rest()
         rows, start = await read_batch(visit.services.store, found.id, "refused", start)
-    return file.response(dated("refused", visit.services.clock()))
 
 
 async def _discard(visit: Visit) -> Response:

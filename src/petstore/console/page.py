@@ -18,6 +18,7 @@ from petstore.api.messages import encode_json
 from petstore.api.operation import BASE, Call, Operation, Services, carry_out
 from petstore.api.operations import OPERATIONS
 from petstore.api.parameters import Query, decode_query
+from petstore.api.rate_limit_headers import KEY, refusal
 from petstore.console.again import Again
 from petstore.console.cookies import session_secret
 from petstore.console.forms import EMPTY, Form
@@ -41,6 +42,9 @@ _BY_ID = {operation.id: operation for operation in OPERATIONS}
 _CURSOR = b"cursor="
 _CONFLICTS: dict[str, type[Conflict]] = {error.code: error for error in Conflict.__subclasses__()}
 _SECOND_CLICK_SECONDS = 0.05
+# Changes of animals, categories and orders. Keys and webhooks can be changed at the limit as well:
+# a key that others have used up must be replaced.
+_CHARGED: frozenset[Scope | None] = frozenset({"pets:write", "orders:write"})
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,11 @@ class Visit(Struct):
         """Whether the script made the request by itself, and not the person."""
         return b"console-refresh" in self.request.fields
 
+    @property
+    def is_head(self) -> bool:
+        """Whether only the head of the response is sent: no file is written for it."""
+        return self.request.method == "HEAD"
+
     def may(self, operation_id: str) -> bool:
         """Return whether the key may carry out an operation."""
         return self.session is not None and may_call(self.key, operation_id)
@@ -153,6 +162,8 @@ class Visit(Struct):
         ``if_match`` is the tag of the version to change. A POST with the same ``once`` and the same
         body is carried out once (``Idempotency-Key``): the second click of two waits for the first.
         A form that was sent, and then changed, is another request.
+
+        A change of an animal, a category or an order costs a request of the key's day.
 
         Raises:
             PetstoreError: what the interface would respond with.
@@ -182,6 +193,10 @@ class Visit(Struct):
             idempotency_key=_idempotency_key(once, body),
             session=self.session.digest,
         )
+        if operation.scope in _CHARGED:
+            decision = await self.services.limiter.charge(self.key, 1)
+            if decision.verdict != "admitted":
+                raise refusal(decision, KEY)
         return _result(operation, await _carry_out(operation, call))
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:

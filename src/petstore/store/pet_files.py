@@ -25,15 +25,19 @@ COLUMNS = Pet.__struct_fields__
 _REQUIRED = [field.name for field in fields(NewPet) if field.required]
 
 # What spreadsheets take for a formula (https://owasp.org/www-community/attacks/CSV_Injection), at
-# the beginning of a cell, perhaps in quotes. The last four are =, +, - and @ in full width, which
-# some take for the others. A spreadsheet that expects another separator than the file has sees a
-# cell begin after each of these separators and line breaks.
+# the beginning of a cell, perhaps in quotes or after spaces. The last four are =, +, - and @ in
+# full width, which some take for the others. A spreadsheet that expects another separator than the
+# file has sees a cell begin after each of these separators, tabs and line breaks.
 _OPERATORS = r"=+\-@\uff1d\uff0b\uff0d\uff20"
+_BREAKS = r"\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
+# No cell begins within these, so that no text is searched twice.
+_QUOTES_AND_SPACES = rf'(?:"|[^\S{_BREAKS}])*'
 _FORMULA = re.compile(
-    rf'^(?="*[{_OPERATORS}\t\r\n])|(?<=[,;\t\r\n])(?="*[{_OPERATORS}])',
+    rf"^(?={_QUOTES_AND_SPACES}[{_OPERATORS}{_BREAKS}])"
+    rf"|(?<=[,;{_BREAKS}])(?={_QUOTES_AND_SPACES}[{_OPERATORS}])"
 )
 # Most texts have none of these characters, which is seen sooner.
-_is_special = re.compile(rf"[{_OPERATORS}\t\r\n]").search
+_is_special = re.compile(rf"[{_OPERATORS}{_BREAKS}]").search
 
 _BATCH = 1000
 
@@ -316,7 +320,7 @@ def cells_writer(
 
     def write(values: Sequence[Any]) -> None:
         cells, chosen = values, writer
-        special = [value for value in values if isinstance(value, str) and _is_special(value)]
+        special = {value for value in values if isinstance(value, str) and _is_special(value)}
         if special and spreadsheet_safe:
             cells = [_FORMULA.sub("'", each) if each in special else each for each in values]
         if any("\r" in value for value in special):
