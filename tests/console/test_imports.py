@@ -447,6 +447,7 @@ async def test_a_key_has_few_files_on_their_way(staff: Visitor, service: Service
     assert refused.status_code == 429
     assert refused.headers["retry-after"] == "1"
     assert "has 4 files on their way: wait until one has arrived" in words(refused)
+    assert (await staff.get("/export/pets.csv")).status_code == 429
     other = await signed_in(service)
     assert (await send(other, HEADER + rows(1))).status_code == 303
     slow.is_whole.set()

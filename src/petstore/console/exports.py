@@ -159,5 +159,5 @@ def _number(text: str) -> int:
 
 PAGES = (
     Page("GET", "/export", _show, needs="listPets"),
-    Page("GET", "/export/pets.csv", _download, needs="listPets"),
+    Page("GET", "/export/pets.csv", _download, needs="listPets", has_file=True),
 )
