@@ -57,12 +57,14 @@ async def test_a_file_beside_the_database_that_others_may_change_is_refused(
         await store.open()
 
 
+@pytest.mark.parametrize("ending", ["-wal", "-shm"])
 @pytest.mark.parametrize("plant", [Path.mkdir, lambda path: path.symlink_to("elsewhere")])
-async def test_a_log_that_is_no_file_is_refused(
-    store: SqliteStore, database: Path, plant: Callable[[Path], None]
+async def test_what_is_no_file_is_refused_beside_the_database(
+    store: SqliteStore, database: Path, plant: Callable[[Path], None], ending: str
 ) -> None:
-    plant(Path(f"{database}-wal"))
-    with pytest.raises(Unavailable, match="-wal: expected a file, found a folder, link or pipe"):
+    beside = Path(f"{database}{ending}")
+    plant(beside)
+    with pytest.raises(Unavailable, match=f"^{beside}: expected a file, found a folder, link or"):
         await store.open()
 
 

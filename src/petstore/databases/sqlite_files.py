@@ -143,6 +143,7 @@ class OpenFiles:
 
     def _index_user(self) -> int | None:
         try:
+            _require_own(Path(self.index))  # a link has a message of its own
             descriptor = os.open(self.index, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
