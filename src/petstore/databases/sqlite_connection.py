@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 from petstore.clock import Milliseconds
+from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
 from petstore.databases.sqlite_files import LOG, OpenFiles
 from petstore.errors import UnusableDatabase
 
@@ -84,7 +85,7 @@ def files_of(path: Path) -> Iterator[OpenFiles]:
     try:
         files = OpenFiles(path)
     except OSError as error:
-        msg = "unable to open database file"
+        msg = LEADS_NOWHERE if leads_nowhere(path) else "unable to open database file"
         raise apsw.CantOpenError(msg) from error
     with closing(files):
         yield files

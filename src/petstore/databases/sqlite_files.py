@@ -67,8 +67,8 @@ class OpenFiles:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._database = os.fspath(path)
+        self._descriptor = _open(path)  # first: it refuses a link to itself
         self.log, self.index = (os.fspath(_beside(path, ending)) for ending in (LOG, INDEX))
-        self._descriptor = _open(path)
         self._database_opened = _identity_of(os.fstat(self._descriptor.number))
         self._log = -1
         self._opened: list[_Identity] = []
