@@ -1,6 +1,7 @@
 """Fixtures of all tests."""
 
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -22,6 +23,8 @@ def pytest_configure() -> None:
     """Keep the files of the tests in memory: no test may depend on how fast a disk is."""
     if folder := memory():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+    # A script's background job ignores Ctrl-C, and so would every process that a test interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Where a test says nothing else: on a busy machine slow is no failure.
     for step in ("connect", "read", "write", "pool"):
         setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, step, 30)  # noqa: SLF001 - of each function

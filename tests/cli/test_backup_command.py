@@ -149,6 +149,28 @@ def test_a_link_in_the_place_of_a_backup_is_refused_and_with_force_replaced(
 
 
 @pytest.mark.parametrize("name", ["backup", "restore"])
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_what_is_no_file_is_not_replaced(
+    stocked: Command, file: Path, tmp_path: Path, name: str, *, is_linked: bool
+) -> None:
+    stocked.succeed("backup", str(file))
+    target, pipe = (tmp_path / "target.db", tmp_path / "pipe")
+    os.mkfifo(pipe)
+    if is_linked:
+        target.symlink_to(pipe)
+    else:
+        pipe.rename(target)
+    given = {
+        "backup": (str(target),),
+        "restore": (str(file), "--database", url_of(target)),
+    }
+    words = stocked.fail(name, "--force", *given[name], status=1)
+    named = pipe if is_linked and name == "restore" else target
+    assert words == f"{named}: expected a file, found a folder, pipe or device"
+    assert target.is_fifo()
+
+
+@pytest.mark.parametrize("name", ["backup", "restore"])
 def test_a_link_where_a_copy_is_to_be_made_is_refused(
     stocked: Command, file: Path, tmp_path: Path, name: str
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from petstore.domain.api_keys import is_token
 from support.command import Command
-from support.process import petstore
+from support.process import free_port, petstore
 from support.terminal import Terminal
 
 BY_ID = ("show", "change", "rotate", "revoke", "unban")
@@ -158,6 +158,27 @@ def test_a_store_that_is_not_there_is_not_made_by_mistake(
         f"there is no store at {database}; petstore serve or petstore keys create creates one"
     )
     assert not database.exists()
+
+
+@pytest.mark.parametrize("target", ["elsewhere.db", "petstore.db"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("keys", "list"),
+        ("keys", "create", "--name", "app", "--plan", "free"),
+        ("backup", "backup.db"),
+        ("serve", "--port", "{port}"),
+    ],
+    ids=" ".join,
+)
+def test_a_link_that_leads_nowhere_is_no_place_for_a_store(
+    command: Command, database: Path, arguments: tuple[str, ...], target: str
+) -> None:
+    database.symlink_to(target)
+    given = [argument.format(port=free_port()) for argument in arguments]
+    words = command.fail(*given, status=1)
+    assert words == f"{database}: it is a link that leads nowhere"
+    assert [*database.parent.iterdir()] == [database]
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_alone(

@@ -144,6 +144,20 @@ def test_a_pipe_in_the_place_of_a_store_is_not_waited_for(command: Command, port
     assert results(result.stdout)[-1] == f"failed  database: {command.database}: expected a file"
 
 
+def test_links_that_lead_nowhere_are_reported(command: Command, tmp_path: Path, port: str) -> None:
+    pid_file, secret = tmp_path / "petstore.pid", Path(f"{command.database}.secret")
+    for link in (command.database, pid_file, secret):
+        link.symlink_to(tmp_path / "elsewhere")
+    result = command("serve", "--check", "--port", port, "--pid-file", str(pid_file))
+    assert result.exit_code == 1
+    reason = "it is a link that leads nowhere"
+    assert results(result.stdout)[-3:] == [
+        f"failed  pid file: {pid_file}: {reason}",
+        f"failed  database: {command.database}: {reason}",
+        f"failed  secret file: --secret-file: {secret}: {reason}",
+    ]
+
+
 def test_a_missing_folder_is_reported(command: Command, tmp_path: Path, port: str) -> None:
     command.database = tmp_path / "none" / "petstore.db"
     result = command("serve", "--check", "--port", port)

@@ -125,5 +125,23 @@ def test_a_link_that_leads_nowhere_is_not_followed(path: Path, tmp_path: Path) -
     file = SecretFile(path, may_create=True)
     file.create()
     assert not os.path.lexists(tmp_path / "elsewhere")
+    with pytest.raises(FileNotFoundError, match=r"^it is a link that leads nowhere$"):
+        file.check()
     with pytest.raises(WebhooksNotConfigured):
         file.read()
+
+
+def test_the_log_names_a_folder_in_the_place_of_the_file_and_none_stays_open(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.mkdir()
+    file = SecretFile(path, may_create=True)
+    before, tries = len([*Path("/dev/fd").iterdir()]), 50
+    for _ in range(tries):
+        with pytest.raises(WebhooksNotConfigured):
+            file.read()
+    assert len([*Path("/dev/fd").iterdir()]) < before + tries
+    (line,) = caplog.messages
+    assert line == (
+        f"the secret file {path} cannot be used: expected a file, found a folder, link or pipe"
+    )

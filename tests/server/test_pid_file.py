@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.server.pid_file import ReloadState, locked_pid_file, read_pid_file
+from petstore.server.pid_file import ReloadState, locked_pid_file, read_pid_file, require_free
 
 
 @pytest.fixture
@@ -83,8 +83,11 @@ def test_a_link_is_not_followed(path: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.touch()
     path.symlink_to(target)
-    with pytest.raises(OSError, match="symbolic links"), locked_pid_file(path):
+    reason = f"^{path}: expected a pid file or no file; this is a link$"
+    with pytest.raises(OSError, match=reason), locked_pid_file(path):
         pass
+    with pytest.raises(OSError, match=reason):
+        require_free(path)
     assert path.is_symlink()
 
 

@@ -1,13 +1,15 @@
 """Work on a store from the command line, beside a service that may be running."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
 
 import click
 
-from petstore.cli.output import plain_failures
+from petstore.cli.output import plain_failures, printable
 from petstore.clock import SECOND
 from petstore.databases.contract import Statement, Store
+from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
 from petstore.settings import is_postgres, sqlite_path
 
 T = TypeVar("T")
@@ -42,7 +44,7 @@ def require_store(database: str) -> None:
         place = "in that database"
     else:
         path = sqlite_path(database)
-        exists, place = path.exists(), f"at {path}"
+        exists, place = _exists(path), f"at {path}"
     if not exists:
         msg = f"there is no store {place}; petstore serve or petstore keys create creates one"
         raise click.ClickException(msg)
@@ -50,8 +52,16 @@ def require_store(database: str) -> None:
 
 def note_new_store(database: str) -> None:
     """Print a note if a store is about to be created: perhaps the folder is the wrong one."""
-    if not is_postgres(database) and not (path := sqlite_path(database)).exists():
+    if not is_postgres(database) and not _exists(path := sqlite_path(database)):
         click.echo(f"There is no store at {path.absolute()} yet: making one.", err=True)
+
+
+def _exists(path: Path) -> bool:
+    """Return whether there is a file; refuse a link to none: no store is made there."""
+    if leads_nowhere(path):
+        msg = f"{path}: {LEADS_NOWHERE}"
+        raise click.ClickException(printable(msg))
+    return path.exists()
 
 
 def _run_in(database: str, action: Callable[[Store], Awaitable[T]]) -> T:

@@ -28,7 +28,7 @@ def back_up(database: Path, backup: Path, on_progress: OnProgress) -> None:
 
     Raises:
         UnusableDatabase: it is damaged, or no store, or locked; or the disk is full.
-        Conflict: ``backup`` is a database in use, or ``database`` itself.
+        Conflict: ``backup`` is a database in use, ``database`` itself, or no regular file.
         OSError: a file cannot be written.
     """
     # A link is replaced: somebody else may have put it there.
@@ -41,7 +41,7 @@ def restore(backup: Path, database: Path, on_progress: OnProgress) -> None:
 
     Raises:
         UnusableDatabase: it is damaged, or no store, or of a newer version; or the disk is full.
-        Conflict: ``database`` is in use, or ``backup`` itself.
+        Conflict: ``database`` is in use, ``backup`` itself, or no regular file.
         OSError: a file cannot be written.
     """
     _replace(database.resolve(), backup, on_progress, as_newest=True)
@@ -105,8 +105,12 @@ def _copy_pages(
 def _unused(path: Path) -> Iterator[None]:
     """Lock the database ``path``, if it exists; refuse one that another process has open.
 
-    The locks are SQLite's own, but SQLite does not open the file: it may be damaged.
+    Anything but a file is refused too. The locks are SQLite's own, but SQLite does not open the
+    file: it may be damaged.
     """
+    if path.exists() and not path.is_file():
+        msg = f"{path}: expected a file, found a folder, pipe or device"
+        raise Conflict(msg)
     try:
         file = path.open("r+b")
     except FileNotFoundError:

@@ -11,6 +11,8 @@ from typing import BinaryIO
 
 from petstore.errors import Conflict
 
+LEADS_NOWHERE = "it is a link that leads nowhere"
+
 
 def create(path: Path) -> BinaryIO:
     """Create a file that only its owner may read and write, and open it.
@@ -20,6 +22,11 @@ def create(path: Path) -> BinaryIO:
         OSError: it cannot be created.
     """
     return open(path, "x+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
+
+
+def leads_nowhere(path: Path) -> bool:
+    """Return whether ``path`` is a link to no file. None is made there: who planted the link?"""
+    return path.is_symlink() and not path.exists()
 
 
 def require_own(

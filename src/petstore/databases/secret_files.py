@@ -5,7 +5,7 @@ import os
 import secrets
 from pathlib import Path
 
-from petstore.databases.private_files import create_once, require_own
+from petstore.databases.private_files import LEADS_NOWHERE, create_once, leads_nowhere, require_own
 from petstore.domain.webhook_secrets import LENGTH, master_of_text, text_of_master
 from petstore.errors import WebhooksNotConfigured
 
@@ -29,7 +29,7 @@ class SecretFile:
             ValueError: it does not hold a master secret.
             OSError: it cannot be read, or other users can read or change it.
         """
-        if self._path is not None and (self._path.exists() or not self._may_create):
+        if self._path is not None and (os.path.lexists(self._path) or not self._may_create):
             master_of_text(_content(self._path))
 
     @property
@@ -76,6 +76,11 @@ class SecretFile:
 
 def _content(path: Path) -> bytes:
     """Return what is in a file that is this user's."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:  # not a pipe
-        require_own(path, os.fstat(file.fileno()), is_secret=True)
-        return file.read(_MAX_BYTES)
+    if leads_nowhere(path):
+        raise FileNotFoundError(LEADS_NOWHERE)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
+    try:
+        require_own(path, os.fstat(descriptor), is_secret=True)
+        return os.read(descriptor, _MAX_BYTES)
+    finally:
+        os.close(descriptor)

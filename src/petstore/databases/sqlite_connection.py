@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 from petstore.clock import Milliseconds
+from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
 from petstore.databases.sqlite_files import LOG, OpenFiles
 from petstore.errors import UnusableDatabase
 
@@ -51,8 +52,8 @@ def connected(
     """Give a connection to the database at ``path``, beside the processes that have it open.
 
     Raises:
-        apsw.Error: it cannot be opened, or another user may change it.
-        Unavailable: others use files of it that were deleted.
+        apsw.Error: it cannot be opened.
+        Unavailable: another user may change it, or others use files of it that were deleted.
     """
     with files_of(path) as files, ExitStack() as opened:
         with files.opening(timeout):
@@ -84,8 +85,7 @@ def files_of(path: Path) -> Iterator[OpenFiles]:
     try:
         files = OpenFiles(path)
     except OSError as error:
-        is_refused = error.errno is None  # by us, with the reason
-        msg = str(error) if is_refused else "unable to open database file"
+        msg = LEADS_NOWHERE if leads_nowhere(path) else "unable to open database file"
         raise apsw.CantOpenError(msg) from error
     with closing(files):
         yield files

@@ -61,13 +61,14 @@ class OpenFiles:
 
     Raises:
         OSError: the database cannot be opened.
+        Unavailable: another user has put it there, or may change it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._database = os.fspath(path)
+        self._descriptor = _open(path)  # first: it refuses a link to itself
         self.log, self.index = (os.fspath(_beside(path, ending)) for ending in (LOG, INDEX))
-        self._descriptor = _open(path)
         self._database_opened = _identity_of(os.fstat(self._descriptor.number))
         self._log = -1
         self._opened: list[_Identity] = []
@@ -142,6 +143,7 @@ class OpenFiles:
 
     def _index_user(self) -> int | None:
         try:
+            _require_own(Path(self.index))  # a link has a message of its own
             descriptor = os.open(self.index, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
@@ -153,13 +155,8 @@ class OpenFiles:
     def _require_own(self) -> None:
         """Refuse files beside the database that another user has put there, or may change."""
         for name in (self.log, self.index):
-            try:
-                require_own(Path(name))
-            except FileNotFoundError:
-                continue
-            except PermissionError as error:
-                msg = f"{name}: {error}"
-                raise Unavailable(msg) from error
+            with suppress(FileNotFoundError):
+                _require_own(Path(name))
 
     def _note_log(self) -> None:
         with suppress(FileNotFoundError):  # a database may have none yet
@@ -224,13 +221,22 @@ def _open(path: Path) -> _Descriptor:
     if descriptor is None:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
         try:
-            require_own(path, os.fstat(number))
-        except OSError:
+            _require_own(path, os.fstat(number))
+        except (OSError, Unavailable):
             os.close(number)
             raise
         descriptor = _descriptors[_identity_of(os.fstat(number))] = _Descriptor(number)
     descriptor.users += 1
     return descriptor
+
+
+def _require_own(path: Path, opened: os.stat_result | None = None) -> None:
+    """Refuse a file that another user has put there, or may change, and name it."""
+    try:
+        require_own(path, opened)
+    except PermissionError as error:
+        msg = f"{path}: {error}"
+        raise Unavailable(msg) from error
 
 
 def _close(descriptor: _Descriptor) -> None:

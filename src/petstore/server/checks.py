@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from petstore.app import require_secret, secret_file_of
 from petstore.clock import SECOND
+from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import PetstoreError
 from petstore.http.open_files import require_room
@@ -58,7 +59,7 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[Settings], str]
     if settings.pid_file:
         yield "pid file", _pid_file
     yield "database", _database
-    is_there = (path := settings.secret_path) and path.exists()
+    is_there = (path := settings.secret_path) and os.path.lexists(path)
     if settings.secret_file or is_there or _is_secret_lost(settings):
         yield "secret file", _secret_file
     if settings.read_database:
@@ -94,6 +95,9 @@ def _pid_file(settings: Settings) -> str:
 
 def _exists(path: Path) -> bool:
     """Return whether a regular file exists; refuse one that this user cannot write or create."""
+    if leads_nowhere(path):
+        msg = f"{path}: {LEADS_NOWHERE}"
+        raise OSError(msg)
     exists = path.exists()
     if exists and not path.is_file():  # opening a pipe would block
         msg = f"{path}: expected a file"

@@ -99,7 +99,7 @@ def require_free(path: Path) -> None:
     Raises:
         OSError: it belongs to another service, or is not a pid file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = _open(path, os.O_RDONLY)
     try:
         _require_pid_file(descriptor, path)
         if not _try_lock(descriptor, fcntl.LOCK_SH):
@@ -136,11 +136,9 @@ def reload_service(path: Path, timeout: float) -> None:
 
 def _open_locked(path: Path) -> int:
     """Open the file at ``path``, and lock it while it has that name."""
-    # A link could lead to any file, and a pipe would block.
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     deadline = time.monotonic() + _LOCK_TIMEOUT
     while True:
-        descriptor = os.open(path, flags, 0o644)
+        descriptor = _open(path, os.O_RDWR | os.O_CREAT)
         with ExitStack() as opened:
             opened.callback(os.close, descriptor)
             _require_pid_file(descriptor, path)
@@ -151,6 +149,17 @@ def _open_locked(path: Path) -> int:
             elif _is_at(path, descriptor):  # else its service has just removed it
                 opened.pop_all()
                 return descriptor
+
+
+def _open(path: Path, flags: int) -> int:
+    """Open a file: a link could lead to any other, and a pipe would block."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        if path.is_symlink():
+            msg = f"{path}: expected a pid file or no file; this is a link"
+            raise OSError(msg) from error
+        raise
 
 
 def _require_pid_file(descriptor: int, path: Path) -> None:
