@@ -9,6 +9,7 @@ file, and no lock keeps it from writing where others write.
 
 import fcntl
 import os
+import re
 import struct
 import sys
 import time
@@ -272,18 +273,20 @@ class OpenFiles:
         return [name for name in (self.log, self.index) if not os.path.lexists(name)]
 
     def kept(self) -> str:
-        """Say which files were deleted, and which other processes still have them open."""
+        """Say which files were deleted, and which other processes have the database open."""
         return _kept(self.missing(), [_process(pid) for pid in self._holders()])
 
     def _holders(self) -> list[int]:
-        """Return the processes, apart from this one, that have deleted files open."""
-        deleted = {f"{name} (deleted)" for name in self.missing()}
-        found = set()
-        for link in Path("/proc").glob("[0-9]*/fd/*"):
-            with suppress(OSError):  # of another user, or closed in the meantime
-                if str(link.readlink()) in deleted:
-                    found.add(int(link.parts[2]))
-        return sorted(found - {os.getpid()})
+        """Return the other processes that have the database open, but those of other containers.
+
+        ``/proc/locks`` has lines like ``7: POSIX ADVISORY READ 4711 08:01:12345 1073741826 …``.
+        """
+        inode, first = self._database_opened[0], DATABASE_LOCKS[0]
+        pattern = rf" (\d+) \S+:{inode} {first + 2} "
+        with suppress(OSError):  # not Linux
+            found = set(re.findall(pattern, Path("/proc/locks").read_text()))
+            return sorted({int(pid) for pid in found} - {0, os.getpid()})
+        return []
 
     def _identities(self) -> list[_Identity]:
         return [_identity(name) for name in (self._database, self.log, self.index)]
