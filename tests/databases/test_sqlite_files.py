@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,14 +16,14 @@ import pytest
 
 from petstore.databases.backups import back_up, restore
 from petstore.databases.sqlite import SqliteStore
-from petstore.databases.sqlite_files import OpenFiles
+from petstore.databases.sqlite_files import OpenFiles, process_text
 from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
 from support.changes import create_pet, create_pets
 from support.endless_writer import EndlessWriter
 from support.idle_user import IdleUser
 from support.pet_rows import select_pets
-from support.stores import impatient, open_store
+from support.stores import impatient, locked, open_store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -443,3 +444,71 @@ async def test_a_read_while_the_files_are_closed_says_so(
         for refused in (store.read(select_pets(10)), store.version()):
             with pytest.raises(Unavailable, match=r"its files are being opened again$"):
                 await refused
+
+
+async def test_a_change_waits_for_a_short_read_of_another_program_after_a_deletion(
+    store: SqliteStore, database: Path
+) -> None:
+    await store.write(create_pet(BELLA))
+    with IdleUser(database, reads=True):
+        await store.write(create_pet(BELLA))
+        delete(database, ("-wal",))
+        change = asyncio.create_task(store.write(create_pet(BELLA)))
+        await eventually(beside(database, "-wal-saved").exists)
+    assert (await change).id == 3
+
+
+async def test_a_deleted_log_is_saved_although_another_program_has_the_write_lock(
+    store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.write(create_pet(BELLA))
+    with locked(database, store):
+        delete(database, ("-wal",))
+        for _ in range(2):  # the second one begins after the log was saved
+            with pytest.raises(Unavailable):
+                await store.write(create_pet(BELLA))
+        assert await ids_without_log(database) == {1}
+    (message,) = caplog.messages
+    assert message.startswith(f"{database}-wal: deleted while in use")
+
+
+async def test_a_deleted_log_is_copied_although_another_program_checkpoints_it(
+    store: SqliteStore, database: Path
+) -> None:
+    waits, ended = threading.Event(), threading.Event()
+
+    def wait(_: int) -> bool:
+        waits.set()
+        return not ended.wait(0.01)
+
+    await store.write(create_pet(BELLA))
+    with IdleUser(database, reads=True), closing(apsw.Connection(str(database))) as other:
+        await store.write(create_pet(BELLA))
+        other.pragma("schema_version")  # SQLite opens the log only to read it
+        other.set_busy_handler(wait)
+        mode = apsw.SQLITE_CHECKPOINT_RESTART
+        checkpoint = asyncio.create_task(asyncio.to_thread(other.wal_checkpoint, "main", mode))
+        await eventually(waits.is_set)
+        delete(database, ("-wal",))
+        with impatient(store), pytest.raises(Unavailable):
+            await store.write(create_pet(BELLA))
+        await eventually(beside(database, "-wal-saved").exists)
+        assert await ids_with_copy(database) == {1, 2}
+        ended.set()
+        with pytest.raises(apsw.BusyError):
+            await checkpoint
+    await store.check()
+    assert (await store.write(create_pet(BELLA))).id == 3
+
+
+@pytest.mark.parametrize(
+    ("pid", "text"),
+    [
+        (0, "a process of another container"),
+        (os.getpid(), f"process {os.getpid()} ({Path('/proc/self/comm').read_text().strip()})"),
+        (2**30, f"process {2**30}"),
+    ],
+    ids=["elsewhere", "here", "ended"],
+)
+async def test_a_process_is_named_with_its_program(pid: int, text: str) -> None:
+    assert process_text(pid) == text

@@ -285,7 +285,14 @@ class SqliteStore:
         """Take the write lock on files that still have their names."""
         if not self._files.are_open:
             await self._reopen()
-        await self._lock()
+        try:
+            await self._lock()
+        except apsw.BusyError:
+            # Who has the lock may keep it for long.
+            if not self._files.log_is_in_place():
+                self._warn_once()
+                await self._save_log()
+            raise
         if not self._files.may_be_written():
             await self._replace_files()
             await self._lock()

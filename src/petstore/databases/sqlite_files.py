@@ -183,14 +183,14 @@ class OpenFiles:
             return ""
         user, index_user = self._user(), self._index_user()
         if user is None and index_user is not None:
-            return f"{self._path} was replaced while {_process(index_user)} uses the old file"
+            return f"{self._path} was replaced while {process_text(index_user)} uses the old file"
         if user is None:
             return ""
         if self._saved.exists():
-            return self._way_on(f" ({_process(user)} still does)")
+            return self._way_on(f" ({process_text(user)} still does)")
         gone = [] if Path(self.log).exists() else [self.log]
         gone += [] if index_user is not None else [self.index]
-        return _kept(gone, [_process(user)]) if gone else ""
+        return _kept(gone, [process_text(user)]) if gone else ""
 
     def _way_on(self, still_used: str = "") -> str:
         return (
@@ -274,7 +274,7 @@ class OpenFiles:
 
     def kept(self) -> str:
         """Say which files were deleted, and which other processes have the database open."""
-        return _kept(self.missing(), [_process(pid) for pid in self._holders()])
+        return _kept(self.missing(), [process_text(pid) for pid in self._holders()])
 
     def _holders(self) -> list[int]:
         """Return the other processes that have the database open, but those of other containers.
@@ -282,11 +282,10 @@ class OpenFiles:
         ``/proc/locks`` has lines like ``7: POSIX ADVISORY READ 4711 08:01:12345 1073741826 …``.
         """
         inode, first = self._database_opened[0], DATABASE_LOCKS[0]
-        pattern = rf" (\d+) \S+:{inode} {first + 2} "
-        with suppress(OSError):  # not Linux
-            found = set(re.findall(pattern, Path("/proc/locks").read_text()))
-            return sorted({int(pid) for pid in found} - {0, os.getpid()})
-        return []
+        pattern = rf" ([1-9]\d*) \S+:{inode} {first + 2} "
+        locks = Path("/proc/locks")
+        found = re.findall(pattern, locks.read_text() if locks.exists() else "")
+        return sorted({int(pid) for pid in found} - {os.getpid()})
 
     def _identities(self) -> list[_Identity]:
         return [_identity(name) for name in (self._database, self.log, self.index)]
@@ -335,7 +334,7 @@ def _locked_by(descriptor: int, lock: tuple[int, int]) -> int | None:
     return None
 
 
-def _process(pid: int) -> str:
+def process_text(pid: int) -> str:
     """Return the id and the program of a process."""
     if not pid:
         return "a process of another container"
