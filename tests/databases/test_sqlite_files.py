@@ -512,3 +512,17 @@ async def test_a_deleted_log_is_copied_although_another_program_checkpoints_it(
 )
 async def test_a_process_is_named_with_its_program(pid: int, text: str) -> None:
     assert process_text(pid) == text
+
+
+async def test_processes_save_a_deleted_log_one_after_another(
+    store: SqliteStore, database: Path
+) -> None:
+    """Otherwise one could remove the copy that another has just made."""
+    await store.write(create_pet(BELLA))
+    delete(database, ("-wal",))
+    with database.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with impatient(store), pytest.raises(Unavailable, match="another process is opening it"):
+            await store.check()
+        assert len(await store.read(select_pets(10))) == 1, "the old files are closed"
+    assert (await store.write(create_pet(BELLA))).id == 2
