@@ -526,3 +526,11 @@ async def test_processes_save_a_deleted_log_one_after_another(
             await store.check()
         assert len(await store.read(select_pets(10))) == 1, "the old files are closed"
     assert (await store.write(create_pet(BELLA))).id == 2
+
+
+async def test_reads_of_a_closed_store_are_refused(store: SqliteStore) -> None:
+    await store.close()
+    for refused in (store.read(select_pets(10)), store.version()):
+        with pytest.raises(Unavailable):
+            await refused
+    await store.open()
