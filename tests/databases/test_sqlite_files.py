@@ -3,8 +3,10 @@
 import asyncio
 import fcntl
 import os
+import re
 import resource
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,15 +14,16 @@ from pathlib import Path
 import apsw
 import pytest
 
+from petstore.databases.backups import back_up, restore
 from petstore.databases.sqlite import SqliteStore
-from petstore.databases.sqlite_files import OpenFiles
+from petstore.databases.sqlite_files import OpenFiles, process_text
 from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
 from support.changes import create_pet, create_pets
 from support.endless_writer import EndlessWriter
 from support.idle_user import IdleUser
 from support.pet_rows import select_pets
-from support.stores import impatient, open_store
+from support.stores import impatient, locked, open_store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -54,6 +57,20 @@ async def delete_under_writers(database: Path, endings: tuple[str, ...]) -> None
 async def ids_in(database: Path) -> set[int]:
     async with open_store(database) as store:
         return {row[0] for row in await store.read(select_pets(1_000_000))}
+
+
+def with_copy(database: Path) -> Path:
+    """Return a copy of the database as its operator recovers it from a saved log."""
+    recovered = database.with_name("recovered.db")
+    shutil.copyfile(database, recovered)
+    shutil.copyfile(beside(database, "-wal-saved"), beside(recovered, "-wal"))
+    with closing(apsw.Connection(str(recovered))) as connection:
+        assert connection.pragma("integrity_check") == "ok"
+    return recovered
+
+
+async def ids_with_copy(database: Path) -> set[int]:
+    return await ids_in(with_copy(database))
 
 
 async def ids_without_log(database: Path) -> set[int]:
@@ -119,7 +136,9 @@ async def test_nobody_opens_new_files_while_another_process_uses_deleted_ones(
     names = ", ".join(str(beside(database, ending)) for ending in endings)
     with IdleUser(database) as other:
         delete(database, endings)
-        reason = f"^{names}: deleted while in use, and process {other.pid} still uses the old one$"
+        reason = (
+            f"^{names}: deleted while in use, and process {other.pid} .* still uses the old one$"
+        )
         with pytest.raises(Unavailable, match=reason):
             await SqliteStore(database, timeout=50).open()
         assert not any(beside(database, ending).exists() for ending in endings)
@@ -135,7 +154,7 @@ async def test_changes_are_refused_until_no_other_process_uses_deleted_files(
     with IdleUser(database) as other, impatient(store):
         delete(database, endings)
         for refused in (store.check(), store.write(create_pet(BELLA)), store.check()):
-            with pytest.raises(Unavailable, match=f"process {other.pid} still uses"):
+            with pytest.raises(Unavailable, match=f"process {other.pid} .* still uses"):
                 await refused
         if "-wal" in endings:
             assert await ids_without_log(database) == {1}
@@ -150,7 +169,7 @@ async def test_a_database_put_in_place_of_one_in_use_is_not_opened(
     await store.close()
     with IdleUser(database) as other:
         shutil.copyfile(database, database.with_name("copy.db")).replace(database)
-        reason = f"{database} was replaced while process {other.pid} uses the old file"
+        reason = f"{database} was replaced while process {other.pid} .* uses the old file"
         with pytest.raises(Unavailable, match=reason):
             await SqliteStore(database, timeout=50).open()
     await store.open()
@@ -191,7 +210,7 @@ async def test_the_log_says_which_file_was_deleted(
     assert (await store.write(create_pet(BELLA))).id == 2
     names = ", ".join(str(beside(database, ending)) for ending in endings)
     (message,) = caplog.messages
-    assert message.startswith(f"{names}: deleted while in use; nothing is lost")
+    assert message.startswith(f"{names}: deleted while in use; changes wait until")
     assert len(await store.read(select_pets(10))) == 2
 
 
@@ -293,3 +312,225 @@ async def test_the_files_of_a_link_are_beside_its_target(tmp_path: Path, databas
         assert (await store.write(create_pet(BELLA))).id == 2
         assert await ids_without_log(database) == {1}
         assert os.listdir(link.parent) == ["link.db"]  # noqa: PTH208 - names alone
+
+
+async def test_a_log_that_another_program_reads_is_copied_until_the_program_ends(
+    store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    await store.write(create_pet(BELLA))
+    with IdleUser(database, reads=True) as other, impatient(store):
+        await store.write(create_pets(MANY))
+        delete(database, ("-wal",))
+        made = beside(database, "-wal-saved")
+        written = []
+        for _ in range(3):
+            with pytest.raises(Unavailable, match=f"process {other.pid} .* still uses the old one"):
+                await store.write(create_pet(BELLA))
+            written.append(made.stat().st_ino)
+        assert len({*written}) == 1, "an unchanged log was copied again"
+        assert made.stat().st_mode & 0o777 == 0o600
+        assert await ids_with_copy(database) == {*range(1, 1002)}
+        assert len(await store.read(select_pets(10))) == 10
+    assert (await store.write(create_pet(BELLA))).id == 1002
+    assert not made.exists()
+    warning, info = caplog.messages
+    assert f"{database}-wal: deleted while in use, and process {other.pid} " in warning
+    assert info == f"{database}: new files are open beside it; changes continue"
+
+
+async def test_a_commit_to_a_deleted_log_that_another_program_reads_is_saved_before_it_is_confirmed(
+    connections: list[apsw.Connection], store: SqliteStore, database: Path
+) -> None:
+    def commit() -> bool:
+        delete(database, ("-wal",))
+        return False
+
+    await store.write(create_pet(BELLA))
+    with IdleUser(database, reads=True):
+        connections[-2].set_commit_hook(commit)
+        assert (await store.write(create_pet(BELLA))).id == 2
+        connections[-2].set_commit_hook(None)
+        assert await ids_with_copy(database) == {1, 2}
+
+
+async def test_a_change_that_another_process_adds_to_a_deleted_log_is_in_a_new_copy(
+    connections: list[apsw.Connection], store: SqliteStore, database: Path
+) -> None:
+    """It has begun before the log was deleted, and ends after others have noticed that."""
+    await store.write(create_pet(BELLA))
+    late = connections[-2].execute
+    async with open_store(database) as second:
+        with IdleUser(database, reads=True), impatient(store), impatient(second):
+            await store.write(create_pet(BELLA))
+            delete(database, ("-wal",))
+            with pytest.raises(Unavailable):
+                await second.check()
+            late("UPDATE pets SET name = 'late'")
+            with pytest.raises(Unavailable):
+                await second.check()
+            with closing(apsw.Connection(str(with_copy(database)))) as recovered:
+                assert recovered.execute("SELECT name FROM pets").fetchall() == [("late",)] * 2
+
+
+async def test_a_log_that_cannot_be_brought_to_the_database_is_copied_as_the_store_closes(
+    store: SqliteStore, database: Path
+) -> None:
+    await store.write(create_pet(BELLA))
+    with IdleUser(database, reads=True):
+        await store.write(create_pets(MANY))
+        delete(database, ("-wal", "-shm"))
+        await store.close()
+        assert await ids_with_copy(database) == {*range(1, 1002)}
+    beside(database, "-wal-saved").unlink()
+    await store.open()
+
+
+async def test_the_log_says_if_a_deleted_one_cannot_be_saved_as_the_store_closes(
+    store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.write(create_pet(BELLA))
+    with IdleUser(database, reads=True):
+        await store.write(create_pet(BELLA))
+        delete(database, ("-wal",))
+        beside(database, "-wal-saved.part").mkdir()
+        await store.close()
+    (message,) = caplog.messages
+    assert message.startswith(f"{database}: its log was not saved: ")
+    await store.open()
+
+
+async def test_a_database_is_not_opened_without_the_changes_of_a_saved_log(
+    store: SqliteStore, database: Path
+) -> None:
+    await store.write(create_pet(BELLA))
+    await store.close()
+    saved = beside(database, "-wal-saved")
+    saved.touch(0o600)
+    way_on = (
+        f"{saved} has confirmed changes that are not in {database}. Once no process uses the"
+        f" database, rename it to {database}-wal, and start again"
+    )
+    with pytest.raises(Unavailable, match=f"^{re.escape(way_on)}$"):
+        await store.open()
+    for refused in (store.migrate, store.schema):  # at once: to wait would not help
+        with pytest.raises(Unavailable, match="confirmed changes"):
+            refused()
+    still_used = pytest.raises(Unavailable, match=r"\(process \d+ .* still does\)")
+    with IdleUser(database), still_used:
+        await SqliteStore(database, timeout=50).open()
+    saved.unlink()
+    await store.open()
+
+
+async def test_a_restored_database_does_not_keep_the_saved_log_of_the_old_one(
+    tmp_path: Path, database: Path
+) -> None:
+    async with open_store(database) as store:
+        await store.write(create_pet(BELLA))
+    back_up(database, tmp_path / "backup.db", lambda _, __: None)
+    beside(database, "-wal-saved").touch(0o600)
+    restore(tmp_path / "backup.db", database, lambda _, __: None)
+    assert await ids_in(database) == {1}
+
+
+async def test_a_read_while_the_files_are_closed_says_so(
+    store: SqliteStore, database: Path
+) -> None:
+    with IdleUser(database), impatient(store):
+        delete(database, ("-shm",))
+        with pytest.raises(Unavailable):
+            await store.check()
+        for refused in (store.read(select_pets(10)), store.version()):
+            with pytest.raises(Unavailable, match=r"its files are being opened again$"):
+                await refused
+
+
+async def test_a_change_waits_for_a_short_read_of_another_program_after_a_deletion(
+    store: SqliteStore, database: Path
+) -> None:
+    await store.write(create_pet(BELLA))
+    with IdleUser(database, reads=True):
+        await store.write(create_pet(BELLA))
+        delete(database, ("-wal",))
+        change = asyncio.create_task(store.write(create_pet(BELLA)))
+        await eventually(beside(database, "-wal-saved").exists)
+    assert (await change).id == 3
+
+
+async def test_a_deleted_log_is_saved_although_another_program_has_the_write_lock(
+    store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.write(create_pet(BELLA))
+    with locked(database, store):
+        delete(database, ("-wal",))
+        for _ in range(2):  # the second one begins after the log was saved
+            with pytest.raises(Unavailable):
+                await store.write(create_pet(BELLA))
+        assert await ids_without_log(database) == {1}
+    (message,) = caplog.messages
+    assert message.startswith(f"{database}-wal: deleted while in use")
+
+
+async def test_a_deleted_log_is_copied_although_another_program_checkpoints_it(
+    store: SqliteStore, database: Path
+) -> None:
+    waits, ended = threading.Event(), threading.Event()
+
+    def wait(_: int) -> bool:
+        waits.set()
+        return not ended.wait(0.01)
+
+    await store.write(create_pet(BELLA))
+    with IdleUser(database, reads=True), closing(apsw.Connection(str(database))) as other:
+        await store.write(create_pet(BELLA))
+        other.pragma("schema_version")  # SQLite opens the log only to read it
+        other.set_busy_handler(wait)
+        mode = apsw.SQLITE_CHECKPOINT_RESTART
+        checkpoint = asyncio.create_task(asyncio.to_thread(other.wal_checkpoint, "main", mode))
+        await eventually(waits.is_set)
+        delete(database, ("-wal",))
+        with impatient(store), pytest.raises(Unavailable):
+            await store.write(create_pet(BELLA))
+        await eventually(beside(database, "-wal-saved").exists)
+        assert await ids_with_copy(database) == {1, 2}
+        ended.set()
+        with pytest.raises(apsw.BusyError):
+            await checkpoint
+    await store.check()
+    assert (await store.write(create_pet(BELLA))).id == 3
+
+
+@pytest.mark.parametrize(
+    ("pid", "text"),
+    [
+        (0, "a process of another container"),
+        (os.getpid(), f"process {os.getpid()} ({Path('/proc/self/comm').read_text().strip()})"),
+        (2**30, f"process {2**30}"),
+    ],
+    ids=["elsewhere", "here", "ended"],
+)
+async def test_a_process_is_named_with_its_program(pid: int, text: str) -> None:
+    assert process_text(pid) == text
+
+
+async def test_processes_save_a_deleted_log_one_after_another(
+    store: SqliteStore, database: Path
+) -> None:
+    """Otherwise one could remove the copy that another has just made."""
+    await store.write(create_pet(BELLA))
+    delete(database, ("-wal",))
+    with database.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with impatient(store), pytest.raises(Unavailable, match="another process is opening it"):
+            await store.check()
+        assert len(await store.read(select_pets(10))) == 1, "the old files are closed"
+    assert (await store.write(create_pet(BELLA))).id == 2
+
+
+async def test_reads_of_a_closed_store_are_refused(store: SqliteStore) -> None:
+    await store.close()
+    for refused in (store.read(select_pets(10)), store.version()):
+        with pytest.raises(Unavailable):
+            await refused
+    await store.open()

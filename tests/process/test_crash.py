@@ -3,12 +3,17 @@
 import os
 import signal
 import socket
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 import httpx
+import pytest
 
+from petstore.databases.sqlite import SqliteStore
+from petstore.errors import Unavailable
 from support.command import Command
+from support.idle_user import IdleUser
 from support.process import is_ready
 from support.servers import StartServer
 from support.waiting import within
@@ -59,6 +64,31 @@ def test_a_power_cut_after_the_log_was_deleted_loses_no_acknowledged_write(
         assert within(30, lambda: len(writers.acknowledged) > before + 100)
         server.kill()
     assert set(writers.acknowledged) <= stored_ids(tmp_path)
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_log_deleted_while_another_program_reads_is_recovered_by_its_name(
+    start: StartServer, tmp_path: Path, signal_number: int
+) -> None:
+    server = start()
+    token = server.issue("enterprise", "--per-minute", str(MANY))
+    database, saved = tmp_path / "petstore.db", tmp_path / "petstore.db-wal-saved"
+    with Writers(server, token) as writers, IdleUser(database, reads=True):
+        before = len(writers.acknowledged)
+        assert within(30, lambda: len(writers.acknowledged) > before + 100)
+        (tmp_path / "petstore.db-wal").unlink()
+        assert within(30, saved.exists)
+        if signal_number == signal.SIGTERM:
+            assert server.stop() == 0
+        else:
+            server.kill()
+    with pytest.raises(Unavailable, match="rename it to"):
+        SqliteStore(database).migrate()
+    saved.rename(tmp_path / "petstore.db-wal")
+    assert set(writers.acknowledged) <= stored_ids(tmp_path)
+    with closing(apsw.Connection(str(database))) as connection:
+        assert connection.pragma("integrity_check") == "ok"
+    start()
 
 
 def test_a_worker_that_was_killed_is_replaced(start: StartServer) -> None:

@@ -8,6 +8,8 @@ from typing import Self
 _PROGRAM = """
 import apsw, sys
 connection = apsw.Connection(sys.argv[1])
+if sys.argv[2:]:
+    connection.execute("BEGIN")
 connection.pragma("schema_version")
 print("open", flush=True)
 sys.stdin.read()
@@ -15,11 +17,14 @@ sys.stdin.read()
 
 
 class IdleUser:
-    """Has ``database`` open until the block ends; ``pid`` is its process."""
+    """Has ``database`` open until the block ends; ``pid`` is its process.
 
-    def __init__(self, database: Path) -> None:
+    If it ``reads``, it has an open transaction: what is committed later stays in the log.
+    """
+
+    def __init__(self, database: Path, *, reads: bool = False) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, database],
+            [sys.executable, "-c", _PROGRAM, database, *["reads"] * reads],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

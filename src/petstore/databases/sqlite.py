@@ -9,10 +9,11 @@ caller gets its result after the fsync. Only COMMIT and waiting for the lock run
 import asyncio
 import logging
 from collections import Counter, deque
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import apsw
 from msgspec import Struct
@@ -72,6 +73,7 @@ class SqliteStore:
         self._waiting: deque[_Waiting] = deque()
         self._group: asyncio.Task[None] | None = None
         self._opened_times = 0
+        self._is_replacing = False
         self._is_committing = False
         self._own_changes = 0
         self._seen: tuple[int, int] | None = None
@@ -107,6 +109,11 @@ class SqliteStore:
         """Finish the units of work in progress and close the file."""
         while self._group is not None:
             await self._group
+        if self._files.are_open:
+            try:
+                await self._save_log()
+            except (PetstoreError, *FAULTS) as error:
+                _LOG.warning("%s: its log was not saved: %s", self._path, error)
         self._thread.shutdown()
         self._opened.close()
 
@@ -132,7 +139,7 @@ class SqliteStore:
             self._opened = opened.pop_all()
         self._files, self._writer, self._write = files, writer, write
         self._opened_times += 1
-        self._read = read  # the loop may read from now on
+        self._read: Callable[..., apsw.Cursor] = read  # the loop may read from now on
 
     def _open_connection(self, opened: ExitStack, timeout: Milliseconds) -> apsw.Connection:
         connection = connect(self._path, timeout)
@@ -278,7 +285,14 @@ class SqliteStore:
         """Take the write lock on files that still have their names."""
         if not self._files.are_open:
             await self._reopen()
-        await self._lock()
+        try:
+            await self._lock()
+        except apsw.BusyError:
+            # Who has the lock may keep it for long.
+            if not self._files.log_is_in_place():
+                self._warn_once()
+                await self._save_log()
+            raise
         if not self._files.may_be_written():
             await self._replace_files()
             await self._lock()
@@ -313,28 +327,55 @@ class SqliteStore:
         """Close files of which one was deleted, and open new ones once nobody uses the old ones."""
         self._write("ROLLBACK")
         self._files.check_database()
-        await self._save_log()
-        _LOG.warning(
-            "%s: deleted while in use; nothing is lost, and new files are opened as soon as no"
-            " process uses the old ones",
-            ", ".join(self._files.missing()) or "files beside the database",
-        )
+        self._warn_once()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout / 2 / SECOND
+        while not await self._save_log():
+            if loop.time() >= deadline:
+                raise Unavailable(self._files.kept())
+            await asyncio.sleep(_WATCH_SECONDS)
+        self._read = self._refuse_read
         self._opened.close()
         await self._reopen()
 
-    async def _save_log(self) -> None:
-        """Bring to the database what is only in a log without a name: SQLite still has it open."""
+    def _refuse_read(self, *_: object) -> NoReturn:
+        msg = "the database is not available: its files are being opened again"
+        raise Unavailable(msg)
+
+    def _warn_once(self) -> None:
+        if not self._is_replacing:
+            self._is_replacing = True
+            _LOG.warning(
+                "%s; changes wait until new files can be opened, once nobody uses the old ones",
+                self._files.kept(),
+            )
+
+    async def _save_log(self) -> bool:
+        """Bring to the database what is only in a log without a name: SQLite still has it open.
+
+        While another program reads, SQLite may not bring everything there. Then a copy of the log
+        is made. Return whether the database has everything.
+        """
         self._files.check_log()
-        if not self._files.log_is_in_place():
-            self._writer.set_busy_timeout(self._timeout)
-            checkpoint, mode = self._writer.wal_checkpoint, apsw.SQLITE_CHECKPOINT_FULL
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._thread, checkpoint, "main", mode)
+        if self._files.log_is_in_place():
+            return True
+        save, timeout = self._files.save_log, self._timeout // 2
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, save, timeout, self._checkpoint)
+
+    def _checkpoint(self) -> bool:
+        """Bring to the database what readers allow; return whether that was everything."""
+        with suppress(apsw.BusyError):
+            frames, done = self._writer.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
+            return frames == done
+        return False
 
     async def _reopen(self) -> None:
         # Those who wait for a change learn the reason before their own time is over.
         timeout = self._timeout // 2
         await asyncio.get_running_loop().run_in_executor(self._thread, self._connect, timeout)
+        self._is_replacing = False
+        _LOG.info("%s: new files are open beside it; changes continue", self._path)
 
     def _run(self, unit: Unit[Any]) -> Any:
         """Run one unit in its savepoint; return its result, or the error that undid it."""

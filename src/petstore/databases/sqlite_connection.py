@@ -75,7 +75,11 @@ def read_only(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
     else:
         # Nobody uses the file. To read it, SQLite would make a log, if not "immutable".
         uri = f"{file.as_uri()}?immutable=1"
-        with files_of(path), closing(connect(uri, timeout, flags)) as connection:
+        with (
+            files_of(path) as files,
+            files.opening(timeout),
+            closing(connect(uri, timeout, flags)) as connection,
+        ):
             yield connection
 
 

@@ -9,10 +9,11 @@ file, and no lock keeps it from writing where others write.
 
 import fcntl
 import os
+import re
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -20,10 +21,13 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.databases.private_files import replacing, require_own
+from petstore.databases.private_files import replacing, require_own, sync_names
 from petstore.errors import Unavailable
 
 LOG, INDEX = "-wal", "-shm"
+
+SAVED = "-wal-saved"
+"""A copy of a deleted log whose changes are not all in the database."""
 
 DATABASE_LOCKS = (0x40000000, 512)
 """First byte and length of SQLite's locks on a database (from PENDING_BYTE).
@@ -36,6 +40,7 @@ _INDEX_LOCK = (128, 1)
 # struct flock, as Linux has it.
 _FLOCK = "hhqqi0q"
 _RETRY_SECONDS = 0.01
+_CHUNK = 1024 * 1024
 
 _Identity: TypeAlias = tuple[int, ...]
 """Inode and device; empty if there is no such file."""
@@ -69,6 +74,8 @@ class OpenFiles:
         self._database = os.fspath(path)
         self._descriptor = _open(path)  # first: it refuses a link to itself
         self.log, self.index = (os.fspath(_beside(path, ending)) for ending in (LOG, INDEX))
+        self._saved = _beside(path, SAVED)
+        self._copied: tuple[int, int] | None = None
         self._database_opened = _identity_of(os.fstat(self._descriptor.number))
         self._log = -1
         self._opened: list[_Identity] = []
@@ -80,11 +87,15 @@ class OpenFiles:
         """Let SQLite open the files in this block: those that others have open, if any have.
 
         Raises:
-            Unavailable: others have a file open that was deleted; or another process is opening it.
+            Unavailable: others have a file open that was deleted; or another process is opening it;
+                or a deleted log was saved beside it.
         """
-        are_shared = self._lock(timeout)
+        self._lock(timeout, self._obstacle)
+        are_shared = self._user() is not None
         before = self._identities()
         try:
+            if self._saved.exists():
+                raise Unavailable(self._way_on())
             self._require_own()
             yield
             self._require_own()
@@ -106,11 +117,49 @@ class OpenFiles:
             os.close(self._log)
         _close(self._descriptor)
 
-    def _lock(self, timeout: Milliseconds) -> bool:
-        """Wait until no other process opens the files and no deleted ones are in use.
+    def save_log(self, timeout: Milliseconds, checkpoint: Callable[[], bool]) -> bool:
+        """Keep a copy of the deleted log for as long as ``checkpoint`` returns that it is needed.
 
-        Return whether others have them open.
+        Whoever commits to the log afterwards finds that it was deleted, and makes a new copy.
+
+        Raises:
+            Unavailable: another process opens the files or saves the log.
+            OSError: the copy cannot be written.
         """
+        self._lock(timeout, lambda: "")
+        try:
+            is_in_database = checkpoint()
+            if is_in_database:
+                self._remove_copy()
+            else:
+                self._copy_log()
+            return is_in_database
+        finally:
+            fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
+
+    def _remove_copy(self) -> None:
+        if self._saved.exists():
+            self._saved.unlink()
+            # If it came back after a power cut, it would be older than the database.
+            sync_names(self._saved.parent)
+
+    def _copy_log(self) -> None:
+        status = os.fstat(self._log)
+        found = (status.st_size, status.st_mtime_ns)
+        if found == self._copied and self._saved.exists():
+            return
+        with replacing(self._saved) as file:
+            offset = 0
+            while chunk := os.pread(self._log, _CHUNK, offset):
+                file.write(chunk)
+                offset += len(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_names(self._saved.parent)
+        self._copied = found
+
+    def _lock(self, timeout: Milliseconds, find_obstacle: Callable[[], str]) -> None:
+        """Wait until no other process opens the files, and there is no obstacle."""
         deadline = time.monotonic() + timeout / SECOND
         while True:
             try:
@@ -118,27 +167,36 @@ class OpenFiles:
             except BlockingIOError:
                 obstacle = f"{self._path}: another process is opening it"
             else:
-                user = _locked_by(self._descriptor.number, DATABASE_LOCKS)
-                obstacle = "" if self._descriptor.users > 1 else self._obstacle(user)
+                obstacle = find_obstacle()
                 if not obstacle:
-                    return user is not None
+                    return
                 fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
             if time.monotonic() >= deadline:
                 raise Unavailable(obstacle)
             time.sleep(_RETRY_SECONDS)
 
-    def _obstacle(self, user: int | None) -> str:
-        """Say which names are not those of the files that others have open."""
-        index_user = self._index_user()
+    def _user(self) -> int | None:
+        return _locked_by(self._descriptor.number, DATABASE_LOCKS)
+
+    def _obstacle(self) -> str:
+        """Say why nobody may open the files now: by another name, others have old ones open."""
+        if self._descriptor.users > 1:
+            return ""
+        user, index_user = self._user(), self._index_user()
         if user is None and index_user is not None:
-            return f"{self._path} was replaced while {_process(index_user)} uses the old file"
+            return f"{self._path} was replaced while {process_text(index_user)} uses the old file"
         if user is None:
             return ""
+        if self._saved.exists():
+            return self._way_on(f" ({process_text(user)} still does)")
         gone = [] if Path(self.log).exists() else [self.log]
         gone += [] if index_user is not None else [self.index]
-        names = ", ".join(gone)
+        return _kept(gone, [process_text(user)]) if gone else ""
+
+    def _way_on(self, still_used: str = "") -> str:
         return (
-            names and f"{names}: deleted while in use, and {_process(user)} still uses the old one"
+            f"{self._saved} has confirmed changes that are not in {self._path}. Once no process"
+            f" uses the database{still_used}, rename it to {self.log}, and start again"
         )
 
     def _index_user(self) -> int | None:
@@ -211,6 +269,21 @@ class OpenFiles:
         """Return the names of the deleted files beside the database."""
         return [name for name in (self.log, self.index) if not os.path.lexists(name)]
 
+    def kept(self) -> str:
+        """Say which files were deleted, and which other processes have the database open."""
+        return _kept(self.missing(), [process_text(pid) for pid in self._holders()])
+
+    def _holders(self) -> list[int]:
+        """Return the other processes that have the database open, but those of other containers.
+
+        ``/proc/locks`` has lines like ``7: POSIX ADVISORY READ 4711 08:01:12345 1073741826 …``.
+        """
+        inode, first = self._database_opened[0], DATABASE_LOCKS[0]
+        pattern = rf" ([1-9]\d*) \S+:{inode} {first + 2} "
+        locks = Path("/proc/locks")
+        found = re.findall(pattern, locks.read_text() if locks.exists() else "")
+        return sorted({int(pid) for pid in found} - {os.getpid()})
+
     def _identities(self) -> list[_Identity]:
         return [_identity(name) for name in (self._database, self.log, self.index)]
 
@@ -267,8 +340,23 @@ def _locked_by(descriptor: int, lock: tuple[int, int]) -> int | None:
     return None
 
 
-def _process(pid: int) -> str:
-    return f"process {pid}" if pid else "a process of another container"
+def process_text(pid: int) -> str:
+    """Return the id and the program of a process."""
+    if not pid:
+        return "a process of another container"
+    try:
+        return f"process {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+    except OSError:  # it has ended, or this is not Linux
+        return f"process {pid}"
+
+
+def _kept(names: list[str], processes: list[str]) -> str:
+    """Say which deleted files are in use by which other processes."""
+    message = f"{', '.join(names) or 'files beside the database'}: deleted while in use"
+    if processes:
+        verb = "uses" if len(processes) == 1 else "use"
+        message += f", and {' and '.join(processes)} still {verb} the old one"
+    return message
 
 
 def database_bytes(database: Path) -> int:

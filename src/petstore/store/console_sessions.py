@@ -62,9 +62,7 @@ _SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest")
 _TOKEN = slice(len(COLUMNS), len(COLUMNS) + 2)
 _GRANTED_BY = len(COLUMNS) + 2
 _VALUES = slice(len(COLUMNS) + 3, None)
-_BY_KEY = (
-    "key_id = ?1 OR granted_by IN (SELECT digest FROM api_key_tokens WHERE key_id = ?1)"
-)
+_BY_KEY = "key_id = ?1 OR granted_by IN (SELECT digest FROM api_key_tokens WHERE key_id = ?1)"
 _LAST_USED = "key_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
 _FIRST = (
     "(SELECT digest FROM console_sessions WHERE key_id = ?1 AND used_at > ?4 AND created_at > ?5"
