@@ -389,6 +389,6 @@ def test_a_database_that_is_there_keeps_its_permissions(database: Path) -> None:
 
 def test_a_link_that_leads_nowhere_becomes_no_database(database: Path) -> None:
     database.symlink_to(database.with_name("elsewhere.db"))
-    with pytest.raises(Unavailable, match="it is a link that leads nowhere"):
+    with pytest.raises(UnusableDatabase, match="it is a link that leads nowhere"):
         SqliteStore(database).migrate()
     assert not database.exists()

@@ -73,13 +73,11 @@ def read_only(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
         with connected(path, timeout, f"{file.as_uri()}?mode=ro", flags) as connection:
             yield connection
     else:
-        # Nobody uses the file. To read it, SQLite would make a log, if not "immutable".
+        # Nobody uses the file, or it is just being made. To read it, SQLite would make a log, if
+        # not "immutable".
         uri = f"{file.as_uri()}?immutable=1"
-        with (
-            files_of(path) as files,
-            files.opening(timeout),
-            closing(connect(uri, timeout, flags)) as connection,
-        ):
+        with files_of(path) as files, closing(connect(uri, timeout, flags)) as connection:
+            files.require_whole()
             yield connection
 
 

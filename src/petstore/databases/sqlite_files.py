@@ -94,8 +94,7 @@ class OpenFiles:
         are_shared = self._user() is not None
         before = self._identities()
         try:
-            if self._saved.exists():
-                raise Unavailable(self._way_on())
+            self.require_whole()
             self._require_own()
             yield
             self._require_own()
@@ -109,6 +108,11 @@ class OpenFiles:
                 # SQLite has just made it, and nobody may take it for the log of the others.
                 Path(self.log).unlink(missing_ok=True)
             fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
+
+    def require_whole(self) -> None:
+        """Refuse a database that lacks what is in a saved log (``Unavailable``)."""
+        if self._saved.exists():
+            raise Unavailable(self._way_on())
 
     def close(self) -> None:
         """Note that no connection has them open anymore."""
