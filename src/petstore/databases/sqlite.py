@@ -371,7 +371,7 @@ class SqliteStore:
         return False
 
     async def _reopen(self) -> None:
-        # Those who wait for a change learn the reason before their own time is over.
+        # Whoever waits for a change learns the reason before their own time is over.
         timeout = self._timeout // 2
         await asyncio.get_running_loop().run_in_executor(self._thread, self._connect, timeout)
         self._is_replacing = False

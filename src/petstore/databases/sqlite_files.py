@@ -233,7 +233,7 @@ class OpenFiles:
     def may_be_written(self) -> bool:
         """Tell the same without checking the index, unless ``are_in_place`` found a difference.
 
-        Those who have a deleted index open still share it: it may be noticed later.
+        All processes that have a deleted index open still share it: it may be noticed later.
         """
         if self._are_suspect or not self.log_is_in_place():
             return self.are_in_place()

@@ -176,8 +176,7 @@ def find_session_key(digest: bytes, now: Milliseconds) -> Unit[ApiKey | None]:
     rows = yield Statement(_SELECT_SESSION, (digest,), name="select_session")
     if not rows:
         return None
-    granted_by = rows[0][_GRANTED_BY]
-    grants = [] if granted_by is None else (yield _select_grant(granted_by))
+    grants = yield from _grants_of(rows[0])
     session = _session_of(digest, api_key_of(rows[0]), rows[0], grants, now)
     return session.key if isinstance(session, Session) else None
 
@@ -290,23 +289,19 @@ def use_link(
     digest = _digest(secret)
     rows = yield Statement(_SELECT_LINK, (digest,), name="select_link")
     used = yield Statement(
-        "DELETE FROM console_links WHERE digest = ?1 RETURNING granted_by",
+        "DELETE FROM console_links WHERE digest = ?1 RETURNING 1",
         (digest,),
         name="delete_link",
         affects_pages=False,
     )
     if not rows or not used:  # or somebody else was faster
         return None
-    ((granted_by,),) = used
-    grants = [] if granted_by is None else (yield _select_grant(granted_by))
-    key, (ends_at, token) = (
-        _until_replaced(api_key_of(rows[0]), rows[0], grants, now),
-        rows[0][_VALUES],
-    )
+    row, grants = rows[0], (yield from _grants_of(rows[0]))
+    key, (ends_at, token) = _until_replaced(api_key_of(row), row, grants, now), row[_VALUES]
     if not isinstance(key, ApiKey) or key.environment != environment or now >= ends_at:
         return None
     yield insert_event("link", "link_used", key, key, now)
-    return (yield from _begin(key.id, token, granted_by, now, replaced))
+    return (yield from _begin(key.id, token, row[_GRANTED_BY], now, replaced))
 
 
 def prune_sessions(before: Milliseconds) -> Unit[int]:
@@ -329,6 +324,12 @@ def _select_grant(token: bytes) -> Statement:
         (token,),
         name="select_grant",
     )
+
+
+def _grants_of(row: Row) -> Unit[list[Row]]:
+    """Return the row of what granted a session or a link; none if nothing did, or it has ended."""
+    granted_by = row[_GRANTED_BY]
+    return [] if granted_by is None else (yield _select_grant(granted_by))
 
 
 def _session_of(
@@ -356,9 +357,10 @@ def _until_replaced(
         return "replaced"
     ends = [token_ends_at]
     if row[_GRANTED_BY] is not None:
-        if not grants or not _has_rights_of(api_key_of(grants[0]), key):
+        giver = api_key_of(grants[0]) if grants else None
+        if giver is None or not _has_rights_of(giver, key):
             return "replaced"
-        ends += [api_key_of(grants[0]).expires_at, grants[0][-1]]
+        ends += [giver.expires_at, grants[0][-1]]
     end = min((at for at in ends if at is not None), default=key.end)
     if now >= end:
         return "replaced"
