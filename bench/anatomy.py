@@ -19,14 +19,15 @@ import uvloop
 
 import machine
 from peers.contract import peer
-from petstore.api.rate_limit_headers import rate_limit_headers
-from petstore.app import create_app, create_limiter, database_of
+from petstore.app import create_app
+from petstore.backends import create_limiter, database_of
 from petstore.clock import system_clock
 from petstore.http.messages import Request
+from petstore.interface.rate_limit_headers import rate_limit_headers
+from petstore.keys.cache import ApiKeyCache
 from petstore.logs import RequestLine, RequestLog
+from petstore.pets.store import get_pet
 from petstore.settings import Settings
-from petstore.store.key_ring import KeyRing
-from petstore.store.pets import get_pet
 from report import FOLDER
 from rounds import measure
 from servers import Server, free_port, leave_one_core, running
@@ -104,7 +105,7 @@ async def _parts(url: str, token: str, log: RequestLog, rounds: int) -> list[Par
     settings = Settings(database=url)
     store = database_of(settings)
     limiter = create_limiter(settings, store, system_clock)
-    ring = KeyRing(store, system_clock, settings.environment)
+    ring = ApiKeyCache(store, system_clock, settings.environment)
     fields = {b"host": b"petstore", b"authorization": b"Bearer " + token.encode()}
     request = Request("GET", "/v1/pets", _QUERY, "127.0.0.1", fields)
     one_animal = Request("GET", "/v1/pets/7", b"", "127.0.0.1", fields)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import uvloop
 
-from petstore.domain.api_keys import new_token
+from petstore.keys.model import new_token
 from works import get, page_path, request
 
 Kind: TypeAlias = Callable[["Caller"], Coroutine[Any, Any, None]]
@@ -93,15 +93,16 @@ class Caller:
         """
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
-        transport, _ = await loop.create_connection(
-            lambda: _Asking(requests, self.seen, ended),
-            *("127.0.0.1", self.target.port),
-            local_addr=(self._address, 0),
-        )
+        asking = _Asking(requests, self.seen, ended)
         try:
+            await loop.create_connection(
+                lambda: asking,
+                *("127.0.0.1", self.target.port),
+                local_addr=(self._address, 0),
+            )
             raise await ended or EOFError
         finally:
-            transport.abort()
+            asking.abort()
 
 
 class _Asking(asyncio.Protocol):
@@ -120,12 +121,18 @@ class _Asking(asyncio.Protocol):
         self._seen = seen
         self._ended = ended
         self._received = b""
+        self._transport: asyncio.WriteTransport | None = None
+
+    def abort(self) -> None:
+        """Close the connection at once, even one that is cut off while it is being made."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the first request."""
         self._transport = cast("asyncio.WriteTransport", transport)
         self._seen["connections"] += 1
-        self._transport.write(next(self._requests))
+        self._send()
 
     def data_received(self, data: bytes) -> None:
         """Send the next request if the response is whole."""
@@ -134,12 +141,16 @@ class _Asking(asyncio.Protocol):
         if size and len(self._received) >= size:
             self._seen[_status(self._received)] += 1
             self._received = b""
-            self._transport.write(next(self._requests))
+            self._send()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Tell that it ended."""
         if not self._ended.done():
             self._ended.set_result(error)
+
+    def _send(self) -> None:
+        assert self._transport is not None  # noqa: S101 - set once it is connected
+        self._transport.write(next(self._requests))
 
 
 class Wire:
@@ -521,13 +532,14 @@ async def read_slowly(caller: Caller) -> None:
             await asyncio.sleep(0.05)
 
 
-async def restart(caller: Caller) -> None:
-    """Ask on a new connection each time, while the first caller restarts the service and stops it.
+async def stop(caller: Caller) -> None:
+    """Ask on a new connection each time, while the first caller stops the service.
 
     Counts what had no response though it was sent.
     """
     if caller.number == 0:
-        await _restart_and_stop(caller)
+        await asyncio.sleep(caller.seconds)
+        os.kill(caller.target.pid, signal.SIGTERM)
         return
     one = _with_line(get("/v1/pets/7", caller.target.unlimited), "Connection: close")
     while True:
@@ -541,11 +553,3 @@ async def restart(caller: Caller) -> None:
                 caller.seen[await wire.status()] += 1
             except (OSError, EOFError):
                 caller.seen["reset when sent"] += 1
-
-
-async def _restart_and_stop(caller: Caller) -> None:
-    for _ in range(int(caller.seconds)):
-        await asyncio.sleep(1)
-        os.kill(caller.target.pid, signal.SIGHUP)
-    await asyncio.sleep(1)
-    os.kill(caller.target.pid, signal.SIGTERM)

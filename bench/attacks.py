@@ -78,7 +78,11 @@ async def _nothing(_: attackers.Caller) -> None:
 _GET_WITHOUT_HOST = ("GET / HTTP/1.1",)
 _GET = ("GET / HTTP/1.1", "Host: petstore")
 _TRUST = (("--trusted-proxy", "127.0.0.1"),)
-_FEW_CONNECTIONS = (("--connections", "600"), ("--connections-per-address", "100"))
+_FEW_CONNECTIONS = (
+    ("--max-connections", "600"),
+    ("--connections", "600"),  # before 3.0
+    ("--connections-per-address", "100"),
+)
 _NO_BANS = (("--ban-strikes", "1000000000"),)
 _PETS = "/v1/pets"
 _FLOATS = msgspec.json.encode({"unknown": [0.1] * 15_000}).decode()
@@ -98,7 +102,7 @@ ATTACKS = (
     Attack("idle", attackers.idle, 600, 1, _FEW_CONNECTIONS, seconds=10, keeps_alive=False),
     Attack("limited", attackers.limited, 64, 1, _NO_BANS),
     Attack("limited, pipelined", attackers.limited_pipeline, 64, 1, _NO_BANS),
-    Attack("restart", attackers.restart, 9, 1, seconds=20, after=10),
+    Attack("stop", attackers.stop, 9, 1, seconds=5, after=10),
     Attack("read slowly", attackers.read_slowly, 1, 1, seconds=20),
     Attack("made-up tokens", attackers.make_up_tokens, 64, 1),
     Attack("mistyped tokens", attackers.mistype_tokens, 64, 1),

@@ -5,10 +5,10 @@ import sys
 
 import uvloop
 
-from petstore.api.messages import JSON
 from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
-from petstore.server.service import listen
+from petstore.interface.messages import JSON
+from petstore.server.listeners import listen
 
 BODY = (
     b"[" + b",".join([b'{"id":1,"name":"Bella","categoryId":1,"status":"available"}'] * 20) + b"]"

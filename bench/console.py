@@ -26,7 +26,7 @@ import httpx
 
 import machine
 from growth import INSERT_ANIMALS
-from petstore.domain.api_keys import SCOPES
+from petstore.keys.model import SCOPES
 from rounds import measure
 from servers import (
     Server,

@@ -80,20 +80,19 @@ def measurements(rounds: int) -> dict[str, tuple[float, int]]:
 
 
 async def _measurements(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, tuple[float, int]]:
-    from petstore.app import create_app, create_limiter, database_of
+    from petstore.app import create_app
+    from petstore.backends import create_limiter, database_of
     from petstore.clock import system_clock
-    from petstore.domain.api_keys import SCOPES, NewApiKey
     from petstore.http.messages import Request
+    from petstore.keys.model import SCOPES, KeyFields
+    from petstore.keys.store import Actor, create_key
     from petstore.logs import RequestLog
     from petstore.settings import Settings
-    from petstore.store.api_keys import Actor, create_key
 
     settings = Settings(database=url)
     store = database_of(settings)
     store.migrate()
-    wanted = NewApiKey(
-        "dear", "enterprise", 10**9, 2 * 10**9, frozenset(SCOPES), settings.environment, None
-    )
+    wanted = KeyFields[int]("dear", "enterprise", 10**9, 2 * 10**9, frozenset(SCOPES))
     limiter = create_limiter(settings, store, system_clock)
     log = RequestLog(nowhere, system_clock, for_person=False)
     app = create_app(settings, store, limiter, log)
@@ -108,7 +107,9 @@ async def _measurements(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, t
         return await app(request, _nothing)
 
     async with app.lifespan():
-        issued = await store.write(create_key(wanted, Actor("bench"), system_clock()))
+        issued = await store.write(
+            create_key(wanted, settings.environment, Actor("bench"), system_clock())
+        )
         always[b"authorization"] = b"Bearer " + issued.token.encode()
         for number in range(20):
             pet = b'{"name":"Pet %d","categoryId":1,"status":"available"}' % number

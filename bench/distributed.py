@@ -27,8 +27,8 @@ from machine import fsync_times, machine
 from measured import FILE, Measured, Saving, WorkCosts
 from pages import quoted
 from petstore.databases.postgres import PostgresStore
-from petstore.rate_limits.contract import State
-from petstore.store.rate_limits import StoredRateLimits
+from petstore.limits.contract import State
+from petstore.limits.database import StoredRateLimits
 from scale import PAGE, tables
 from servers import (
     Server,

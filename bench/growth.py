@@ -19,8 +19,8 @@ import machine
 import wrk
 from growth_report import Cell, Growth, report, save
 from peers.contract import peer
-from petstore.domain.api_keys import digest, new_token
-from petstore.domain.paging import encode_cursor
+from petstore.domain.cursors import BY_ID
+from petstore.keys.model import digest, new_token
 from rounds import measure
 from servers import Server, allow_many_files, leave_one_core
 from stage import SqliteStage
@@ -204,7 +204,7 @@ def _lists(token: str, after: Sequence[int]) -> Iterator[bytes]:
     """Yield requests for a page behind some animal, no two the same."""
     random = Random(_SEED)  # noqa: S311 - requests, not secrets
     for number in count():
-        cursor = encode_cursor(random.choice(after))
+        cursor = BY_ID.encode(random.choice(after))
         yield get(f"{page_path('available', cursor=cursor)}&number={number}", token)
 
 

@@ -55,11 +55,17 @@ def installed_version(package: Path) -> str:
         if name == "petstore":
             needed += package.parent.glob("petstore_client-*.whl")
             command = [str(python.with_name("petstore")), "--version"]
-        pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
-        install = ("install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation")
-        subprocess.run([*pip, *install, "--ignore-installed", *needed], check=True)
+        install(
+            python, "--no-index", "--no-deps", "--no-build-isolation", "--ignore-installed", *needed
+        )
         said = subprocess.check_output(command, cwd=folder, text=True).strip()
         return said.removeprefix("petstore, version ")
+
+
+def install(python: Path, *arguments: str | Path) -> None:
+    """Install packages beside ``python`` with the pip of this environment."""
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
+    subprocess.run([*pip, "install", "--quiet", *arguments], check=True)
 
 
 def main() -> None:

@@ -126,7 +126,7 @@ def release(version: Version) -> None:
         CalledProcessError: a check failed, and has said why.
     """
     check(version)
-    subprocess.run(["make", "test"], cwd=ROOT, check=True)
+    subprocess.run(["make", "test", "COVERAGE=1"], cwd=ROOT, check=True)
     set_version(version)
     try:
         subprocess.run(["make", "docs"], cwd=ROOT, check=True)

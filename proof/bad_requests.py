@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from petstore.api.operation import Operation
-from petstore.api.operations import OPERATIONS
+from petstore.interface.operation import Operation
+from petstore.interface.operations import OPERATIONS
 
 _PATH_IDS = ("1", "0", "-1", "007", "x", "9223372036854775807", "9223372036854775808", "1.0", "%31")
 _MOSTLY = 0.8  # of the ids are of something that may exist

@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,7 +16,7 @@ import apsw
 import asyncpg  # type: ignore[import-untyped]
 import httpx
 
-from petstore.domain.webhook_secrets import LENGTH, text_of_master
+from petstore.webhooks.secrets import LENGTH, text_of_master
 from proof.ledger import Rows, StoredOrder, StoredPet
 from support.postgres import PostgresServer
 from support.process import ServerProcess, is_ready
@@ -32,8 +33,9 @@ _ORDERS = "SELECT id, ship_date, pet_id, status FROM orders"
 class Deployment:
     """A service on a store of its own in ``folder``; of what it needs, some may be shared.
 
-    ``options`` are those of ``petstore serve``, ``env`` is added to its environment. If it has
-    ``webhooks``, they may deliver to this machine; another process delivers.
+    ``options`` are those of ``petstore serve``, ``env`` is added to its environment. It listens on
+    ``listener`` if that is given, as under systemd. If it has ``webhooks``, they may deliver to
+    this machine; another process delivers.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Deployment:
         postgres: PostgresServer | None = None,
         database: str = "",
         env: dict[str, str] | None = None,
+        listener: socket.socket | None = None,
         webhooks: bool = False,
     ) -> None:
         self.folder = folder
@@ -52,7 +55,7 @@ class Deployment:
         self.redis = redis
         self.postgres = postgres
         self.database = database or (postgres.new_store() if postgres else "")
-        self.env = env
+        self._process: dict[str, Any] = {"env": env, "listener": listener}
         self._options = [*options, "--workers", str(workers)]
         if redis is not None and "--redis" not in options:
             self._options += ["--redis", redis.url]
@@ -90,10 +93,10 @@ class Deployment:
     def start(self) -> None:
         """Start it, and wait until it is ready."""
         if self.database:
-            server = SharedService(self.folder, self.database, *self._options, env=self.env)
+            server = SharedService(self.folder, self.database, *self._options, **self._process)
             self._server = server
         else:
-            self._server = ServerProcess(self.folder, *self._options, env=self.env)
+            self._server = ServerProcess(self.folder, *self._options, **self._process)
         self.server.wait_until_ready(_READY_SECONDS)
 
     def stop(self) -> int:

@@ -26,8 +26,10 @@ class Traders:
     """So many callers of the service at ``port()``; their ledger is what the store must hold.
 
     ``acknowledged`` are the changes that were confirmed, ``statuses`` those of all responses, and
-    ``unexpected`` what no caller should ever see. ``slowest`` is the longest wait for a response,
-    in seconds. Each caller rests ``pause`` seconds between its acts.
+    ``unexpected`` what no caller should ever see. ``lost`` are requests without a response,
+    ``unconnected`` failed attempts to connect. ``slowest`` is the longest wait for a response,
+    in seconds. Each caller rests ``pause`` seconds between its acts. So many ``fresh`` ones open a
+    connection for each request.
     """
 
     def __init__(
@@ -38,11 +40,12 @@ class Traders:
         random: Random,
         callers: int = 48,
         pause: float = 0,
+        fresh: int = 0,
     ) -> None:
         self.ledger = ledger
         self.acknowledged = self.replayed = self.retried = self.reads = 0
         self.statuses: Counter[int] = Counter()
-        self.lost = 0
+        self.lost = self.unconnected = 0
         self.unexpected: list[str] = []
         self.slowest = 0.0
         self.last_acknowledged = time.monotonic()
@@ -52,7 +55,10 @@ class Traders:
         self.token = token
         self.pause = pause
         self.is_stopping = False
-        self._traders = [_Trader(self, Random(random.random())) for _ in range(callers)]
+        self._traders = [
+            _Trader(self, Random(random.random()), keeps_alive=number >= fresh)
+            for number in range(callers)
+        ]
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -100,8 +106,9 @@ class Traders:
 class _Trader:
     """One client. While a change is under way, its resource is not in the client's lists."""
 
-    def __init__(self, traders: Traders, random: Random) -> None:
+    def __init__(self, traders: Traders, random: Random, *, keeps_alive: bool) -> None:
         self._all = traders
+        self._keeps_alive = keeps_alive
         self._ledger = traders.ledger
         self._random = random
         self.wire = Wire()
@@ -121,17 +128,20 @@ class _Trader:
     ) -> Response | None:
         """Return the response; ``None`` if the outcome is unknown."""
         while not self.wire.is_connected:
-            with suppress(OSError, TimeoutError):
+            try:
                 async with asyncio.timeout(2):
                     await self.wire.connect(self._all.port())
-                    break
-            await asyncio.sleep(_RETRY_PAUSE)
+            except (OSError, TimeoutError):
+                self._all.unconnected += 1
+                await asyncio.sleep(_RETRY_PAUSE)
         started = time.monotonic()
         try:
             response = await self.wire.ask(request(method, target, self._all.token, body, line))
         except Lost:
             self._all.lost += 1
             return None
+        if not self._keeps_alive:
+            self.wire.close()
         self._all.note(response, f"{method} {target}", time.monotonic() - started)
         if response.status == 503:
             await asyncio.sleep(_RETRY_PAUSE)

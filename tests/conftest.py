@@ -1,22 +1,31 @@
 """Fixtures of all tests."""
 
+import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from pathlib import Path
 
 import httpx
 import pytest
+from httpx._transports import default
+from hypothesis import settings
 
 from petstore.databases.contract import Store
+from support.command import Command
 from support.manual_clock import ManualClock
 from support.memory_folder import memory
 from support.pooler import pooler
 from support.postgres import PostgresServer
 from support.process import ServerProcess
+from support.redis_server import RedisServer, redis_server
 from support.servers import StartServer, servers_in
 from support.service import Service, running_service
+from support.shop import Shop
 from support.stores import open_store
+from support.visitor import Visitor, signed_in
 
 
 def pytest_configure() -> None:
@@ -28,6 +37,11 @@ def pytest_configure() -> None:
     # Where a test says nothing else: on a busy machine slow is no failure.
     for step in ("connect", "read", "write", "pool"):
         setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, step, 30)  # noqa: SLF001 - of each function
+    settings.register_profile("suite", deadline=None)
+    settings.load_profile("suite")
+    # httpx reads the certificates of the system for each client, in 30 ms: once is enough.
+    names = vars(default)
+    names["create_ssl_context"] = cache(names["create_ssl_context"])
     # asyncpg reports an error of its own where it is cancelled while it asks for TLS.
     os.environ.setdefault("PGSSLMODE", "disable")
 
@@ -41,6 +55,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         and "database" not in metafunc.fixturenames
     ):
         metafunc.parametrize("database_kind", ["sqlite", "postgresql"])
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the tests themselves: thousands of objects that stay."""
+    gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in a line which tests were skipped, and which command brings what they need."""
+    skipped = terminalreporter.getreports("skipped")
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in skipped)
+    if reasons:
+        said = "; ".join(f"{count} × {reason}" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"Not run: {said}")
 
 
 @pytest.fixture(scope="session")
@@ -118,6 +146,24 @@ async def service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
         yield service
 
 
+@pytest.fixture
+async def staff(service: Service) -> Visitor:
+    """Somebody signed in with a key that has every scope."""
+    return await signed_in(service)
+
+
+@pytest.fixture
+def command(database: Path) -> Command:
+    """The command ``petstore``, on the database of the test."""
+    return Command(database)
+
+
+@pytest.fixture
+def shop(server: ServerProcess, token: str) -> Shop:
+    """The commands of the shop's staff, with a key of the running service."""
+    return Shop(server.url, token)
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL server for the whole session; it stays up, and each test has a database."""
@@ -125,6 +171,13 @@ def postgres() -> Iterator[PostgresServer]:
     server = PostgresServer(fsync="off", deadlock_timeout="100ms")
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    """A Redis server for the tests of a file; one that disturbs it leaves it as it was."""
+    with redis_server() as server:
+        yield server
 
 
 @pytest.fixture

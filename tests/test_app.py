@@ -1,10 +1,12 @@
 """All the wiring: the service put together, started and stopped."""
 
+import asyncio
 import io
 import logging
 import re
 import shutil
 import sys
+import threading
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,24 +15,40 @@ from typing import Any
 import apsw
 import pytest
 
-from petstore.api.application import Application
-from petstore.api.bodies import BodyReader
-from petstore.app import chores_of, database_of, serve_settings
+from petstore.app import chores_of, serve_settings
+from petstore.backends import database_of
 from petstore.clock import DAY
 from petstore.databases.contract import Statement
 from petstore.errors import Unavailable
+from petstore.interface.application import Application
+from petstore.interface.bodies import BodyReader
 from petstore.logs import is_for_person
+from petstore.pets.model import NewPet
+from petstore.server.deliveries import opened_deliverer
 from petstore.settings import SettingError, Settings
 from support.bare_app import bare_app, fields
+from support.changes import create_pet
 from support.keys import revoke
+from support.pet_rows import select_pets
 from support.service import running_service
-from support.stores import do, locked
+from support.stores import do, locked, open_store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
+BELLA = NewPet("Bella", 1)
 
-async def test_a_database_that_is_not_there_stops_the_start(database: Path) -> None:
+
+@pytest.fixture
+def root_logger(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
+    """The logger that the service configures; it is as before when the test ends."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", list(root.handlers))
+    monkeypatch.setattr(root, "level", root.level)
+    return root
+
+
+async def test_a_missing_database_stops_the_start(database: Path) -> None:
     bare = bare_app(database)
     database.unlink()
     with pytest.raises(Unavailable):
@@ -40,7 +58,7 @@ async def test_a_database_that_is_not_there_stops_the_start(database: Path) -> N
 @pytest.mark.parametrize(
     ("address", "is_looked_after"), [("sqlite:///p.db", True), ("postgresql://db/shop", False)]
 )
-async def test_only_a_database_in_files_is_looked_after_each_second(
+async def test_only_a_sqlite_database_is_checked_each_second(
     database: Path,
     address: str,
     is_looked_after: bool,  # noqa: FBT001 - what is expected
@@ -51,18 +69,32 @@ async def test_only_a_database_in_files_is_looked_after_each_second(
     assert (services.store.check in [chore.action for chore in chores]) == is_looked_after
 
 
-async def test_what_is_old_is_deleted_in_the_background(database: Path) -> None:
-    async with running_service(database, history_days=31) as service:
+async def test_heartbeats_are_sent_in_the_background(
+    database: Path,
+) -> None:
+    bare = bare_app(database)
+    services = bare.app.services
+    actions = {chore.action for chore in chores_of(bare.settings, services, BodyReader(1024, 1))}
+    assert services.limiter.heartbeat in actions
+
+
+async def test_old_rows_are_deleted_in_the_background(database: Path) -> None:
+    async with running_service(database, event_days=8, history_days=31) as service:
         await service.issue("free")
         services = service.app.services
         today = service.clock() // DAY
-        for day in (today - 32, today - 31):
-            await services.store.write(do("INSERT INTO usage VALUES (1, ?1, 5)", day))
+        event = "INSERT INTO events (id, at, type, resource, data) VALUES (?1, ?2, '', '', '')"
+        for days in (32, 31, 9, 8):
+            await services.store.write(do("INSERT INTO usage VALUES (1, ?1, 5)", today - days))
+            moment = service.clock() - days * DAY
+            await services.store.write(do(event, f"evt_{days}", moment))
         chores = chores_of(service.settings, services, BodyReader(1024, 1))
         (prune,) = (chore for chore in chores if chore.failure == "old records not deleted")
         await prune.action()
-        rows = await services.store.read(Statement("SELECT day FROM usage"))
-    assert rows == [(today - 31,)]
+        used = await services.store.read(Statement("SELECT day FROM usage ORDER BY day"))
+        events = await services.store.read(Statement("SELECT id FROM events"))
+    assert used == [(today - 31,), (today - 9,), (today - 8,)]
+    assert events == [("evt_8",)]
 
 
 async def test_counts_are_saved_at_the_stop(database: Path) -> None:
@@ -76,12 +108,12 @@ async def test_counts_are_saved_at_the_stop(database: Path) -> None:
     connection.close()
 
 
-async def test_holders_of_keys_are_told_what_was_saved(database: Path) -> None:
+async def test_key_notices_are_recorded_from_saved_counts(database: Path) -> None:
     async with running_service(database) as service:
         await service.issue(expires_in=3600)
         services = service.app.services
         chores = chores_of(service.settings, services, BodyReader(1024, 1))
-        (tell,) = (chore for chore in chores if chore.failure == "holders of keys not told")
+        (tell,) = (chore for chore in chores if chore.failure == "cannot record key notices")
         await tell.action()
         events = await service.store.read(Statement("SELECT type FROM events"))
     assert events == [("key.expiring",)]
@@ -96,7 +128,7 @@ async def test_counts_are_saved_while_the_service_runs(database: Path) -> None:
         connection.close()
 
 
-async def test_a_stop_while_the_database_is_locked_says_so_and_ends(
+async def test_a_stop_while_the_database_is_locked_is_logged_and_ends(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ExitStack() as opened:
@@ -111,29 +143,29 @@ async def test_a_stop_while_the_database_is_locked_says_so_and_ends(
         assert re.fullmatch(f"{unsaved} not saved: {reason}", line)
 
 
-async def test_the_log_is_whole_after_the_stop(database: Path) -> None:
+async def test_the_log_is_complete_after_the_stop(database: Path) -> None:
     async with running_service(database) as service:
         for _ in range(100):
             await service.request("GET", "/docs")
     assert service.log.getvalue().count(b"\n") == 100
 
 
-async def test_background_work_survives_a_fault_it_does_not_expect(
+async def test_background_work_survives_an_unexpected_error(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_service(database) as service:
         key = await service.issue()
         other = apsw.Connection(str(database))
         other.execute("ALTER TABLE api_key_revision RENAME TO mislaid")
-        await eventually(lambda: "changes to keys not seen" in caplog.text)
+        await eventually(lambda: "cannot refresh the API key cache" in caplog.text)
         other.execute("ALTER TABLE mislaid RENAME TO api_key_revision")
         other.close()
         assert (await service.request("GET", "/v1/usage", key.token)).status_code == 200
-        await revoke(service.store, service.clock, key.key.id)
+        await revoke(service.store, service.clock, key.id)
         await service.status_becomes(key.token, 401)
 
 
-async def test_a_client_that_goes_away_within_its_body_adds_nothing(database: Path) -> None:
+async def test_a_client_that_disconnects_within_its_body_adds_nothing(database: Path) -> None:
     bare = bare_app(database)
     async with bare.app.lifespan():
         token = (await bare.issue()).token
@@ -147,29 +179,52 @@ async def test_a_client_that_goes_away_within_its_body_adds_nothing(database: Pa
     connection.close()
 
 
-async def test_the_settings_reach_the_service(database: Path) -> None:
+async def test_the_settings_take_effect_in_the_service(database: Path) -> None:
     bare = bare_app(database, anonymous_per_minute=7)
     async with bare.app.lifespan():
         response = await bare.call("GET", b"/v1/pets", [])
     assert (b"x-ratelimit-limit", b"7") in fields(response)
 
 
-def test_settings_alone_make_a_service(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", list(root.handlers))
-    monkeypatch.setattr(root, "level", root.level)
+def test_a_service_can_be_created_from_settings_alone(
+    database: Path,
+    root_logger: logging.Logger,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     stderr = io.TextIOWrapper(io.BytesIO())
     monkeypatch.setattr(sys, "stderr", stderr)
-    assert isinstance(serve_settings(Settings(database=f"sqlite:///{database}")), Application)
+    settings = Settings(database=f"sqlite:///{database}", log_format="text")
+    assert isinstance(serve_settings(settings), Application)
+    root_logger.error("it fell")
+    root_logger.handlers[0].close()
+    assert "\x1b[31merror   \x1b[0m it fell\n" in capfd.readouterr().err
 
 
-def test_a_database_of_another_kind_is_refused() -> None:
+@pytest.mark.usefixtures("root_logger")
+async def test_a_slow_disk_of_the_deliverer_does_not_block_other_processes(database: Path) -> None:
+    disk = threading.Event()
+    settings = Settings(database=f"sqlite:///{database}", database_timeout=30)
+    async with open_store(database) as other, opened_deliverer(settings) as deliverer:
+        store: Any = deliverer._store  # noqa: SLF001 - what it writes through
+        store._connections.thread.submit(disk.wait)  # noqa: SLF001 - a slow disk
+        writing = asyncio.create_task(store.write(create_pet(BELLA)))
+        try:
+            await eventually(lambda: other.read(select_pets(10)), 10)
+            await other.write(create_pet(BELLA))
+            assert not writing.done()
+        finally:
+            disk.set()
+        await writing
+
+
+def test_an_unknown_kind_of_database_is_refused() -> None:
     with pytest.raises(SettingError, match="database: expected sqlite:///"):
         database_of(Settings(database="mysql:///x"))
 
 
 @pytest.mark.parametrize(("log_format", "for_person"), [("text", True), ("json", False)])
-def test_the_log_takes_the_form_that_was_set(log_format: Any, *, for_person: bool) -> None:
+def test_the_log_has_the_configured_format(log_format: Any, *, for_person: bool) -> None:
     assert is_for_person(log_format) is for_person
 
 
@@ -178,13 +233,16 @@ def test_without_a_terminal_the_log_is_json(monkeypatch: pytest.MonkeyPatch) -> 
     assert not is_for_person("auto")
 
 
-async def test_a_deleted_log_is_recovered_without_a_write(
+async def test_a_deleted_wal_is_recovered_without_a_write(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     async with running_service(database) as service:
         await service.issue()
         database.with_name("petstore.db-wal").unlink()
-        await eventually(lambda: "petstore.db-wal: deleted while in use" in caplog.text)
+        # The database has what was in the deleted log only once the new files are open.
+        await eventually(lambda: "new files are open beside it" in caplog.text)
+        assert "petstore.db-wal: deleted while in use" in caplog.text
         alone = shutil.copyfile(database, database.with_name("alone.db"))
         connection = apsw.Connection(str(alone))
         assert connection.execute("SELECT count(*) FROM api_keys").get == 1

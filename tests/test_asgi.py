@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from petstore.app import store_at
 from petstore.asgi import AsgiApp, Message
+from petstore.backends import store_at
 from petstore.clock import system_clock
 from petstore.http.messages import Request, Response
 from support.forms import under_granian
@@ -123,14 +123,14 @@ async def test_a_body_may_arrive_in_pieces(
     assert [b"location", b"http://petstore/v1/pets/1"] in start["headers"]
 
 
-async def test_a_body_that_is_cut_off_is_refused(server: Server, key: tuple[bytes, bytes]) -> None:
+async def test_an_incomplete_body_is_refused(server: Server, key: tuple[bytes, bytes]) -> None:
     events = [*body(BELLA[:5])[:1], {"type": "http.disconnect"}]
     start, error = await server.request(scope(key, (b"content-length", b"31")), *events)
     assert (start["status"], msgspec.json.decode(error)["code"]) == (400, "incomplete_body")
 
 
 @pytest.mark.parametrize(("version", "closes"), [("1.1", True), ("2", False)])
-async def test_a_body_that_is_too_large_closes_a_connection_of_http_1(
+async def test_a_body_that_is_too_large_closes_an_http_1_connection(
     server: Server, key: tuple[bytes, bytes], version: str, *, closes: bool
 ) -> None:
     asked = scope(key, (b"content-length", b"70000"), http_version=version)
@@ -156,7 +156,7 @@ async def test_a_file_is_sent_in_pieces(server: Server, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("events", [body(), [*body(b"x")[:1]]], ids=["whole body", "no end"])
-async def test_a_long_poll_ends_when_its_client_leaves(
+async def test_a_long_poll_ends_when_its_client_disconnects(
     server: Server, key: tuple[bytes, bytes], events: list[Message]
 ) -> None:
     asked = scope(key, method="GET", path="/v1/events", query_string=b"cursor=latest&wait=25")
@@ -175,7 +175,7 @@ async def test_a_body_may_arrive_late(server: Server, key: tuple[bytes, bytes]) 
     assert (await told.get())["status"] == 201
 
 
-def test_granian_keeps_no_long_poll_of_a_client_that_has_left(tmp_path: Path) -> None:
+def test_with_granian_a_long_poll_ends_when_its_client_disconnects(tmp_path: Path) -> None:
     with under_granian(tmp_path) as server:
         head = f"Host: petstore\r\nAuthorization: Bearer {server.issue()}\r\n\r\n"
         with RawSocket(server.port) as connection:
@@ -189,14 +189,12 @@ async def test_a_request_may_have_no_body(server: Server, key: tuple[bytes, byte
     assert (start["status"], listed) == (200, b"[]")
 
 
-async def test_a_field_that_is_sent_twice_is_known(
-    server: Server, key: tuple[bytes, bytes]
-) -> None:
+async def test_a_duplicate_header_is_detected(server: Server, key: tuple[bytes, bytes]) -> None:
     start, _ = await server.request(scope(key, key, method="GET"), *body())
     assert start["status"] == 401
 
 
-async def test_cookies_that_http_2_has_split_are_one_field(
+async def test_cookies_that_http_2_has_split_are_joined(
     server: Server, key: tuple[bytes, bytes]
 ) -> None:
     token = key[1].removeprefix(b"Bearer ")
@@ -214,13 +212,13 @@ async def test_cookies_that_http_2_has_split_are_one_field(
         assert b"Your session" in page
 
 
-async def test_a_path_is_taken_as_it_was_sent(server: Server, key: tuple[bytes, bytes]) -> None:
+async def test_a_path_is_read_as_it_was_sent(server: Server, key: tuple[bytes, bytes]) -> None:
     for raw, status in [(b"/v1%2Fpets", 404), (b"", 200)]:
         start, _ = await server.request(scope(key, method="GET", raw_path=raw), *body())
         assert start["status"] == status
 
 
-async def test_http_1_0_needs_no_host_and_any_other_version_does(
+async def test_every_version_except_http_1_0_needs_a_host(
     server: Server, key: tuple[bytes, bytes]
 ) -> None:
     for version, status in [("1.0", 200), ("1.1", 400), ("2", 400)]:
@@ -238,7 +236,7 @@ async def test_http_1_0_needs_no_host_and_any_other_version_does(
         ("PETSTORE_WROKERS", "2", "did you mean PETSTORE_WORKERS?"),
     ],
 )
-async def test_settings_that_are_not_valid_end_the_start_with_a_message(
+async def test_invalid_settings_stop_the_start_with_a_message(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
 ) -> None:
     monkeypatch.setenv(name, value)

@@ -57,14 +57,14 @@ def send() -> Send:
     return names["send"]
 
 
-def test_it_waits_as_the_service_asks_and_sends_again(send: Send) -> None:
+def test_the_example_waits_for_retry_after_and_sends_again(send: Send) -> None:
     waits: list[float] = []
     with responding((429, "7"), (503, "1"), (200, None)) as url:
         assert send(request_to(url), waits.append) == b"[]"
     assert waits == [7, 1]
 
 
-def test_without_retry_after_it_waits_a_random_time_that_grows(send: Send) -> None:
+def test_without_retry_after_the_example_waits_a_growing_random_time(send: Send) -> None:
     waits: list[float] = []
     with responding((502, None), (504, None), (502, None), (200, None)) as url:
         send(request_to(url), waits.append)
@@ -72,7 +72,9 @@ def test_without_retry_after_it_waits_a_random_time_that_grows(send: Send) -> No
 
 
 @pytest.mark.parametrize("responses", [[(429, "3600")], [(400, None)], [(503, "1")] * 4])
-def test_it_gives_up(send: Send, responses: list[tuple[int, str | None]]) -> None:
+def test_the_example_gives_up_after_several_attempts(
+    send: Send, responses: list[tuple[int, str | None]]
+) -> None:
     waits: list[float] = []
     with (
         responding(*responses) as url,
@@ -83,7 +85,7 @@ def test_it_gives_up(send: Send, responses: list[tuple[int, str | None]]) -> Non
     assert waits == [1] * (len(responses) - 1)
 
 
-def test_it_gives_up_where_nobody_listens(send: Send) -> None:
+def test_the_example_gives_up_on_an_unreachable_server(send: Send) -> None:
     waits: list[float] = []
     with pytest.raises(urllib.error.URLError):
         send(request_to(f"http://127.0.0.1:{free_port()}"), waits.append)

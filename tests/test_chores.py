@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from petstore.chores import Chore, background
+from petstore.chores import PeriodicTask, background
 from petstore.errors import InternalError, Unavailable, WebhooksNotConfigured
 from support.waiting import eventually
 
@@ -30,11 +30,11 @@ class Work:
         await eventually(lambda: self.tried > tried + 3)
 
 
-async def test_a_chore_that_keeps_failing_says_so_once_until_it_works_again(
+async def test_a_repeatedly_failing_chore_is_logged_once_until_it_succeeds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     work = Work()
-    async with background(Chore(work, 0, "dishes not done")):
+    async with background(PeriodicTask(work, 0, "dishes not done")):
         for times in (1, 2):
             work.fails = True
             await work.again()
@@ -52,17 +52,32 @@ async def test_a_chore_that_keeps_failing_says_so_once_until_it_works_again(
         (ZeroDivisionError(), True),
     ],
 )
-async def test_only_a_fault_of_our_own_has_a_traceback(
+async def test_only_an_unexpected_error_is_logged_with_a_traceback(
     caplog: pytest.LogCaptureFixture, error: Exception, *, has_traceback: bool
 ) -> None:
-    async with background(Chore(Work(error), 0, "dishes not done")):
+    async with background(PeriodicTask(Work(error), 0, "dishes not done")):
         await eventually(lambda: caplog.records)
     assert bool(caplog.records[0].exc_info) == has_traceback
 
 
+async def test_a_chore_is_done_at_the_start_and_at_the_stop_if_it_wants_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first, last, rare = Work(), Work(), Work()
+    chores = [
+        PeriodicTask(first, 60, "table not laid", at_start=True),
+        PeriodicTask(last, 60, "table not cleared", at_stop=True),
+        PeriodicTask(rare, 60, "dishes not done"),
+    ]
+    async with background(*chores):
+        assert (first.tried, last.tried) == (1, 0)
+    assert (first.tried, last.tried, rare.tried) == (1, 1, 0)
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+
+
 async def test_a_chore_ends_with_its_block() -> None:
     work = Work()
-    async with background(Chore(work, 0, "dishes not done")):
+    async with background(PeriodicTask(work, 0, "dishes not done")):
         await work.again()
     tried = work.tried
     await asyncio.sleep(0)

@@ -6,13 +6,16 @@ A ``console`` block is run, see ``support/console.py``. A ``sh`` block is not: `
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
 
 import pytest
 
-from support.console import Block, blocks, console
+from support.console import Block, blocks, console, interpreter_environment
+from support.forks import forks
 from support.postgres import PostgresServer
+from support.programs import needs
 
 ROOT = Path(__file__).parent.parent
 TEXTS = {
@@ -185,18 +188,25 @@ PLACES = {
 NEEDS = {"docs/guides/run-behind-a-proxy.md": "nginx"}
 
 
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The address of a process that runs ``petstore``."""
+    with forks(tmp_path_factory.mktemp("forks"), interpreter_environment()) as address:
+        yield address
+
+
 @pytest.mark.parametrize("name", RUN)
-def test_a_page_shows_what_is_printed(
-    name: str, tmp_path: Path, request: pytest.FixtureRequest
+def test_a_page_shows_the_output_of_its_commands(
+    name: str, tmp_path: Path, commands: Path, request: pytest.FixtureRequest
 ) -> None:
     if name in NEEDS and not which(NEEDS[name], path=f"{os.environ['PATH']}:/usr/sbin"):
-        pytest.skip(f"{NEEDS[name]} is not installed")
+        pytest.skip(needs(NEEDS[name]))
     places = dict(PLACES.get(name, {}))
     if "@db/" in TEXTS[name]:
         postgres: PostgresServer = request.getfixturevalue("postgres")
         for url in re.findall(r"postgresql://petstore@db/\w+", TEXTS[name]):
             places[url] = places.get(url) or postgres.new_database()
-    with console(tmp_path, places) as reader:
+    with console(tmp_path, commands, places) as reader:
         reader.play(SETUPS.get(name, ""))
         reader.play(TEXTS[name])
 
@@ -210,7 +220,7 @@ def not_run() -> dict[str, list[Block]]:
     return {name: commands for name, commands in found.items() if commands}
 
 
-def test_there_is_a_reason_why_commands_of_a_page_are_not_run() -> None:
+def test_commands_that_are_not_run_have_a_reason() -> None:
     assert not not_run().keys() - NOT_RUN.keys()
 
 
@@ -227,9 +237,12 @@ def test_commands_that_are_not_run_are_well_formed() -> None:
         assert not checked.stderr, name
 
 
-def test_a_page_that_shows_something_else_fails(tmp_path: Path) -> None:
+def test_a_page_with_other_output_fails(tmp_path: Path, commands: Path) -> None:
     page = "```console\n$ echo right\nwrong\n```"
-    with console(tmp_path) as reader, pytest.raises(AssertionError, match=r"line 2: \$ echo right"):
+    with (
+        console(tmp_path, commands) as reader,
+        pytest.raises(AssertionError, match=r"line 2: \$ echo right"),
+    ):
         reader.play(page)
 
 
@@ -245,16 +258,18 @@ def test_a_page_that_shows_something_else_fails(tmp_path: Path) -> None:
     ],
     ids=["left-out", "varying", "continued", "one-shell", "saved", "invalid"],
 )
-def test_a_page_that_shows_what_is_printed_passes(page: str, tmp_path: Path) -> None:
-    with console(tmp_path) as reader:
+def test_a_page_with_the_printed_output_passes(page: str, tmp_path: Path, commands: Path) -> None:
+    with console(tmp_path, commands) as reader:
         reader.play(page)
 
 
-def test_a_program_goes_on_beside_the_commands_after_it(tmp_path: Path) -> None:
+def test_a_background_program_keeps_running_during_later_commands(
+    tmp_path: Path, commands: Path
+) -> None:
     program = "import sys, time\nprint('first', flush=True)\ntry:\n    time.sleep(60)\n"
     program += "except KeyboardInterrupt:\n    open('ended', 'w').close()\n"
     page = f"```python\n# follow.py\n{program}```\n\n"
     page += "```console\n$ python follow.py\nfirst\n```\n\n```console\n$ ls ended\n…\n```\n\n"
     page += "```console\n^C\n```\n\n```console\n$ ls ended\nended\n```"
-    with console(tmp_path) as reader:
+    with console(tmp_path, commands) as reader:
         reader.play(page)

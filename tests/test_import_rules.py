@@ -1,10 +1,9 @@
 """The layers of the program: which package may import which."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import petstore
 
@@ -14,6 +13,9 @@ OPENERS = (
     "petstore.databases.postgres",
     "petstore.databases.postgres_connection",
     "petstore.databases.sqlite_connection",
+    "petstore.databases.sqlite_commits",
+    "petstore.databases.sqlite_recovery",
+    "petstore.databases.sqlite_versions",
     "petstore.databases.migrations",
     "petstore.databases.backups",
     "petstore.databases.copies",
@@ -27,20 +29,26 @@ def module_name(path: Path) -> str:
 
 
 MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
 
 
-def imports(module: str) -> Iterator[str]:
-    """Yield what ``module`` imports, wherever in it: modules, not names out of them."""
-    for node in ast.walk(TREES[module]):
+@cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text("utf-8"))
+
+
+@cache
+def imports(module: str) -> set[str]:
+    """Return what ``module`` imports, wherever in it: modules, not names out of them."""
+    found: set[str] = set()
+    for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module} imports relatively"
             source = node.module or ""
-            for alias in node.names:
-                submodule = f"{source}.{alias.name}"
-                yield submodule if submodule in MODULES else source
+            names = (f"{source}.{alias.name}" for alias in node.names)
+            found.update(name if name in MODULES else source for name in names)
+    return found
 
 
 def is_in(module: str, package: str) -> bool:
@@ -51,95 +59,182 @@ def is_in_any(module: str, packages: tuple[str, ...]) -> bool:
     return any(is_in(module, package) for package in packages)
 
 
+def users_of(library: str) -> list[str]:
+    return [module for module in MODULES if any(is_in(name, library) for name in imports(module))]
+
+
 def modules_of(*packages: str) -> list[str]:
     return [module for module in MODULES if is_in_any(module, packages)]
 
 
-BASICS = ("clock", "errors")
+RESOURCES = (
+    *("pets", "orders", "categories", "keys", "events", "webhooks", "usage", "deprecations"),
+    "sessions",
+)
+LAYERS = {
+    "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
+    "store": (
+        *("store", "counts", "exports", "feed", "files", "console_imports", "imports"),
+        *("reservations", "responses", "rows", "search"),
+        *("alerts", "cache", "history", "notices", "status"),
+        *(
+            "deliverer",
+            "deliveries",
+            "leases",
+            "progress",
+            "queue",
+            "replays",
+            "resumption",
+            "sender",
+        ),
+    ),
+    "operations": ("operations",),
+    "pages": (
+        "pages",
+        "export_pages",
+        "form",
+        "import_pages",
+    ),
+    "commands": ("commands", "file_commands", "transfers"),
+}
+"""The modules of a resource by their names: each imports its own layer and those before it."""
+
+
+def layer(name: str, *resources: str) -> tuple[str, ...]:
+    """Return the modules of a layer, of all resources or of those named."""
+    found = (f"{resource}.{file}" for resource in resources or RESOURCES for file in LAYERS[name])
+    return tuple(module for module in found if f"petstore.{module}" in MODULES)
+
+
+BASICS = ("clock", "coalescing", "errors", "generations", "domain")
+MODELS, STORES = layer("model"), layer("store")
+BELOW_STORES = (*BASICS, *MODELS, "databases.contract", "limits.contract")
+BELOW_OPERATIONS = (*BELOW_STORES, *STORES, "interface", "http.messages")
 KNOWN = {
     "clock": (),
+    "coalescing": (),
     "errors": (),
+    "generations": (),
+    "time_slices": (),
     "chores": BASICS,
     "logs": BASICS,
     "domain": BASICS,
-    "settings": (*BASICS, "domain"),
+    "settings": (*BASICS, *MODELS),
     "redis_client": BASICS,
-    "rate_limits": (*BASICS, "domain", "redis_client"),
-    "databases": (*BASICS, "domain"),
-    "store": (
-        *(*BASICS, "domain", "rate_limits.contract"),
-        *("databases.contract", "databases.copies.contract"),
+    "limits": (
+        *(*BASICS, *MODELS, "redis_client", "chores"),
+        *("databases.contract", "databases.upserts"),
     ),
-    "api": (
-        *(*BASICS, "domain", "store", "logs"),
-        *("databases.contract", "databases.replicas", "databases.secret_files", "http.messages"),
-        *("rate_limits.contract", "rate_limits.minutes"),
+    "databases": (*BASICS, *MODELS, "chores"),
+    "interface": (
+        *(*BELOW_OPERATIONS, "chores", "logs", "limits.minutes"),
+        *("databases.replicas", "databases.schema", "databases.secret_files"),
+        *("databases.pages",),
     ),
-    "console": (
-        *(*BASICS, "domain", "store", "api"),
-        *("databases.contract", "http.messages", "rate_limits.contract", "rate_limits.minutes"),
-    ),
-    "webhooks": (*BASICS, "domain", "store", "chores", "logs", "databases.contract"),
+    "console": (*BELOW_OPERATIONS, "limits.minutes", "time_slices"),
     "http": (),
     "observability": (
-        *(*BASICS, "domain", "store", "api", "chores", "http", "logs"),
-        *("databases.contract", "rate_limits.contract"),
+        *(*BELOW_OPERATIONS, "chores", "http", "logs", "settings"),
+        *("databases", "limits"),
     ),
 }
 """The table of docs/architecture.md: what a package may import besides itself."""
+KNOWN_BY_LAYER = {
+    "model": (*BASICS, *MODELS),
+    "store": (
+        *(*BELOW_STORES, *STORES, "chores", "logs", "time_slices"),
+        *("databases.pages", "databases.planner", "databases.retention", "databases.schema"),
+        "databases.upserts",
+    ),
+    "operations": (*BELOW_OPERATIONS, "databases.planner"),
+    "pages": (*BELOW_OPERATIONS, "console", "limits.minutes", "time_slices"),
+    "commands": (*BELOW_OPERATIONS, "console.page", "cli", "databases.private_files", "settings"),
+}
+"""What each layer of a resource may import besides its own resource."""
 
-WIRING = ("app", "asgi", "cli", "server")
+TABLES = {"petstore.interface.operations": "operations", "petstore.console.console": "pages"}
+"""The modules that list what a layer of each resource has."""
+
+COMMAND_LINE = ("petstore.cli", *(f"petstore.{module}" for module in layer("commands")))
+
+WIRING = ("app", "asgi", "backends", "cli", "server")
 """Which may import anything, but for the command line."""
 
 
-@pytest.mark.parametrize("module", modules_of(*(f"petstore.{name}" for name in KNOWN)))
-def test_a_module_knows_only_what_its_package_may_know(module: str) -> None:
-    package = module.split(".")[1]
-    allowed = tuple(f"petstore.{name}" for name in (package, *KNOWN[package]))
-    known = [name for name in imports(module) if is_in(name, "petstore")]
-    assert [name for name in known if not is_in_any(name, allowed)] == []
+def beyond(module: str, allowed: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the imports of ``module`` that are not ``allowed``."""
+    packages = tuple(f"petstore.{name}" for name in allowed)
+    own = sorted(name for name in imports(module) if name.startswith("petstore."))
+    return [(module, name) for name in own if not is_in_any(name, packages)]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_only_entry_points_import_the_command_line(module: str) -> None:
+def test_a_module_imports_only_what_its_package_allows() -> None:
+    found = []
+    for package, others in KNOWN.items():
+        for module in modules_of(f"petstore.{package}"):
+            listed = layer(TABLES[module]) if module in TABLES else ()
+            found += beyond(module, (package, *others, *listed))
+    assert found == []
+
+
+def test_a_module_of_a_resource_imports_only_what_its_layer_allows() -> None:
+    found = []
+    for resource in RESOURCES:
+        own: tuple[str, ...] = ()
+        for name, others in KNOWN_BY_LAYER.items():
+            own += layer(name, resource)
+            for module in layer(name, resource):
+                found += beyond(f"petstore.{module}", (*own, *others))
+    assert found == []
+
+
+def test_the_name_of_a_module_of_a_resource_says_its_layer() -> None:
+    known = {name for names in LAYERS.values() for name in names}
+    packages = tuple(f"petstore.{resource}." for resource in RESOURCES)
+    names = {module.split(".")[2] for module in MODULES if module.startswith(packages)}
+    assert names == known
+
+
+def test_only_entry_points_import_the_command_line() -> None:
     # petstore.asgi reads the settings of the environment as the command line does.
-    if not is_in_any(module, ("petstore.cli", "petstore.__main__", "petstore.asgi")):
-        assert [name for name in imports(module) if is_in(name, "petstore.cli")] == []
+    entries = (*COMMAND_LINE, "petstore.__main__", "petstore.asgi")
+    users = users_of("petstore.cli")
+    assert [user for user in users if not is_in_any(user, entries)] == []
 
 
-def test_every_package_has_its_rule() -> None:
+def test_every_package_has_an_import_rule() -> None:
     packages = {module.split(".")[1] for module in MODULES if "." in module}
-    assert packages == {*KNOWN, *WIRING, "__main__", "samples"}
+    assert packages == {*KNOWN, *RESOURCES, *WIRING, "__main__", "samples"}
 
 
-@pytest.mark.parametrize(
-    ("library", "packages"),
-    [
-        ("apsw", OPENERS),
-        ("asyncpg", OPENERS),
-        ("redis", ("petstore.redis_client",)),
-        ("prometheus_client", ("petstore.observability",)),
-        ("opentelemetry", ("petstore.observability",)),
-        ("cryptography", ("petstore.domain.sealing", "petstore.domain.webhook_secrets")),
-        ("httptools", ("petstore.http", "petstore.webhooks.sender")),
-        ("uvloop", ("petstore.server",)),
-        ("jinja2", ("petstore.console.templates",)),
-        ("multipart", ("petstore.console.forms",)),
-        *((library, ("petstore.cli",)) for library in ("click", "rich", "petstore_client")),
-    ],
-)
-def test_a_library_stays_behind_its_adapter(library: str, packages: tuple[str, ...]) -> None:
-    users = [module for module in MODULES if any(is_in(name, library) for name in imports(module))]
-    assert users != []
-    assert [user for user in users if not is_in_any(user, packages)] == []
+LIBRARIES = {
+    "apsw": OPENERS,
+    "asyncpg": OPENERS,
+    "redis": ("petstore.redis_client",),
+    "prometheus_client": ("petstore.observability",),
+    "opentelemetry": ("petstore.observability",),
+    "cryptography": ("petstore.interface.sealing", "petstore.webhooks.secrets"),
+    "httptools": ("petstore.http", "petstore.webhooks.sender"),
+    "uvloop": ("petstore.server",),
+    "jinja2": ("petstore.console.templates",),
+    "multipart": ("petstore.console.forms",),
+    **dict.fromkeys(("click", "rich", "petstore_client"), COMMAND_LINE),
+}
+"""Each with its adapters, which alone import it."""
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_every_module_says_what_it_is_for(module: str) -> None:
-    assert ast.get_docstring(TREES[module])
+def test_a_library_is_imported_only_by_its_adapter() -> None:
+    for library, adapters in LIBRARIES.items():
+        users = users_of(library)
+        assert users != [], library
+        assert [user for user in users if not is_in_any(user, adapters)] == [], library
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_nothing_is_printed_past_the_command_line_and_the_log(module: str) -> None:
-    names = [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Name)]
-    assert "print" not in {name.id for name in names}
+def test_every_module_has_a_docstring() -> None:
+    assert [module for module in MODULES if not ast.get_docstring(tree(module))] == []
+
+
+def test_only_the_command_line_and_the_log_print() -> None:
+    for module in MODULES:
+        names = {node.id for node in ast.walk(tree(module)) if isinstance(node, ast.Name)}
+        assert "print" not in names, module

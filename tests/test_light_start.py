@@ -25,11 +25,9 @@ print(*sys.modules)
     ("settings", "loaded"),
     [
         ("", set()),
-        (f"database={POSTGRES!r}", {"asyncpg"}),
-        (f"redis={REDIS!r}", {"redis"}),
         (f"database={POSTGRES!r}, redis={REDIS!r}", {"asyncpg", "redis"}),
     ],
-    ids=["SQLite", "PostgreSQL", "Redis", "both"],
+    ids=["SQLite", "PostgreSQL and Redis"],
 )
 def test_a_service_loads_only_what_its_settings_need(
     tmp_path: Path, settings: str, loaded: set[str]

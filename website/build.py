@@ -3,8 +3,8 @@
 import tempfile
 from pathlib import Path
 
-from petstore.api.openapi.document import document
-from petstore.api.operations import OPERATIONS
+from petstore.interface.openapi.document import document
+from petstore.interface.operations import OPERATIONS
 from website import llms, operations, tables
 from website.files import write_site
 from website.navigation import Entry, sections, with_entries

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from petstore.api.site import CODINGS, HOME, MANIFEST, File, Manifest
+from petstore.interface.site import CODINGS, HOME, MANIFEST, Manifest, SiteFile
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -61,7 +61,7 @@ def write_site(rendered: Path, target: Path, texts: Mapping[str, str]) -> int:
 
 def _add(manifest: Manifest, name: str, content: bytes, target: Path) -> None:
     suffix, address = Path(name).suffix, _address(name)
-    manifest.files[address] = File(
+    manifest.files[address] = SiteFile(
         name,
         _TYPES.get(suffix, _TEXT),
         sha256(content).hexdigest()[:24],

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from textwrap import indent
 from typing import Any
 
-from petstore.api.openapi.errors import possible_errors
-from petstore.api.operation import BASE, Operation
-from petstore.api.operations import OPERATIONS
+from petstore.interface.openapi.errors import possible_errors
+from petstore.interface.operation import BASE, Operation
+from petstore.interface.operations import OPERATIONS
 from website.navigation import Entry
 from website.samples import curl, python
 from website.schemas import Document, Json, table

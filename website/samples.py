@@ -4,7 +4,7 @@ import json
 import re
 from shlex import quote
 
-from petstore.api.operation import Operation
+from petstore.interface.operation import Operation
 
 _EXAMPLE_ID = "7"
 _QUERIES = {

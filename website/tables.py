@@ -2,8 +2,8 @@
 
 import json
 
-from petstore.api.event_examples import example_of
-from petstore.domain.events import EVENT_TYPES
+from petstore.events.examples import example_of
+from petstore.events.model import EVENT_TYPES
 from petstore.observability import metrics
 from petstore.observability.metrics import Metric
 from website.schemas import table

@@ -11,6 +11,7 @@ from proof.experiments import (
     parsing,
     plans,
     properties,
+    restarts,
     silence,
     soak,
 )
@@ -18,6 +19,7 @@ from proof.experiments import (
 EXPERIMENTS: list[Experiment] = [
     *kills.EXPERIMENTS,
     *disk_faults.EXPERIMENTS,
+    *restarts.EXPERIMENTS,
     *imports.EXPERIMENTS,
     *silence.EXPERIMENTS,
     *crowds.EXPERIMENTS,

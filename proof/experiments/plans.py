@@ -9,13 +9,8 @@ from typing import NamedTuple
 
 import httpx
 
-from petstore.domain.api_keys import SCOPES
-from petstore.domain.paging import (
-    NamePosition,
-    encode_cursor,
-    encode_name_cursor,
-    encode_newest_cursor,
-)
+from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST, NamePosition
+from petstore.keys.model import SCOPES
 from proof.deployments import Deployment, deployed, postgres_server
 from proof.experiment import Experiment, Trial
 from proof.logged_plans import SETTINGS, LoggedPlans, Read
@@ -58,11 +53,11 @@ class _List(NamedTuple):
 
     table: str
     target: str
-    cursor: Callable[[int], str] = encode_cursor
+    cursor: Callable[[int], str] = BY_ID.encode
 
 
 def _by_name(last_id: int) -> str:
-    return encode_name_cursor(NamePosition("bella", last_id))
+    return BY_NAME.encode(NamePosition("bella", last_id))
 
 
 def lists() -> list[_List]:
@@ -72,7 +67,7 @@ def lists() -> list[_List]:
         for status, category, (order, cursor) in product(
             ("", "status=sold&", "status=available&", "status=pending&", "hasStatus=false&"),
             ("", "categoryId=3&"),
-            (("", encode_cursor), ("sort=-id&", encode_newest_cursor), ("name=be&", _by_name)),
+            (("", BY_ID.encode), ("sort=-id&", NEWEST_FIRST.encode), ("name=be&", _by_name)),
         )
     ]
     orders = [
@@ -80,7 +75,7 @@ def lists() -> list[_List]:
         for status, pet, (order, cursor) in product(
             ("", "status=delivered&", "status=cancelled&", "status=placed&"),
             ("", "petId=3&"),
-            (("", encode_cursor), ("sort=-id&", encode_newest_cursor)),
+            (("", BY_ID.encode), ("sort=-id&", NEWEST_FIRST.encode)),
         )
     ]
     deliveries = [

@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from petstore.api.application import Servable
-from petstore.api.messages import error_response
-from petstore.app import require_secret, serve_settings
+from petstore.app import serve_settings
+from petstore.backends import require_secret
 from petstore.cli.options import settings_from_environment
 from petstore.cli.stores import migrate
 from petstore.errors import Unavailable
 from petstore.http.messages import Request, Response
+from petstore.interface.application import Application
+from petstore.interface.messages import error_response
 
 Message: TypeAlias = MutableMapping[str, Any]
 ReceiveEvent: TypeAlias = Callable[[], Awaitable[Message]]
@@ -26,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 class AsgiApp:
     """Runs the service with the settings of the environment, from startup to shutdown."""
 
-    _app: Servable | None = None
+    _app: Application | None = None
 
     async def __call__(self, scope: Message, receive: ReceiveEvent, send: SendEvent) -> None:
         """Handle one request, or the lifespan of the service."""

@@ -1,7 +1,7 @@
 """The one tree of errors. Each carries its HTTP status and its machine-readable code.
 
-Handlers raise, they never format: the outermost layer of ``petstore.api`` turns any of these into
-the Error body of interface.md (``code``, ``message``, ``status``).
+Handlers raise, they never format: the outermost layer of ``petstore.interface`` turns any of these
+into the Error body of interface.md (``code``, ``message``, ``status``).
 """
 
 from typing import ClassVar

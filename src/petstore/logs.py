@@ -32,10 +32,6 @@ EventName: TypeAlias = Literal[
     "started",
     "start_failed",
     "worker_ended",
-    "reload_started",
-    "worker_replaced",
-    "reload_ended",
-    "reload_failed",
     "stop_started",
     "stopped",
     "deliveries_started",
@@ -46,7 +42,7 @@ EventName: TypeAlias = Literal[
 """Events of the service as a whole. Programs wait for these names, so they are stable."""
 
 
-class Event:
+class LogEvent:
     """A message with an event name and members for programs, beside the text for people."""
 
     def __init__(self, name: EventName, message: str, **members: int | str) -> None:
@@ -215,7 +211,7 @@ class _JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
-        if isinstance(event := record.msg, Event):
+        if isinstance(event := record.msg, LogEvent):
             line |= {"event": event.name, "message": str(event), **event.members}
         line["logger"] = record.name
         if record.exc_info:

@@ -1,7 +1,7 @@
 """Every setting of the service, one field each.
 
-A setting is an option of ``petstore serve`` (``--body-bytes``) and an environment variable
-(``PETSTORE_BODY_BYTES``). Their help is the description here.
+A setting is an option of ``petstore serve`` (``--max-body-bytes``) and an environment variable
+(``PETSTORE_MAX_BODY_BYTES``). Their help is the description here.
 """
 
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from petstore.domain.api_keys import Environment
+from petstore.keys.model import Environment
 
 LogFormat: TypeAlias = Literal["auto", "text", "json"]
 LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -52,12 +52,17 @@ SECTIONS = {
         *("event_days", "history_days"),
     ),
     "Webhooks": ("webhook_network", "secret_file", "no_deliveries"),
-    "Processes": ("workers", "pid_file", "shutdown_timeout", "drain_timeout"),
+    "Processes": ("workers", "shutdown_timeout", "drain_timeout"),
     "Logs and traces": (
         *("log_format", "log_level", "log_health_checks", "omit_addresses", "trace_endpoint"),
     ),
     "Limits of requests": (
-        *("anonymous_per_minute", "address_table", "usage_per_minute", "console_per_minute"),
+        *(
+            "anonymous_per_minute",
+            "max_tracked_addresses",
+            "usage_per_minute",
+            "console_per_minute",
+        ),
         *("key_refresh_seconds", "limits_save_seconds"),
     ),
     "Bans": (
@@ -65,8 +70,8 @@ SECTIONS = {
         *("ban_seconds", "ban_max_seconds", "ban_decay_seconds"),
     ),
     "Connections and messages": (
-        *("connections", "connections_per_address", "buffer_bytes"),
-        *("header_timeout", "body_timeout", "body_bytes"),
+        *("max_connections", "connections_per_address", "buffer_bytes"),
+        *("header_timeout", "body_timeout", "max_body_bytes"),
     ),
 }
 """The settings by kind: the sections of the help of their options."""
@@ -99,7 +104,9 @@ def _flag(description: str) -> bool:
 class Settings:
     """How the service runs. Times are in seconds, sizes in bytes."""
 
-    host: str = _setting("127.0.0.1", "The address to listen on.")
+    host: str = _setting(
+        "127.0.0.1", "The address to listen on, unless systemd passes a listening socket."
+    )
     port: int = _setting(8000, "The port to listen on.", ge=1, le=65535)
     database: str = _setting(
         "sqlite:///petstore.db",
@@ -142,7 +149,6 @@ class Settings:
         "Where to report a vulnerability, for /.well-known/security.txt: mailto:…, https://… or"
         " tel:…. May be repeated.",
     )
-    pid_file: str = _setting("", "A file with the id of the main process, for petstore reload.")
     trusted_proxy: tuple[str, ...] = _setting(
         (),
         "A network of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8. May be"
@@ -179,7 +185,7 @@ class Settings:
     anonymous_per_minute: int = _setting(
         300, "Requests a minute from one address without a valid key.", ge=1, le=2**31 - 2
     )
-    address_table: int = _setting(
+    max_tracked_addresses: int = _setting(
         20_000,
         "How many addresses without a valid key are counted at the same time.",
         ge=1,
@@ -219,7 +225,7 @@ class Settings:
         ge=1,
         le=10**8,
     )
-    body_bytes: int = _setting(65536, "The maximum size of a body.", ge=1024, le=2**30)
+    max_body_bytes: int = _setting(65536, "The maximum size of a body.", ge=1024, le=2**30)
     body_timeout: float = _setting(
         10, "The time for a body to arrive; after that the response is 408.", ge=0.1, le=3600
     )
@@ -243,12 +249,12 @@ class Settings:
         ge=0,
         le=3600,
     )
-    connections: int = _setting(
+    max_connections: int = _setting(
         20_000, "The maximum number of connections to each process.", ge=1, le=1_000_000
     )
     connections_per_address: int = _setting(
         0,
-        "The maximum number of connections of one address; 0 is a quarter of --connections."
+        "The maximum number of connections of one address; 0 is a quarter of --max-connections."
         " Trusted proxies are exempt.",
         ge=0,
         le=1_000_000,
@@ -329,6 +335,26 @@ class Settings:
         Raises:
             SettingError: it names the setting and what was expected.
         """
+        self._check_databases()
+        self._check_addresses()
+        _require(
+            self.ban_seconds <= self.ban_max_seconds,
+            "ban-seconds: expected at most --ban-max-seconds",
+        )
+        _require(
+            self.drain_timeout <= self.shutdown_timeout - 2,
+            "drain-timeout: expected at most --shutdown-timeout less 2",
+        )
+        _require(
+            not 0 < self.history_days <= _DAYS_SHOWN,
+            "history-days: expected 0 or at least 31; GET /v1/usage shows 30 days",
+        )
+        _require(
+            self.workers == 1 or self.redis,
+            "workers: more than one process needs --redis to share limits; expected 1",
+        )
+
+    def _check_databases(self) -> None:
         check_database(self.database)
         if self.read_database:
             _require(
@@ -339,6 +365,8 @@ class Settings:
             not self.redis or self.redis.startswith(_REDIS_SCHEMES),
             "redis: expected redis://host:6379, rediss://… or redis+sentinel://…",
         )
+
+    def _check_addresses(self) -> None:
         _ = self.trusted_networks, self.webhook_networks
         _require(
             not self.public_url or _is_public_url(self.public_url),
@@ -366,22 +394,6 @@ class Settings:
                 _can_trace(),
                 "trace-endpoint: the extra [tracing] is not installed; see docs/monitoring.md",
             )
-        _require(
-            self.ban_seconds <= self.ban_max_seconds,
-            "ban-seconds: expected at most --ban-max-seconds",
-        )
-        _require(
-            self.drain_timeout <= self.shutdown_timeout - 2,
-            "drain-timeout: expected at most --shutdown-timeout less 2",
-        )
-        _require(
-            not 0 < self.history_days <= _DAYS_SHOWN,
-            "history-days: expected 0 or at least 31; GET /v1/usage shows 30 days",
-        )
-        _require(
-            self.workers == 1 or self.redis,
-            "workers: more than one process needs --redis to share limits; expected 1",
-        )
 
 
 def _require(condition: object, message: str) -> None:

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from petstore.cli.client import client_of, count_down
-from petstore.cli.client_failures import ExitStatus, Failure, failure_of
+from petstore.cli.client_failures import CommandFailure, ExitStatus, failure_of
 from petstore_client import Client, OutcomeUnknown, PetstoreError, RateLimited
 from petstore_client.errors import IdempotencyKeyInUse, KeyBanned, NoResponse, ServiceUnavailable
 from support.manual_clock import ManualClock
@@ -39,7 +39,7 @@ class Setup:
     def fail(self, ask: Ask) -> tuple[ExitStatus | int, str]:
         """Return how a request fails, without the address of the service."""
         with (
-            pytest.raises(Failure) as failure,
+            pytest.raises(CommandFailure) as failure,
             client_of(self.url, lambda seconds, _: self.waits.append(seconds)) as client,
         ):
             ask(client)
@@ -94,7 +94,7 @@ def test_the_status_of_a_refusal_decides_the_exit_status(
     assert (len(setup.asked), setup.waits) == (1, [])
 
 
-def test_the_page_of_the_commands_lists_what_a_refusal_ends_with(set_up: SetUp) -> None:
+def test_the_documentation_lists_the_exit_status_of_every_refusal(set_up: SetUp) -> None:
     page = (Path(__file__).parents[2] / "docs/client.md").read_text()
     rows = re.findall(r"^\| ([0-9]+) \| [^|]+ \| ([0-9, ]+) \|$", page, re.MULTILINE)
     listed = {int(status): int(row[0]) for row in rows for status in row[1].split(", ")}
@@ -103,7 +103,7 @@ def test_the_page_of_the_commands_lists_what_a_refusal_ends_with(set_up: SetUp) 
     assert refusals == listed
 
 
-def test_an_address_past_the_interface_is_no_missing_resource(set_up: SetUp) -> None:
+def test_a_wrong_base_url_is_not_reported_as_a_missing_resource(set_up: SetUp) -> None:
     past = response(404, {"code": "not_found", "message": "there is nothing here", "status": 404})
     exit_status, words = set_up(past).fail(GET)
     assert exit_status == ExitStatus.SERVICE
@@ -111,19 +111,17 @@ def test_an_address_past_the_interface_is_no_missing_resource(set_up: SetUp) -> 
     assert words.endswith(": check --url")
 
 
-def test_an_animal_that_cannot_be_ordered_because_it_is_not_there_is_not_found(
-    set_up: SetUp,
-) -> None:
+def test_an_order_for_an_unknown_animal_is_reported_as_not_found(set_up: SetUp) -> None:
     setup = set_up(error(400, code="unknown_pet"))
     assert setup.fail(lambda client: client.orders.place(pet_id=7))[0] == ExitStatus.NOT_FOUND
 
 
-def test_a_fault_of_the_service_names_the_request_for_its_operator(set_up: SetUp) -> None:
+def test_an_internal_error_is_reported_with_the_request_id(set_up: SetUp) -> None:
     setup = set_up(error(500, message="it broke", X_Request_Id="r-17"))
     assert setup.fail(GET) == (ExitStatus.SERVICE, "it broke (request r-17)")
 
 
-def test_a_refusal_cannot_steer_the_terminal(set_up: SetUp) -> None:
+def test_a_refusal_cannot_control_the_terminal(set_up: SetUp) -> None:
     setup = set_up(error(400, message="\x1b[2Jgone\n\u202eback"))
     assert setup.fail(GET) == (ExitStatus.REFUSED, r"\x1b[2Jgone\n\u202eback")
 
@@ -138,7 +136,9 @@ def test_a_refusal_cannot_steer_the_terminal(set_up: SetUp) -> None:
         response(302, b"", Location="https://elsewhere.example/"),
     ],
 )
-def test_a_response_that_no_petstore_service_gives_is_reported(set_up: SetUp, odd: bytes) -> None:
+def test_a_response_that_is_not_from_a_petstore_service_is_reported(
+    set_up: SetUp, odd: bytes
+) -> None:
     setup = set_up(odd, CREATED)
     exit_status, words = setup.fail(GET)
     assert exit_status == ExitStatus.SERVICE
@@ -148,7 +148,7 @@ def test_a_response_that_no_petstore_service_gives_is_reported(set_up: SetUp, od
     assert len(setup.asked) == 1
 
 
-def test_nobody_there_is_said_after_a_few_attempts(set_up: SetUp) -> None:
+def test_a_refused_connection_is_reported_after_a_few_attempts(set_up: SetUp) -> None:
     setup = set_up(HANG_UP)
     setup.url = f"http://127.0.0.1:{free_port()}/v1"
     assert setup.fail(GET) == (ExitStatus.SERVICE, "cannot reach URL: Connection refused")
@@ -159,7 +159,7 @@ def test_nobody_there_is_said_after_a_few_attempts(set_up: SetUp) -> None:
 def test_a_proxy_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "socks5://proxy.example")
     with (
-        pytest.raises(Failure, match=r"^http_proxy: expected an HTTP proxy") as failure,
+        pytest.raises(CommandFailure, match=r"^http_proxy: expected an HTTP proxy") as failure,
         client_of("http://shop.example/v1"),
     ):
         pass
@@ -167,7 +167,7 @@ def test_a_proxy_that_cannot_be_used_is_reported(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])
-def test_a_proxy_that_says_the_service_is_away_is_no_wrong_address(
+def test_a_proxy_that_cannot_reach_the_service_is_reported_as_unavailable(
     set_up: SetUp, status: int
 ) -> None:
     setup = set_up(*[response(status, b"<html>nginx</html>")] * 4)
@@ -209,7 +209,7 @@ def test_a_limit_is_waited_out_as_long_as_the_service_says() -> None:
 @pytest.mark.parametrize(
     ("seconds", "until"), [(601, "2026-12-01T12:10:01Z"), (43200, "2026-12-02T00:00:00Z")]
 )
-def test_a_limit_that_lasts_too_long_is_said_to_with_its_end(
+def test_a_limit_that_lasts_too_long_is_reported_with_its_end(
     clock: ManualClock, seconds: int, until: str
 ) -> None:
     failure = failure_of(RateLimited("it is reached", status=429, retry_after=seconds), clock())
@@ -260,7 +260,7 @@ def interrupted(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_an_interrupted_wait_ends_as_an_interrupted_program_does() -> None:
+def test_an_interrupted_wait_has_the_exit_status_of_an_interrupt() -> None:
     with (
         odd_service(error(429, Retry_After=41)) as service,
         pytest.raises(click.exceptions.Exit) as ended,
@@ -270,15 +270,21 @@ def test_an_interrupted_wait_ends_as_an_interrupted_program_does() -> None:
     assert ended.value.exit_code == 130
 
 
-def test_an_interrupted_command_of_many_requests_says_how_to_go_on() -> None:
-    with pytest.raises(Failure) as failure, client_of("http://a/v1", way_on=lambda: "go on so"):
+def test_an_interrupted_command_of_many_requests_says_how_to_resume() -> None:
+    with (
+        pytest.raises(CommandFailure) as failure,
+        client_of("http://a/v1", resume_hint=lambda: "go on so"),
+    ):
         interrupted()
     assert failure.value.exit_code == 130
     assert failure.value.message == "interrupted: go on so"
 
 
-def test_a_failed_command_of_many_requests_says_how_to_go_on() -> None:
-    with pytest.raises(Failure) as failure, client_of("http://a/v1", way_on=lambda: "go on so"):
+def test_a_failed_command_of_many_requests_says_how_to_resume() -> None:
+    with (
+        pytest.raises(CommandFailure) as failure,
+        client_of("http://a/v1", resume_hint=lambda: "go on so"),
+    ):
         raise OutcomeUnknown("who knows")  # noqa: EM101, TRY003
     assert failure.value.exit_code == ExitStatus.SERVICE
     assert failure.value.message == "who knows; go on so"

@@ -5,41 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from support.odd_service import OddService, error, odd_service, response
-from support.process import petstore
-from support.terminal import Terminal
+from support.odd_service import error, odd_service, response
+from support.shop import Shop
+from support.terminal import Terminal, shown_on_terminal
 
 
-def at(service: OddService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PETSTORE_URL", service.url)
-    monkeypatch.setenv("PETSTORE_KEY", "a-key")
-
-
-def test_a_terminal_counts_down_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_shows_a_countdown_in_one_line() -> None:
     with odd_service(error(429, Retry_After=2), response(200, [])) as service:
-        at(service, monkeypatch)
-        with Terminal("pets", "list", cwd=tmp_path) as terminal:
-            assert terminal.wait() == 0
-    assert terminal.raw == (
+        shown = shown_on_terminal("pets", "list", **Shop(service.url, "a-key").environment)
+    assert shown.status == 0
+    assert shown.raw == (
         "\r\x1b[KThe limit is reached. Trying again in 2 s"
         "\r\x1b[KThe limit is reached. Trying again in 1 s"
         "\r\x1b[KNone found.\r\n"
     )
 
 
-def test_elsewhere_the_wait_is_reported_once(tmp_path: Path) -> None:
-    with odd_service(error(429, Retry_After=1), response(200, [])) as service:
-        environment = {"PETSTORE_URL": service.url, "PETSTORE_KEY": "a-key"}
-        result = petstore("pets", "list", cwd=tmp_path, env=environment)
-    assert (result.returncode, result.stdout) == (0, "")
-    assert result.stderr == "The limit is reached. Trying again in 1 s.\nNone found.\n"
-
-
 def test_a_countdown_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with odd_service(error(429, Retry_After=600)) as service:
-        at(service, monkeypatch)
+        for name, value in Shop(service.url, "a-key").environment.items():
+            monkeypatch.setenv(name, value)
         with Terminal("pets", "list", cwd=tmp_path) as terminal:
             terminal.wait_for("Trying again in 600 s")
             terminal.process.send_signal(signal.SIGINT)

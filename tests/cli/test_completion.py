@@ -38,17 +38,17 @@ def completed(words: str, **environment: str) -> list[str]:
         ("events listen --fr", ["--from-start"]),
     ],
 )
-def test_a_command_an_option_and_a_choice_are_completed(words: str, expected: list[str]) -> None:
+def test_commands_options_and_choices_are_completed(words: str, expected: list[str]) -> None:
     assert completed(words) == expected
 
 
-def test_a_mistyped_variable_and_a_bad_secret_do_not_disturb_a_completion(tmp_path: Path) -> None:
+def test_completion_works_despite_a_mistyped_variable_and_an_invalid_secret(tmp_path: Path) -> None:
     secret = {"PETSTORE_KEY_FILE": str(tmp_path / "none"), "PETSTORE_NO_SUCH_SETTING": "1"}
     assert completed("pets list --url http://localhost --lim", **secret) == ["--limit"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_page_says_how_each_shell_learns_it(shell: str) -> None:
+def test_the_documentation_says_how_to_set_up_each_shell(shell: str) -> None:
     variable = f"_PETSTORE_COMPLETE={shell}_source"
     assert f"{variable} petstore" in PAGE.read_text()
     result = CliRunner().invoke(main, [], prog_name="petstore", env=dict([variable.split("=")]))
@@ -56,7 +56,7 @@ def test_the_page_says_how_each_shell_learns_it(shell: str) -> None:
     assert f"{shell}_complete" in result.stdout
 
 
-def test_bash_completes_a_command_once_it_has_run_the_line_of_the_page(tmp_path: Path) -> None:
+def test_bash_completes_a_command_after_the_documented_line(tmp_path: Path) -> None:
     found = re.search(
         r"^.*_PETSTORE_COMPLETE=bash_source petstore.*$", PAGE.read_text(), re.MULTILINE
     )

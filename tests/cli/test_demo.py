@@ -11,11 +11,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from petstore.domain.api_keys import is_token
+from petstore.cli.demo import prepare_demo
+from petstore.keys.model import is_token
+from petstore.settings import Settings
 from support.command import Command
+from support.keys import revoke
+from support.manual_clock import ManualClock
 from support.postgres import database_name
 from support.process import ServerProcess
-from support.servers import StartServer, servers_in
+from support.servers import servers_in
+from support.stores import open_store
 
 
 class Demo:
@@ -28,8 +33,8 @@ class Demo:
         self.token = self.said[4].split("Bearer ")[1].split('"')[0]
         self.key_file = server.folder / "petstore.db.demo-key"
 
-    def list_pets(self, token: str | None = None) -> httpx.Response:
-        headers = {"Authorization": f"Bearer {token or self.token}"}
+    def list_pets(self) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.token}"}
         return httpx.get(f"{self.server.url}/v1/pets?limit=100", headers=headers)
 
 
@@ -60,12 +65,12 @@ def test_the_sample_animals_belong_to_registered_categories(demo: Demo) -> None:
     assert {pet["categoryId"] for pet in pets} <= {category["id"] for category in categories}
 
 
-def test_the_file_of_the_demo_key_is_for_its_owner_alone(demo: Demo) -> None:
+def test_only_the_owner_can_read_the_demo_key_file(demo: Demo) -> None:
     assert demo.key_file.read_text() == demo.token + "\n"
     assert stat.S_IMODE(demo.key_file.stat().st_mode) == 0o600
 
 
-def test_it_says_where_it_is(demo: Demo) -> None:
+def test_the_demo_prints_its_address(demo: Demo) -> None:
     assert demo.said[:4] == [
         f"Petstore is at  {demo.server.url}/v1\n",
         f"Docs are at     {demo.server.url}/docs\n",
@@ -74,7 +79,7 @@ def test_it_says_where_it_is(demo: Demo) -> None:
     ]
 
 
-def test_its_key_signs_in_at_the_console_that_it_names(demo: Demo) -> None:
+def test_the_demo_key_signs_in_to_the_console_that_the_demo_names(demo: Demo) -> None:
     console = demo.said[2].split()[-1]
     with httpx.Client(headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=True) as person:
         page = person.post(f"{console}/sign-in", data={"key": demo.token})
@@ -82,7 +87,7 @@ def test_its_key_signs_in_at_the_console_that_it_names(demo: Demo) -> None:
     assert page.status_code == 200
 
 
-def test_the_line_it_prints_works_when_it_is_pasted(demo: Demo) -> None:
+def test_the_printed_command_works_when_it_is_pasted(demo: Demo) -> None:
     line = demo.said[4].strip()
     if shutil.which("curl"):
         pasted = ["/bin/sh", "-c", f"{line} --silent"]
@@ -99,50 +104,56 @@ def test_the_log_of_a_demo_has_no_token(demo: Demo) -> None:
     assert demo.token not in demo.server.log_path.read_text()
 
 
-def test_an_environment_variable_asks_for_a_demo_too(command: Command) -> None:
+def test_an_environment_variable_starts_a_demo(command: Command) -> None:
     text = " ".join(command.succeed("serve", "--help").split())
     assert "[env var: PETSTORE_DEMO]" in text
 
 
-def test_a_demo_key_that_was_revoked_is_replaced(start: StartServer, tmp_path: Path) -> None:
-    first = Demo(start("--demo"))
-    assert first.server.stop() == 0
-    Command(tmp_path / "petstore.db").succeed("keys", "revoke", "1")
-    second = Demo(start("--demo"))
-    assert second.token != first.token
-    assert second.list_pets().status_code == 200
-    assert second.list_pets(first.token).status_code == 401
-    assert stat.S_IMODE(second.key_file.stat().st_mode) == 0o600
+async def prepared(settings: Settings) -> str:
+    """Prepare a demo as a start does, and return the token of its key."""
+    async with open_store(settings.database) as store:
+        return await prepare_demo(store, settings)
 
 
+@pytest.mark.anyio
+async def test_a_demo_key_that_was_revoked_is_replaced(database: Path, clock: ManualClock) -> None:
+    settings = Settings(database=f"sqlite:///{database}")
+    revoked = await prepared(settings)
+    async with open_store(database) as store:
+        await revoke(store, clock, 1)
+    token = await prepared(settings)
+    assert token != revoked
+    assert await prepared(settings) == token
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("left", [b"", b"\xff\xfe\n", b"ps_live_" + b"0" * 38])
-def test_a_demo_key_file_that_holds_no_key_is_replaced(
-    start: StartServer, tmp_path: Path, left: bytes
-) -> None:
-    key_file = tmp_path / "petstore.db.staging-demo-key"
+async def test_a_demo_key_file_without_a_key_is_replaced(database: Path, left: bytes) -> None:
+    key_file = database.with_name("petstore.db.staging-demo-key")
     key_file.write_bytes(left)
     key_file.chmod(0o644)
-    demo = Demo(start("--demo", "--environment", "staging"))
-    assert is_token(demo.token.encode(), "staging")
-    assert demo.list_pets().status_code == 200
-    assert key_file.read_text() == demo.token + "\n"
+    settings = Settings(database=f"sqlite:///{database}", environment="staging")
+    token = await prepared(settings)
+    assert is_token(token.encode(), "staging")
+    assert key_file.read_text() == token + "\n"
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
 
 
-def test_a_link_in_the_place_of_a_demo_key_file_is_replaced(
-    start: StartServer, tmp_path: Path
-) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    (tmp_path / "petstore.db.demo-key").symlink_to(elsewhere)
-    demo = Demo(start("--demo"))
+@pytest.mark.anyio
+async def test_a_symlink_in_place_of_the_demo_key_file_is_replaced(database: Path) -> None:
+    elsewhere = database.with_name("elsewhere")
+    key_file = database.with_name("petstore.db.demo-key")
+    key_file.symlink_to(elsewhere)
+    token = await prepared(Settings(database=f"sqlite:///{database}"))
     assert not elsewhere.exists()
-    assert demo.key_file.read_text() == demo.token + "\n"
+    assert key_file.read_text() == token + "\n"
 
 
-def test_a_demo_on_postgresql_keeps_its_key_where_it_was_started(
-    start: StartServer, tmp_path: Path, postgres_url: str
+@pytest.mark.anyio
+async def test_a_demo_on_postgresql_stores_its_key_in_the_working_directory(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    demo = Demo(start("--demo", "--database", postgres_url))
-    assert len(demo.list_pets().json()) == 100
+    monkeypatch.chdir(tmp_path)
+    token = await prepared(Settings(database=postgres_url))
     name = database_name(postgres_url)
-    assert (tmp_path / f"{name}.demo-key").read_text() == demo.token + "\n"
+    assert (tmp_path / f"{name}.demo-key").read_text() == token + "\n"

@@ -32,7 +32,7 @@ def secret(tmp_path: Path) -> Path:
     [b"", b"\n", b"one\ntwo\n", b"\xff\xfe", b"a\0b", b"long" * 20_000],
     ids=lambda content: repr(content[:8]),
 )
-def test_a_file_that_does_not_hold_one_line_of_text_is_refused_by_name(
+def test_a_secret_file_that_is_not_one_line_of_text_is_refused_and_named(
     command: Command, secret: Path, content: bytes
 ) -> None:
     secret.write_bytes(content)
@@ -46,7 +46,7 @@ def test_a_file_that_does_not_hold_one_line_of_text_is_refused_by_name(
 @pytest.mark.parametrize(
     ("name", "reason"), [("none", "No such file or directory"), (".", "Is a directory")]
 )
-def test_a_file_that_cannot_be_read_is_refused_by_name(
+def test_a_secret_file_that_cannot_be_read_is_refused_and_named(
     command: Command, tmp_path: Path, name: str, reason: str
 ) -> None:
     file = str(tmp_path / name)
@@ -69,16 +69,16 @@ def test_a_database_can_be_named_by_a_file(command: Command, secret: Path, end: 
     assert command.succeed("keys", "list", "--json", **files) == "[]\n"
 
 
-def test_an_option_counts_more_than_the_file_of_its_variable(
-    command: Command, secret: Path
-) -> None:
+def test_an_option_overrides_the_file_of_its_variable(command: Command, secret: Path) -> None:
     command.make_store()
     option = ("--database", f"sqlite:///{command.database}")
     files = {"PETSTORE_DATABASE": "", "PETSTORE_DATABASE_FILE": str(secret)}
     assert command.succeed("keys", "list", "--json", *option, **files) == "[]\n"
 
 
-def test_both_sides_of_a_copy_can_be_named_by_files(command: Command, tmp_path: Path) -> None:
+def test_source_and_target_of_a_copy_can_be_named_by_files(
+    command: Command, tmp_path: Path
+) -> None:
     command.make_store()
     files = {}
     for name, database in (("FROM", command.database), ("TO", tmp_path / "other.db")):
@@ -88,7 +88,7 @@ def test_both_sides_of_a_copy_can_be_named_by_files(command: Command, tmp_path: 
     assert "every table has the same count" in command.succeed("copy", **files)
 
 
-def test_the_key_of_the_shop_can_be_in_a_file(shop: Shop, secret: Path) -> None:
+def test_the_api_key_can_be_in_a_file(shop: Shop, secret: Path) -> None:
     secret.write_text(shop.environment.pop("PETSTORE_KEY") + "\n")
     shop.environment |= {"PETSTORE_KEY": "", "PETSTORE_KEY_FILE": str(secret)}
     assert shop.succeed("pets", "list", "--json").startswith("[")
@@ -102,7 +102,7 @@ def test_the_key_of_the_shop_can_be_in_a_file(shop: Shop, secret: Path) -> None:
         (("copy", "--from", "sqlite:///x.db"), "--to", "PETSTORE_TO_FILE"),
     ],
 )
-def test_a_password_on_the_command_line_is_warned_of(
+def test_a_password_on_the_command_line_causes_a_warning(
     command: Command, arguments: tuple[str, ...], option: str, variable: str
 ) -> None:
     result = command(*arguments, option, WITH_PASSWORD)
@@ -110,13 +110,13 @@ def test_a_password_on_the_command_line_is_warned_of(
     assert PASSWORD not in result.output
 
 
-def test_a_password_in_a_variable_is_not_warned_of(command: Command) -> None:
+def test_a_password_in_a_variable_causes_no_warning(command: Command) -> None:
     result = command("keys", "list", PETSTORE_DATABASE=WITH_PASSWORD)
     assert result.exit_code == 1
     assert "Warning" not in result.stderr
 
 
-def test_a_service_logs_a_warning_of_a_password_on_its_command_line(
+def test_a_service_logs_a_warning_about_a_password_on_its_command_line(
     start: StartServer, postgres: PostgresServer, postgres_url: str
 ) -> None:
     server = start("--database", postgres.guarded_url(postgres_url))
@@ -137,25 +137,25 @@ def test_a_service_logs_a_warning_of_a_password_on_its_command_line(
         ("XYZZY PROT", "PETSTORE_PROT (did you mean PETSTORE_PORT?), PETSTORE_XYZZY"),
     ],
 )
-@pytest.mark.parametrize("arguments", [("serve",), ("keys", "list"), ("pets", "list")])
-def test_a_variable_that_nothing_reads_is_refused_by_every_command(
-    command: Command, arguments: tuple[str, ...], variables: str, described: str
+def test_every_command_refuses_an_unknown_variable(
+    command: Command, variables: str, described: str
 ) -> None:
     mistyped = {f"PETSTORE_{name}": "1" for name in variables.split()}
-    words = command.fail(*arguments, status=2, **mistyped)
-    assert words == f"no such environment variable: {described}"
+    for arguments in (("serve",), ("keys", "list"), ("pets", "list")):
+        words = command.fail(*arguments, status=2, **mistyped)
+        assert words == f"no such environment variable: {described}"
 
 
 @pytest.mark.parametrize("arguments", [("--lame-seconds", "5"), ("--lame-seconds=5",)])
 @pytest.mark.parametrize("name", ["serve", "deliver"])
-def test_an_option_of_a_former_name_is_refused_with_its_successor(
+def test_a_renamed_option_is_refused_with_its_new_name(
     command: Command, name: str, arguments: tuple[str, ...]
 ) -> None:
     words = command.fail(name, *arguments, status=2)
     assert words == "--lame-seconds was renamed to --drain-timeout"
 
 
-def test_every_rename_in_the_changelog_is_known_and_leads_to_a_setting() -> None:
+def test_every_rename_in_the_changelog_is_known_and_names_a_setting() -> None:
     changelog = (Path(__file__).parents[2] / "CHANGELOG.md").read_text()
     rows = re.findall(r"^ *\| `--([a-z-]+)` \| `--([a-z-]+)` \|$", changelog, re.MULTILINE)
     renamed = {old.replace("-", "_"): new.replace("-", "_") for old, new in rows}
@@ -165,14 +165,12 @@ def test_every_rename_in_the_changelog_is_known_and_leads_to_a_setting() -> None
     assert settings.issuperset(renamed.values())
 
 
-def test_help_is_there_with_a_mistyped_variable_too(command: Command) -> None:
+def test_help_works_despite_a_mistyped_variable(command: Command) -> None:
     assert "PETSTORE_PORT" in command.succeed("serve", "--help", PETSTORE_PROT="80")
     assert command.succeed("--version", PETSTORE_PROT="80")
 
 
-def test_the_variables_of_kubernetes_for_services_of_that_name_are_no_settings(
-    command: Command,
-) -> None:
+def test_kubernetes_service_variables_are_not_settings(command: Command) -> None:
     command.make_store()
     links = {
         "PETSTORE_PORT": "tcp://10.0.0.1:80",

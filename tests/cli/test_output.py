@@ -21,18 +21,16 @@ from petstore.cli.output import counted, print_table, printable
         ("Knödel 日本 \N{DOG}\u200d\N{SAFETY VEST}", "Knödel 日本 \N{DOG}\u200d\N{SAFETY VEST}"),
     ],
 )
-def test_text_cannot_steer_a_terminal(text: str, shown: str) -> None:
+def test_text_cannot_control_a_terminal(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
-def test_characters_the_output_cannot_encode_are_escaped(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_characters_the_output_cannot_encode_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
     assert printable("Knödel 日") == r"Kn\xf6del \u65e5"
 
 
-def test_a_table_shows_names_as_they_are_and_no_markup(
+def test_a_table_shows_names_without_interpreting_markup(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     print_table([{"id": "1", "name": "[red]Rex[/] :dog: \x1b[31m"}], (), "--json")
@@ -40,9 +38,7 @@ def test_a_table_shows_names_as_they_are_and_no_markup(
     assert lines == ["id  name", r"1   [red]Rex[/] :dog: \x1b[31m"]
 
 
-def test_outside_a_terminal_a_line_is_as_long_as_it_has_to_be(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_outside_a_terminal_lines_are_not_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
     print_table([{"name": "n" * 255, "description": "d" * 1000}], ("description",), "--json")
     assert capsys.readouterr().out.splitlines()[1].split() == ["n" * 255, "d" * 1000]
 
@@ -50,5 +46,5 @@ def test_outside_a_terminal_a_line_is_as_long_as_it_has_to_be(
 @pytest.mark.parametrize(
     ("count", "shown"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (2000, "2,000 rows")]
 )
-def test_a_number_of_things_is_said_in_words(count: int, shown: str) -> None:
+def test_a_count_has_a_singular_or_plural_noun(count: int, shown: str) -> None:
     assert counted(count, "row") == shown

@@ -10,8 +10,7 @@ import apsw
 import pytest
 
 from petstore.databases.migrations import APPLICATION_ID, scripts
-from petstore.domain.webhook_secrets import text_of_master
-from petstore.server.pid_file import locked_pid_file
+from petstore.webhooks.secrets import text_of_master
 from support.command import Command
 from support.postgres import PostgresServer
 from support.process import free_port
@@ -66,14 +65,14 @@ def test_the_settings_are_printed_without_passwords_and_with_their_sources(
 
 
 @pytest.mark.parametrize("value", ["geheim", "geheim@127.0.0.1:6379"])
-def test_a_secret_that_is_no_address_is_not_printed(command: Command, value: str) -> None:
+def test_a_malformed_url_with_a_secret_is_not_printed(command: Command, value: str) -> None:
     result = command("serve", "--check", PETSTORE_REDIS=value)
     assert result.exit_code == 2
     assert table(result.stdout)["--redis"] == ["***", "environment"]
     assert "geheim" not in result.output
 
 
-def test_settings_that_do_not_fit_together_are_not_tried(command: Command) -> None:
+def test_contradictory_settings_are_reported_without_further_checks(command: Command) -> None:
     result = command("serve", "--check", "--workers", "2")
     assert result.exit_code == 2
     (line,) = results(result.stdout)
@@ -81,9 +80,7 @@ def test_settings_that_do_not_fit_together_are_not_tried(command: Command) -> No
     assert line == f"failed  settings: --workers: {reason}"
 
 
-def test_a_store_that_is_not_there_yet_is_not_made(
-    command: Command, tmp_path: Path, port: str
-) -> None:
+def test_a_missing_store_is_not_created(command: Command, tmp_path: Path, port: str) -> None:
     printed = command.succeed("serve", "--check", "--port", port)
     settings, _, address, database = results(printed)
     assert settings == "ok      settings: they fit together"
@@ -93,15 +90,7 @@ def test_a_store_that_is_not_there_yet_is_not_made(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_is_read_and_left_as_it_is(command: Command, tmp_path: Path, port: str) -> None:
-    command.make_store()
-    before = files(tmp_path)
-    printed = command.succeed("serve", "--check", "--port", port)
-    assert results(printed)[-1] == f"ok      database: schema version {SQLITE}"
-    assert files(tmp_path) == before
-
-
-def test_a_store_in_use_is_read_and_left_as_it_is(
+def test_a_store_in_use_is_read_and_left_unchanged(
     command: Command, tmp_path: Path, port: str
 ) -> None:
     command.make_store()
@@ -116,7 +105,7 @@ def test_a_store_in_use_is_read_and_left_as_it_is(
     service.close()
 
 
-def test_a_store_of_an_older_version_is_left_at_it(command: Command, port: str) -> None:
+def test_a_store_of_an_older_version_is_not_migrated(command: Command, port: str) -> None:
     older = apsw.Connection(str(command.database))
     older.execute(scripts("sqlite")[0])
     older.pragma("application_id", APPLICATION_ID)
@@ -128,31 +117,30 @@ def test_a_store_of_an_older_version_is_left_at_it(command: Command, port: str) 
     )
 
 
-def test_a_database_that_is_no_store_is_reported(command: Command, port: str) -> None:
+def test_a_database_that_is_not_a_store_is_reported(command: Command, port: str) -> None:
     command.database.write_text("no database at all, but long enough to be one\n" * 100)
     result = command("serve", "--check", "--port", port)
     assert result.exit_code == 1
     failed = f"failed  database: {command.database}: file is not a database"
-    assert results(result.stdout)[-1] == failed
+    assert results(result.stdout)[-1] == failed  # and nothing of its secret file
 
 
 @pytest.mark.timeout(60)
-def test_a_pipe_in_the_place_of_a_store_is_not_waited_for(command: Command, port: str) -> None:
+def test_a_named_pipe_in_place_of_a_store_does_not_block(command: Command, port: str) -> None:
     os.mkfifo(command.database)
     result = command("serve", "--check", "--port", port)
     assert result.exit_code == 1
     assert results(result.stdout)[-1] == f"failed  database: {command.database}: expected a file"
 
 
-def test_links_that_lead_nowhere_are_reported(command: Command, tmp_path: Path, port: str) -> None:
-    pid_file, secret = tmp_path / "petstore.pid", Path(f"{command.database}.secret")
-    for link in (command.database, pid_file, secret):
+def test_dangling_symlinks_are_reported(command: Command, tmp_path: Path, port: str) -> None:
+    secret = Path(f"{command.database}.secret")
+    for link in (command.database, secret):
         link.symlink_to(tmp_path / "elsewhere")
-    result = command("serve", "--check", "--port", port, "--pid-file", str(pid_file))
+    result = command("serve", "--check", "--port", port)
     assert result.exit_code == 1
     reason = "it is a link that leads nowhere"
-    assert results(result.stdout)[-3:] == [
-        f"failed  pid file: {pid_file}: {reason}",
+    assert results(result.stdout)[-2:] == [
         f"failed  database: {command.database}: {reason}",
         f"failed  secret file: --secret-file: {secret}: {reason}",
     ]
@@ -166,29 +154,7 @@ def test_a_missing_folder_is_reported(command: Command, tmp_path: Path, port: st
     assert results(result.stdout)[-1] == f"failed  database: {failed}"
 
 
-def test_a_pid_file_that_can_be_written_is_left_as_it_is(
-    command: Command, tmp_path: Path, port: str
-) -> None:
-    path = tmp_path / "petstore.pid"
-    for _ in range(2):
-        printed = command.succeed("serve", "--check", "--port", port, "--pid-file", str(path))
-        assert results(printed)[-2] == f"ok      pid file: {path} can be written"
-        assert files(tmp_path) in ({}, {"petstore.pid": b"7\n0\n0\n\n"})
-        path.write_text("7\n0\n0\n\n")
-
-
-def test_a_pid_file_of_another_service_is_reported(
-    command: Command, tmp_path: Path, port: str
-) -> None:
-    path = tmp_path / "petstore.pid"
-    with locked_pid_file(path):
-        result = command("serve", "--check", "--port", port, "--pid-file", str(path))
-    assert result.exit_code == 1
-    failed = f"failed  pid file: {path}: another service has this pid file"
-    assert results(result.stdout)[-2] == failed
-
-
-def test_each_thing_that_is_missing_has_its_line(
+def test_each_problem_is_reported_on_its_own_line(
     command: Command, postgres: PostgresServer
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -217,7 +183,7 @@ def test_each_thing_that_is_missing_has_its_line(
     assert traces.startswith(f"traces: cannot connect to {nothing.replace(':', ' port ')}: ")
 
 
-def test_an_empty_database_of_postgresql_is_left_empty(
+def test_an_empty_postgresql_database_stays_empty(
     command: Command, postgres: PostgresServer, port: str
 ) -> None:
     url = postgres.new_database()
@@ -247,7 +213,7 @@ def test_too_few_open_files_are_reported(tmp_path: Path, port: str) -> None:
     )
 
 
-def test_a_secret_file_is_checked_if_it_is_named_or_there(
+def test_a_secret_file_is_checked_if_it_is_named_or_exists(
     command: Command, tmp_path: Path, port: str
 ) -> None:
     named = ("serve", "--check", "--port", port, "--secret-file", str(tmp_path / "secret"))
@@ -266,16 +232,9 @@ def test_a_secret_file_is_checked_if_it_is_named_or_there(
     assert results(result.stdout)[-1] == f"failed  secret file: {expected}"
 
 
-def test_a_lost_secret_file_is_found(command: Command, port: str) -> None:
+def test_a_lost_secret_file_is_reported(command: Command, port: str) -> None:
     command.make_webhook()
     result = command("serve", "--check", "--port", port)
     assert result.exit_code == 1
     lost = f"{command.database}.secret is missing, and webhooks in {command.database} were"
     assert results(result.stdout)[-1].startswith(f"failed  secret file: --secret-file: {lost}")
-
-
-def test_what_is_no_database_is_said_once(command: Command, port: str) -> None:
-    command.database.write_text("once upon a time, " * 100)
-    result = command("serve", "--check", "--port", port)
-    assert "secret file" not in result.stdout
-    assert "file is not a database" in results(result.stdout)[-1]

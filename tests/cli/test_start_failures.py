@@ -1,13 +1,12 @@
 """A start that fails is logged in the format of the log."""
 
 import json
+import os
 import socket
-from pathlib import Path
 
 import pytest
 
 from support.command import Command
-from support.process import free_port
 
 
 def failure(
@@ -23,7 +22,7 @@ def failure(
 
 
 @pytest.mark.parametrize("log_format", ["json", "auto"])
-def test_a_port_in_use_is_a_line_of_the_log(command: Command, log_format: str) -> None:
+def test_a_port_in_use_is_logged_in_one_line(command: Command, log_format: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         line = failure(command, "--port", str(port), status=1, log_format=log_format)
@@ -36,6 +35,12 @@ def test_a_port_in_use_is_a_line_of_the_log(command: Command, log_format: str) -
     }
 
 
+def test_two_sockets_of_systemd_are_a_line_of_the_log(command: Command) -> None:
+    sockets = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2"}
+    line = failure(command, status=1, log_format="json", **sockets)
+    assert line["message"] == "LISTEN_FDS: expected 1 socket, not 2"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -45,7 +50,7 @@ def test_a_port_in_use_is_a_line_of_the_log(command: Command, log_format: str) -
         (["--log-format", "xml"], "Invalid value for '--log-format'"),
     ],
 )
-def test_a_setting_that_cannot_be_is_a_line_of_the_log(
+def test_an_invalid_setting_is_logged_in_one_line(
     command: Command, arguments: list[str], words: str
 ) -> None:
     line = failure(command, *arguments, status=2, log_format="json")
@@ -59,28 +64,16 @@ def test_a_setting_that_cannot_be_is_a_line_of_the_log(
         ("REDIS_FILE", "PETSTORE_REDIS_FILE: none: No such file or directory"),
     ],
 )
-def test_a_variable_that_cannot_be_is_a_line_of_the_log(
-    command: Command, name: str, words: str
-) -> None:
+def test_an_invalid_variable_is_logged_in_one_line(command: Command, name: str, words: str) -> None:
     variable = {f"PETSTORE_{name}": "none"}
     assert failure(command, status=2, log_format="json", **variable)["message"] == words
 
 
-def test_the_format_on_the_command_line_counts_though_a_variable_is_mistyped(
-    command: Command,
-) -> None:
+def test_the_log_format_option_applies_even_if_a_variable_is_mistyped(command: Command) -> None:
     result = command("serve", "--log-format", "json", PETSTORE_PROT="80")
     assert json.loads(result.stderr)["event"] == "start_failed"
 
 
-def test_the_format_on_the_command_line_counts_though_another_option_is_wrong(
-    command: Command,
-) -> None:
+def test_the_log_format_option_applies_even_if_another_option_is_invalid(command: Command) -> None:
     result = command("serve", "--log-format", "text", "--port", "0", PETSTORE_LOG_FORMAT="json")
     assert result.stderr.splitlines()[-1].startswith("Error: Invalid value for '--port'")
-
-
-def test_a_pid_file_that_cannot_be_written_is_refused(command: Command, tmp_path: Path) -> None:
-    path = tmp_path / "none" / "petstore.pid"
-    words = command.fail("serve", "--port", str(free_port()), "--pid-file", str(path), status=1)
-    assert words == f"{path}: No such file or directory"

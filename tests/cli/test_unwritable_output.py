@@ -1,5 +1,6 @@
 """Output that cannot be written: a full disk, or a reader that has left."""
 
+import io
 import os
 import subprocess
 import sys
@@ -8,9 +9,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from petstore.domain.api_keys import is_token
+from petstore.cli.main import main
+from petstore.keys.model import is_token
 from support.command import Command
 from support.odd_service import odd_service, response
+from support.shop import Shop
 
 FULL, CLOSED = "No space left on device", "Broken pipe"
 WEBHOOK = {
@@ -51,57 +54,62 @@ def petstore(
     )
 
 
+def failure_of(output: int, *arguments: str, **variables: str) -> list[str]:
+    """Run the command in this process to exit status 1; return the lines of its errors."""
+    errors = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, os.fdopen(os.dup(output), "w") as stream:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "stdout", stream)
+        patch.setattr(sys, "stderr", errors)
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+    assert ended.value.code == 1
+    return errors.getvalue().splitlines()
+
+
 @pytest.mark.parametrize(
     ("arguments", "done", "reason"),
     [
-        (("create", "--name", "app", "--plan", "free"), "key 2 was created", FULL),
         (("create", "--name", "app", "--plan", "free"), "key 2 was created", CLOSED),
         (("rotate", "1"), "key 1 was rotated", FULL),
     ],
 )
-def test_a_key_whose_token_cannot_be_written_is_named_with_how_to_get_another(
+def test_an_unwritable_token_is_reported_with_the_key_and_how_to_get_another(
     command: Command, arguments: tuple[str, ...], done: str, reason: str
 ) -> None:
     command.create_key()
     with unwritable(reason) as output:
-        ran = petstore("keys", *arguments, stdout=output, PETSTORE_DATABASE=command.url)
-    note, failure = ran.stderr.splitlines()
+        note, failure = failure_of(output, "keys", *arguments, PETSTORE_DATABASE=command.url)
     assert note.endswith("The token is shown this once.")
     assert failure.startswith(f"Error: cannot write the token: {reason}; {done}, but nobody saw")
     assert failure.endswith(f" its token: petstore keys rotate {done.split()[1]} issues another")
-    assert ran.returncode == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "done"),
     [(("create", "https://shop.example/hooks"), "created"), (("rotate", "7"), "rotated")],
 )
-def test_a_webhook_whose_secret_cannot_be_written_is_named_with_how_to_get_another(
+def test_an_unwritable_secret_is_reported_with_the_webhook_and_how_to_get_another(
     arguments: tuple[str, ...], done: str
 ) -> None:
     with odd_service(response(201, WEBHOOK)) as service, unwritable(FULL) as output:
-        ran = petstore(
-            *("webhooks", *arguments), stdout=output, PETSTORE_URL=service.url, PETSTORE_KEY="key"
-        )
-    note, failure = ran.stderr.splitlines()
+        environment = Shop(service.url, "key").environment
+        note, failure = failure_of(output, "webhooks", *arguments, **environment)
     assert note == f"Webhook 7 {done}. The secret is shown this once."
     assert failure.startswith(f"Error: cannot write the secret: {FULL}; webhook 7 was {done}, but")
     assert failure.endswith(" saw its secret: petstore webhooks rotate 7 issues another")
-    assert ran.returncode == 1
 
 
-def test_a_link_that_cannot_be_written_is_reported_with_how_to_get_another(
-    command: Command,
-) -> None:
+def test_an_unwritable_link_is_reported_with_how_to_get_another(command: Command) -> None:
     command.create_key()
     with unwritable(FULL) as output:
-        ran = petstore("console", "link", "1", stdout=output, PETSTORE_DATABASE=command.url)
+        _, failed = failure_of(output, "console", "link", "1", PETSTORE_DATABASE=command.url)
     failure = f"cannot write the link: {FULL}; nobody saw it: petstore console link 1 makes another"
-    assert ran.stderr.splitlines()[1:] == [f"Error: {failure}"]
-    assert ran.returncode == 1
+    assert failed == f"Error: {failure}"
 
 
-def test_a_token_is_printed_even_if_nothing_else_can_be(command: Command) -> None:
+def test_a_token_is_printed_even_if_standard_error_is_unwritable(command: Command) -> None:
     command.make_store()
     arguments = ("keys", "create", "--name", "app", "--plan", "free")
     with unwritable(FULL) as errors:
@@ -110,29 +118,29 @@ def test_a_token_is_printed_even_if_nothing_else_can_be(command: Command) -> Non
     assert is_token(ran.stdout.strip().encode(), "production")
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--help",), ("version",), ("keys", "list"), ("keys", "list", "--json")]
-)
-def test_output_that_does_not_fit_on_a_disk_is_an_error_in_one_line(
+@pytest.mark.parametrize("arguments", [("version",), ("keys", "list"), ("keys", "list", "--json")])
+def test_output_to_a_full_disk_is_a_one_line_error(
     command: Command, arguments: tuple[str, ...]
 ) -> None:
     command.create_key()
     with unwritable(FULL) as output:
-        ran = petstore(*arguments, stdout=output, PETSTORE_DATABASE=command.url)
-    assert ran.stderr == f"Error: cannot write the output: {FULL}\n"
-    assert ran.returncode == 1
+        failed = failure_of(output, *arguments, PETSTORE_DATABASE=command.url)
+    assert failed == [f"Error: cannot write the output: {FULL}"]
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("keys", "list")])
-def test_a_reader_that_has_left_ends_a_command_without_a_word(
-    command: Command, arguments: tuple[str, ...]
-) -> None:
+def test_help_to_a_full_disk_is_a_one_line_error() -> None:
+    with unwritable(FULL) as output:
+        ran = petstore("--help", stdout=output)
+    assert (ran.returncode, ran.stderr) == (1, f"Error: cannot write the output: {FULL}\n")
+
+
+def test_a_closed_pipe_ends_a_command_quietly(command: Command) -> None:
     command.create_key()
     with unwritable(CLOSED) as output:
-        ran = petstore(*arguments, stdout=output, PETSTORE_DATABASE=command.url)
+        ran = petstore("keys", "list", stdout=output, PETSTORE_DATABASE=command.url)
     assert (ran.returncode, ran.stderr) == (1, "")
 
 
-def test_a_failure_that_nobody_can_read_is_in_the_exit_status() -> None:
+def test_a_failure_that_cannot_be_printed_shows_in_the_exit_status() -> None:
     with unwritable(FULL) as output:
         assert petstore("version", stdout=output, stderr=output).returncode == 1

@@ -7,14 +7,6 @@ from playwright.sync_api import Browser
 
 from support.browser import chromium
 from support.process import ServerProcess
-from support.service import Service
-from support.visitor import Visitor, signed_in
-
-
-@pytest.fixture
-async def staff(service: Service) -> Visitor:
-    """Somebody signed in with a key that has every scope."""
-    return await signed_in(service)
 
 
 @pytest.fixture(scope="module")

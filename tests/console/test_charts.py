@@ -2,10 +2,10 @@
 
 import pytest
 
-from petstore.console.charts import Part, bars, meter, stacked
+from petstore.console.charts import ChartPart, bars, meter, stacked
 
 
-def test_a_bar_is_as_high_as_its_share_of_a_round_number() -> None:
+def test_the_height_of_a_bar_is_its_share_of_a_round_maximum() -> None:
     chart = bars(
         "days", "Requests", "requests", "Day", [("1 Nov", 0), ("2 Nov", 30), ("3 Nov", 60)]
     )
@@ -16,11 +16,11 @@ def test_a_bar_is_as_high_as_its_share_of_a_round_number() -> None:
 @pytest.mark.parametrize(
     ("highest", "top"), [(0, 1), (1, 1), (3, 5), (9, 10), (10, 10), (11, 20), (2_147, 5_000)]
 )
-def test_the_upper_edge_is_a_round_number(highest: int, top: int) -> None:
+def test_the_maximum_of_the_axis_is_a_round_number(highest: int, top: int) -> None:
     assert bars("days", "Requests", "requests", "Day", [("1 Nov", highest)]).top == top
 
 
-def test_bars_stand_side_by_side_within_the_drawing() -> None:
+def test_bars_are_side_by_side_within_the_drawing() -> None:
     chart = bars("days", "Requests", "requests", "Day", [(str(day), day) for day in range(30)])
     for left, right in zip(chart.bars, chart.bars[1:], strict=False):
         assert left.x + left.width < right.x
@@ -28,12 +28,12 @@ def test_bars_stand_side_by_side_within_the_drawing() -> None:
     assert chart.bars[-1].x + chart.bars[-1].width < 100
 
 
-def test_only_three_labels_stand_below_the_bars() -> None:
+def test_only_three_labels_are_below_the_bars() -> None:
     chart = bars("days", "Requests", "requests", "Day", [(str(day), day) for day in range(1, 31)])
     assert chart.labels == ["1", "15", "30"]
 
 
-def test_the_text_of_bars_tells_all_of_them_and_the_most() -> None:
+def test_the_text_of_a_bar_chart_has_the_total_and_the_maximum() -> None:
     chart = bars("days", "Requests", "requests", "Day", [("1 Nov", 5), ("2 Nov", 1_200)])
     spaced = chart.text.replace("\N{NARROW NO-BREAK SPACE}", " ")
     assert spaced == "Requests: 1 205 requests in all; the most, 1 200, on 2 Nov"
@@ -42,15 +42,19 @@ def test_the_text_of_bars_tells_all_of_them_and_the_most() -> None:
 
 
 def test_shares_fill_the_bar_one_after_another() -> None:
-    parts = [Part("available", 3, "good"), Part("sold", 0, "done"), Part("pending", 1, "wait")]
+    parts = [
+        ChartPart("available", 3, "good"),
+        ChartPart("sold", 0, "done"),
+        ChartPart("pending", 1, "wait"),
+    ]
     chart = stacked("stock", "Inventory", "animals", "Status", parts)
     assert [(share.x, share.width) for share in chart.shares] == [(0, 75), (75, 0), (75, 25)]
     assert chart.total == 4
     assert chart.text == "Inventory: 3 available, 0 sold, 1 pending"
 
 
-def test_shares_of_nothing_have_no_width() -> None:
-    chart = stacked("stock", "Inventory", "animals", "Status", [Part("available", 0, "good")])
+def test_shares_of_a_total_of_zero_have_no_width() -> None:
+    chart = stacked("stock", "Inventory", "animals", "Status", [ChartPart("available", 0, "good")])
     assert [(share.width, share.percent) for share in chart.shares] == [(0, "0%")]
 
 
@@ -58,10 +62,10 @@ def test_shares_of_nothing_have_no_width() -> None:
     ("value", "other", "percent"),
     [(1, 2, "33%"), (1, 9_999, "<1%"), (9_999, 1, ">99%"), (5, 0, "100%"), (0, 5, "0%")],
 )
-def test_a_share_is_shown_as_nothing_or_all_only_if_it_is(
+def test_a_share_is_shown_as_0_or_100_percent_only_if_it_is_exact(
     value: int, other: int, percent: str
 ) -> None:
-    parts = [Part("one", value, "good"), Part("other", other, "bad")]
+    parts = [ChartPart("one", value, "good"), ChartPart("other", other, "bad")]
     assert stacked("stock", "Inventory", "animals", "Status", parts).shares[0].percent == percent
 
 

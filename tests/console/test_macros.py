@@ -19,7 +19,7 @@ def written(call: str, **context: Any) -> str:
     return PAGES.from_string(f"{imported}{{{{ {call} }}}}").render(context)
 
 
-def test_a_control_is_described_by_its_hint_and_its_problem() -> None:
+def test_a_control_is_described_by_its_hint_and_its_error() -> None:
     for call in (
         "field('petId', 'Animal', problem=p, hint='7')",
         "choice('petId', 'A', [], '', p, '7')",
@@ -30,21 +30,17 @@ def test_a_control_is_described_by_its_hint_and_its_problem() -> None:
         assert 'id="petId-problem">expected a number<' in text
 
 
-def test_a_control_without_hint_and_problem_is_described_by_nothing() -> None:
-    assert "aria-" not in written("field('name', 'Name', problem=p)", p=WRONG)
-
-
 def test_the_same_field_of_two_forms_has_two_ids() -> None:
     text = written("field('name', 'Name', id='name-7', maxlength=255)")
     assert '<label for="name-7">' in text
     assert '<input id="name-7" name="name" type="text" value="" maxlength="255">' in text
 
 
-def test_the_box_of_a_problem_takes_the_focus_and_leads_to_the_field() -> None:
+def test_the_error_box_takes_the_focus_and_links_to_the_field() -> None:
     box = written("problem_box(p)", p=WRONG)
     assert 'tabindex="-1" autofocus' in box
     assert '<a href="#petId">Animal</a>: expected a number' in box
 
 
-def test_a_problem_of_no_field_leads_nowhere() -> None:
+def test_an_error_without_a_field_has_no_link() -> None:
     assert "<a" not in written("problem_box(p)", p=Problem("", "somebody was faster"))

@@ -9,7 +9,7 @@ import pytest
 from petstore.clock import MINUTE, SECOND
 from support.keys import change, rotate
 from support.service import Service
-from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in, words
+from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, words
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,7 @@ async def test_a_rotation_ends_the_links_of_its_key_and_their_sessions(
     assert "has a new token" in words(refused)
 
 
-async def test_what_an_old_token_does_during_its_grace_ends_with_the_grace(
+async def test_sessions_and_links_of_an_old_token_end_with_its_grace_period(
     service: Service, staff: Visitor
 ) -> None:
     before = await link_made_by(staff, staff.key_id)
@@ -64,33 +64,6 @@ async def test_what_an_old_token_does_during_its_grace_ends_with_the_grace(
     service.clock.advance(1)
     ended = [await is_signed_in(each) for each in (staff, thief, late, owner, helper)]
     assert ended == [False, False, False, True, True]
-
-
-async def test_a_session_of_an_old_token_cannot_rotate_its_key_again(
-    service: Service, staff: Visitor
-) -> None:
-    thief = await by_link(service, staff, staff.key_id)
-    new = await rotate(service.store, service.clock, staff.key_id, grace=5 * MINUTE)
-    for person in (staff, thief):
-        for path in ("/usage/rotate", f"/keys/{staff.key_id}/rotate"):
-            refused = await person.post(path, graceSeconds="0")
-            assert refused.status_code == 403
-            assert "your key cannot give a longer life than its own" in words(refused)
-    assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
-
-
-async def test_a_session_of_another_key_that_an_old_token_granted_ends_with_it(
-    service: Service, staff: Visitor
-) -> None:
-    colleague = await signed_in(service)
-    thief = await by_link(service, staff, colleague.key_id)
-    new = await rotate(service.store, service.clock, staff.key_id, grace=5 * MINUTE)
-    refused = await thief.post(f"/keys/{staff.key_id}/rotate", graceSeconds="0")
-    assert refused.status_code == 403
-    service.clock.advance(5 * MINUTE / SECOND)
-    assert not await is_signed_in(thief)
-    assert await is_signed_in(colleague)
-    assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/keys/1/rotate", "/usage/rotate", "/keys/1/link", "/pets"])
@@ -127,7 +100,7 @@ async def test_a_form_that_arrives_after_its_session_has_ended_changes_nothing(
     assert {event["by"] for event in events} <= {"the operator"}
 
 
-async def test_a_rotation_in_a_session_of_a_link_keeps_that_session(
+async def test_a_rotation_in_a_session_from_a_link_keeps_that_session(
     service: Service, staff: Visitor
 ) -> None:
     person = await by_link(service, staff, staff.key_id)

@@ -18,12 +18,12 @@ HOSTILE = "\N{RIGHT-TO-LEFT OVERRIDE}gnp.evil"
         ("a\n\r\x1c\x1d\x1e\x85\N{PARAGRAPH SEPARATOR}b", "a       b"),
     ],
 )
-def test_nothing_in_a_name_ends_its_isolate_or_goes_on_after_it(name: str, shown: str) -> None:
+def test_direction_characters_in_a_name_cannot_leave_its_isolate(name: str, shown: str) -> None:
     assert isolated(name) == f"\u2068{shown}\u2069"
 
 
 @pytest.mark.anyio
-async def test_a_name_turns_neither_a_notice_nor_a_title_around(staff: Visitor) -> None:
+async def test_a_name_cannot_reverse_the_direction_of_a_notice_or_title(staff: Visitor) -> None:
     page = await staff.submit("/pets", name=HOSTILE, categoryId="1", status="available", again="1")
     assert f"<p>\u2068{HOSTILE}\u2069 is in the store: animal 1.</p>" in page.text
     assert f"<title>\u2068{HOSTILE}\u2069 \N{EN DASH} Petstore</title>" in page.text

@@ -1,13 +1,14 @@
-"""The main tasks of a clerk whose browser has no JavaScript, by real clicks."""
+"""The main tasks of a clerk whose browser has no JavaScript, by real clicks, from sign-in on."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from support.clerk import issue_for_console
-from support.process import ServerProcess
+from support.process import ServerProcess, petstore
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def test_an_animal_is_reserved_and_its_order_approved(page: Page, name: str) -> 
     expect(page.locator("#order")).to_contain_text("approved")
 
 
-def test_a_file_is_looked_at_and_imported(page: Page, name: str) -> None:
+def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:
     open_page(page, "Import")
     rows = f"name,categoryId,status\n{name},1,available\n{name} II,no number,sold\n"
     file = FilePayload(name="animals.csv", mimeType="text/csv", buffer=rows.encode())
@@ -92,19 +93,38 @@ def test_a_file_is_looked_at_and_imported(page: Page, name: str) -> None:
     find(page, name)
 
 
-def test_what_was_typed_stays_in_a_refused_form(page: Page, name: str) -> None:
-    open_page(page, "Animals")
-    page.get_by_role("link", name="Add an animal").first.click()
-    form = page.locator("main form[method=post]").first
-    form.locator("[name=name]").fill(name)
-    form.locator("[name=categoryId]").fill("no such category")
-    form.locator("button").first.click()
-    expect(page.locator(".problem.box")).to_be_visible()
-    expect(page.locator("main form [name=name]").first).to_have_value(name)
-
-
-def test_the_help_explains_the_words(page: Page) -> None:
+def test_the_help_explains_the_terms(page: Page) -> None:
     page.get_by_role("link", name="Help").click()
     expect(page.locator("h1")).to_have_text("Help")
     expect(page.locator("main")).to_contain_text("An order reserves the animal for a buyer.")
     expect(page.get_by_label("Use shortcuts of a single key")).to_be_hidden()
+
+
+def test_a_link_from_another_site_keeps_the_person_signed_in(
+    shop: ServerProcess, page: Page
+) -> None:
+    wanted = f"{shop.url}/console/session"
+    link = f'<a href="{wanted}">Your session</a>'
+    mail = "http://mail.example/"
+    page.route(mail, lambda route: route.fulfill(content_type="text/html", body=link))
+    page.goto(mail)
+    page.get_by_role("link", name="Your session").click()
+    expect(page.locator("h1")).to_have_text("Your session")
+    assert page.url == wanted
+
+
+def test_a_one_time_link_signs_in_and_leaves_no_trace(
+    shop: ServerProcess, browser: Browser, tmp_path: Path
+) -> None:
+    options = ("--public-url", shop.url, "--database", shop.database)
+    link = petstore("console", "link", "1", *options, cwd=tmp_path).stdout.strip()
+    page = browser.new_page(java_script_enabled=False)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.headers.get("referer", "")))
+    page.goto(link)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.locator("h1")).to_have_text("Animals")
+    assert sent
+    secret = link.rpartition("/")[2]
+    assert not [text for text in (*sent, page.url, page.content()) if secret in text]
+    page.close()

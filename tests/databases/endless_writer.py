@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
-from petstore.store.pets import create_pet
+from petstore.pets.model import NewPet
+from petstore.pets.store import create_pet
 
 
 async def write_for_ever(store: SqliteStore) -> None:

@@ -29,7 +29,7 @@ def statements() -> Iterator[list[Any]]:
     apsw.connection_hooks.remove(watch)
 
 
-def test_the_log_of_the_store_can_start_anew_while_its_backup_is_checked(
+def test_the_wal_can_be_truncated_while_a_backup_is_checked(
     database: Path, tmp_path: Path, statements: list[Any]
 ) -> None:
     SqliteStore(database).migrate()

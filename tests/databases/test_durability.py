@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.domain.pets import NewPet
+from petstore.pets.model import NewPet
 from support.changes import create_pet
 from support.endless_writer import EndlessWriter
 from support.pet_rows import pet_of, select_pets

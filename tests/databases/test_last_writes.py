@@ -21,12 +21,6 @@ BRIEF = 0.2
 SILENT, BACK = "cannot read the last writes", "Redis responds again; lists are"
 
 
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with redis_server() as server:
-        yield server
-
-
 @pytest.fixture
 def empty_redis(redis: RedisServer) -> RedisServer:
     redis.call("FLUSHALL")
@@ -88,7 +82,7 @@ async def other(empty_redis: RedisServer, clock: ManualClock) -> AsyncIterator[R
         yield writes
 
 
-async def test_a_key_without_a_write_is_at_the_beginning(writes: LastWrites) -> None:
+async def test_a_key_without_a_write_has_position_0(writes: LastWrites) -> None:
     assert await writes.lsn(KEY) == 0
 
 
@@ -100,15 +94,13 @@ async def test_the_last_write_of_each_key_is_known(writes: LastWrites) -> None:
     assert await writes.lsn(ANOTHER) == 7
 
 
-async def test_a_write_that_is_recorded_late_takes_no_key_back(writes: LastWrites) -> None:
+async def test_a_write_that_is_recorded_late_does_not_move_a_key_back(writes: LastWrites) -> None:
     await writes.record(KEY, 100)
     await writes.record(KEY, 99)
     assert await writes.lsn(KEY) == 100
 
 
-async def test_after_a_change_that_could_not_be_placed_the_next_one_counts(
-    writes: LastWrites,
-) -> None:
+async def test_the_next_write_replaces_an_unknown_position(writes: LastWrites) -> None:
     await writes.record(KEY, 100)
     await writes.record(KEY, END)
     assert await writes.lsn(KEY) == END
@@ -116,7 +108,7 @@ async def test_after_a_change_that_could_not_be_placed_the_next_one_counts(
     assert await writes.lsn(KEY) == 102
 
 
-async def test_memory_forgets_a_key_without_a_write_for_ten_minutes(clock: ManualClock) -> None:
+async def test_memory_evicts_a_key_without_a_write_for_ten_minutes(clock: ManualClock) -> None:
     writes = MemoryLastWrites(clock)
     await writes.record(KEY, 5)
     await writes.record(ANOTHER, 6)
@@ -127,26 +119,26 @@ async def test_memory_forgets_a_key_without_a_write_for_ten_minutes(clock: Manua
     assert [await writes.lsn(key) for key in (KEY, ANOTHER, 3)] == [7, 0, 8]
 
 
-async def test_redis_forgets_a_key_without_a_write_for_ten_minutes(
+async def test_redis_expires_a_key_without_a_write_for_ten_minutes(
     one: RedisLastWrites, empty_redis: RedisServer
 ) -> None:
     await one.record(KEY, 5)
     assert 590 < empty_redis.call("TTL", f"petstore:changed:{KEY}") <= 600
 
 
-async def test_in_redis_every_process_knows_of_a_write(
+async def test_every_process_sees_a_write_recorded_in_redis(
     one: RedisLastWrites, other: RedisLastWrites
 ) -> None:
     await one.record(KEY, 5)
     assert await other.lsn(KEY) == 5
 
 
-async def test_more_reads_may_run_at_once_than_there_are_connections(one: RedisLastWrites) -> None:
+async def test_more_reads_than_connections_can_run_at_once(one: RedisLastWrites) -> None:
     await asyncio.gather(*(one.record(key, key) for key in range(400)))
     assert await asyncio.gather(*map(one.lsn, range(400))) == list(range(400))
 
 
-async def test_without_redis_every_key_is_at_the_end_and_the_log_says_so_once(
+async def test_without_redis_every_position_is_unknown_and_the_log_says_so_once(
     clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     with redis_server() as server:
@@ -164,7 +156,7 @@ async def test_without_redis_every_key_is_at_the_end_and_the_log_says_so_once(
             assert logged(caplog) == [SILENT, BACK]
 
 
-async def test_a_redis_that_hangs_is_tried_once_a_second(clock: ManualClock) -> None:
+async def test_a_hanging_redis_is_tried_once_a_second(clock: ManualClock) -> None:
     async with fake_server() as silent, redis_last_writes(silent.url, clock, BRIEF) as writes:
         for _ in range(3):
             heard = len(silent.heard)
@@ -174,7 +166,7 @@ async def test_a_redis_that_hangs_is_tried_once_a_second(clock: ManualClock) -> 
             clock.advance(1)
 
 
-async def test_reads_beside_one_that_times_out_wait_no_longer(
+async def test_concurrent_reads_share_one_timeout(
     clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with fake_server() as silent, redis_last_writes(silent.url, clock, BRIEF) as writes:
@@ -207,7 +199,7 @@ async def test_no_process_misses_a_write_made_while_redis_failed(
     assert 0 < empty_redis.call("TTL", "petstore:changes:min") <= 600
 
 
-async def test_no_process_misses_a_write_whose_client_left_before_it_was_recorded(
+async def test_no_process_misses_a_write_whose_client_disconnected_early(
     one: RedisLastWrites, other: RedisLastWrites, empty_redis: RedisServer
 ) -> None:
     empty_redis.pause()
@@ -221,7 +213,7 @@ async def test_no_process_misses_a_write_whose_client_left_before_it_was_recorde
     assert await other.lsn(KEY) == END
 
 
-async def test_a_process_that_saw_redis_fail_for_long_supposes_that_others_wrote(
+async def test_after_a_long_redis_failure_a_process_assumes_writes_by_others(
     one: RedisLastWrites, other: RedisLastWrites, empty_redis: RedisServer, clock: ManualClock
 ) -> None:
     with failing(empty_redis):
@@ -232,7 +224,7 @@ async def test_a_process_that_saw_redis_fail_for_long_supposes_that_others_wrote
     assert await other.lsn(KEY) == END
 
 
-async def test_one_failure_says_nothing_about_the_writes_of_others(
+async def test_after_a_single_redis_failure_a_process_assumes_no_writes_by_others(
     one: RedisLastWrites, empty_redis: RedisServer, clock: ManualClock
 ) -> None:
     with failing(empty_redis):
@@ -242,7 +234,7 @@ async def test_one_failure_says_nothing_about_the_writes_of_others(
     assert await one.lsn(KEY) == 0
 
 
-async def test_after_redis_lost_its_memory_no_key_is_before_the_next_write(
+async def test_after_redis_lost_its_data_positions_are_unknown_until_the_next_write(
     one: RedisLastWrites, other: RedisLastWrites, empty_redis: RedisServer, clock: ManualClock
 ) -> None:
     await one.record(KEY, 10)

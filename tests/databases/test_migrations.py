@@ -1,8 +1,12 @@
 """Which files become a store, which are refused, and that nothing of either is lost."""
 
+import fcntl
+import os
+import time
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
+from threading import Thread
 
 import apsw
 import pytest
@@ -11,18 +15,19 @@ from petstore.clock import DAY
 from petstore.databases import migrations
 from petstore.databases.contract import Row
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.api_keys import digest
-from petstore.domain.orders import OrderCreate
-from petstore.domain.pets import Inventory, NewPet, PetFilter
+from petstore.databases.sqlite_connection import one_at_a_time
 from petstore.errors import Unavailable, UnusableDatabase
-from petstore.store.key_ring import KeyRing
-from petstore.store.key_status import get_key
-from petstore.store.orders import place_order
-from petstore.store.pet_search import fill_name_keys, search_pets
-from petstore.store.pets import get_inventory
+from petstore.keys.cache import ApiKeyCache
+from petstore.keys.model import digest
+from petstore.keys.status import get_key
+from petstore.orders.model import OrderCreate
+from petstore.orders.store import place_order
+from petstore.pets.model import Inventory, NewPet, PetFilter
+from petstore.pets.search import fill_name_keys, search_pets
+from petstore.pets.store import get_inventory
 from support.changes import create_pet
 from support.manual_clock import ManualClock
-from support.migrators import migrate_ten_times_at_once
+from support.migrators import migrate_at_once
 from support.permissions import umask
 from support.stores import open_store
 
@@ -128,7 +133,7 @@ def test_a_newer_database_is_refused_and_untouched(database: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"xy", b"name,categoryId\nBella,1\n" * 100, bytes(4096), b"SQLite format 3\0" * 999]
 )
-def test_a_file_that_is_no_database_is_refused_and_untouched(
+def test_a_file_that_is_not_a_database_is_refused_and_untouched(
     database: Path, content: bytes
 ) -> None:
     database.write_bytes(content)
@@ -140,7 +145,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path).migrate()
 
 
-def test_a_missing_folder_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(UnusableDatabase, match=r"^.*/missing/petstore\.db: unable to open"):
         SqliteStore(tmp_path / "missing" / "petstore.db").migrate()
     assert list(tmp_path.iterdir()) == []
@@ -152,14 +157,14 @@ def test_an_empty_file_becomes_a_store(database: Path) -> None:
     assert schema(database) != []
 
 
-def test_migrating_once_more_changes_nothing(database: Path) -> None:
+def test_migrating_again_changes_nothing(database: Path) -> None:
     SqliteStore(database).migrate()
     before = database.read_bytes()
     SqliteStore(database).migrate()
     assert database.read_bytes() == before
 
 
-def test_a_store_is_marked_as_one_of_ours(database: Path) -> None:
+def test_a_store_has_our_application_id(database: Path) -> None:
     SqliteStore(database).migrate()
     connection = apsw.Connection(str(database))
     marks = ("application_id", "user_version", "journal_mode")
@@ -167,17 +172,37 @@ def test_a_store_is_marked_as_one_of_ours(database: Path) -> None:
     connection.close()
 
 
-def test_ten_processes_may_make_a_store_at_once(database: Path) -> None:
-    migrate_ten_times_at_once(MIGRATE, database)
+def test_a_migration_waits_for_another_one_but_not_for_ever(database: Path) -> None:
+    folder = os.open(database.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    begun = time.monotonic()
+    with one_at_a_time(database, 50):
+        assert time.monotonic() - begun >= 0.05
+    waiting = Thread(target=SqliteStore(database).migrate)
+    waiting.start()
+    waiting.join(0.1)
+    assert waiting.is_alive()
+    os.close(folder)
+    waiting.join()
+    assert schema(database)
+
+
+def test_a_store_in_a_missing_folder_is_refused(database: Path) -> None:
+    with pytest.raises(UnusableDatabase, match="unable to open database file"):
+        SqliteStore(database.parent / "missing" / "petstore.db").migrate()
+
+
+def test_several_processes_can_create_a_store_at_once(database: Path) -> None:
+    migrate_at_once(MIGRATE, database)
     alone = database.with_name("alone.db")
     SqliteStore(alone).migrate()
     assert schema(database) == schema(alone)
 
 
-def test_ten_processes_may_bring_a_store_up_to_date_at_once(database: Path) -> None:
+def test_several_processes_can_migrate_a_store_at_once(database: Path) -> None:
     make_shop_of_version_1(database)
     before = tables_of_version_1(database)
-    migrate_ten_times_at_once(MIGRATE, database)
+    migrate_at_once(MIGRATE, database)
     assert tables_of_version_1(database) == before
     assert run_sql(database, "SELECT * FROM inventory ORDER BY status") == INVENTORY
 
@@ -226,9 +251,7 @@ CHANGES = (
 
 
 @pytest.mark.parametrize(("sql", "reason"), CHANGES, ids=[reason for _, reason in CHANGES])
-def test_a_store_that_somebody_else_changed_is_refused(
-    database: Path, sql: str, reason: str
-) -> None:
+def test_a_store_with_a_changed_schema_is_refused(database: Path, sql: str, reason: str) -> None:
     SqliteStore(database).migrate()
     run_sql(database, sql)
     assert_refused_and_untouched(
@@ -236,9 +259,7 @@ def test_a_store_that_somebody_else_changed_is_refused(
     )
 
 
-def test_an_older_store_that_somebody_else_changed_is_refused_and_stays_as_it_was(
-    database: Path,
-) -> None:
+def test_an_older_store_with_a_changed_schema_is_refused_and_untouched(database: Path) -> None:
     make_shop_of_version_1(database)
     run_sql(database, "CREATE TRIGGER evil AFTER INSERT ON pets BEGIN SELECT 1; END")
     before = schema(database)
@@ -248,7 +269,7 @@ def test_an_older_store_that_somebody_else_changed_is_refused_and_stays_as_it_wa
     assert run_sql(database, "PRAGMA user_version") == [(1,)]
 
 
-def test_the_statistics_of_analyze_may_be_in_a_store(database: Path) -> None:
+def test_a_store_can_contain_the_statistics_of_analyze(database: Path) -> None:
     make_shop_of_version_1(database)
     run_sql(database, "ANALYZE")
     SqliteStore(database).migrate()
@@ -259,7 +280,7 @@ def test_the_statistics_of_analyze_may_be_in_a_store(database: Path) -> None:
 # From version 1 to the newest
 
 
-def test_a_store_of_version_1_keeps_all_it_has(database: Path) -> None:
+def test_a_store_of_version_1_keeps_its_data(database: Path) -> None:
     make_shop_of_version_1(database)
     before = tables_of_version_1(database)
     SqliteStore(database).migrate()
@@ -269,7 +290,7 @@ def test_a_store_of_version_1_keeps_all_it_has(database: Path) -> None:
     assert run_sql(database, "PRAGMA foreign_key_check") == []
 
 
-def test_a_store_of_version_1_gets_the_schema_of_a_fresh_one(database: Path) -> None:
+def test_a_store_of_version_1_gets_the_schema_of_a_new_one(database: Path) -> None:
     make_shop_of_version_1(database)
     SqliteStore(database).migrate()
     fresh = database.with_name("fresh.db")
@@ -278,25 +299,25 @@ def test_a_store_of_version_1_gets_the_schema_of_a_fresh_one(database: Path) -> 
 
 
 @pytest.mark.anyio
-async def test_a_store_of_version_1_goes_on_where_it_was(database: Path) -> None:
+async def test_a_store_of_version_1_continues_with_the_next_ids(database: Path) -> None:
     make_shop_of_version_1(database)
     async with open_store(database) as store:
         assert await get_inventory(store) == Inventory(available=3, pending=1, sold=2)
         order = await store.write(place_order(OrderCreate(1), NOW, 0))
-        assert (order.id, order.petId) == (1, 1)
+        assert (order.id, order.pet_id) == (1, 1)
         assert await get_inventory(store) == Inventory(available=2, pending=2, sold=2)
         assert (await store.write(create_pet(NewPet("next", 1)))).id == 9
         await fill_name_keys(store)
         found = await search_pets(store, "K", PetFilter(), None, 20)
         assert [pet.name for pet in found.items] == ["Karl"]
-        owner = await KeyRing(store, ManualClock(NOW), "production").find(TOKEN)
+        owner = await ApiKeyCache(store, ManualClock(NOW), "production").find(TOKEN)
         assert owner is not None
         assert owner.name == "till"
         key = await get_key(store, 2, None, ManualClock(NOW))
         assert (key.name, key.state) == ("old", "revoked")
 
 
-def test_a_migration_that_fails_leaves_the_store_as_it_was(database: Path) -> None:
+def test_a_failed_migration_leaves_the_store_unchanged(database: Path) -> None:
     make_shop_of_version_1(database)
     run_sql(database, "CREATE TABLE inventory (mine TEXT)")
     before = schema(database), tables_of_version_1(database)
@@ -338,13 +359,13 @@ def test_the_database_refuses_a_second_open_order_for_an_animal(
         "INSERT INTO inventory VALUES ('sold', 7)",
     ],
 )
-def test_the_database_refuses_what_cannot_be(database: Path, sql: str) -> None:
+def test_the_database_refuses_rows_that_break_a_constraint(database: Path, sql: str) -> None:
     SqliteStore(database).migrate()
     with pytest.raises(apsw.ConstraintError):
         run_sql(database, sql)
 
 
-def test_the_inventory_is_right_whatever_is_done_to_animals(database: Path) -> None:
+def test_the_inventory_is_correct_after_any_changes_to_animals(database: Path) -> None:
     SqliteStore(database).migrate()
     for sql in (
         "INSERT INTO pets (name, category_id, status) VALUES ('a', 1, NULL), ('b', 1, 'sold')",
@@ -370,7 +391,7 @@ def schema(database: Path) -> list[Row]:
 
 
 @pytest.mark.anyio
-async def test_a_new_database_and_the_files_beside_it_are_for_their_owner_alone(
+async def test_only_the_owner_can_read_a_new_database_and_the_files_beside_it(
     database: Path,
 ) -> None:
     with umask(0):
@@ -380,14 +401,14 @@ async def test_a_new_database_and_the_files_beside_it_are_for_their_owner_alone(
     assert modes == {f"petstore.db{ending}": 0o600 for ending in ("", "-wal", "-shm")}
 
 
-def test_a_database_that_is_there_keeps_its_permissions(database: Path) -> None:
+def test_an_existing_database_keeps_its_permissions(database: Path) -> None:
     SqliteStore(database).migrate()
     database.chmod(0o640)
     SqliteStore(database).migrate()
     assert database.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_link_that_leads_nowhere_becomes_no_database(database: Path) -> None:
+def test_a_database_is_not_created_through_a_dangling_symlink(database: Path) -> None:
     database.symlink_to(database.with_name("elsewhere.db"))
     with pytest.raises(UnusableDatabase, match="it is a link that leads nowhere"):
         SqliteStore(database).migrate()

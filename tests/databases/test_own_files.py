@@ -8,21 +8,15 @@ import pytest
 
 from petstore.databases.secret_files import SecretFile
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.webhook_secrets import text_of_master
 from petstore.errors import Unavailable
-from petstore.server.pid_file import (
-    ReloadState,
-    locked_pid_file,
-    read_pid_file,
-    reload_service,
-    require_free,
-)
+from petstore.webhooks.secrets import text_of_master
+from support.programs import needs
 from support.stores import open_store
 
 pytestmark = pytest.mark.anyio
 
 STRANGER = 65534
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason=needs("root"))
 
 
 @pytest.fixture
@@ -34,7 +28,7 @@ def store(database: Path) -> SqliteStore:
 
 
 @pytest.mark.parametrize("mode", [0o602, 0o620, 0o666])
-async def test_a_database_that_others_may_change_is_refused(
+async def test_a_database_that_others_can_write_is_refused(
     store: SqliteStore, database: Path, mode: int
 ) -> None:
     database.chmod(mode)
@@ -47,7 +41,7 @@ async def test_a_database_that_others_may_change_is_refused(
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
-async def test_a_file_beside_the_database_that_others_may_change_is_refused(
+async def test_a_file_beside_the_database_that_others_can_write_is_refused(
     store: SqliteStore, database: Path, ending: str
 ) -> None:
     beside = Path(f"{database}{ending}")
@@ -59,7 +53,7 @@ async def test_a_file_beside_the_database_that_others_may_change_is_refused(
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
 @pytest.mark.parametrize("plant", [Path.mkdir, lambda path: path.symlink_to("elsewhere")])
-async def test_what_is_no_file_is_refused_beside_the_database(
+async def test_a_non_regular_file_beside_the_database_is_refused(
     store: SqliteStore, database: Path, plant: Callable[[Path], None], ending: str
 ) -> None:
     beside = Path(f"{database}{ending}")
@@ -69,7 +63,7 @@ async def test_what_is_no_file_is_refused_beside_the_database(
 
 
 @pytest.mark.parametrize(("mode", "verb"), [(0o640, "read"), (0o604, "read"), (0o622, "change")])
-def test_a_secret_file_that_others_may_read_or_change_is_refused(
+def test_a_secret_file_that_others_can_read_or_write_is_refused(
     tmp_path: Path, mode: int, verb: str
 ) -> None:
     path = tmp_path / "secret"
@@ -110,7 +104,7 @@ async def test_files_of_another_user_are_refused(store: SqliteStore, database: P
 
 
 @as_root
-def test_a_link_of_another_user_is_not_followed(database: Path) -> None:
+def test_a_symlink_of_another_user_is_not_followed(database: Path) -> None:
     SqliteStore(database).migrate()
     link = database.with_name("link.db")
     link.symlink_to(database)
@@ -121,31 +115,9 @@ def test_a_link_of_another_user_is_not_followed(database: Path) -> None:
 
 
 @as_root
-async def test_root_uses_the_store_of_the_user_whose_folder_it_is_in(database: Path) -> None:
+async def test_root_uses_the_store_of_the_owner_of_its_folder(database: Path) -> None:
     SqliteStore(database).migrate()
     for path in (database, database.parent):
         os.chown(path, STRANGER, -1)
     async with open_store(database):
         assert Path(f"{database}-wal").stat().st_uid == STRANGER
-
-
-@pytest.mark.parametrize("use", [read_pid_file, require_free, lambda path: reload_service(path, 1)])
-def test_a_pid_file_that_others_may_change_is_refused(
-    tmp_path: Path, use: Callable[[Path], object]
-) -> None:
-    path = tmp_path / "petstore.pid"
-    with locked_pid_file(path):
-        path.chmod(0o666)
-        with pytest.raises(OSError, match=f"^{path}: other users may change it|another service"):
-            use(path)
-
-
-@as_root
-def test_a_process_of_another_user_than_the_pid_file_is_not_signalled(tmp_path: Path) -> None:
-    path = tmp_path / "petstore.pid"
-    with locked_pid_file(path) as file:
-        file.write(ReloadState(os.getpid()))
-        for owned in (path, tmp_path):
-            os.chown(owned, STRANGER, -1)
-        with pytest.raises(OSError, match=f"process {os.getpid()} belongs to another user"):
-            reload_service(path, 1)

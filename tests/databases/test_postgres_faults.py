@@ -9,8 +9,8 @@ import pytest
 
 from petstore.databases.contract import Duplicate, Statement, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.domain.pets import NewPet
 from petstore.errors import Conflict, InternalError, Unavailable
+from petstore.pets.model import NewPet
 from support.changes import create_pet
 from support.pet_rows import select_pet, select_pets
 from support.pooler import pooler
@@ -23,6 +23,19 @@ pytestmark = pytest.mark.anyio
 
 BELLA = NewPet("Bella", 1)
 ALL_PETS = select_pets(1000)
+CONDITIONS = (
+    "connection_failure",
+    "data_corrupted",
+    "disk_full",
+    "duplicate_prepared_statement",
+    "idle_in_transaction_session_timeout",
+    "invalid_sql_statement_name",
+    "io_error",
+    "lock_not_available",
+    "serialization_failure",
+)
+PID = Statement("SELECT pg_backend_pid()")
+STATEMENT_TIMEOUT = "SELECT current_setting('statement_timeout')"
 TO_CUT = "SELECT pg_terminate_backend(pg_backend_pid())"
 
 
@@ -77,8 +90,63 @@ async def assert_all_is_refused(store: PostgresStore) -> None:
             await store.check()
 
 
-@pytest.mark.parametrize("mode", ["fast", "immediate", "kill"])
-async def test_without_a_server_all_is_refused_and_with_it_goes_on(
+async def test_a_process_that_is_frozen_in_a_transaction_loses_its_locks(
+    short_timeout_store: PostgresStore, postgres: PostgresServer, postgres_url: str
+) -> None:
+    change, done = "UPDATE api_key_revision SET revision = revision + 1", []
+
+    def stand_still() -> Unit[None]:
+        yield Statement(change)
+        limited = f"SET statement_timeout = 20000; {change} RETURNING 'done'"
+        done.append(postgres.sql(limited, database_name(postgres_url)))
+
+    with pytest.raises(Unavailable):
+        await short_timeout_store.write(stand_still())
+    assert done == ["done"]
+
+
+async def test_the_server_ends_a_read_after_the_timeout_of_the_store(postgres_url: str) -> None:
+    """Otherwise queries behind a lock would use up the connections of the server."""
+    async with open_postgres_store(postgres_url, timeout_ms=7_000) as store:
+        assert await store.read(Statement(STATEMENT_TIMEOUT)) == [("7s",)]
+
+
+async def test_behind_a_pooler_the_server_ends_a_change_after_the_timeout_of_the_store(
+    pooled_url: str,
+) -> None:
+    async with open_postgres_store(pooled_url, timeout_ms=7_000) as store:
+        assert await store.write(do(STATEMENT_TIMEOUT)) == [("7s",)]
+
+
+async def test_changes_are_read_committed_whatever_the_default_of_the_database(
+    postgres: PostgresServer, postgres_url: str, store: PostgresStore
+) -> None:
+    name = database_name(postgres_url)
+    postgres.sql(f"ALTER DATABASE {name} SET default_transaction_isolation = serializable")
+    isolation = do("SELECT current_setting('transaction_isolation')")
+    assert await store.write(isolation) == [("read committed",)]
+
+
+async def test_a_connection_counts_as_in_use_until_its_change_is_made(
+    store: PostgresStore,
+) -> None:
+    def count_connections() -> Unit[int]:
+        yield PID
+        return store.connections_in_use
+
+    assert await store.write(count_connections()) == 1
+    assert store.connections_in_use == 0
+
+
+async def test_the_connection_used_last_is_used_next(store: PostgresStore) -> None:
+    opened = await asyncio.gather(store.read(PID), store.read(PID))
+    assert opened[0] != opened[1]
+    last, *next_ones = [await store.read(PID) for _ in range(3)]
+    assert next_ones == [last, last]
+
+
+@pytest.mark.parametrize("mode", ["fast", "kill"])
+async def test_without_a_server_requests_are_refused_until_it_is_back(
     own_server: PostgresServer, own_url: str, mode: str
 ) -> None:
     async with open_postgres_store(own_url) as store:
@@ -94,7 +162,7 @@ async def test_without_a_server_all_is_refused_and_with_it_goes_on(
         await store.write(create_pet(BELLA))
 
 
-async def test_while_the_server_hangs_all_is_refused_and_then_goes_on(
+async def test_while_the_server_hangs_requests_are_refused_until_it_resumes(
     own_server: PostgresServer, own_url: str
 ) -> None:
     async with open_postgres_store(own_url, timeout_ms=1_000, connections=3) as store:
@@ -112,7 +180,18 @@ async def test_while_the_server_hangs_all_is_refused_and_then_goes_on(
         await store.write(create_pet(BELLA))
 
 
-async def test_a_server_that_is_not_there_yet_is_waited_for(
+async def test_a_store_closes_while_the_server_hangs(
+    own_server: PostgresServer, own_url: str
+) -> None:
+    store = PostgresStore(own_url)
+    await store.open()
+    await store.check()
+    with own_server.stopped():
+        async with asyncio.timeout(20):
+            await store.close()
+
+
+async def test_a_store_waits_for_a_server_that_has_not_started(
     own_server: PostgresServer, own_url: str
 ) -> None:
     own_server.stop()
@@ -123,7 +202,7 @@ async def test_a_server_that_is_not_there_yet_is_waited_for(
 
 
 @pytest.mark.parametrize("pause", [0, 0.1])
-async def test_connections_that_were_cut_are_replaced(
+async def test_broken_connections_are_replaced(
     postgres: PostgresServer, store: PostgresStore, pause: float
 ) -> None:
     """Whether the store has noticed or not."""
@@ -143,7 +222,7 @@ async def add_one(store: PostgresStore) -> None:
 
 
 @pytest.mark.parametrize("attempt", [add_one, count_pets])
-async def test_after_one_connection_fell_silent_none_of_the_others_is_used(
+async def test_after_one_connection_times_out_all_others_are_replaced(
     postgres: PostgresServer,
     postgres_url: str,
     attempt: Callable[[PostgresStore], Awaitable[object]],
@@ -157,37 +236,13 @@ async def test_after_one_connection_fell_silent_none_of_the_others_is_used(
             await attempt(store)
 
 
-async def test_an_abandoned_read_ends_on_the_server_too(
-    postgres: PostgresServer, short_timeout_store: PostgresStore, store: PostgresStore
-) -> None:
-    """Otherwise queries behind a lock would use up the connections of the server."""
-    locked, refused = asyncio.Event(), asyncio.Event()
-
-    def lock() -> Unit[None]:
-        yield Statement("LOCK TABLE pets")
-        locked.set()
-        while not refused.is_set():
-            yield Statement("SELECT pg_sleep(0.01)")
-
-    holding = asyncio.create_task(store.write(lock()))
-    await locked.wait()
-    for _ in range(3):
-        outcomes = await asyncio.gather(
-            count_pets(short_timeout_store), count_pets(short_timeout_store), return_exceptions=True
-        )
-        assert {type(outcome) for outcome in outcomes} == {Unavailable}
-    await eventually(lambda: len(postgres.backends()) == 1)
-    refused.set()
-    await holding
-
-
-async def test_a_read_is_tried_twice_and_no_more(store: PostgresStore) -> None:
+async def test_a_read_is_tried_at_most_twice(store: PostgresStore) -> None:
     with pytest.raises(Unavailable, match="terminating connection"):
         await store.read(Statement(TO_CUT))
     await store.check()
 
 
-async def test_a_change_whose_connection_is_cut_is_refused_and_not_made(
+async def test_a_change_whose_connection_breaks_is_refused_and_not_made(
     store: PostgresStore,
 ) -> None:
     def cut_off() -> Unit[None]:
@@ -209,7 +264,7 @@ def at_commit(action: str) -> str:
     """
 
 
-async def test_a_change_that_is_cut_off_at_its_commit_is_refused_and_not_tried_again(
+async def test_a_change_interrupted_at_its_commit_is_refused_and_not_retried(
     postgres: PostgresServer, postgres_url: str, store: PostgresStore
 ) -> None:
     name = database_name(postgres_url)
@@ -221,7 +276,7 @@ async def test_a_change_that_is_cut_off_at_its_commit_is_refused_and_not_tried_a
     assert await count_pets(store) == 1
 
 
-async def test_a_change_that_is_confirmed_too_late_is_refused_though_it_may_be_there(
+async def test_a_change_that_is_confirmed_too_late_is_refused_but_may_be_committed(
     postgres: PostgresServer,
     postgres_url: str,
     short_timeout_store: PostgresStore,
@@ -248,7 +303,7 @@ async def test_a_change_that_takes_too_long_is_refused_and_not_made(
     assert await count_pets(store) == 1
 
 
-async def test_a_change_behind_a_lock_is_refused_and_not_made_later(
+async def test_a_change_that_waits_for_a_lock_is_refused_and_not_made_later(
     short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
     pet = await store.write(create_pet(BELLA))
@@ -270,7 +325,7 @@ async def test_a_change_behind_a_lock_is_refused_and_not_made_later(
     assert await store.read(select_pet(pet.id)) == [(pet.id, "Bella", 2, None)]
 
 
-async def test_when_all_connections_are_taken_others_are_refused_in_time(
+async def test_when_all_connections_are_in_use_requests_are_refused_in_time(
     short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
     outcomes = await asyncio.gather(
@@ -284,7 +339,7 @@ async def test_when_all_connections_are_taken_others_are_refused_in_time(
     assert await count_pets(store) == 1
 
 
-async def test_an_abandoned_change_is_not_made_and_blocks_nobody(
+async def test_a_cancelled_change_is_not_made_and_blocks_no_other(
     short_timeout_store: PostgresStore,
 ) -> None:
     for _ in range(5):
@@ -297,7 +352,9 @@ async def test_an_abandoned_change_is_not_made_and_blocks_nobody(
     assert await count_pets(short_timeout_store) == 1
 
 
-async def test_a_server_without_room_refuses(postgres: PostgresServer, postgres_url: str) -> None:
+async def test_a_server_at_its_connection_limit_refuses_changes(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
     name = database_name(postgres_url)
     postgres.sql(
         f"CREATE ROLE lonely LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE {name} TO lonely"
@@ -313,7 +370,7 @@ async def test_a_server_without_room_refuses(postgres: PostgresServer, postgres_
         assert await count_pets(store) == 2
 
 
-async def test_a_server_that_takes_no_changes_refuses_them_until_it_does(
+async def test_a_read_only_server_refuses_changes_until_it_is_writable(
     postgres: PostgresServer, store: PostgresStore, postgres_url: str
 ) -> None:
     name = database_name(postgres_url)
@@ -353,13 +410,16 @@ async def test_revoked_privileges_are_an_error_of_the_server(
     postgres.sql("DROP OWNED BY clerk", name)
 
 
-async def test_a_table_that_is_damaged_is_the_servers_fault(store: PostgresStore) -> None:
-    damaged = "DO 'BEGIN RAISE $$invalid page$$ USING ERRCODE = $$data_corrupted$$; END'"
-    with pytest.raises(Unavailable, match="invalid page"):
-        await store.write(do(damaged))
+async def test_conditions_of_the_server_are_reported_as_a_server_error(
+    store: PostgresStore,
+) -> None:
+    for condition in CONDITIONS:
+        failing = f"DO 'BEGIN RAISE $${condition}$$ USING ERRCODE = $${condition}$$; END'"
+        with pytest.raises(Unavailable, match=condition):
+            await store.write(do(failing))
 
 
-async def test_one_of_two_units_that_wait_for_each_other_is_refused(store: PostgresStore) -> None:
+async def test_one_of_two_deadlocked_units_is_refused(store: PostgresStore) -> None:
     pets = [await store.write(create_pet(BELLA)) for _ in range(2)]
     both = asyncio.Barrier(2)
 
@@ -384,7 +444,9 @@ async def test_one_of_two_units_that_wait_for_each_other_is_refused(store: Postg
     assert sorted(type(outcome).__name__ for outcome in outcomes) == ["NoneType", "Unavailable"]
 
 
-async def test_a_unit_learns_that_a_value_is_taken_and_says_why(store: PostgresStore) -> None:
+async def test_a_unit_can_catch_a_duplicate_value_and_raise_a_conflict(
+    store: PostgresStore,
+) -> None:
     def unit() -> Unit[None]:
         yield Statement("INSERT INTO categories (name, name_key) VALUES ('a', 'a')")
         try:
@@ -398,7 +460,7 @@ async def test_a_unit_learns_that_a_value_is_taken_and_says_why(store: PostgresS
     assert await store.read(Statement("SELECT * FROM categories")) == []
 
 
-async def test_a_unit_that_hides_a_failure_is_not_taken_for_done(store: PostgresStore) -> None:
+async def test_a_unit_that_swallows_a_failure_is_not_committed(store: PostgresStore) -> None:
     def unit() -> Unit[str]:
         yield Statement("INSERT INTO categories (name, name_key) VALUES ('a', 'a')")
         try:
@@ -413,7 +475,7 @@ async def test_a_unit_that_hides_a_failure_is_not_taken_for_done(store: Postgres
 
 
 @pytest.mark.parametrize("parameter", ["one", 2**63])
-async def test_a_wrong_value_is_no_fault_of_the_server(
+async def test_an_invalid_value_is_not_reported_as_a_server_error(
     store: PostgresStore, parameter: int
 ) -> None:
     wrong = Statement("SELECT id FROM pets WHERE id = ?1", (parameter,))
@@ -424,19 +486,6 @@ async def test_a_wrong_value_is_no_fault_of_the_server(
     await store.write(create_pet(BELLA))
 
 
-async def test_a_unit_that_ends_the_program_changes_nothing(store: PostgresStore) -> None:
-    class Stop(BaseException):
-        pass
-
-    def unit() -> Unit[None]:
-        yield from create_pet(BELLA)
-        raise Stop
-
-    with pytest.raises(Stop):
-        await store.write(unit())
-    assert await count_pets(store) == 0
-
-
 @pytest.mark.parametrize(
     ("ignored", "reason"),
     [
@@ -445,7 +494,7 @@ async def test_a_unit_that_ends_the_program_changes_nothing(store: PostgresStore
     ],
     ids=["strict", "lenient"],
 )
-async def test_an_error_behind_an_unannounced_pooler_says_how_to_announce_it(
+async def test_an_error_from_an_undeclared_pooler_says_how_to_declare_it(
     postgres_url: str, ignored: str, reason: str
 ) -> None:
     with pooler(postgres_url, ignored) as url:

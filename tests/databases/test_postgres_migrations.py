@@ -1,5 +1,7 @@
 """Which databases on a PostgreSQL server become a store, and which are refused and left alone."""
 
+import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Unavailable, UnusableDatabase
-from support.migrators import migrate_ten_times_at_once
+from support.migrators import migrate_at_once
 from support.postgres import PASSWORD, PostgresServer, database_name
 from support.waiting import within
 
@@ -34,13 +36,13 @@ def schema(postgres: PostgresServer, url: str) -> str:
     return postgres.sql(SCHEMA, database_name(url)) + postgres.sql(INDEXES, database_name(url))
 
 
-def test_ten_processes_may_migrate_at_once(postgres: PostgresServer, postgres_url: str) -> None:
+def test_several_processes_may_migrate_at_once(postgres: PostgresServer, postgres_url: str) -> None:
     url = postgres.new_database()
-    migrate_ten_times_at_once(MIGRATE, url)
+    migrate_at_once(MIGRATE, url)
     assert schema(postgres, url) == schema(postgres, postgres_url)
 
 
-def test_migrating_once_more_writes_nothing(postgres: PostgresServer, postgres_url: str) -> None:
+def test_migrating_again_writes_nothing(postgres: PostgresServer, postgres_url: str) -> None:
     query = "SELECT xmin, version FROM petstore_schema"
     before = postgres.sql(query, database_name(postgres_url))
     PostgresStore(postgres_url).migrate()
@@ -67,7 +69,7 @@ def test_a_newer_database_is_refused_and_untouched(
     assert postgres.sql("SELECT version FROM petstore_schema", name) == "99"
 
 
-def test_a_migration_waits_for_another_however_long_and_then_looks_again(
+def test_a_migration_waits_for_another_and_then_checks_the_version_again(
     postgres: PostgresServer,
 ) -> None:
     url = postgres.new_database()
@@ -93,9 +95,7 @@ def test_a_database_with_tables_of_the_same_names_is_refused_and_untouched(
     assert postgres.sql(tables, database_name(url)) == "orders"
 
 
-def test_a_table_of_the_same_name_that_tells_no_version_is_refused(
-    postgres: PostgresServer,
-) -> None:
+def test_a_version_table_without_a_version_is_refused(postgres: PostgresServer) -> None:
     url = postgres.new_database()
     postgres.sql("CREATE TABLE petstore_schema (mine TEXT)", database_name(url))
     with pytest.raises(UnusableDatabase, match='column "version" does not exist'):
@@ -130,7 +130,7 @@ def test_a_user_without_a_schema_is_refused(postgres: PostgresServer) -> None:
         PostgresStore(f"{url}?search_path=nowhere").migrate()
 
 
-def test_a_database_that_cannot_hold_every_name_is_refused(postgres: PostgresServer) -> None:
+def test_a_database_with_a_limited_encoding_is_refused(postgres: PostgresServer) -> None:
     url = postgres.new_database("ENCODING 'LATIN1' TEMPLATE template0")
     with pytest.raises(UnusableDatabase, match="has the encoding LATIN1; create it again"):
         PostgresStore(url).migrate()
@@ -157,6 +157,27 @@ def test_an_address_without_a_database_is_refused(
     assert "\n" not in str(refusal.value)
 
 
+def test_a_silent_server_is_refused_sooner_than_a_migration_may_take() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = PostgresStore(f"postgresql://petstore@127.0.0.1:{silent.getsockname()[1]}/x", 200)
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match="in time"):
+            store.migrate()
+        assert time.monotonic() - began < 30
+
+
+def test_reading_the_schema_behind_a_lock_is_refused_in_time(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    store = PostgresStore(f"{postgres_url}?pgbouncer=true", 500)
+    with (
+        ThreadPoolExecutor(1) as thread,
+        postgres.transaction(database_name(postgres_url), "LOCK TABLE petstore_schema"),
+        pytest.raises(Unavailable, match="in time"),
+    ):
+        thread.submit(store.schema).result(20)
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -180,6 +201,17 @@ def test_a_malformed_address_is_refused_without_showing_the_password(url: str) -
     assert "\n" not in str(refusal.value)
 
 
+def test_an_unreachable_address_does_not_suggest_a_pooler() -> None:
+    with pytest.raises(Unavailable) as refusal:
+        PostgresStore("postgresql://petstore@127.0.0.1:1/postgres").migrate()
+    assert "pgbouncer" not in str(refusal.value)
+
+
+def test_the_error_of_an_invalid_option_names_it() -> None:
+    with pytest.raises(UnusableDatabase, match=r"^database: .*sslmode"):
+        PostgresStore("postgresql://petstore:s3cret@127.0.0.1/postgres?sslmode=maybe").migrate()
+
+
 def test_a_wrong_password_is_refused_and_not_shown(postgres: PostgresServer) -> None:
     url = postgres.new_database()
     PostgresStore(postgres.guarded_url(url)).migrate()
@@ -189,6 +221,6 @@ def test_a_wrong_password_is_refused_and_not_shown(postgres: PostgresServer) -> 
     assert PASSWORD not in str(refusal.value)
 
 
-def test_behind_a_pooler_a_store_is_made_too(pooled_url: str) -> None:
+def test_a_store_can_be_created_through_a_pooler(pooled_url: str) -> None:
     PostgresStore(pooled_url).migrate()
     PostgresStore(f"{pooled_url}&sslmode=prefer").migrate()

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 
+from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.clock import DAY, SECOND, Clock
 from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey
-from petstore.domain.categories import Category, CategoryCreate, CategoryPatch
-from petstore.domain.orders import Order, OrderCreate, OrderFilter, OrderPatch
-from petstore.domain.pets import NewPet, Pet, PetFilter, PetPatch
+from petstore.databases.retention import prune_all
 from petstore.errors import (
     CategoryInUse,
     CategoryNameTaken,
@@ -29,10 +27,15 @@ from petstore.errors import (
     UnknownCategory,
     UnknownPet,
 )
-from petstore.store import orders, pets
-from petstore.store.api_keys import Actor, revoke_key, unconditional
-from petstore.store.reservations import Reservations
-from petstore.store.safe_retries import Attempt, IdempotencyRecord, SafeRetries
+from petstore.interface.idempotency_records import Attempt, IdempotencyRecord, SafeRetries
+from petstore.keys.model import DEFAULT_SCOPES, ApiKey
+from petstore.keys.store import Actor, revoke_key, unconditional
+from petstore.orders import store as orders
+from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch
+from petstore.orders.reservations import Reservations
+from petstore.pets import store as pets
+from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
+from petstore.webhooks.leases import active_webhooks, take_leases
 from support.changes import (
     create_category,
     create_pet,
@@ -40,10 +43,13 @@ from support.changes import (
     delete_category,
     update_category,
 )
+from support.delivering import add_webhook, issue_with_webhooks
 from support.keys import actor, issue, stored_key
 from support.manual_clock import ManualClock
+from support.postgres import PostgresServer, database_name
 from support.postgres_stores import open_postgres_store
 from support.races import lingering
+from support.retention import DAYS_KEPT, prune_table
 from support.stores import do
 
 pytestmark = pytest.mark.anyio
@@ -101,7 +107,7 @@ async def inventory(store: PostgresStore) -> Counter[Any]:
     return Counter(available=found.available, pending=found.pending, sold=found.sold)
 
 
-async def test_one_of_many_buyers_gets_the_animal(
+async def test_only_one_of_many_buyers_gets_the_animal(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     pet = await stores[0].write(create_pet(BELLA))
@@ -117,7 +123,7 @@ async def test_one_of_many_buyers_gets_the_animal(
     assert len(await all_orders(stores[0])) == 1
 
 
-async def test_an_animal_is_deleted_or_ordered_but_never_both(
+async def test_an_animal_is_either_deleted_or_ordered(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     first, second, _ = stores
@@ -133,7 +139,7 @@ async def test_an_animal_is_deleted_or_ordered_but_never_both(
             assert type(deleted) is PetReserved
             assert type(ordered) is Order
     open_orders = await all_orders(first)
-    assert {order.petId for order in open_orders} == set(await all_pets(first))
+    assert {order.pet_id for order in open_orders} == set(await all_pets(first))
 
 
 async def order_once_free(store: PostgresStore, pet_id: int, clock: Clock) -> Order:
@@ -146,7 +152,7 @@ async def order_once_free(store: PostgresStore, pet_id: int, clock: Clock) -> Or
                 await asyncio.sleep(0)
 
 
-async def test_an_animal_that_an_order_holds_is_not_set_free(
+async def test_an_animal_that_an_order_reserves_is_not_released(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     """A pending animal becomes available, is ordered, and so is pending again: others notice."""
@@ -165,14 +171,14 @@ async def test_an_animal_that_an_order_holds_is_not_set_free(
         assert (await pets.get_pet(first, pet.id)).status == "pending"
 
 
-async def test_a_strict_category_is_deleted_or_gets_an_animal_but_never_both(
+async def test_a_strict_category_is_either_deleted_or_gets_an_animal(
     stores: list[PostgresStore],
 ) -> None:
     first, second, third = stores
     old = await first.write(create_pet(BELLA))
     for number in range(ROUNDS):
         category = await first.write(create_category(CategoryCreate(f"dogs {number}")))
-        patch = PetPatch(categoryId=category.id)
+        patch = PetPatch(category_id=category.id)
         update = pets.update_pet(old.id, patch, 0, unconditional, strict_categories=True)
         create = create_pet(NewPet("Rex", category.id), strict_categories=True)
         deleted, *added = await outcomes_in_any_order(
@@ -180,7 +186,7 @@ async def test_a_strict_category_is_deleted_or_gets_an_animal_but_never_both(
             second.write(lingering(create)),
             third.write(lingering(update)),
         )
-        members = [p for p in (await all_pets(first)).values() if p.categoryId == category.id]
+        members = [p for p in (await all_pets(first)).values() if p.category_id == category.id]
         if deleted is None:
             assert [type(outcome) for outcome in added] == [UnknownCategory] * 2
             assert members == []
@@ -217,7 +223,7 @@ async def test_units_that_add_animals_to_a_category_do_not_wait_for_one_another(
     await asyncio.gather(*map(add, stores[:2]))
 
 
-async def test_a_name_of_a_category_is_given_once(stores: list[PostgresStore]) -> None:
+async def test_a_category_name_is_assigned_only_once(stores: list[PostgresStore]) -> None:
     first, second, third = stores
     for number in range(ROUNDS):
         one, two = [
@@ -276,7 +282,7 @@ async def test_two_administrators_cannot_revoke_each_other(
 
 @pytest.fixture
 async def key(store: PostgresStore, clock: ManualClock) -> ApiKey:
-    return await stored_key(store, (await issue(store, clock)).key.id)
+    return await stored_key(store, (await issue(store, clock)).id)
 
 
 def adding() -> Unit[bytes]:
@@ -284,7 +290,7 @@ def adding() -> Unit[bytes]:
     return f"pet {pet.id}".encode()
 
 
-async def test_a_request_sent_to_several_processes_at_once_acts_once(
+async def test_a_request_sent_to_several_processes_at_once_takes_effect_once(
     stores: list[PostgresStore], clock: ManualClock, key: ApiKey
 ) -> None:
     for number in range(ROUNDS):
@@ -297,7 +303,7 @@ async def test_a_request_sent_to_several_processes_at_once_acts_once(
         assert [response.is_replay for response in responses].count(False) == 1
 
 
-async def test_when_the_first_fails_the_next_in_line_acts(
+async def test_when_the_first_request_fails_the_next_takes_effect(
     stores: list[PostgresStore], clock: ManualClock, key: ApiKey
 ) -> None:
     def failing() -> Unit[bytes]:
@@ -320,13 +326,14 @@ async def test_when_the_first_fails_the_next_in_line_acts(
 async def test_a_new_idempotency_record_is_not_deleted_with_the_old_one(
     stores: list[PostgresStore], clock: ManualClock, key: ApiKey
 ) -> None:
-    first, second, third = (SafeRetries(store, clock) for store in stores)
+    first, second = (SafeRetries(store, clock) for store in stores[:2])
     attempt = Attempt(key, "retry", b"request")
     for number in range(ROUNDS):
         await first.once(attempt, adding())
         clock.advance(2 * DAY // SECOND)
         outcomes = await outcomes_in_any_order(
-            first.once(attempt, adding()), second.forget(), third.forget()
+            first.once(attempt, adding()),
+            *(prune_all(store, clock, DAYS_KEPT) for store in stores[1:]),
         )
         assert kinds(outcomes) == set()
         replayed = await second.once(attempt, adding())
@@ -335,7 +342,7 @@ async def test_a_new_idempotency_record_is_not_deleted_with_the_old_one(
         clock.advance(2 * DAY // SECOND)
 
 
-async def test_processes_that_forget_at_once_forget_everything(
+async def test_processes_that_prune_at_once_delete_everything_expired(
     stores: list[PostgresStore], clock: ManualClock, key: ApiKey
 ) -> None:
     await stores[0].write(
@@ -345,13 +352,13 @@ async def test_processes_that_forget_at_once_forget_everything(
             key.id,
         )
     )
-    forgetting = [SafeRetries(store, clock).forget() for store in stores * 2]
-    assert kinds(await outcomes_of(*forgetting)) == set()
-    await SafeRetries(stores[0], clock).forget()
+    pruning = [prune_all(store, clock, DAYS_KEPT) for store in stores * 2]
+    assert kinds(await outcomes_of(*pruning)) == set()
+    await prune_all(stores[0], clock, DAYS_KEPT)
     assert await stores[0].read(Statement("SELECT * FROM kept_answers")) == []
 
 
-async def test_a_lapsed_order_is_cancelled_once_however_many_processes_look(
+async def test_a_lapsed_order_is_cancelled_once_by_many_processes(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     """The next buyer keeps the animal that one process freed, though others come late to it."""
@@ -372,7 +379,7 @@ async def test_a_lapsed_order_is_cancelled_once_however_many_processes_look(
     }
 
 
-async def test_the_first_unit_at_a_lapsed_order_settles_it_and_none_deadlock(
+async def test_concurrent_units_cancel_a_lapsed_order_once_without_a_deadlock(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     first, second, third = stores
@@ -397,7 +404,7 @@ async def test_the_first_unit_at_a_lapsed_order_settles_it_and_none_deadlock(
             (PetReserved, Order),
         )
         assert (await orders.get_order(first, order.id)).status == "cancelled"
-    held = {order.petId for order in await all_orders(first) if order.status == "placed"}
+    held = {order.pet_id for order in await all_orders(first) if order.status == "placed"}
     assert dict.fromkeys(held, "pending") == {
         pet_id: pet.status for pet_id, pet in (await all_pets(first)).items()
     }
@@ -429,7 +436,7 @@ async def test_an_order_approved_in_time_does_not_lapse(
             assert (order.status, status) == ("cancelled", "available")
 
 
-async def test_the_inventory_is_exact_while_many_write(stores: list[PostgresStore]) -> None:
+async def test_the_inventory_is_exact_during_concurrent_writes(stores: list[PostgresStore]) -> None:
     """And stays small: what gathers is summed up now and then."""
     mixed = [NewPet("Rex", 1, status) for status in ("available", "pending", "sold")] * 100
     await asyncio.gather(*(store.write(create_pets(mixed)) for store in stores * 4))
@@ -445,3 +452,26 @@ async def test_the_inventory_is_exact_while_many_write(stores: list[PostgresStor
             return
         await stores[0].write(do(moved, 1))
     pytest.fail("the counts are not summed up")
+
+
+async def test_pruning_skips_rows_that_another_process_has_locked(
+    store: PostgresStore, postgres: PostgresServer, postgres_url: str, clock: ManualClock
+) -> None:
+    key_id = (await issue(store, clock)).id
+    await store.write(do("INSERT INTO usage VALUES (?1, 1, 5), (?1, 2, 5)", key_id))
+    change = "UPDATE usage SET requests = 6 WHERE day = 1"
+    with postgres.transaction(database_name(postgres_url), change):
+        assert await store.write(prune_table("usage", 3 * DAY)) == 1
+    assert await store.read(Statement("SELECT day FROM usage")) == [(1,)]
+
+
+async def test_leasing_skips_a_webhook_that_another_process_has_locked(
+    store: PostgresStore, postgres: PostgresServer, postgres_url: str, clock: ManualClock
+) -> None:
+    key_id = await issue_with_webhooks(store, clock)
+    for _ in range(2):
+        await add_webhook(store, key_id, "https://shop.example/")
+    webhooks = await active_webhooks(store, "production", clock())
+    change = "UPDATE webhooks SET failures = 1 WHERE id = 1"
+    with postgres.transaction(database_name(postgres_url), change):
+        assert await store.write(take_leases("me", webhooks, clock())) == {2}

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
+from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.domain.api_keys import ApiKey
-from petstore.domain.categories import CategoryCreate, CategoryPatch
-from petstore.domain.orders import OrderCreate, OrderFilter, OrderPatch
-from petstore.domain.pets import NewPet, PetFilter, PetPatch
 from petstore.errors import Conflict, PetstoreError
-from petstore.store import orders, pets
-from petstore.store.api_keys import unconditional
-from petstore.store.reservations import Reservations
-from petstore.store.safe_retries import Attempt, SafeRetries
+from petstore.interface.idempotency_records import Attempt, SafeRetries
+from petstore.keys.model import ApiKey
+from petstore.keys.store import unconditional
+from petstore.orders import store as orders
+from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch
+from petstore.orders.reservations import Reservations
+from petstore.pets import store as pets
+from petstore.pets.model import NewPet, PetFilter, PetPatch
 from support.changes import create_category, create_pet, delete_category, update_category
 from support.keys import issue, stored_key
 from support.manual_clock import ManualClock
@@ -108,7 +109,7 @@ class Caller:
             PetPatch(status="available"),
             PetPatch(status="pending"),
             PetPatch(status="sold"),
-            PetPatch(categoryId=self._number(8)),
+            PetPatch(category_id=self._number(8)),
             PetPatch(name=f"Rex {self._number(30)}"),
         ]
         patch = self._chance.choice(patches)
@@ -141,7 +142,7 @@ async def stores(postgres_url: str) -> AsyncIterator[list[PostgresStore]]:
         yield [await stack.enter_async_context(one) for one in opening]
 
 
-async def test_whatever_runs_at_once_nothing_fails_and_all_fits_together(
+async def test_concurrent_operations_never_fail_and_leave_the_store_consistent(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     store, *_ = stores
@@ -149,19 +150,19 @@ async def test_whatever_runs_at_once_nothing_fails_and_all_fits_together(
         await store.write(create_category(CategoryCreate(name)))
     for number in range(8):
         await store.write(create_pet(NewPet("Bella", number % 3 + 1, "available")))
-    key = await stored_key(store, (await issue(store, clock)).key.id)
+    key = await stored_key(store, (await issue(store, clock)).id)
     callers = [Caller(n, stores[n % PROCESSES], clock, key) for n in range(CALLERS)]
     faults = await asyncio.gather(*(caller.call() for caller in callers))
     assert list(chain.from_iterable(faults)) == []
 
     found = (await pets.list_pets(store, PetFilter(), None, EVERYTHING)).items
     placed = (await orders.list_orders(store, OrderFilter(), None, EVERYTHING)).items
-    held = Counter(order.petId for order in placed if order.status in ("placed", "approved"))
+    held = Counter(order.pet_id for order in placed if order.status in ("placed", "approved"))
     assert set(held.values()) <= {1}
     status_of = {pet.id: pet.status for pet in found}
     assert {pet_id: status_of.get(pet_id) for pet_id in held} == dict.fromkeys(held, "pending")
     registered = {row[0] for row in await store.read(Statement("SELECT id FROM categories"))}
-    assert {pet.categoryId for pet in found} <= registered
+    assert {pet.category_id for pet in found} <= registered
     inventory = await pets.get_inventory(store)
     counted = Counter(pet.status for pet in found)
     for status in ("available", "pending", "sold"):

@@ -9,6 +9,7 @@ import pytest
 from petstore.databases.private_files import create, replacing
 from petstore.errors import Conflict
 from support.permissions import umask
+from support.programs import needs
 
 
 def write(path: Path, content: bytes) -> None:
@@ -23,14 +24,14 @@ def write_half(file: BinaryIO) -> None:
 
 
 @pytest.mark.parametrize("mask", [0, 0o022, 0o077])
-def test_a_new_file_is_for_its_owner_alone(tmp_path: Path, mask: int) -> None:
+def test_only_the_owner_can_read_a_new_file(tmp_path: Path, mask: int) -> None:
     path = tmp_path / "new"
     with umask(mask):
         create(path).close()
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
+def test_a_dangling_symlink_is_not_followed(tmp_path: Path) -> None:
     path = tmp_path / "new"
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
@@ -38,7 +39,7 @@ def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_file_is_written_completely_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("before")
     with pytest.raises(OSError, match="full"), replacing(path) as file:
@@ -52,7 +53,7 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_file_of_a_killed_run_is_replaced(tmp_path: Path) -> None:
+def test_the_partial_file_of_a_killed_run_is_replaced(tmp_path: Path) -> None:
     path, part = tmp_path / "file", tmp_path / "file.part"
     part.write_text("of a run that was killed")
     part.chmod(0o644)
@@ -78,8 +79,8 @@ def test_a_foreign_file_is_not_replaced(tmp_path: Path, planted: str) -> None:
     assert os.path.lexists(part)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
-def test_a_file_of_another_user_is_in_the_way(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason=needs("root"))
+def test_a_partial_file_of_another_user_is_refused(tmp_path: Path) -> None:
     part = tmp_path / "file.part"
     part.touch()
     os.chown(part, 65534, -1)

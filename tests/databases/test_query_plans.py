@@ -10,42 +10,44 @@ import apsw
 import pytest
 from msgspec import UNSET, UnsetType
 
-from petstore.api.deprecations import deprecated_operations
-from petstore.api.operations import OPERATIONS
-from petstore.app import create_limiter
+from petstore.backends import create_limiter
+from petstore.categories.model import CategoryCreate, CategoryPatch
+from petstore.categories.store import get_category, list_categories
 from petstore.clock import DAY
 from petstore.databases.contract import Row, Statement, Unit
+from petstore.databases.planner import LAST_ID
 from petstore.databases.postgres import postgres_sql
+from petstore.databases.retention import prune
+from petstore.databases.schema import TABLES
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.api_keys import ApiKey, new_token
-from petstore.domain.categories import CategoryCreate, CategoryPatch
-from petstore.domain.orders import OrderCreate, OrderFilter, OrderPatch, OrderStatus
-from petstore.domain.paging import NamePosition
-from petstore.domain.pets import NewPet, PetFilter, PetPatch, PetStatus
-from petstore.domain.webhooks import WebhookCreate, WebhookPatch
-from petstore.settings import Settings
-from petstore.store.api_keys import (
-    ApiKeyChanges,
+from petstore.deprecations.operations import deprecated_operations
+from petstore.deprecations.store import (
+    DeprecatedCalls,
+)
+from petstore.domain.cursors import NamePosition
+from petstore.events.store import (
+    newest_position,
+    read_event,
+    read_feed,
+    recent_events,
+)
+from petstore.interface.idempotency_records import Attempt, SafeRetries
+from petstore.interface.operations import OPERATIONS
+from petstore.keys.alerts import find_alerts, find_use
+from petstore.keys.cache import ApiKeyCache
+from petstore.keys.history import list_history
+from petstore.keys.model import ApiKey, new_token
+from petstore.keys.notices import KeyNotices
+from petstore.keys.status import COLUMNS, list_keys, rehearsing, stored_key, values_of
+from petstore.keys.store import (
     change_key,
     create_key,
-    prune_tokens,
     rotate_key,
     unconditional,
 )
-from petstore.store.categories import get_category, list_categories
-from petstore.store.console_sessions import find_session, open_session, use_link
-from petstore.store.counted_batches import prune_saved_batches
-from petstore.store.deprecated_calls import (
-    DeprecatedCalls,
-    prune_deprecated_calls,
-)
-from petstore.store.events import newest_position, prune_events, read_feed, recent_events
-from petstore.store.key_alerts import find_alerts, find_use
-from petstore.store.key_history import list_history, prune_history
-from petstore.store.key_notices import KeyNotices, prune_key_notices
-from petstore.store.key_ring import KeyRing
-from petstore.store.key_status import list_keys, rehearsing, stored_key
-from petstore.store.orders import (
+from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
+from petstore.orders.reservations import Reservations
+from petstore.orders.store import (
     free_if_lapsed,
     free_lapsed,
     get_order,
@@ -53,26 +55,35 @@ from petstore.store.orders import (
     place_order,
     update_order,
 )
-from petstore.store.pet_imports import begin_import
-from petstore.store.pet_search import fill_name_keys, search_pets
-from petstore.store.pets import delete_pet, get_inventory, get_pet, list_pets, update_pet
-from petstore.store.reservations import Reservations
-from petstore.store.responses import Responses, prune_responses
-from petstore.store.safe_retries import Attempt, SafeRetries
-from petstore.store.usage import get_usage, prune_usage
-from petstore.store.webhooks import (
-    Window,
+from petstore.pets.imports import begin_import
+from petstore.pets.model import NewPet, PetFilter, PetPatch, PetStatus
+from petstore.pets.search import fill_name_keys, search_pets
+from petstore.pets.store import delete_pet, get_inventory, get_pet, list_pets, update_pet
+from petstore.sessions.store import find_session, open_session, use_link
+from petstore.settings import Settings
+from petstore.usage.responses import Responses
+from petstore.usage.store import get_usage
+from petstore.webhooks.deliveries import (
+    DueDelivery,
+    Outcome,
+    delete_deliveries,
+    due_deliveries,
+    list_deliveries,
+    make_deliveries,
+    read_backlog,
+    save_progress,
+)
+from petstore.webhooks.leases import LeasedWebhook, active_webhooks
+from petstore.webhooks.model import WebhookCreate, WebhookPatch
+from petstore.webhooks.replays import TimeWindow, replay
+from petstore.webhooks.resumption import resume_batch
+from petstore.webhooks.store import (
     change_webhook,
     create_webhook,
-    delete_deliveries,
     delete_webhook,
     get_webhook,
     has_webhooks,
-    list_deliveries,
     list_webhooks,
-    prune_deliveries,
-    replay,
-    resume_deliveries,
     rotate_webhook,
 )
 from support.changes import (
@@ -82,7 +93,7 @@ from support.changes import (
     import_batch,
     update_category,
 )
-from support.keys import OPERATOR, new_api_key
+from support.keys import OPERATOR, new_key
 from support.manual_clock import ManualClock
 from support.postgres import PostgresServer, database_name
 from support.statements import statements_of
@@ -125,6 +136,10 @@ FILL = {
     "deprecated_call_saves": "'process ' || n, 1, n",
     "responses": "1 + n % 3, n, 200, 7",
     "key_notices": "n, 'banned', n, n",
+    "console_sessions (digest, key_id, token_digest, created_at, used_at)": (
+        "randomblob(32), n, x'', n, n"
+    ),
+    "console_links (digest, key_id, expires_at)": "randomblob(32), n, n",
 }
 
 PET_STATUSES: tuple[PetStatus | UnsetType, ...] = (UNSET, "sold")
@@ -178,10 +193,8 @@ LISTS: dict[str, Any] = {
     "deliveries-failed": lambda store, after: list_deliveries(store, 1, "failed", after, PAGE),
 }
 
-KEY = ApiKey(
-    7, "Till", "free", None, None, frozenset({"keys:admin"}), "production", 0, None, None, None
-)
-KEY_ROW = (7, "Till", "free", None, None, "keys:admin", "production", 0, None, None, None, "", 0)
+KEY = ApiKey("Till", id=7, scopes=frozenset({"keys:admin"}), environment="production", created_at=0)
+KEY_ROW = tuple(values_of(KEY)[name] for name in COLUMNS)
 WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None)
 SHOWN_KEY = stored_key((*KEY_ROW, None, None, None)).shown(NOW)
 DEPRECATED = deprecated_operations(OPERATIONS)
@@ -193,6 +206,7 @@ ROWS: dict[str, list[Row]] = {
     "release_pets": [(7, "Bella", 2, "available")],
     "insert_category": [(9_999,)],
     "lock_category": [(7, "Kind 7", None)],
+    "lock_categories": [(7,)],
     "insert_order": [(9_999, 7, "placed", None, 0, None)],
     "lock_order": [(7, 7, "placed", None, 0, None)],
     "lock_lapsed_order": [(7, 7, "placed", None, 0, 5)],
@@ -201,16 +215,14 @@ ROWS: dict[str, list[Row]] = {
     "select_key": [(*KEY_ROW, None, None, None)],
     "select_key_by_digest": [(*KEY_ROW, None)],
     "select_key_revision": [(1,)],
-    "count_events": [(1,)],
     "select_oldest_event": [(1,)],
     "select_last_event": [(9, "evt_0123456789abcdef01234567")],
     "lock_webhook": [WEBHOOK_ROW],
     "count_webhooks": [(0,)],
     "insert_webhook": [WEBHOOK_ROW],
     "rotate_webhook": [(2,)],
-    "select_position": [(4000,)],
+    "select_skipped_deliveries": [(7,)],
     "select_time_of_oldest_event": [(1, 1)],
-    "select_time_of_event": [(5,)],
     "select_deliveries_since": [(9, "failed")],
     "select_pet_import": [(0, None)],
     "update_pet_import": [(0,)],
@@ -224,10 +236,6 @@ def units() -> Iterator[Unit[Any]]:
     yield create_pet(NewPet("New", 7))
     yield update_pet(7, PetPatch("Rex", 7), NOW, unconditional, strict_categories=True)
     yield delete_pet(7, NOW, unconditional)
-    yield prune_deprecated_calls(5)
-    yield prune_saved_batches(5)
-    yield prune_responses(5)
-    yield prune_key_notices(5)
     yield create_category(CategoryCreate("New"))
     yield update_category(7, CategoryPatch("New"), unconditional)
     yield delete_category(7, unconditional)
@@ -235,22 +243,20 @@ def units() -> Iterator[Unit[Any]]:
     yield update_order(7, OrderPatch(status="cancelled"), NOW, unconditional)
     yield free_if_lapsed(7, 7)
     yield free_lapsed(5)
-    yield create_key(new_api_key(), OPERATOR, 0)
-    yield change_key(7, ApiKeyChanges(name="new"), OPERATOR, 0, unconditional)
+    yield create_key(new_key(), "production", OPERATOR, 0)
+    yield change_key(7, {"name": "new"}, OPERATOR, 0, unconditional)
     yield rotate_key(7, NOW, OPERATOR, 0, unconditional)
     yield begin_import(b"", again=True)
-    yield import_batch(b"", range(1), [NewPet("New", 7)], None)
-    yield prune_events(5)
+    yield import_batch(b"", 0, [NewPet("New", 7)], strict_categories=True)
     yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
-    yield change_webhook(7, WebhookPatch(enabled=True, resume="now"), 7, unconditional)
+    yield change_webhook(7, WebhookPatch(enabled=True, resume="now"), 7, 0, unconditional)
+    yield resume_batch(1, "lastSuccess", LAST_ID, 0)
+    yield resume_batch(1, "now", LAST_ID, 0)
     yield rotate_webhook(7, 0, 7, 0, unconditional)
     yield delete_webhook(7, 7, unconditional)
-    yield from_enabled(replay(1, Window(5, 9), KEY, 0, unconditional))
+    yield from_enabled(replay(1, TimeWindow(5, 9), KEY, 0, unconditional))
     yield delete_deliveries(1)
-    yield prune_deliveries(5)
-    yield prune_history(5)
-    yield prune_tokens(5)
-    yield prune_usage(5)
+    yield from (prune(table, 5 * table.time_unit) for table in TABLES if table.time)
     yield use_link("secret", "production", NOW)
 
 
@@ -291,21 +297,18 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: recent_events(store, 9)),
         *statements_of(lambda store: get_webhook(store, 7, 2), {"select_webhook": [WEBHOOK_ROW]}),
         *statements_of(has_webhooks),
-        *statements_of(lambda store: resume_deliveries(store, 1, "lastSuccess", 0), ROWS),
-        *statements_of(lambda store: resume_deliveries(store, 1, "now", 0)),
         *statements_of(lambda store: read_feed(store, ("pet.created",), 7, None, PAGE), ROWS),
         *statements_of(lambda store: Reservations(store, CLOCK).refresh()),
         *statements_of(fill_name_keys, ROWS),
-        *statements_of(lambda store: KeyRing(store, CLOCK, "production").refresh(), ROWS),
+        *statements_of(lambda store: ApiKeyCache(store, CLOCK, "production").refresh(), ROWS),
         *statements_of(
-            lambda store: KeyRing(store, CLOCK, "production").find(
+            lambda store: ApiKeyCache(store, CLOCK, "production").find(
                 new_token("production").encode()
             ),
             ROWS,
         ),
         *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), retries),
         *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), replays),
-        *statements_of(lambda store: SafeRetries(store, lambda: DAY + 5).forget()),
         *statements_of(
             lambda store: get_usage(
                 store,
@@ -319,12 +322,12 @@ def recorded() -> dict[str, list[Statement]]:
             {
                 "select_last_key": [(7,)],
                 "select_recent_deprecated_calls": [(7, "getPet")],
-                "insert_key_notices": [(7, "deprecation.used getPet", 12 * 2024 + 10)],
+                "upsert_key_notices": [(7, "deprecation.used getPet", 12 * 2024 + 10)],
                 "select_deprecated_uses_of_key": [(7, "getPet", "Till", 1, NOW, "shop/1", "r1")],
             },
         ),
-        *statements_of(saved_calls, {"insert_saved_batch": [(1,)]}),
-        *statements_of(saved_responses, {"insert_saved_batch": [(1,)]}),
+        *statements_of(flushed_calls),
+        *statements_of(flushed_responses),
         *statements_of(lambda store: find_alerts(store, "production", NOW)),
         *statements_of(lambda store: rehearsing(store, {7, FAR})),
         *statements_of(lambda store: find_use(store, SHOWN_KEY, NOW)),
@@ -336,18 +339,18 @@ def recorded() -> dict[str, list[Statement]]:
     return by_name
 
 
-async def saved_calls(store: Any) -> None:
-    """Save calls of deprecated operations."""
+async def flushed_calls(store: Any) -> None:
+    """Flush calls of deprecated operations."""
     calls = DeprecatedCalls(store, CLOCK, DEPRECATED)
     calls.count(7, "getPet", NOW, b"shop/1", "r1")
-    await calls.save()
+    await calls.flush()
 
 
-async def saved_responses(store: Any) -> None:
-    """Save responses, and read them."""
+async def flushed_responses(store: Any) -> None:
+    """Flush responses, and read them."""
     responses = Responses(store, CLOCK)
-    responses.count(7, NOW // DAY, 200)
-    await responses.save()
+    responses.add((7, NOW // DAY, 200))
+    await responses.flush()
     await responses.of_key(7)
 
 
@@ -358,15 +361,16 @@ def partial_write(unit: Unit[Any]) -> Any:
 RECORDED = recorded()
 IN_BATCHES = (
     *("select_recent_events", "select_last_pending_delivery", "select_active_keys"),
-    *("select_deliveries_since", "requeue_deliveries", "skip_deliveries"),
-    *("delete_deliveries", "prune_deliveries", "select_oldest_rows", "delete_oldest_rows"),
+    *("select_deliveries_since", "requeue_deliveries"),
+    *("select_skipped_deliveries", "skip_deliveries"),
+    *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),
 )
 # All events in the window of a replay are read.
-IN_LARGE_BATCHES = ("insert_replayed_deliveries", "count_events")
-UNSEARCHED = ("fill_name_keys", "select_inventory", "prune_deliveries")
+IN_LARGE_BATCHES = ("insert_replayed_deliveries", "select_event_beyond_replay")
+UNSEARCHED = ("fill_name_keys", "select_inventory")
 ONE_ROW = ("select_key_revision", "update_key_revision")
 IN_ORDER = ("select_next_lapse", "select_oldest_rows")
-INSERTS = [name for name in RECORDED if name.startswith("insert_")]
+INSERTS = [name for name in RECORDED if name.startswith(("insert_", "upsert_"))]
 BY_INDEX = [name for name in RECORDED if name not in (*ONE_ROW, *INSERTS, *IN_ORDER, *UNSEARCHED)]
 
 
@@ -414,25 +418,20 @@ def steps(connection: apsw.Connection, statement: Statement) -> int:
 
 
 @pytest.mark.parametrize("name", LISTS)
-@pytest.mark.parametrize("after", [None, FAR])
-def test_no_page_is_sorted_or_searched_row_by_row(
-    connection: apsw.Connection, name: str, after: int | None
-) -> None:
-    statement = page_of(name, after)
-    details = plan(connection, statement)
-    if " WHERE " in re.sub(r"/\*pg .*? \*/", "", statement.sql):
-        assert details[0].startswith("SEARCH "), details
-    else:
-        assert details[0].startswith("SCAN "), details  # the first rows of all, in order of id
-    if "JOIN" in statement.sql:
-        assert details.pop().startswith("SEARCH r USING INTEGER PRIMARY KEY"), details
-    assert len(details) == 1, details
+def test_no_page_is_sorted_or_searched_row_by_row(connection: apsw.Connection, name: str) -> None:
+    for statement in (page_of(name, None), page_of(name, FAR)):
+        details = plan(connection, statement)
+        if " WHERE " in re.sub(r"/\*pg .*? \*/", "", statement.sql):
+            assert details[0].startswith("SEARCH "), details
+        else:
+            assert details[0].startswith("SCAN "), details  # the first rows of all, in order of id
+        if "JOIN" in statement.sql:
+            assert details.pop().startswith("SEARCH r USING INTEGER PRIMARY KEY"), details
+        assert len(details) == 1, details
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_a_page_far_away_costs_what_the_first_ones_cost(
-    connection: apsw.Connection, name: str
-) -> None:
+def test_the_last_page_costs_as_much_as_the_first(connection: apsw.Connection, name: str) -> None:
     first = max(steps(connection, page_of(name, after)) for after in (None, 1))
     assert steps(connection, page_of(name, FAR)) < 1.2 * first
 
@@ -451,7 +450,7 @@ def test_a_page_far_away_costs_what_the_first_ones_cost(
     ],
     ids=["pets", "orders"],
 )
-def test_two_filters_are_searched_at_once(
+def test_two_filters_use_one_index(
     connection: apsw.Connection, operation: Any, columns: str
 ) -> None:
     (detail,) = plan(connection, *statements_of(operation))
@@ -463,7 +462,7 @@ def test_a_hundred_ids_cost_a_hundred_searches(connection: apsw.Connection) -> N
     assert steps(connection, wanted) < 20 * len(HUNDRED)
 
 
-def test_a_search_starts_at_its_position_among_animals_of_one_name(
+def test_a_name_search_starts_at_its_position_among_equal_names(
     connection: apsw.Connection,
 ) -> None:
     (detail,) = plan(connection, page_of("search-0", FAR))
@@ -471,12 +470,11 @@ def test_a_search_starts_at_its_position_among_animals_of_one_name(
 
 
 BATCHES = {
-    *("delete_aged_rows", "delete_deliveries", "delete_idempotency_records"),
-    *("delete_sessions_beyond", "skip_deliveries"),
+    *("delete_aged_rows", "delete_deliveries", "delete_sessions_beyond", "skip_deliveries"),
 }
 
 
-def test_on_postgresql_the_rows_of_a_batch_are_found_by_their_places(
+def test_postgresql_finds_the_rows_of_a_batch_by_row_id(
     postgres: PostgresServer, postgres_url: str
 ) -> None:
     """By their keys, each was compared with a whole table that had been empty when analyzed."""
@@ -494,14 +492,14 @@ def test_on_postgresql_the_rows_of_a_batch_are_found_by_their_places(
         assert "Nested Loop" not in plan, plan
 
 
-def test_the_keys_of_names_are_filled_in_by_id(connection: apsw.Connection) -> None:
+def test_name_keys_are_filled_in_by_id(connection: apsw.Connection) -> None:
     (statement,) = RECORDED["fill_name_keys"]
     assert "SEARCH pets USING INTEGER PRIMARY KEY (rowid=?)" in plan(connection, statement)
     assert steps(connection, statement) < 100
 
 
 @pytest.mark.parametrize("name", BY_INDEX)
-def test_look_ups_and_changes_use_an_index(connection: apsw.Connection, name: str) -> None:
+def test_lookups_and_changes_use_an_index(connection: apsw.Connection, name: str) -> None:
     for statement in RECORDED[name]:
         details = plan(connection, statement)
         assert any(detail.startswith("SEARCH ") for detail in details), details
@@ -512,7 +510,7 @@ def test_look_ups_and_changes_use_an_index(connection: apsw.Connection, name: st
 
 
 @pytest.mark.parametrize("name", [*BY_INDEX, *INSERTS])
-def test_look_ups_and_changes_cost_little(connection: apsw.Connection, name: str) -> None:
+def test_lookups_and_changes_read_few_rows(connection: apsw.Connection, name: str) -> None:
     most = 60_000 if name in IN_BATCHES else 100_000 if name in IN_LARGE_BATCHES else 600
     assert all(steps(connection, statement) < most for statement in RECORDED[name])
 
@@ -524,10 +522,42 @@ def test_the_next_lapse_is_the_first_entry_of_an_index(connection: apsw.Connecti
     assert steps(connection, statement) < 20
 
 
-def test_the_inventory_is_not_counted(connection: apsw.Connection) -> None:
+def test_the_inventory_is_read_without_counting_animals(connection: apsw.Connection) -> None:
     assert all(steps(connection, statement) < 100 for statement in RECORDED["select_inventory"])
 
 
 @pytest.mark.parametrize("name", ONE_ROW)
-def test_the_revision_is_one_row(connection: apsw.Connection, name: str) -> None:
+def test_reading_the_revision_takes_few_steps(connection: apsw.Connection, name: str) -> None:
     assert all(steps(connection, statement) < 30 for statement in RECORDED[name])
+
+
+DELIVERY = DueDelivery(1, 1, 1, "evt_1", "pet.created", "pet/1", 0, 0)
+DELIVERER = LeasedWebhook(1, 1, "pets:read", "", "", 1, None, 0, None, "me", None, None)
+FOUND_BY_A_DELIVERER: dict[str, list[Row]] = {
+    "select_backlog": [(None, None, 0)],
+    "move_webhook": [(1,)],
+    "update_delivery": [(1,)],
+    "select_webhook_health": [(0, None, None, 1, 1, None)],
+    "update_webhook_health": [(1, "https://shop.example", "", None, 1, None, 0, None)],
+}
+
+
+def test_no_statement_of_a_deliverer_scans_deliveries_or_events(
+    connection: apsw.Connection,
+) -> None:
+    outcomes = [Outcome(DELIVERY, "succeeded", 0, 0)]
+    operations: tuple[Any, ...] = (
+        lambda store: active_webhooks(store, "production", 0),
+        lambda store: due_deliveries(store, 1, 0),
+        lambda store: read_event(store, 1, "evt_1"),
+        lambda store: read_backlog(store, [DELIVERER]),
+        partial_write(make_deliveries("me", [DELIVERER], 10, 0)),
+        partial_write(save_progress(outcomes, [DELIVERY], 0)),
+    )
+    found = [statements_of(each, FOUND_BY_A_DELIVERER) for each in operations]
+    statements = [statement for some in found for statement in some]
+    assert len(statements) == 11, [statement.name for statement in statements]
+    for statement in statements:
+        scans = ("SCAN d", "SCAN e", "SCAN webhook_")
+        steps = plan(connection, statement)
+        assert [step for step in steps if step.startswith(scans)] == [], statement.name

@@ -6,16 +6,21 @@ from typing import TypeAlias
 
 import pytest
 
+from petstore.backends import create_readers
 from petstore.databases.contract import Reader, Statement
-from petstore.databases.last_writes import MemoryLastWrites
+from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
 from petstore.databases.postgres import PostgresStore
 from petstore.databases.replicas import Readers, ReplicaReaders
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
+from petstore.redis_client.client import RedisClient, RedisUnavailable
+from petstore.settings import Settings
 from support.manual_clock import ManualClock
+from support.postgres import database_name
 from support.postgres_replica import PostgresReplica, replicated
 from support.postgres_stores import open_postgres_store
 from support.process import free_port
+from support.redis_server import RedisServer
 from support.stores import do
 from support.waiting import eventually
 
@@ -81,7 +86,7 @@ async def is_read_from_replica(readers: Readers, key_id: int) -> bool:
     return await is_replica(await readers.for_key(key_id))
 
 
-async def test_without_a_replica_every_list_comes_from_the_one_store(store: SqliteStore) -> None:
+async def test_without_a_replica_every_list_is_read_from_the_store(store: SqliteStore) -> None:
     readers = Readers(store)
     await readers.open()
     await readers.record_write(KEY)
@@ -90,13 +95,13 @@ async def test_without_a_replica_every_list_comes_from_the_one_store(store: Sqli
     await store.check()
 
 
-async def test_the_lists_of_a_key_without_a_write_come_from_the_replica(
+async def test_lists_of_a_key_without_a_write_are_read_from_the_replica(
     readers: ReplicaReaders,
 ) -> None:
     assert await is_read_from_replica(readers, KEY)
 
 
-async def test_until_the_replica_has_a_write_its_key_reads_from_the_primary(
+async def test_a_key_reads_from_the_primary_until_the_replica_has_its_write(
     replica: PostgresReplica, primary: PostgresStore, readers: ReplicaReaders
 ) -> None:
     with replica.behind():
@@ -105,6 +110,20 @@ async def test_until_the_replica_has_a_write_its_key_reads_from_the_primary(
         assert not await is_read_from_replica(readers, KEY)
         assert await is_read_from_replica(readers, ANOTHER)
     assert await is_read_from_replica(readers, KEY)
+
+
+async def test_without_redis_a_process_knows_the_writes_of_its_own_keys(
+    replica: PostgresReplica, primary: PostgresStore, url: str, clock: ManualClock
+) -> None:
+    copy = PostgresStore(replica.url_of(url), SLOW)
+    readers = create_readers(Settings(database_timeout=30), primary, copy, clock)
+    await readers.open()
+    with replica.behind():
+        await primary.write(do(CHANGE))
+        await readers.record_write(KEY)
+        assert not await is_read_from_replica(readers, KEY)
+        assert await is_read_from_replica(readers, ANOTHER)
+    await readers.close()
 
 
 @pytest.mark.parametrize("has_changed", [False, True])
@@ -122,10 +141,10 @@ async def test_without_the_replica_lists_are_read_from_the_primary_until_it_is_b
     try:
         assert not await is_read_from_replica(readers, KEY)
         assert caplog.text.count(WARNING) == 1
-        clock.advance(1.9)
+        clock.advance(1.999)
         assert not await is_read_from_replica(readers, KEY)
         assert caplog.text.count(WARNING) == 1
-        clock.advance(0.2)
+        clock.advance(0.001)
         assert not await is_read_from_replica(readers, KEY)
         assert caplog.text.count(WARNING) == 2
     finally:
@@ -134,7 +153,7 @@ async def test_without_the_replica_lists_are_read_from_the_primary_until_it_is_b
     assert await is_read_from_replica(readers, KEY)
 
 
-async def test_a_read_from_a_replica_that_hangs_goes_to_the_primary(
+async def test_a_read_from_a_hanging_replica_falls_back_to_the_primary(
     replica: PostgresReplica, open_readers: OpenReaders, clock: ManualClock
 ) -> None:
     readers = await open_readers(replica_timeout=500)
@@ -150,16 +169,42 @@ async def test_a_read_from_a_replica_that_hangs_goes_to_the_primary(
     await eventually(is_used_again)
 
 
-async def test_a_table_that_the_replica_does_not_have_yet_is_read_from_the_primary(
-    replica: PostgresReplica, primary: PostgresStore, readers: ReplicaReaders
+@pytest.mark.parametrize(
+    ("migration", "select"),
+    [
+        ("CREATE TABLE fresh (id BIGINT)", "SELECT id FROM fresh"),
+        ("ALTER TABLE categories ADD COLUMN fresh BIGINT", "SELECT fresh FROM categories"),
+    ],
+    ids=["table", "column"],
+)
+async def test_what_is_missing_on_the_replica_is_read_from_the_primary(
+    replica: PostgresReplica,
+    primary: PostgresStore,
+    readers: ReplicaReaders,
+    migration: str,
+    select: str,
 ) -> None:
     with replica.behind():
-        await primary.write(do("CREATE TABLE fresh (id BIGINT)"))
+        await primary.write(do(migration))
         reader = await readers.for_key(KEY)
-        assert await reader.read(Statement("SELECT id FROM fresh")) == []
+        assert await reader.read(Statement(select)) == []
 
 
-async def test_a_replica_may_never_be_reachable(primary: PostgresStore, clock: ManualClock) -> None:
+async def test_a_key_with_a_write_does_not_read_from_a_replica_that_is_now_a_primary(
+    replica: PostgresReplica, primary: PostgresStore, url: str, clock: ManualClock
+) -> None:
+    promoted = PostgresStore(replica.primary.new_store(), SLOW)
+    readers = ReplicaReaders(primary, promoted, MemoryLastWrites(clock), clock, SLOW)
+    await readers.open()
+    await readers.record_write(KEY)
+    reader = await readers.for_key(KEY)
+    assert await reader.read(Statement("SELECT current_database()")) == [(database_name(url),)]
+    await readers.close()
+
+
+async def test_a_service_works_with_a_replica_that_is_never_reachable(
+    primary: PostgresStore, clock: ManualClock
+) -> None:
     nowhere = PostgresStore(f"postgresql://petstore@127.0.0.1:{free_port()}/petstore")
     readers = ReplicaReaders(primary, nowhere, MemoryLastWrites(clock), clock)
     await readers.open()
@@ -169,7 +214,7 @@ async def test_a_replica_may_never_be_reachable(primary: PostgresStore, clock: M
     await readers.close()
 
 
-async def test_a_failure_of_the_primary_too_is_an_error(
+async def test_a_failure_of_both_databases_is_an_error(
     readers: ReplicaReaders, replica: PostgresReplica
 ) -> None:
     reader = await readers.for_key(KEY)
@@ -193,12 +238,21 @@ async def test_when_both_databases_hang_a_list_is_refused_in_time(
                 await is_read_from_replica(readers, KEY)
 
 
-async def test_a_key_whose_write_the_primary_does_not_locate_in_time_reads_from_it(
+async def test_waiting_for_the_position_of_the_replica_counts_towards_the_timeout_of_a_list(
+    replica: PostgresReplica, open_readers: OpenReaders
+) -> None:
+    readers = await open_readers(replica_timeout=500, list_timeout=400)
+    await readers.record_write(KEY)
+    with replica.stopped(), pytest.raises(Unavailable, match="in time"):
+        await is_read_from_replica(readers, KEY)
+
+
+async def test_a_key_with_a_write_of_unknown_position_reads_from_the_primary(
     replica: PostgresReplica, open_readers: OpenReaders, caplog: pytest.LogCaptureFixture
 ) -> None:
-    readers = await open_readers(list_timeout=2_500)
+    readers = await open_readers(list_timeout=9_000)
     with replica.primary.stopped():
-        async with asyncio.timeout(20):  # before the primary would have been given up
+        async with asyncio.timeout(8):  # recording may take only a part of the timeout
             await readers.record_write(KEY)
     assert "cannot read the LSN of the primary: it did not respond in time" in caplog.text
     replica.catch_up()
@@ -206,6 +260,23 @@ async def test_a_key_whose_write_the_primary_does_not_locate_in_time_reads_from_
     assert await is_read_from_replica(readers, ANOTHER)
     await readers.record_write(KEY)
     await eventually(lambda: is_read_from_replica(readers, KEY))
+
+
+async def test_readers_that_close_disconnect_from_redis(
+    primary: PostgresStore, redis: RedisServer, clock: ManualClock
+) -> None:
+    def connections() -> int:
+        """Count them, but for the one of the command itself."""
+        return len(redis.call("CLIENT", "LIST").splitlines()) - 1
+
+    last_writes = RedisLastWrites(RedisClient(redis.url), (RedisUnavailable,), clock, 5)
+    nowhere = PostgresStore(f"postgresql://petstore@127.0.0.1:{free_port()}/petstore")
+    readers = ReplicaReaders(primary, nowhere, last_writes, clock)
+    await readers.open()
+    await readers.record_write(KEY)
+    assert connections() == 1
+    await readers.close()
+    await eventually(lambda: connections() == 0)
 
 
 class Forgetful(MemoryLastWrites):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from petstore.databases.secret_files import SecretFile
-from petstore.domain.webhook_secrets import text_of_master
 from petstore.errors import WebhooksNotConfigured
+from petstore.webhooks.secrets import text_of_master
 
 MASTER = bytes(range(32))
 
@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "petstore.db.secret"
 
 
-def test_the_file_is_made_once_for_its_owner_alone(path: Path) -> None:
+def test_the_file_is_created_once_and_only_its_owner_can_read_it(path: Path) -> None:
     file = SecretFile(path, may_create=True)
     file.create()
     content, master = path.read_bytes(), file.read()
@@ -31,7 +31,7 @@ def test_the_file_is_made_once_for_its_owner_alone(path: Path) -> None:
     assert [*path.parent.iterdir()] == [path]
 
 
-def test_processes_that_make_it_at_once_have_one_secret(path: Path) -> None:
+def test_processes_that_create_the_file_at_once_share_one_secret(path: Path) -> None:
     def secret(_: int) -> bytes:
         file = SecretFile(path, may_create=True)
         file.create()
@@ -43,7 +43,7 @@ def test_processes_that_make_it_at_once_have_one_secret(path: Path) -> None:
     assert [*path.parent.iterdir()] == [path]
 
 
-def test_a_file_that_the_operator_makes_is_not_made(path: Path) -> None:
+def test_a_file_that_the_operator_provides_is_not_created(path: Path) -> None:
     file = SecretFile(path, may_create=False)
     file.create()
     assert not path.exists()
@@ -63,7 +63,7 @@ def test_without_a_file_there_are_no_webhooks() -> None:
         file.read()
 
 
-def test_it_is_read_once(path: Path) -> None:
+def test_the_file_is_read_once(path: Path) -> None:
     file = SecretFile(path, may_create=True)
     file.create()
     master = file.read()
@@ -71,7 +71,7 @@ def test_it_is_read_once(path: Path) -> None:
     assert file.read() == master
 
 
-def test_a_file_with_anything_else_is_refused_and_the_log_says_where_it_is(
+def test_an_invalid_file_is_refused_and_the_log_has_its_path(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path.touch(0o600)
@@ -110,7 +110,7 @@ def test_the_log_says_once_why_a_file_cannot_be_used(
     assert file.read() == MASTER
 
 
-def test_a_file_that_cannot_be_made_is_reported(
+def test_a_file_that_cannot_be_created_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = SecretFile(tmp_path / "missing" / "petstore.db.secret", may_create=True)
@@ -120,7 +120,7 @@ def test_a_file_that_cannot_be_made_is_reported(
     assert "No such file or directory" in caplog.text
 
 
-def test_a_link_that_leads_nowhere_is_not_followed(path: Path, tmp_path: Path) -> None:
+def test_a_dangling_symlink_is_not_followed(path: Path, tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "elsewhere")
     file = SecretFile(path, may_create=True)
     file.create()
@@ -131,7 +131,7 @@ def test_a_link_that_leads_nowhere_is_not_followed(path: Path, tmp_path: Path) -
         file.read()
 
 
-def test_the_log_names_a_folder_in_the_place_of_the_file_and_none_stays_open(
+def test_a_folder_in_place_of_the_file_is_logged_and_closed(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path.mkdir()

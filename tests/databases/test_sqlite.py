@@ -7,11 +7,11 @@ import apsw
 import pytest
 
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.pets import NewPet
+from petstore.pets.model import NewPet
 from support.changes import create_pet
 from support.memory_folder import folder_in_memory
 from support.pet_rows import select_pets
-from support.stores import do, open_store
+from support.stores import do, locked, open_store
 
 pytestmark = pytest.mark.anyio
 
@@ -41,12 +41,27 @@ async def test_one_change_is_one_commit(store: SqliteStore, database: Path) -> N
     assert commits_in_wal(database) == before + 1
 
 
-async def test_changes_that_come_together_share_commits(store: SqliteStore, database: Path) -> None:
+async def test_concurrent_changes_share_commits(store: SqliteStore, database: Path) -> None:
     await store.write(create_pet(BELLA))
     before = commits_in_wal(database)
     pets = await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(600)))
     assert commits_in_wal(database) == before + 3
     assert [pet.id for pet in pets] == list(range(2, 602))
+
+
+async def test_the_version_is_unknown_while_a_change_waits_for_the_lock(
+    store: SqliteStore, database: Path
+) -> None:
+    before = await store.version()
+    async with open_store(f"sqlite:///{database}") as other:
+        await other.write(create_pet(BELLA))
+    with locked(database):
+        writing = asyncio.create_task(store.write(create_pet(BELLA)))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert await store.version() is None
+    await writing
+    assert await store.version() not in {before, None}
 
 
 async def test_every_commit_is_synced(store: SqliteStore) -> None:
@@ -58,7 +73,7 @@ async def test_savepoints_write_no_file(store: SqliteStore) -> None:
     assert await store.write(do("PRAGMA temp_store")) == [(2,)]
 
 
-async def test_a_log_that_a_long_read_let_grow_is_cut_back() -> None:
+async def test_a_wal_that_grew_during_a_long_read_is_truncated() -> None:
     with folder_in_memory() as folder:
         path = folder / "petstore.db"
         async with open_store(path, 30_000) as store:
@@ -73,7 +88,7 @@ async def test_a_log_that_a_long_read_let_grow_is_cut_back() -> None:
             assert log.stat().st_size <= 16 * 1024 * 1024
 
 
-async def test_foreign_keys_hold(store: SqliteStore) -> None:
+async def test_foreign_keys_are_enforced(store: SqliteStore) -> None:
     assert await store.write(do("PRAGMA foreign_keys")) == [(1,)]
 
 

@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
+from petstore.pets.model import NewPet
 from support.changes import create_pet
 from support.pet_rows import select_pets
 from support.stores import locked
@@ -31,11 +31,11 @@ async def store(database: Path) -> AsyncIterator[SqliteStore]:
     await store.close()
 
 
-async def test_others_can_write_while_the_disk_has_not_confirmed_a_change(
+async def test_other_processes_can_write_while_a_change_is_being_synced(
     store: SqliteStore, database: Path
 ) -> None:
     disk = Event()
-    store._thread.submit(disk.wait)  # noqa: SLF001 - a slow disk
+    store._connections.thread.submit(disk.wait)  # noqa: SLF001 - a slow disk
     writing = asyncio.create_task(store.write(create_pet(BELLA)))
     other = apsw.Connection(str(database))
     await eventually(lambda: other.execute("SELECT count(*) FROM pets").get == 1)
@@ -57,7 +57,7 @@ async def test_a_change_waits_for_the_lock_of_another_process(
     assert (await writing).id == 1
 
 
-async def test_a_change_is_refused_when_another_process_keeps_the_lock(
+async def test_a_change_is_refused_if_another_process_does_not_release_the_lock(
     store: SqliteStore, database: Path
 ) -> None:
     with locked(database, store), pytest.raises(Unavailable):

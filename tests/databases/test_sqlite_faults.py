@@ -8,10 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from petstore.databases.contract import Unit
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.pets import NewPet
 from petstore.errors import Unavailable
+from petstore.pets.model import NewPet
 from support.changes import create_pet, create_pets
 from support.pet_rows import select_pet, select_pets
 from support.stores import do, impatient, locked, open_store
@@ -44,7 +43,7 @@ async def add_until_refused(store: SqliteStore) -> int:
     pytest.fail("none was refused")
 
 
-async def test_behind_a_lock_every_change_is_refused_in_time(
+async def test_changes_that_wait_for_a_lock_are_refused_in_time(
     store: SqliteStore, database: Path
 ) -> None:
     with locked(database, store):
@@ -58,7 +57,7 @@ async def test_behind_a_lock_every_change_is_refused_in_time(
     assert await count_pets(store) == 1
 
 
-async def test_a_lock_that_is_released_in_time_only_delays(
+async def test_a_lock_that_is_released_in_time_only_delays_changes(
     store: SqliteStore, database: Path
 ) -> None:
     with locked(database):
@@ -89,7 +88,7 @@ async def test_reads_do_not_wait_for_a_writer(store: SqliteStore, database: Path
     writer.close()
 
 
-async def test_on_a_full_disk_changes_are_refused_and_reads_go_on(store: SqliteStore) -> None:
+async def test_on_a_full_disk_changes_are_refused_and_reads_succeed(store: SqliteStore) -> None:
     await fill_the_disk(store)
     added = await add_until_refused(store)
     with pytest.raises(Unavailable, match="full"):
@@ -100,9 +99,7 @@ async def test_on_a_full_disk_changes_are_refused_and_reads_go_on(store: SqliteS
     assert await count_pets(store) == added + 1
 
 
-async def test_when_the_disk_is_full_every_write_of_the_group_fails(
-    store: SqliteStore,
-) -> None:
+async def test_when_the_disk_is_full_every_write_of_the_group_fails(store: SqliteStore) -> None:
     await fill_the_disk(store)
     outcomes = await asyncio.gather(
         store.write(create_pet(BELLA)),
@@ -114,7 +111,7 @@ async def test_when_the_disk_is_full_every_write_of_the_group_fails(
     assert await count_pets(store) == 0
 
 
-async def test_on_a_slow_disk_everybody_is_refused_in_time_and_reads_go_on(
+async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
     connections: list[apsw.Connection], store: SqliteStore
 ) -> None:
     disk_is_asked, disk_responds = threading.Event(), threading.Event()
@@ -155,26 +152,13 @@ async def test_no_write_of_a_failed_commit_succeeds(
     assert (await store.write(create_pet(BELLA))).id == 1
 
 
-async def test_a_unit_that_ends_the_program_changes_nothing(store: SqliteStore) -> None:
-    class Stop(BaseException):
-        pass
-
-    def unit() -> Unit[None]:
-        yield from create_pet(BELLA)
-        raise Stop
-
-    with pytest.raises(Stop):
-        await store.write(unit())
-    assert (await store.write(create_pet(BELLA))).id == 1
-
-
-async def test_without_a_file_there_is_no_store_and_none_is_made(database: Path) -> None:
+async def test_a_missing_file_is_an_error_and_is_not_created(database: Path) -> None:
     with pytest.raises(Unavailable):
         await SqliteStore(database).open()
     assert not database.exists()
 
 
-async def test_a_file_that_is_gone_is_noticed_until_it_is_back(
+async def test_a_deleted_file_is_noticed_until_it_is_restored(
     store: SqliteStore, database: Path
 ) -> None:
     await store.write(create_pet(BELLA))
@@ -190,9 +174,7 @@ async def test_a_file_that_is_gone_is_noticed_until_it_is_back(
     assert await count_pets(store) == 2
 
 
-async def test_a_file_put_in_place_of_another_is_noticed(
-    store: SqliteStore, database: Path
-) -> None:
+async def test_a_replaced_file_is_noticed(store: SqliteStore, database: Path) -> None:
     database.rename(database.with_name("aside"))
     database.touch()
     with pytest.raises(Unavailable, match="replaced while in use"):
@@ -217,7 +199,7 @@ async def test_a_file_without_its_header_cannot_be_opened(database: Path) -> Non
         await SqliteStore(database).open()
 
 
-async def test_a_damaged_file_is_unavailable(database: Path) -> None:
+async def test_a_damaged_file_is_reported_as_unavailable(database: Path) -> None:
     await damage(database, 1)  # where the animals begin
     store = SqliteStore(database)
     await store.open()

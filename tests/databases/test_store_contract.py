@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -10,10 +11,9 @@ import pytest
 
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.domain.fields import INT64_MAX, INT64_MIN
-from petstore.domain.pets import NewPet, Pet
 from petstore.errors import Conflict, PetstoreError
-from petstore.store.pet_imports import begin_import
-from support.changes import create_pet, create_pets, import_batch
+from petstore.pets.model import NewPet, Pet
+from support.changes import create_pet, create_pets
 from support.pet_rows import pet_of, select_pet, select_pets
 from support.postgres_stores import open_postgres_store
 from support.stores import do, open_store
@@ -76,7 +76,7 @@ def add_and_refuse(new: NewPet, error: Exception) -> Unit[Pet]:
     raise error
 
 
-async def test_a_unit_that_refuses_changes_nothing_and_its_caller_gets_the_error(
+async def test_a_unit_that_raises_changes_nothing_and_its_caller_gets_the_error(
     store: Store,
 ) -> None:
     with pytest.raises(Conflict, match=r"^already taken$"):
@@ -85,7 +85,7 @@ async def test_a_unit_that_refuses_changes_nothing_and_its_caller_gets_the_error
 
 
 @pytest.mark.parametrize("error", [Conflict("taken"), ZeroDivisionError(), RuntimeError("bug")])
-async def test_a_unit_that_fails_fails_alone(store: Store, error: Exception) -> None:
+async def test_a_failing_unit_does_not_affect_others(store: Store, error: Exception) -> None:
     outcomes = await asyncio.gather(
         store.write(create_pet(NewPet("first", 1))),
         store.write(add_and_refuse(BELLA, error)),
@@ -98,7 +98,20 @@ async def test_a_unit_that_fails_fails_alone(store: Store, error: Exception) -> 
     assert all(pet in pets for pet in (outcomes[0], outcomes[2]))
 
 
-async def test_a_unit_that_breaks_a_constraint_fails_alone(store: Store) -> None:
+async def test_a_unit_that_raises_a_base_exception_changes_nothing(store: Store) -> None:
+    class Stop(BaseException):
+        pass
+
+    def unit() -> Unit[None]:
+        yield from create_pet(BELLA)
+        raise Stop
+
+    with pytest.raises(Stop):
+        await store.write(unit())
+    assert await all_pets(store) == []
+
+
+async def test_a_unit_that_breaks_a_constraint_does_not_affect_others(store: Store) -> None:
     eaten = "INSERT INTO pets (name, category_id, status) VALUES ('Bella', 1, 'eaten')"
     _, outcome, _ = await asyncio.gather(
         store.write(create_pet(BELLA)),
@@ -119,13 +132,13 @@ async def test_an_unknown_id_is_not_found(store: Store) -> None:
     assert await store.read(select_pet(1)) == []
 
 
-@pytest.mark.parametrize("text", ["'; DROP TABLE pets; --", "\N{DOG FACE}\u0301", "a\nb\\", "?1"])
-@pytest.mark.parametrize("number", [INT64_MIN, -1, 0, 2**53 + 1, INT64_MAX])
-async def test_text_and_numbers_are_read_as_written(store: Store, text: str, number: int) -> None:
-    added = await store.write(create_pet(NewPet(text, number)))
-    assert [pet_of(row) for row in await store.read(select_pet(added.id))] == [
-        Pet(added.id, text, number)
-    ]
+async def test_text_and_numbers_are_read_as_written(store: Store) -> None:
+    texts = ("'; DROP TABLE pets; --", "\N{DOG FACE}\u0301", "a\nb\\", "?1")
+    for text, number in product(texts, (INT64_MIN, -1, 0, 2**53 + 1, INT64_MAX)):
+        added = await store.write(create_pet(NewPet(text, number)))
+        assert [pet_of(row) for row in await store.read(select_pet(added.id))] == [
+            Pet(added.id, text, number)
+        ]
 
 
 async def test_a_unit_gets_the_rows_of_each_statement(store: Store) -> None:
@@ -156,12 +169,12 @@ async def test_many_animals_are_added_in_order_in_few_round_trips(store: Store) 
                 return
 
     await store.write(unit())
-    added = [(pet.id, pet.categoryId, pet.name) for pet in await all_pets(store)]
+    added = [(pet.id, pet.category_id, pet.name) for pet in await all_pets(store)]
     assert added == [(number, number, f"animal {number}") for number in range(1, 251)]
     assert [statement.name for statement in round_trips] == ["insert_pets", "insert_events"] * 3
 
 
-async def test_a_unit_without_statements_is_done(store: Store) -> None:
+async def test_a_unit_without_statements_succeeds(store: Store) -> None:
     def unit() -> Unit[str]:
         yield from ()
         return "done"
@@ -169,13 +182,13 @@ async def test_a_unit_without_statements_is_done(store: Store) -> None:
     assert await store.write(unit()) == "done"
 
 
-async def test_others_see_a_change_once_its_write_returns(store: Store, other: Store) -> None:
+async def test_other_stores_see_a_change_once_its_write_returns(store: Store, other: Store) -> None:
     for _ in range(20):
         pet = await store.write(create_pet(BELLA))
         assert await other.read(select_pet(pet.id)) != []
 
 
-async def test_stores_that_write_at_once_lose_nothing(store: Store, other: Store) -> None:
+async def test_concurrent_writes_of_several_stores_lose_nothing(store: Store, other: Store) -> None:
     added = await asyncio.gather(
         *(writer.write(create_pet(BELLA)) for _ in range(40) for writer in (store, other))
     )
@@ -193,24 +206,24 @@ async def test_ids_ascend_from_1_and_are_never_reused(open_one: Open) -> None:
         assert (await store.write(create_pet(BELLA))).id == 5
 
 
-async def test_an_acknowledged_change_is_there_after_reopening(open_one: Open) -> None:
+async def test_an_acknowledged_change_survives_reopening(open_one: Open) -> None:
     async with open_one() as store:
         pet = await store.write(create_pet(BELLA))
     async with open_one() as store:
         assert await all_pets(store) == [pet]
 
 
-async def test_closing_finishes_the_units_under_way(open_one: Open) -> None:
+async def test_closing_waits_for_running_units(open_one: Open) -> None:
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_one())
-        writing = [asyncio.create_task(store.write(create_pet(BELLA))) for _ in range(600)]
+        writing = [asyncio.create_task(store.write(create_pet(BELLA))) for _ in range(200)]
         await asyncio.sleep(0)
-    assert len(await asyncio.gather(*writing)) == 600
+    assert len(await asyncio.gather(*writing)) == 200
     async with open_one() as store:
-        assert len(await all_pets(store)) == 600
+        assert len(await all_pets(store)) == 200
 
 
-async def test_a_change_whose_caller_left_before_it_began_is_not_made(store: Store) -> None:
+async def test_a_change_that_is_cancelled_before_it_begins_is_not_made(store: Store) -> None:
     leaving = asyncio.create_task(store.write(create_pet(BELLA)))
     await asyncio.sleep(0)
     leaving.cancel()
@@ -219,7 +232,7 @@ async def test_a_change_whose_caller_left_before_it_began_is_not_made(store: Sto
     assert [pet.name for pet in await all_pets(store)] == ["Oskar"]
 
 
-async def test_every_commit_is_another_version_for_everybody(store: Store, other: Store) -> None:
+async def test_every_commit_changes_the_version_for_every_store(store: Store, other: Store) -> None:
     for writer in (store, other):
         before = [await store.version(), await other.version()]
         assert [await store.version(), await other.version()] == before
@@ -229,17 +242,5 @@ async def test_every_commit_is_another_version_for_everybody(store: Store, other
         assert all(old != new or old is None for old, new in changes)
 
 
-async def test_a_store_in_order_passes_its_check(store: Store) -> None:
+async def test_a_healthy_store_passes_its_check(store: Store) -> None:
     await store.check()
-
-
-async def test_a_batch_of_an_import_is_added_once_however_often_it_is_tried(store: Store) -> None:
-    digest, rows = b"of a file", range(1)
-    await store.write(begin_import(digest, again=False))
-    await store.write(import_batch(digest, rows, [BELLA], None))
-    await store.write(import_batch(digest, rows, [BELLA], None, is_retry=True))
-    with pytest.raises(Conflict):
-        await store.write(import_batch(digest, rows, [BELLA], None))
-    with pytest.raises(Conflict):
-        await store.write(import_batch(digest, range(2, 3), [BELLA], None, is_retry=True))
-    assert len(await store.read(select_pets(10))) == 1

@@ -10,6 +10,7 @@ import yaml  # type: ignore[import-untyped]
 
 from petstore.observability.metrics import METRICS
 from support.deploy_files import DEPLOY
+from support.programs import needs
 
 FOLDER = DEPLOY / "prometheus"
 RULES: list[dict[str, Any]] = [
@@ -40,9 +41,7 @@ def heading_of(alert: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
-def test_an_alert_says_what_is_wrong_how_urgent_it_is_and_what_to_do(
-    alert: dict[str, Any],
-) -> None:
+def test_an_alert_has_a_summary_a_severity_and_a_runbook(alert: dict[str, Any]) -> None:
     assert alert["labels"] in ({"severity": "page"}, {"severity": "ticket"})
     assert set(alert["annotations"]) == {"summary", "description", "runbook_url"}
     assert heading_of(alert) == alert["alert"].lower()
@@ -65,14 +64,14 @@ def test_a_rule_uses_only_metrics_that_exist(rule: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
-def test_every_alert_is_seen_to_fire_in_the_tests_of_the_rules(alert: dict[str, Any]) -> None:
+def test_every_alert_has_a_rule_test_in_which_it_fires(alert: dict[str, Any]) -> None:
     fires = f'{{alertname="{alert["alert"]}",severity="{alert["labels"]["severity"]}"}}'
     assert any(fires in (FOLDER / name).read_text() for name in TESTS)
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+@pytest.mark.skipif(shutil.which("promtool") is None, reason=needs("promtool"))
 @pytest.mark.parametrize("name", TESTS)
-def test_alerts_fire_when_they_should_and_a_healthy_reload_fires_nothing(name: str) -> None:
+def test_alerts_fire_when_they_should_and_a_healthy_restart_fires_nothing(name: str) -> None:
     tried = subprocess.run(
         ["promtool", "test", "rules", name],  # noqa: S607 - wherever it is installed
         cwd=FOLDER,

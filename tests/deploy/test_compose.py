@@ -36,7 +36,7 @@ def settings(name: str) -> Settings:
 
 
 @pytest.mark.parametrize("name", ["compose.yaml", "compose.tls.yaml"])
-def test_it_is_of_the_schema_of_compose_files(name: str) -> None:
+def test_the_file_matches_the_compose_schema(name: str) -> None:
     check = ("-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec")
     ran = subprocess.run(
         [sys.executable, *check, DEPLOY / name],
@@ -48,7 +48,7 @@ def test_it_is_of_the_schema_of_compose_files(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INSTANCES)
-def test_an_instance_has_settings_that_are_valid(name: str) -> None:
+def test_the_settings_of_an_instance_are_valid(name: str) -> None:
     found = settings(name)
     assert (found.host, found.port) == ("0.0.0.0", Settings.port)  # noqa: S104 - in its container
     for address, kind in ((found.database, "postgres"), (found.redis, "valkey")):
@@ -57,7 +57,7 @@ def test_an_instance_has_settings_that_are_valid(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INSTANCES)
-def test_an_instance_may_write_nothing_but_its_temporary_files(name: str) -> None:
+def test_an_instance_can_write_only_temporary_files(name: str) -> None:
     instance = INSTANCES[name]
     assert instance["read_only"]
     assert instance["volumes"] == ["/tmp"]  # noqa: S108 - of the container; on a disk
@@ -67,7 +67,7 @@ def test_an_instance_may_write_nothing_but_its_temporary_files(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", INSTANCES)
-def test_a_stop_is_over_before_it_is_cut_short(name: str) -> None:
+def test_the_stop_grace_period_exceeds_the_shutdown_timeout(name: str) -> None:
     found = settings(name)
     between_checks = float(re.findall(r"\binter ([0-9]+)s", BALANCER)[0])
     assert 2 * between_checks < found.drain_timeout
@@ -75,7 +75,7 @@ def test_a_stop_is_over_before_it_is_cut_short(name: str) -> None:
     assert found.shutdown_timeout < seconds(INSTANCES[name]["stop_grace_period"])
 
 
-def test_the_balancer_sends_to_every_instance_that_is_ready(server: ServerProcess) -> None:
+def test_the_balancer_uses_every_ready_instance(server: ServerProcess) -> None:
     targets = re.findall(r"^    server (\S+) (\S+):([0-9]+)$", BALANCER, re.MULTILINE)
     assert targets == [(name, name, str(settings(name).port)) for name in INSTANCES]
     (path,) = re.findall(r"^    http-check send meth GET uri (\S+) ", BALANCER, re.MULTILINE)
@@ -83,16 +83,14 @@ def test_the_balancer_sends_to_every_instance_that_is_ready(server: ServerProces
     assert httpx.get(f"{server.url}{path}").status_code == 200
 
 
-def test_the_balancer_listens_where_the_machine_sends_to() -> None:
+def test_the_balancer_listens_on_the_published_port() -> None:
     (published,) = SERVICES["balancer"]["ports"]
     assert re.findall(r"^    bind :([0-9]+)$", BALANCER, re.MULTILINE) == [published.split(":")[-1]]
     (mounted,) = SERVICES["balancer"]["volumes"]
     assert (DEPLOY / mounted.split(":")[0] / "haproxy.cfg").exists()
 
 
-def test_with_a_certificate_it_listens_where_the_machine_sends_to_and_reads_the_certificate() -> (
-    None
-):
+def test_with_a_certificate_the_balancer_listens_on_the_published_tls_port() -> None:
     with_tls = TLS["services"]["balancer"]
     (published,) = with_tls["ports"]
     assert f"    bind :{published.split(':')[-1]} ssl crt " in BALANCER
@@ -104,20 +102,20 @@ def test_with_a_certificate_it_listens_where_the_machine_sends_to_and_reads_the_
     assert secret in TLS["secrets"]
 
 
-def test_with_a_certificate_an_instance_does_not_start_without_the_url_of_its_links() -> None:
+def test_with_a_certificate_an_instance_does_not_start_without_a_public_url() -> None:
     for name in INSTANCES:
         told = settings_among(TLS["services"][name]["environment"])
         assert told == {"PETSTORE_PUBLIC_URL": "${PUBLIC_URL:?write it to .env}"}
 
 
-def test_the_addresses_that_the_balancer_tells_are_believed_and_nobody_elses() -> None:
+def test_only_forwarded_addresses_from_the_balancer_are_trusted() -> None:
     address = SERVICES["balancer"]["networks"]["default"]["ipv4_address"]
     for name in INSTANCES:
         assert settings(name).trusted_networks == (ip_network(address),)
     assert "    option forwardfor\n" in BALANCER
 
 
-def test_no_other_container_has_the_address_of_the_balancer() -> None:
+def test_no_other_container_can_get_the_address_of_the_balancer() -> None:
     address = IPv4Address(SERVICES["balancer"]["networks"]["default"]["ipv4_address"])
     (network,) = COMPOSE["networks"]["default"]["ipam"]["config"]
     subnet, given = IPv4Network(network["subnet"]), IPv4Network(network["ip_range"])
@@ -128,7 +126,7 @@ def test_no_other_container_has_the_address_of_the_balancer() -> None:
     assert [name for name, service in SERVICES.items() if "networks" in service] == ["balancer"]
 
 
-def test_the_connections_of_all_processes_fit_the_server() -> None:
+def test_the_database_accepts_the_connections_of_all_processes() -> None:
     each = [settings(name) for name in INSTANCES]
     needed = sum(found.workers * found.database_connections for found in each)
     assert needed <= POSTGRES_CONNECTIONS
@@ -142,18 +140,18 @@ def test_every_dependency_has_a_health_check() -> None:
             assert "healthcheck" in SERVICES[other] or (other in INSTANCES and image_tells)
 
 
-def test_the_database_is_waited_for_until_others_reach_it() -> None:
+def test_instances_wait_until_the_database_accepts_connections() -> None:
     # While the database is created, the server listens only on the socket of its own container.
     assert "--host=127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_no_log_grows_without_end(name: str) -> None:
+def test_every_log_is_rotated(name: str) -> None:
     logging = SERVICES[name]["logging"]
     assert (logging["driver"], logging["options"].keys()) == ("local", {"max-size", "max-file"})
 
 
-def test_no_password_is_written_down() -> None:
+def test_no_file_contains_a_password() -> None:
     text = (DEPLOY / "compose.yaml").read_text()
     for value in re.findall(r"^ +(?:PGPASSWORD|POSTGRES_PASSWORD): (.+)$", text, re.MULTILINE):
         assert value.startswith("${POSTGRES_PASSWORD:?")

@@ -16,6 +16,7 @@ from petstore_client.errors import ServiceUnavailable
 from support.haproxy import PROGRAM, SHIPPED, HaProxy, haproxy, haproxy_version
 from support.odd_service import SILENCE, odd_service
 from support.postgres import PostgresServer
+from support.programs import needs
 from support.raw_socket import RawSocket
 from support.shared_connections import statuses_beside_a_stranger
 from support.shared_service import SharedService, shared_service
@@ -28,13 +29,13 @@ EXPLAINED = SHIPPED.parent.parent / "docs/errors.md"
 
 SERVED = [200, 200, 201, 201] * 9
 
-runs_haproxy = pytest.mark.skipif(PROGRAM is None, reason="it takes haproxy")
+runs_haproxy = pytest.mark.skipif(PROGRAM is None, reason=needs("haproxy"))
 
 
 # Responses of HAProxy itself
 
 
-def test_every_status_that_haproxy_makes_has_a_response_of_ours() -> None:
+def test_every_error_of_haproxy_has_a_custom_response() -> None:
     # As its manual lists them, and 421 and 422. With 408 the connection is closed.
     made = {400, 401, 403, 404, 405, 407, 410, 413, 414, 421, 422, 425, 429, 431}
     made |= {500, 501, 502, 503, 504}
@@ -44,7 +45,7 @@ def test_every_status_that_haproxy_makes_has_a_response_of_ours() -> None:
 
 
 @pytest.mark.parametrize("status", ERRORS)
-def test_a_response_of_haproxy_has_the_error_body(status: int) -> None:
+def test_an_error_of_haproxy_has_the_error_body(status: int) -> None:
     head, _, body = ERRORS[status].read_text().partition("\n\n")
     status_line, *fields = head.split("\n")
     assert status_line.startswith(f"HTTP/1.1 {status} ")
@@ -105,7 +106,7 @@ def client(plain: HaProxy, token: str) -> Iterator[httpx.Client]:
 
 
 @runs_haproxy
-def test_without_postgresql_the_balancer_says_so_as_the_service_does(
+def test_without_postgresql_the_balancer_responds_like_the_service(
     database: PostgresServer, plain: HaProxy, client: httpx.Client, token: str
 ) -> None:
     def is_of_the_balancer() -> bool:
@@ -140,12 +141,14 @@ def test_without_postgresql_the_balancer_says_so_as_the_service_does(
 
 
 @runs_haproxy
-def test_no_client_spoils_the_connections_that_haproxy_shares(plain: HaProxy, token: str) -> None:
+def test_no_client_can_disrupt_the_connections_that_haproxy_shares(
+    plain: HaProxy, token: str
+) -> None:
     assert statuses_beside_a_stranger(plain.url, token, instances=2) == SERVED
 
 
 @runs_haproxy
-def test_a_request_has_one_id_from_the_client_to_the_log(
+def test_a_request_keeps_its_id_from_the_client_to_the_log(
     service: SharedService, client: httpx.Client
 ) -> None:
     given = [
@@ -158,7 +161,7 @@ def test_a_request_has_one_id_from_the_client_to_the_log(
 
 
 @runs_haproxy
-def test_the_service_itself_refuses_what_is_too_large(client: httpx.Client) -> None:
+def test_the_service_refuses_requests_that_are_too_large(client: httpx.Client) -> None:
     too_large = client.post("/pets", content=b" " * 1_000_000)
     assert (too_large.status_code, too_large.json()["code"]) == (413, "content_too_large")
     long_target = client.get("/pets", params={"name": "x" * 9_000})
@@ -171,7 +174,7 @@ def test_the_service_itself_refuses_what_is_too_large(client: httpx.Client) -> N
 @pytest.mark.parametrize(
     ("behaviour", "status"), [(b"garbage\r\n\r\n", 502), (SILENCE, 504)], ids=["garbage", "silence"]
 )
-def test_an_instance_that_fails_during_a_request_is_an_error_as_any(
+def test_an_instance_that_fails_during_a_request_gives_an_ordinary_error(
     tmp_path: Path, behaviour: bytes, status: int
 ) -> None:
     with odd_service(behaviour) as broken:
@@ -186,7 +189,7 @@ def test_an_instance_that_fails_during_a_request_is_an_error_as_any(
 
 
 @runs_haproxy
-def test_a_connection_without_a_whole_head_is_closed_as_the_service_closes_it(
+def test_a_connection_with_incomplete_headers_is_closed_like_the_service_does(
     tmp_path: Path, service: SharedService
 ) -> None:
     soon = {"timeout http-request": "100ms"}
@@ -200,7 +203,7 @@ def test_a_connection_without_a_whole_head_is_closed_as_the_service_closes_it(
 
 @pytest.mark.skipif(
     haproxy_version() < (3, 2, 4),
-    reason="older versions respond to invalid HTTP with their own page",
+    reason=needs("HAProxy 3.2.4"),  # older ones respond to invalid HTTP with their own page
 )
 @pytest.mark.parametrize(
     ("message", "status"),
@@ -243,14 +246,14 @@ def curl(certificate: Path, *arguments: str) -> str:
     """Return what curl prints; it believes the test's certificate and no other."""
     program = shutil.which("curl")
     if program is None:
-        pytest.skip("it takes curl, which speaks HTTP/2")
+        pytest.skip(needs("curl"))
     trusted = certificate.with_name("certificate.pem")
     command = [program, "--silent", "--show-error", "--cacert", str(trusted), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
 
 
 @runs_haproxy
-def test_with_a_certificate_clients_speak_http_2_over_a_connection_that_is_kept(
+def test_with_a_certificate_clients_use_persistent_http_2_connections(
     secure: HaProxy, certificate: Path, token: str
 ) -> None:
     url = f"https://127.0.0.1:{secure.port}/v1/pets?categoryId=-1"
@@ -262,9 +265,7 @@ def test_with_a_certificate_clients_speak_http_2_over_a_connection_that_is_kept(
 
 
 @runs_haproxy
-def test_with_a_certificate_clients_of_http_1_are_served_too(
-    secure: HaProxy, certificate: Path
-) -> None:
+def test_with_a_certificate_http_1_clients_are_served(secure: HaProxy, certificate: Path) -> None:
     context = ssl.create_default_context(cafile=certificate.with_name("certificate.pem"))
     with httpx.Client(base_url=f"https://127.0.0.1:{secure.port}", verify=context) as client:
         assert within(30, lambda: client.get("/readyz").status_code == 200)
@@ -274,15 +275,13 @@ def test_with_a_certificate_clients_of_http_1_are_served_too(
 
 
 @runs_haproxy
-def test_with_a_certificate_nothing_is_said_without_tls(secure: HaProxy) -> None:
+def test_with_a_certificate_plain_http_gets_no_response(secure: HaProxy) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
         httpx.get(f"{secure.url}/v1/pets")
 
 
 @runs_haproxy
-def test_a_client_is_counted_by_its_own_address_whatever_it_says_of_others(
-    secure: HaProxy, certificate: Path
-) -> None:
+def test_a_client_cannot_forge_its_forwarded_address(secure: HaProxy, certificate: Path) -> None:
     context = ssl.create_default_context(cafile=certificate.with_name("certificate.pem"))
 
     def remaining(address: str, **fields: str) -> int:

@@ -34,7 +34,7 @@ def exec_form(name: str) -> list[str]:
     return command
 
 
-def test_the_linter_finds_nothing() -> None:
+def test_the_linter_reports_no_problems() -> None:
     linter = Path(sys.executable).with_name("hadolint")
     ran = subprocess.run(
         [linter, "--no-color", DEPLOY / "Dockerfile"], capture_output=True, text=True, check=False
@@ -42,14 +42,14 @@ def test_the_linter_finds_nothing() -> None:
     assert (ran.returncode, ran.stdout) == (0, "")
 
 
-def test_it_does_not_run_as_root() -> None:
+def test_the_image_does_not_run_as_root() -> None:
     assert words_of(FINAL, "USER") == ["10001"]
     assert FINAL.index(Instruction("USER", "10001")) > max(
         number for number, instruction in enumerate(FINAL) if instruction.name in {"RUN", "COPY"}
     )
 
 
-def test_the_last_stage_has_what_was_made_and_builds_nothing() -> None:
+def test_the_last_stage_only_copies_build_results() -> None:
     assert words_of(FINAL, "COPY") == ["--from=build", "/opt/petstore", "/opt/petstore"]
     assert set(words_of(FINAL, "RUN")) & {"pip", "python", "apt-get", "apt"} == set()
     assert words_of(BUILD, "FROM")[0] == words_of(FINAL, "FROM")[0]
@@ -57,7 +57,7 @@ def test_the_last_stage_has_what_was_made_and_builds_nothing() -> None:
     assert name.endswith("-slim")
 
 
-def test_nothing_is_installed_that_the_lock_file_has_no_hash_of() -> None:
+def test_every_installed_package_has_a_hash_in_the_lock_file() -> None:
     commands = " ".join(words_of(BUILD, "RUN")).split("pip ")
     fetching = [command for command in commands if command.startswith(("download", "install"))]
     for command in fetching:
@@ -65,7 +65,7 @@ def test_nothing_is_installed_that_the_lock_file_has_no_hash_of() -> None:
     assert any(command.startswith("download --require-hashes") for command in fetching)
 
 
-def test_it_can_trace() -> None:
+def test_the_image_includes_tracing() -> None:
     assert "petstore[tracing]" in words_of(BUILD, "RUN")
     (lock,) = {word for word in words_of(BUILD, "RUN") if word.endswith(".lock")}
     assert "\nopentelemetry-sdk==" in (ROOT / lock).read_text()
@@ -86,7 +86,7 @@ def test_copied_files_exist_and_are_not_ignored() -> None:
     assert any(fnmatch("src", line) for line in ignore)
 
 
-def test_it_has_every_file_that_the_documentation_links_to(tmp_path: Path) -> None:
+def test_the_image_has_every_file_that_the_documentation_links_to(tmp_path: Path) -> None:
     Sources().stage(tmp_path)
     repository = tmp_path / "repository"
     linked = [str(file.relative_to(repository)) for file in repository.rglob("*.*")]
@@ -97,7 +97,7 @@ def test_it_has_every_file_that_the_documentation_links_to(tmp_path: Path) -> No
         assert file.replace("index.md", "README.md").startswith(copied)
 
 
-def test_it_starts_the_service_with_settings_that_are_valid() -> None:
+def test_the_image_starts_the_service_with_valid_settings() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert exec_form("ENTRYPOINT")[0] in scripts
     assert exec_form("CMD") == ["serve"]
@@ -112,7 +112,7 @@ def test_it_starts_the_service_with_settings_that_are_valid() -> None:
     [((b"HTTP/1.1 200 OK",), True), ((b"HTTP/1.1 503 Service Unavailable",), False), ((), False)],
     ids=["ready", "not ready", "gone"],
 )
-def test_it_is_healthy_while_the_service_is_ready(
+def test_the_container_is_healthy_while_the_service_is_ready(
     responses: tuple[bytes, ...], *, is_healthy: bool
 ) -> None:
     program, *arguments = exec_form("HEALTHCHECK")

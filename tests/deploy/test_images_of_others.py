@@ -23,10 +23,10 @@ def images() -> list[str]:
 
 
 @pytest.mark.parametrize("image", images())
-def test_an_image_of_others_is_named_by_tag_and_digest(image: str) -> None:
+def test_a_third_party_image_is_pinned_by_tag_and_digest(image: str) -> None:
     assert PINNED.fullmatch(image)
 
 
-def test_all_images_are_found() -> None:
+def test_every_third_party_image_is_checked() -> None:
     names = {image.partition(":")[0] for image in images()}
     assert names == {"python", "haproxy", "postgres", "valkey/valkey"}

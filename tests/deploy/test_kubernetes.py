@@ -60,11 +60,11 @@ def check(described: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_each_file_is_of_its_type(name: str) -> None:
+def test_each_manifest_matches_its_schema(name: str) -> None:
     check(resource(name.removesuffix(".yaml")))
 
 
-def test_the_pods_are_of_their_type() -> None:
+def test_the_pod_template_matches_its_schema() -> None:
     check({"apiVersion": "v1", "kind": "Pod", **DEPLOYMENT["template"]})
 
 
@@ -78,23 +78,23 @@ def test_the_pods_are_of_their_type() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_mistake_would_be_found(change: dict[str, Any]) -> None:
+def test_a_mistake_fails_validation(change: dict[str, Any]) -> None:
     described = resource("deployment")
     described["spec"] |= change
     with pytest.raises((msgspec.ValidationError, AssertionError)):
         check(described)
 
 
-def test_every_file_is_applied() -> None:
+def test_every_manifest_is_applied() -> None:
     assert sorted(resource("kustomization")["resources"]) == FILES
 
 
-def test_it_is_the_version_of_this_source() -> None:
+def test_the_manifests_have_the_version_of_this_source() -> None:
     (image,) = resource("kustomization")["images"]
     assert image == {"name": CONTAINER["image"], "newTag": __version__}
 
 
-def test_everything_is_about_the_same_pods() -> None:
+def test_every_selector_selects_the_same_pods() -> None:
     selectors = [
         DEPLOYMENT["selector"]["matchLabels"],
         resource("service")["spec"]["selector"],
@@ -110,7 +110,7 @@ def test_everything_is_about_the_same_pods() -> None:
     )
 
 
-def test_the_settings_are_valid_and_the_addresses_secret() -> None:
+def test_the_settings_are_valid_and_urls_are_in_secrets() -> None:
     found = settings()
     assert {"http": found.port, "metrics": found.metrics_port} == PORTS
     secret = {variable["name"] for variable in CONTAINER["env"] if "valueFrom" in variable}
@@ -119,7 +119,7 @@ def test_the_settings_are_valid_and_the_addresses_secret() -> None:
     assert annotations["prometheus.io/port"] == str(found.metrics_port)
 
 
-def test_the_ports_that_others_name_are_there() -> None:
+def test_every_named_port_exists() -> None:
     named = [port["targetPort"] for port in resource("service")["spec"]["ports"]]
     named += [CONTAINER[probe]["httpGet"]["port"] for probe in PROBES]
     rules = resource("network-policy")["spec"]["ingress"]
@@ -134,7 +134,7 @@ def test_the_probes_request_paths_of_the_service(server: ServerProcess) -> None:
         assert httpx.get(f"{server.url}{path}").status_code == 200
 
 
-def test_a_stop_is_over_before_it_is_cut_short() -> None:
+def test_the_termination_grace_period_exceeds_the_shutdown_timeout() -> None:
     found = settings()
     probe = CONTAINER["readinessProbe"]
     noticed = probe["periodSeconds"] * probe["failureThreshold"] + probe["timeoutSeconds"]
@@ -142,18 +142,18 @@ def test_a_stop_is_over_before_it_is_cut_short() -> None:
     assert found.shutdown_timeout < POD["terminationGracePeriodSeconds"]
 
 
-def test_there_are_always_some_left_that_serve() -> None:
+def test_some_pods_are_always_available() -> None:
     replicas = resource("autoscaler")["spec"]["minReplicas"]
     assert replicas > resource("disruption-budget")["spec"]["maxUnavailable"]
     assert DEPLOYMENT["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
     assert "replicas" not in DEPLOYMENT
 
 
-def test_a_node_can_be_drained_while_the_database_is_away() -> None:
+def test_a_node_can_be_drained_while_the_database_is_down() -> None:
     assert resource("disruption-budget")["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
-def test_the_connections_of_all_pods_fit_the_server() -> None:
+def test_the_database_accepts_the_connections_of_all_pods() -> None:
     found = settings()
     # While an update is rolled out, there is one more.
     pods = resource("autoscaler")["spec"]["maxReplicas"] + 1
@@ -179,12 +179,12 @@ def test_temporary_files_of_a_pod_are_on_a_disk() -> None:
     assert list(volume["emptyDir"]) == ["sizeLimit"]
 
 
-def test_the_autoscaler_knows_what_to_measure_against() -> None:
+def test_the_metric_of_the_autoscaler_has_a_resource_request() -> None:
     (metric,) = resource("autoscaler")["spec"]["metrics"]
     assert metric["resource"]["name"] in CONTAINER["resources"]["requests"]
 
 
-def test_nobody_tells_addresses_until_an_overlay_names_the_ingress() -> None:
+def test_no_proxy_is_trusted_until_an_overlay_names_the_ingress() -> None:
     documentation = IPv4Network("192.0.2.0/24")  # RFC 5737: nobody is in it
     (network,) = settings().trusted_networks
     assert isinstance(network, IPv4Network)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from petstore.console.pages import PAGES
+from petstore.console.console import PAGES
 from support.nginx import GUIDE, PROGRAM, nginx
+from support.programs import needs
 from support.shared_connections import statuses_beside_a_stranger
 from support.shared_service import SharedService, shared_service
 
-runs_nginx = pytest.mark.skipif(PROGRAM is None, reason="it takes nginx: apt-get install nginx")
+runs_nginx = pytest.mark.skipif(PROGRAM is None, reason=needs("nginx"))
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def test_nginx_passes_every_form_that_the_console_takes() -> None:
 
 
 @runs_nginx
-def test_no_client_spoils_the_connections_that_nginx_shares(
+def test_no_client_can_disrupt_the_connections_that_nginx_shares(
     tmp_path: Path, service: SharedService
 ) -> None:
     with nginx(tmp_path, service.port) as url:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from petstore.cli.main import main
-from petstore.domain.pets import NewPet
+from petstore.pets.model import NewPet
 from support.changes import create_pet
 from support.full_stores import contents, make_full_store, query
 from support.postgres import PostgresServer, programs
@@ -71,7 +71,7 @@ async def add_pet(url: str) -> int:
     return pet.id
 
 
-def test_a_store_comes_back_as_it_was_and_goes_on(
+def test_a_restored_store_is_identical_and_can_be_used(
     postgres: PostgresServer, store: str, tmp_path: Path
 ) -> None:
     operator = Operator(postgres, store, tmp_path)

@@ -38,9 +38,9 @@ FAILS = "test:\n\t@false\n"
 
 
 class Repository:
-    """A project like this one with something to release, whose tests ``makefile`` runs."""
+    """A project like this one with something to release, whose tests pass."""
 
-    def __init__(self, folder: Path, makefile: str = PASSES, entry: str = ENTRY) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in COPIED:
             if (ROOT / name).is_dir():
@@ -48,11 +48,11 @@ class Repository:
                 shutil.copytree(ROOT / name, folder / name, ignore=ignored)
             else:
                 shutil.copy(ROOT / name, folder)
-        (folder / "Makefile").write_text(makefile)
+        (folder / "Makefile").write_text(PASSES)
         changelog = (folder / "CHANGELOG.md").read_text()
         before, unreleased, after = changelog.partition("## [Unreleased]\n")
         after = after[after.index("## [") :]
-        (folder / "CHANGELOG.md").write_text(f"{before}{unreleased}\n{entry}\n{after}")
+        (folder / "CHANGELOG.md").write_text(f"{before}{unreleased}\n{ENTRY}\n{after}")
         self.git("init", "--quiet", "--initial-branch=main")
         self.commit()
 
@@ -105,62 +105,77 @@ def repository(tmp_path: Path) -> Repository:
 # Refusals
 
 
-def test_an_invalid_version_is_refused(repository: Repository) -> None:
-    for version in ("", "1", "v99.1.0", "99.1", "99.1.0-rc1", "99.01.0"):
-        expected = f"VERSION: expected three numbers such as 1.2.0, not {version!r}"
-        assert repository.refusal(version) == expected
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """A repository that refusals leave as it is; a test resets what it changes itself."""
+    return Repository(tmp_path_factory.mktemp("unchanged"))
 
 
-def test_a_version_that_is_not_after_the_present_one_is_refused(repository: Repository) -> None:
-    for version in ("0.9.9", __version__):
-        expected = f"VERSION: expected one after {__version__}, the version that is here, not"
-        assert repository.refusal(version) == f"{expected} {version}"
+@pytest.mark.parametrize("version", ["", "v99.1.0", "99.1", "99.1.0-rc1", "99.01.0"])
+def test_an_invalid_version_is_refused(unchanged: Repository, version: str) -> None:
+    expected = f"VERSION: expected three numbers such as 1.2.0, not {version!r}"
+    assert unchanged.refusal(version) == expected
 
 
-def test_a_dirty_tree_is_refused_with_what_is_in_the_way(repository: Repository) -> None:
-    (repository.folder / "README.md").write_text("draft")
-    (repository.folder / "notes.txt").write_text("mine")
-    refusal = repository.refusal()
+@pytest.mark.parametrize("version", ["0.9.9", __version__])
+def test_a_version_that_is_not_newer_is_refused(unchanged: Repository, version: str) -> None:
+    expected = f"VERSION: expected one after {__version__}, the version that is here, not"
+    assert unchanged.refusal(version) == f"{expected} {version}"
+
+
+def test_a_dirty_tree_is_refused_and_its_changes_are_listed(unchanged: Repository) -> None:
+    (unchanged.folder / "README.md").write_text("draft")
+    (unchanged.folder / "notes.txt").write_text("mine")
+    refusal = unchanged.refusal()
+    unchanged.git("restore", ".")
+    (unchanged.folder / "notes.txt").unlink()
     assert refusal.startswith("the tree is not clean; ")
     assert " M README.md\n?? notes.txt" in refusal
 
 
-def test_a_version_that_is_tagged_is_refused(repository: Repository) -> None:
-    repository.git("tag", f"v{NEXT}")
-    assert repository.refusal() == f"the tag v{NEXT} is there already"
+def test_a_version_with_an_existing_tag_is_refused(unchanged: Repository) -> None:
+    unchanged.git("tag", f"v{NEXT}")
+    refusal = unchanged.refusal()
+    unchanged.git("tag", "--delete", f"v{NEXT}")
+    assert refusal == f"the tag v{NEXT} is there already"
 
 
-def test_a_changelog_without_entries_is_refused(tmp_path: Path) -> None:
-    refusal = Repository(tmp_path, entry="### Added\n").refusal()
-    assert refusal == "CHANGELOG.md: the section [Unreleased] has no entries"
-
-
-@pytest.mark.parametrize("lost", ["## [Unreleased]", "[Unreleased]: "])
-def test_a_changelog_without_a_section_for_it_is_refused(repository: Repository, lost: str) -> None:
-    path = repository.folder / "CHANGELOG.md"
-    path.write_text(path.read_text().replace(lost, "## [Lost]"))
-    repository.commit()
-    expected = "CHANGELOG.md: expected a section [Unreleased] and its link"
-    assert repository.refusal() == expected
-
-
-def test_a_changelog_whose_last_version_is_another_is_refused(repository: Repository) -> None:
-    path = repository.folder / "CHANGELOG.md"
-    path.write_text(path.read_text().replace(f"v{__version__}...HEAD", "v0.1.0...HEAD"))
-    repository.commit()
-    expected = f"CHANGELOG.md: the link of [Unreleased] begins at 0.1.0, not at {__version__}"
-    assert repository.refusal() == expected
-
-
-def test_without_passing_tests_nothing_is_released(tmp_path: Path) -> None:
-    repository = Repository(tmp_path, makefile=FAILS)
-    assert repository.refusal().endswith("make test failed")
-    assert repository.git("tag") == ""
-
-
-def test_packages_that_cannot_be_built_leave_the_files_as_they_were(
-    repository: Repository,
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (ENTRY, "### Added\n", "CHANGELOG.md: the section [Unreleased] has no entries"),
+        *(
+            (lost, "## [Lost]", "CHANGELOG.md: expected a section [Unreleased] and its link")
+            for lost in ("## [Unreleased]", "[Unreleased]: ")
+        ),
+        (
+            f"v{__version__}...HEAD",
+            "v0.1.0...HEAD",
+            f"CHANGELOG.md: the link of [Unreleased] begins at 0.1.0, not at {__version__}",
+        ),
+    ],
+)
+def test_an_incomplete_changelog_is_refused(
+    unchanged: Repository, before: str, after: str, expected: str
 ) -> None:
+    path = unchanged.folder / "CHANGELOG.md"
+    path.write_text(path.read_text().replace(before, after))
+    unchanged.commit()
+    refusal = unchanged.refusal()
+    unchanged.git("reset", "--quiet", "--hard", "HEAD~1")
+    assert refusal == expected
+
+
+def test_without_passing_tests_nothing_is_released(unchanged: Repository) -> None:
+    (unchanged.folder / "Makefile").write_text(FAILS)
+    unchanged.commit()
+    refusal = unchanged.refusal()
+    unchanged.git("reset", "--quiet", "--hard", "HEAD~1")
+    assert refusal.endswith("make test COVERAGE=1 failed")
+    assert unchanged.git("tag") == ""
+
+
+def test_a_failed_build_leaves_the_files_unchanged(repository: Repository) -> None:
     (repository.folder / "LICENSE").unlink()
     (repository.folder / "README.md").unlink()
     repository.commit()
@@ -170,7 +185,7 @@ def test_packages_that_cannot_be_built_leave_the_files_as_they_were(
 # A release
 
 
-def test_a_release_is_tested_committed_and_tagged_and_its_packages_hold_what_they_should(
+def test_a_release_is_tested_committed_tagged_and_has_complete_packages(
     repository: Repository,
 ) -> None:
     done = repository.release()
@@ -217,7 +232,7 @@ def assert_hold_the_code_and_nothing_else(dist: Path) -> None:
     about = {"CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
     files = about | {f"src/{name}" for name in CODE}
     assert in_sdist == {f"petstore-{NEXT}/{name}" for name in files}
-    needed = ("py.typed", "rate_limits/judge.lua", "databases/migrations/sqlite_0001.sql")
+    needed = ("py.typed", "limits/judge.lua", "databases/migrations/sqlite_0001.sql")
     assert {f"petstore/{name}" for name in (*needed, "site/files.json")} <= CODE
 
 

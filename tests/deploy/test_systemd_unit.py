@@ -1,4 +1,4 @@
-"""``deploy/petstore.service``: the service under systemd, with no more rights than it needs."""
+"""``deploy/petstore.service`` and ``.socket``: under systemd, with no more rights than needed."""
 
 import shutil
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 from petstore.settings import Settings, sqlite_path
 from support.deploy_files import DEPLOY, settings_of
 from support.process import free_port, petstore
+from support.programs import needs
 
 _VERIFIER = shutil.which("systemd-analyze")
 LINES = [
@@ -35,50 +36,55 @@ def its_settings() -> Settings:
     return settings_of({name: value for name, _, value in pairs if name.startswith("PETSTORE_")})
 
 
-def test_its_settings_are_valid_and_its_database_where_it_may_write() -> None:
+def test_the_settings_are_valid_and_the_database_is_in_a_writable_directory() -> None:
     settings = its_settings()
     state = Path("/var/lib") / value("StateDirectory")
     assert sqlite_path(settings.database).parent == state
     assert value("WorkingDirectory") == str(state)
 
 
-def test_its_temporary_files_are_on_a_disk_and_its_own() -> None:
+def test_temporary_files_are_private_and_on_a_disk() -> None:
     assert "TMPDIR=/var/tmp" in values("Environment")
     assert value("PrivateTmp") == "yes"
 
 
-def test_a_stop_is_over_before_it_is_cut_short() -> None:
+def test_the_stop_timeout_exceeds_the_shutdown_timeout() -> None:
     settings = its_settings()
     assert settings.shutdown_timeout < int(value("TimeoutStopSec"))
     assert value("KillMode") == "mixed"
 
 
-def test_it_tells_of_its_start_and_of_its_reloads_which_take_as_long_as_they_take() -> None:
+def test_it_tells_of_its_start_which_takes_as_long_as_it_takes() -> None:
     assert value("ExecStart").endswith("/bin/petstore serve")
-    assert value("Type") == "notify-reload"
-    assert values("ExecReload") == []
+    assert value("Type") == "notify"
     assert value("TimeoutStartSec") == "infinity"
 
 
-@pytest.mark.skipif(_VERIFIER is None, reason="systemd is not installed")
-def test_systemd_finds_nothing_wrong_with_it(tmp_path: Path) -> None:
-    unit = (DEPLOY / "petstore.service").read_text()
-    copy = tmp_path / "petstore.service"
-    # Neither the program nor its user need be here.
-    copy.write_text(unit.replace("/opt/petstore/bin/petstore", "/bin/true"))
+def test_it_starts_and_stops_with_its_socket_which_listens_where_the_service_does() -> None:
+    assert value("Requires") == value("Also") == "petstore.socket"
+    assert "petstore.socket" in value("After").split()
+    lines = (DEPLOY / "petstore.socket").read_text().splitlines()
+    default = its_settings()
+    assert f"ListenStream={default.host}:{default.port}" in lines
+
+
+@pytest.mark.skipif(_VERIFIER is None, reason=needs("systemd-analyze"))
+def test_systemd_finds_nothing_wrong_with_them(tmp_path: Path) -> None:
+    for unit in ("petstore.service", "petstore.socket"):
+        text = (DEPLOY / unit).read_text()
+        # Neither the program nor its user need be here.
+        (tmp_path / unit).write_text(text.replace("/opt/petstore/bin/petstore", "/bin/true"))
     verified = subprocess.run(
-        [str(_VERIFIER), "verify", "--man=no", copy], capture_output=True, text=True, check=False
+        [str(_VERIFIER), "verify", "--man=no", *tmp_path.iterdir()],
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    too_new = "Failed to parse service type, ignoring: notify-reload"  # systemd before 253
-    complaints = [
-        line
-        for line in verified.stderr.splitlines()
-        if "petstore.service" in line and too_new not in line
-    ]
+    complaints = [line for line in verified.stderr.splitlines() if "petstore." in line]
     assert complaints == []
 
 
-def test_it_is_started_again_unless_that_is_of_no_use(tmp_path: Path) -> None:
+def test_the_service_restarts_unless_its_configuration_is_invalid(tmp_path: Path) -> None:
     assert value("Restart") == "on-failure"
     assert value("StartLimitIntervalSec") == "0"
     of_no_use = int(value("RestartPreventExitStatus"))
@@ -87,11 +93,11 @@ def test_it_is_started_again_unless_that_is_of_no_use(tmp_path: Path) -> None:
     assert petstore("serve", "--database", gone, cwd=tmp_path).returncode not in {0, of_no_use}
 
 
-def test_there_are_files_for_all_its_connections() -> None:
-    assert int(value("LimitNOFILE")) > settings_of({}).connections
+def test_the_file_descriptor_limit_allows_all_connections() -> None:
+    assert int(value("LimitNOFILE")) > settings_of({}).max_connections
 
 
-def test_it_has_no_more_rights_than_it_needs() -> None:
+def test_the_unit_has_minimal_privileges() -> None:
     assert value("User") not in {"", "root"}
     assert value("ProtectSystem") == "strict"
     assert value("CapabilityBoundingSet") == ""

@@ -7,19 +7,32 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import UNSET, Struct
+from msgspec.structs import asdict
 
-from petstore.domain.fields import INT64_MAX, INT64_MIN, NOT_BLANK, PRINTABLE, Int64, Moment
+from petstore.domain.decoding import decode_json
+from petstore.domain.fields import (
+    INT64_MAX,
+    INT64_MIN,
+    NO_U0000,
+    NOT_BLANK,
+    PRINTABLE,
+    Int64,
+    Moment,
+    patch_of,
+)
+from petstore.errors import InvalidBody
 
 EVERY_CHARACTER = [chr(code) for code in range(sys.maxunicode + 1)]
 
 
-def test_all_that_is_blank_to_python_is_blank_alone() -> None:
+def test_exactly_the_whitespace_of_python_is_blank() -> None:
     blank = {character for character in EVERY_CHARACTER if not re.search(NOT_BLANK, character)}
     assert blank == {"\0", *filter(re.compile(r"\s").match, EVERY_CHARACTER)}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\0", "a\0", "\0a", "a\n\0", " \n\u3000"])
-def test_blank_text_and_text_with_u0000_is_refused(text: str) -> None:
+def test_blank_text_and_text_with_u0000_are_refused(text: str) -> None:
     assert not re.search(NOT_BLANK, text)
 
 
@@ -42,20 +55,41 @@ def test_white_space_alone_is_not_printable(text: str) -> None:
     assert not re.search(PRINTABLE, text)
 
 
-@pytest.mark.parametrize("text", ["a", " a b ", "Großtiere", "مفتاح", "\N{DOG FACE}", "O'Hara\";"])
+@pytest.mark.parametrize("text", ["x", " a b ", "Großtiere", "مفتاح", "\N{DOG FACE}", "O'Hara\";"])
 def test_other_text_is_printable(text: str) -> None:
     assert re.search(PRINTABLE, text)
 
 
-@pytest.mark.parametrize("value", [INT64_MIN - 1, INT64_MAX + 1, 2**64, True, "1", 1.5, None])
-def test_only_an_integer_of_64_bits_is_accepted(value: Any) -> None:
+@pytest.mark.parametrize("value", [-(2**63) - 1, 2**63, 2**64, True, "1", 1.5, None])
+def test_only_a_64_bit_integer_is_accepted(value: Any) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(value, Int64)
 
 
-@pytest.mark.parametrize("value", [INT64_MIN, 0, INT64_MAX])
-def test_an_integer_of_64_bits_is_taken(value: int) -> None:
+@pytest.mark.parametrize("value", [-(2**63), 0, 2**63 - 1])
+def test_a_64_bit_integer_is_accepted(value: int) -> None:
     assert msgspec.convert(value, Int64) == value
+    assert INT64_MIN <= value <= INT64_MAX
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (Int64, "an integer from -2^63 to 2^63 - 1"),
+        (Moment, "a date and time as in 2026-12-24T10:00:00Z"),
+    ],
+)
+def test_the_error_says_what_is_expected(kind: Any, expected: str) -> None:
+    struct = msgspec.defstruct("Struct", [("value", kind)])
+    with pytest.raises(InvalidBody, match=rf"^value: expected {re.escape(expected)}$"):
+        decode_json(b'{"value": "x"}', struct)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_taken"), [("", True), ("\n", True), ("a\1", True), ("\0", False), ("a\n\0", False)]
+)
+def test_text_can_have_every_character_except_u0000(text: str, *, is_taken: bool) -> None:
+    assert bool(re.search(NO_U0000, text)) is is_taken
 
 
 @pytest.mark.parametrize(
@@ -84,6 +118,36 @@ def test_an_invalid_time_is_refused(text: str) -> None:
         ),
     ],
 )
-def test_a_moment_keeps_its_offset(text: str, moment: datetime) -> None:
+def test_a_time_keeps_its_offset(text: str, moment: datetime) -> None:
     converted = msgspec.convert(text, Moment)
     assert (converted, converted.utcoffset()) == (moment, moment.utcoffset())
+
+
+class Rabbit(Struct, rename="camel"):
+    """A struct with a required field and one with a default."""
+
+    ear_length: Int64
+    born_at: Moment | None = None
+
+
+RabbitPatch = patch_of(Rabbit, "RabbitPatch", "The fields of a rabbit to change.")
+
+
+def test_a_patch_has_the_checks_of_the_struct() -> None:
+    with pytest.raises(InvalidBody, match=r"^earLength: expected an integer"):
+        decode_json(b'{"earLength": null}', RabbitPatch)
+
+
+def test_a_field_that_a_patch_does_not_name_is_unset() -> None:
+    patch = decode_json(b'{"bornAt": null}', RabbitPatch)
+    assert asdict(patch) == {"ear_length": UNSET, "born_at": None}
+
+
+def test_a_patch_is_described_by_its_own_words() -> None:
+    assert RabbitPatch.__doc__ == "The fields of a rabbit to change."
+
+
+def test_a_patch_does_not_change() -> None:
+    patch = decode_json(b"{}", RabbitPatch)
+    with pytest.raises(AttributeError):
+        setattr(patch, "ear_length", 1)  # noqa: B010 - mypy knows no fields of a derived struct

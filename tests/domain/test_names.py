@@ -40,7 +40,7 @@ LONGEST_BTREE_ENTRY = 2704
         (" ", " Rex"),
     ],
 )
-def test_a_name_begins_with_a_prefix_whatever_its_case(prefix: str, name: str) -> None:
+def test_a_prefix_matches_in_any_case(prefix: str, name: str) -> None:
     assert search_key(name).startswith(search_key(prefix))
 
 
@@ -54,11 +54,11 @@ def test_a_name_begins_with_a_prefix_whatever_its_case(prefix: str, name: str) -
         ("\u0131", "Ida"),
     ],
 )
-def test_a_name_does_not_begin_with_other_letters_or_other_accents(prefix: str, name: str) -> None:
+def test_a_prefix_with_other_letters_or_accents_does_not_match(prefix: str, name: str) -> None:
     assert not search_key(name).startswith(search_key(prefix))
 
 
-def test_no_character_becomes_more_than_four() -> None:
+def test_no_character_folds_to_more_than_four() -> None:
     everything = (chr(n) for n in range(sys.maxunicode + 1) if n not in SURROGATES)
     changed = (one for one in everything if not one.isascii() and normalize("NFD", one) != one)
     assert max(len(normalize("NFD", one).casefold()) for one in changed) == 4
@@ -66,7 +66,7 @@ def test_no_character_becomes_more_than_four() -> None:
 
 
 @pytest.mark.parametrize("character", ["ΐ", "\u1f82", "\ufb03", "\U0001d1c0", "İ", "\U0010ffff"])
-def test_the_key_of_the_longest_search_is_whole_and_that_of_the_longest_name_fits_an_index(
+def test_the_longest_search_key_is_complete_and_the_longest_name_key_fits_an_index(
     character: str,
 ) -> None:
     longest = character * MAX_SEARCHED
@@ -77,15 +77,17 @@ def test_the_key_of_the_longest_search_is_whole_and_that_of_the_longest_name_fit
     assert key.startswith(search_key(longest))
 
 
-def test_an_ordinary_name_has_a_whole_key() -> None:
+def test_a_name_key_has_up_to_400_characters_and_a_search_up_to_100() -> None:
     assert search_key("Ä" * 255) == "ä" * 255
+    assert len(search_key("\U0001d1c0" * 255)) == MAX_SEARCH_KEY == 400
+    assert MAX_SEARCHED == 100
 
 
 @pytest.mark.parametrize(
     ("prefix", "end"),
     [
         ("a", "b"),
-        ("bel", "bem"),
+        ("bex", "bey"),
         ("\ud7ff", "\ue000"),
         ("a\U0010ffff", "b"),
         ("a\U0010ffff\U0010ffff", "b"),
@@ -95,7 +97,7 @@ def test_an_ordinary_name_has_a_whole_key() -> None:
         ("\U0010ffff\U0010ffff", None),
     ],
 )
-def test_the_end_of_a_prefix_is_the_next_text_that_does_not_begin_so(
+def test_the_end_of_a_prefix_range_is_the_next_text_without_the_prefix(
     prefix: str, end: str | None
 ) -> None:
     assert end_of_prefix(prefix) == end
@@ -106,7 +108,7 @@ near_the_edges = st.text(st.sampled_from("aAb\ud7ff\ue000\U0010fffe\U0010ffff"),
 
 @explored(200)
 @given(prefix=near_the_edges | pet_names, name=near_the_edges | pet_names)
-def test_exactly_the_names_in_its_range_begin_with_a_prefix(prefix: str, name: str) -> None:
+def test_the_range_of_a_prefix_has_exactly_the_matching_names(prefix: str, name: str) -> None:
     first, key = search_key(prefix), search_key(name)
     end = end_of_prefix(first)
     assert key.startswith(first) == (first <= key and (end is None or key < end))

@@ -17,7 +17,7 @@ from petstore.errors import InvalidBody
         *(" 10.0.0.0/8", "10.0.0.0/8\n", "10.0.0.0/\N{ARABIC-INDIC DIGIT EIGHT}", "x" * 100_000),
     ],
 )
-def test_what_is_no_network_is_refused_by_the_name_of_the_field(text: str) -> None:
+def test_an_invalid_network_is_refused_naming_the_field(text: str) -> None:
     with pytest.raises(InvalidBody) as refused:
         canonical_networks([text])
     assert refused.value.message == (
@@ -34,7 +34,9 @@ def test_what_is_no_network_is_refused_by_the_name_of_the_field(text: str) -> No
         ("2001:db8::1/32", "2001:db8::/32"),
     ],
 )
-def test_bits_behind_the_prefix_are_refused_and_the_network_is_named(text: str, meant: str) -> None:
+def test_a_network_with_host_bits_is_refused_and_corrected_in_the_message(
+    text: str, meant: str
+) -> None:
     with pytest.raises(InvalidBody) as refused:
         canonical_networks([text])
     assert refused.value.message == (
@@ -60,10 +62,13 @@ def test_more_than_32_networks_are_refused() -> None:
         (["10.0.0.0/8", "10.0.0.0/8"], ("10.0.0.0/8",)),
         (["::/0", "0.0.0.0/0"], ("0.0.0.0/0", "::/0")),
         (["::ffff:192.0.2.7", "::ffff:198.51.100.0/120"], ("192.0.2.7/32", "198.51.100.0/24")),
+        (["::ffff:0.0.0.0/96"], ("0.0.0.0/0",)),
         (["9.0.0.0/8", "10.0.0.0/16", "10.0.0.0/8"], ("9.0.0.0/8", "10.0.0.0/8", "10.0.0.0/16")),
     ],
 )
-def test_a_network_has_one_form(texts: list[str], canonical: tuple[str, ...]) -> None:
+def test_every_form_of_a_network_has_one_canonical_form(
+    texts: list[str], canonical: tuple[str, ...]
+) -> None:
     assert canonical_networks(texts) == canonical
     assert canonical_networks(canonical) == canonical
 
@@ -88,15 +93,15 @@ def test_an_address_is_in_a_network_whatever_its_form(address: str, *, is_in: bo
     assert contain(networks, address) == is_in
 
 
-def test_neighbours_are_compiled_to_one_network() -> None:
+def test_adjacent_networks_are_merged() -> None:
     halves = ["10.0.0.0/9", "10.128.0.0/9", "10.1.0.0/16", "2001:db8::/32"]
     assert compiled_networks(halves) == (ip_network("10.0.0.0/8"), ip_network("2001:db8::/32"))
 
 
-def test_the_network_that_goes_beyond_others_is_found() -> None:
+def test_a_network_outside_the_others_is_found() -> None:
     own = compiled_networks(["10.0.0.0/9", "10.128.0.0/9", "2001:db8::/32"])
     inside = compiled_networks(["10.0.0.0/8", "2001:db8:1::/48"])
-    assert outside(inside, own) is None
+    assert outside(reversed(inside), iter(own)) is None
     for text in ("11.0.0.0/8", "0.0.0.0/0", "2001:db8::/31", "::/0"):
         beyond = ip_network(text)
         assert outside([*inside, beyond], own) == beyond

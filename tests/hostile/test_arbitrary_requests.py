@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from support.bare_app import Fields, bare_app, fields
 from support.exploration import explored
 
+# The service in the other thread may draw from ``random`` while Hypothesis makes an example.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+
 Ask: TypeAlias = Callable[[str, bytes, Fields, bytes], int]
 
 METHODS = st.sampled_from(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

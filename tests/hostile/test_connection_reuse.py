@@ -21,7 +21,7 @@ def head(method: str, token: str | None, *fields: str) -> bytes:
         (True, ["Content-Type: text/plain"], 415),
     ],
 )
-def test_a_connection_goes_on_after_a_body_that_arrived_after_its_refusal(
+def test_a_connection_stays_open_if_the_body_arrives_after_the_refusal(
     server: ServerProcess, token: str, *, with_key: bool, fields: list[str], status: int
 ) -> None:
     with RawSocket(server.port) as caller:
@@ -34,7 +34,7 @@ def test_a_connection_goes_on_after_a_body_that_arrived_after_its_refusal(
         assert caller.read_response().status == 200
 
 
-def test_a_connection_goes_on_after_a_read_with_a_body(server: ServerProcess, token: str) -> None:
+def test_a_connection_stays_open_after_a_get_with_a_body(server: ServerProcess, token: str) -> None:
     with RawSocket(server.port) as caller:
         caller.send(head("GET", token, "Transfer-Encoding: chunked"))
         caller.send(b"5\r\nhello\r\n0\r\n\r\n")
@@ -50,7 +50,7 @@ def test_a_connection_goes_on_after_a_read_with_a_body(server: ServerProcess, to
         ["Content-Length: 50", "Expect: 100-continue", "Content-Type: text/plain"],
     ],
 )
-def test_a_body_that_is_not_taken_in_closes_the_connection_and_says_so(
+def test_an_unread_body_closes_the_connection_with_a_connection_close_header(
     server: ServerProcess, token: str, fields: list[str]
 ) -> None:
     with RawSocket(server.port) as caller:

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from petstore.domain.api_keys import new_token
+from petstore.keys.model import new_token
 from support.process import ServerProcess
 from support.raw_socket import RawSocket
 from support.worker_memory import resident_megabytes
@@ -35,7 +35,7 @@ def ask(server: ServerProcess, data: bytes, responses: int) -> set[int]:
 
 
 @pytest.mark.under_asgi
-def test_traps_in_json_do_no_harm(short_timeout_server: ServerProcess, token: bytes) -> None:
+def test_malicious_json_does_no_harm(short_timeout_server: ServerProcess, token: bytes) -> None:
     traps = [
         b"[" * 65_536,
         b'{"a":' * 10_000,
@@ -61,7 +61,7 @@ def test_traps_in_json_do_no_harm(short_timeout_server: ServerProcess, token: by
     assert resident_megabytes(short_timeout_server) - before < MEGABYTES_OF_GROWTH
 
 
-def test_values_an_attacker_chooses_are_not_remembered_for_ever(
+def test_values_that_an_attacker_chooses_are_not_cached_forever(
     short_timeout_server: ServerProcess, token: bytes
 ) -> None:
     before = resident_megabytes(short_timeout_server)
@@ -74,7 +74,7 @@ def test_values_an_attacker_chooses_are_not_remembered_for_ever(
     assert resident_megabytes(short_timeout_server) - before < MEGABYTES_OF_GROWTH
 
 
-def test_heads_and_methods_of_every_size_are_not_remembered(
+def test_headers_and_methods_of_any_size_are_not_cached(
     short_timeout_server: ServerProcess, token: bytes
 ) -> None:
     before = resident_megabytes(short_timeout_server)
@@ -101,7 +101,7 @@ def test_the_service_reads_nothing_from_a_client_that_reads_no_responses(
 
 
 @pytest.mark.under_asgi
-def test_clients_that_hang_up_within_a_request_do_no_harm(
+def test_clients_that_disconnect_during_a_request_do_no_harm(
     short_timeout_server: ServerProcess, token: bytes
 ) -> None:
     data = request(token, b"POST /v1/pets HTTP/1.1", b'{"name":"x","categoryId":1}')

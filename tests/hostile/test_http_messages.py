@@ -105,7 +105,7 @@ def test_a_malformed_request_line_is_refused(
     ],
     ids=lambda line: repr(line)[:30],
 )
-def test_a_method_that_no_standard_names_is_not_implemented(
+def test_an_unknown_method_is_not_implemented(
     short_timeout_server: ServerProcess, head: Head, line: bytes
 ) -> None:
     assert statuses(short_timeout_server, head(line)) == [501]
@@ -142,33 +142,8 @@ def test_a_malformed_field_is_refused(
     assert statuses(short_timeout_server, head(b"GET /v1/pets HTTP/1.1", field)) == [400]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [b"X: " + b"a" * 600_000 + b"\r\n", b"X: a\r\n" * 1_000, b"X" * 100_000 + b": a\r\n"],
-    ids=["long field", "many fields", "long name"],
-)
-def test_a_huge_head_is_refused(
-    short_timeout_server: ServerProcess, head: Head, fields: bytes
-) -> None:
-    assert statuses(short_timeout_server, head(b"GET /v1/pets HTTP/1.1", fields)) in ([431], [])
-
-
-def test_a_huge_target_is_refused(short_timeout_server: ServerProcess, head: Head) -> None:
-    line = b"GET /v1/pets?x=" + b"a" * 600_000 + b" HTTP/1.1"
-    assert statuses(short_timeout_server, head(line)) in ([414], [])
-
-
-@pytest.mark.parametrize(("size", "status"), [(8_000, 200), (8_200, 414)])
-def test_the_size_of_a_target_is_limited(
-    short_timeout_server: ServerProcess, head: Head, size: int, status: int
-) -> None:
-    target = b"/v1/pets?limit=1&x="
-    line = b"GET %b%b HTTP/1.1" % (target, b"a" * (size - len(target)))
-    assert statuses(short_timeout_server, head(line)) == [status]
-
-
 @pytest.mark.parametrize(("version", "status"), [(b"1.1", 400), (b"1.0", 200)])
-def test_only_http_1_0_may_go_without_a_host(
+def test_only_http_1_0_can_omit_the_host(
     short_timeout_server: ServerProcess, short_timeout_token: str, version: bytes, status: int
 ) -> None:
     data = b"GET /v1/pets HTTP/%s\r\nAuthorization: Bearer %s\r\n\r\n"
@@ -185,15 +160,6 @@ def test_a_request_with_two_hosts_is_refused(
     assert statuses(short_timeout_server, head(b"GET /v1/pets HTTP/1.1", field)) == [400]
 
 
-def test_an_absolute_target_means_its_path(short_timeout_server: ServerProcess, head: Head) -> None:
-    assert statuses(
-        short_timeout_server, head(b"GET http://other.example/v1/pets?limit=1 HTTP/1.1")
-    ) == [200]
-    assert statuses(
-        short_timeout_server, head(b"GET http://other.example/v1/%2e/pets HTTP/1.1")
-    ) == [404]
-
-
 @pytest.mark.under_asgi
 @pytest.mark.parametrize(
     ("line", "status"),
@@ -206,14 +172,14 @@ def test_an_absolute_target_means_its_path(short_timeout_server: ServerProcess, 
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_a_method_that_nothing_takes_is_refused(
+def test_an_unsupported_method_is_refused(
     short_timeout_server: ServerProcess, head: Head, line: bytes, status: int
 ) -> None:
     assert statuses(short_timeout_server, head(line)) == [status]
 
 
 @pytest.mark.under_asgi
-def test_bytes_that_are_no_text_in_a_field_do_no_harm(
+def test_non_text_bytes_in_a_header_do_no_harm(
     short_timeout_server: ServerProcess, head: Head
 ) -> None:
     fields = [b"X-Request-Id: \xff\xfe\r\n", b"Origin: \xff\r\n", b"X-Forwarded-For: \xff\r\n"]
@@ -221,7 +187,7 @@ def test_bytes_that_are_no_text_in_a_field_do_no_harm(
 
 
 @pytest.mark.under_asgi
-def test_two_keys_are_refused(
+def test_two_authorization_headers_are_refused(
     short_timeout_server: ServerProcess, head: Head, short_timeout_token: str
 ) -> None:
     field = b"Authorization: Bearer " + short_timeout_token.encode() + b"\r\n"
@@ -255,7 +221,7 @@ def test_two_keys_are_refused(
     ],
     ids=repr,
 )
-def test_a_body_without_one_clear_end_is_refused(
+def test_a_body_with_ambiguous_framing_is_refused(
     short_timeout_server: ServerProcess, post: Head, head: Head, fields: bytes
 ) -> None:
     assert statuses(short_timeout_server, post(fields) + head()) == [400]
@@ -295,7 +261,7 @@ def test_a_malformed_chunk_size_is_refused(
     ],
     ids=["no end", "bare LF end", "bare LF", "too long", "long extension"],
 )
-def test_a_chunk_that_does_not_end_where_it_should_is_refused(
+def test_a_chunk_with_a_wrong_length_is_refused(
     short_timeout_server: ServerProcess, post: Head, head: Head, body: bytes
 ) -> None:
     assert statuses(short_timeout_server, post(CHUNKED, body=body) + head()) in ([400], [])
@@ -322,7 +288,7 @@ def test_a_chunk_extension_is_ignored(short_timeout_server: ServerProcess, post:
 @pytest.mark.parametrize(
     "trailer", [b"Authorization: Bearer %s\r\n", b"X: y\r\nAuthorization: Bearer %s\r\n"]
 )
-def test_a_key_in_a_trailer_does_not_count(
+def test_a_key_in_a_trailer_is_ignored(
     short_timeout_server: ServerProcess, short_timeout_token: str, trailer: bytes
 ) -> None:
     data = (
@@ -352,7 +318,7 @@ def test_a_key_in_a_trailer_does_not_count(
     ids=["plain", "h2c", "websocket", "expect"],
 )
 @pytest.mark.parametrize("method", [b"GET", b"POST", b"DELETE", b"HEAD"])
-def test_a_body_that_is_itself_a_request_stays_a_body(
+def test_a_body_that_looks_like_a_request_stays_a_body(
     short_timeout_server: ServerProcess, head: Head, method: bytes, fields: bytes
 ) -> None:
     inner = head(b"GET /v1/usage HTTP/1.1", b"X-Request-Id: inner\r\n")
@@ -380,7 +346,7 @@ def test_http_2_on_plain_text_is_refused(short_timeout_server: ServerProcess) ->
     ],
     ids=["length", "chunks"],
 )
-def test_the_rest_of_a_body_too_large_is_no_request(
+def test_the_rest_of_a_body_that_is_too_large_is_not_read_as_a_request(
     short_timeout_server: ServerProcess,
     post: Head,
     head: Head,
@@ -395,7 +361,7 @@ def test_the_rest_of_a_body_too_large_is_no_request(
 
 
 @pytest.mark.under_asgi
-def test_a_body_announced_too_large_is_refused_before_it_is_sent(
+def test_a_content_length_over_the_limit_is_refused_before_the_body_is_sent(
     short_timeout_server: ServerProcess, post: Head
 ) -> None:
     with RawSocket(short_timeout_server.port) as connection:
@@ -407,7 +373,7 @@ def test_a_body_announced_too_large_is_refused_before_it_is_sent(
 
 
 @pytest.mark.under_asgi
-def test_a_body_that_nobody_waits_for_is_not_asked_for(short_timeout_server: ServerProcess) -> None:
+def test_a_refused_request_gets_no_100_continue(short_timeout_server: ServerProcess) -> None:
     with RawSocket(short_timeout_server.port) as connection:
         connection.send(
             b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
@@ -431,7 +397,7 @@ def test_a_client_that_expects_100_continue_gets_it(
 # Pipelines
 
 
-def test_rubbish_behind_a_request_is_refused_on_its_own(
+def test_garbage_after_a_request_is_refused_separately(
     short_timeout_server: ServerProcess, post: Head
 ) -> None:
     assert statuses(short_timeout_server, post() + b"rubbish\r\n\r\n") == [201, 400]
@@ -454,7 +420,7 @@ def test_pipelined_requests_get_their_responses_in_order(
 
 
 @pytest.mark.under_asgi
-def test_pipelined_additions_are_made_in_order(
+def test_pipelined_posts_are_executed_in_order(
     short_timeout_server: ServerProcess, post: Head
 ) -> None:
     with RawSocket(short_timeout_server.port) as connection:
@@ -463,22 +429,7 @@ def test_pipelined_additions_are_made_in_order(
     assert ids == sorted(ids)
 
 
-@pytest.mark.under_asgi
-def test_a_connection_lives_on_after_a_refusal(
-    short_timeout_server: ServerProcess, head: Head
-) -> None:
-    with RawSocket(short_timeout_server.port) as connection:
-        for line, status in [
-            (b"GET /v1/pets?limit=0 HTTP/1.1", 400),
-            (b"GET /v1/x HTTP/1.1", 404),
-            (b"PUT /v1/pets HTTP/1.1", 405),
-            (b"GET /v1/pets HTTP/1.1", 200),
-        ]:
-            connection.send(head(line))
-            assert connection.read_response().status == status
-
-
-def test_after_http_1_0_the_connection_ends(
+def test_the_connection_closes_after_an_http_1_0_request(
     short_timeout_server: ServerProcess, head: Head
 ) -> None:
     with RawSocket(short_timeout_server.port) as connection:
@@ -488,7 +439,7 @@ def test_after_http_1_0_the_connection_ends(
 
 @pytest.mark.under_asgi
 @pytest.mark.parametrize("end", [10, 40, -1])
-def test_a_request_that_is_cut_short_is_refused_or_dropped(
+def test_an_incomplete_request_is_refused_or_dropped(
     short_timeout_server: ServerProcess, post: Head, end: int
 ) -> None:
     with RawSocket(short_timeout_server.port) as connection:

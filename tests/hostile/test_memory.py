@@ -39,7 +39,7 @@ def test_bodies_without_a_key_take_no_memory(start: StartServer) -> None:
             assert connection.read_response().status == 401
 
 
-def test_bodies_without_room_in_memory_get_503(start: StartServer) -> None:
+def test_bodies_beyond_the_memory_budget_get_503(start: StartServer) -> None:
     server = start(*ROOM, str(1024 * 1024))
     with ExitStack() as stack:
         connections = unfinished(server, stack, server.issue(), 30)

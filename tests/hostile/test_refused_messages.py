@@ -90,12 +90,12 @@ def test_the_refusal_has_the_error_body_and_its_headers(
     assert all(response.fields[name].isdigit() for name in LIMIT_HEADERS)
 
 
-def test_the_refusal_costs_the_address_nothing(server: ServerProcess) -> None:
+def test_the_refusal_does_not_count_against_the_address(server: ServerProcess) -> None:
     first, second = (refusal(server, b"nonsense\r\n\r\n") for _ in range(2))
     assert first.fields[LIMIT_HEADERS[1]] == second.fields[LIMIT_HEADERS[1]]
 
 
-def test_the_refusal_has_a_line_in_the_log(server: ServerProcess) -> None:
+def test_the_refusal_is_logged(server: ServerProcess) -> None:
     request_id = refusal(server, b"nonsense\r\n\r\n").fields["x-request-id"]
     assert within(30, lambda: request_id in server.log_path.read_text())
     (line,) = (

@@ -15,24 +15,24 @@ POST = (
 )
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"G", b"GET /v1/pets HTTP/1.1\r\n", b"GET /v1/pets HTTP/1.1\r\nHost: petstore\r\nX: "],
-    ids=["nothing", "a letter", "a line", "half a head"],
-)
-def test_a_connection_whose_head_does_not_come_is_closed(
-    short_timeout_server: ServerProcess, data: bytes
-) -> None:
-    started = time.monotonic()
-    with RawSocket(short_timeout_server.port) as connection:
-        connection.send(data)
-        assert connection.rest() == b""
-    assert 0.3 < time.monotonic() - started < 20
-
-
-def test_a_head_that_drips_does_not_outlast_its_timeout(
+def test_a_connection_is_closed_after_the_header_timeout_or_the_idle_timeout(
     short_timeout_server: ServerProcess,
 ) -> None:
+    line = b"GET /v1/pets HTTP/1.1\r\n"
+    started = time.monotonic()
+    with ExitStack() as stack:
+        connections = []
+        for data in (b"", b"G", line, line + b"Host: petstore\r\nX: "):
+            connections.append(stack.enter_context(RawSocket(short_timeout_server.port)))
+            connections[-1].send(data)
+        idle = stack.enter_context(RawSocket(short_timeout_server.port))
+        idle.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
+        assert idle.read_response().status == 200
+        assert {connection.rest() for connection in (*connections, idle)} == {b""}
+    assert time.monotonic() - started > 0.3
+
+
+def test_headers_that_drip_do_not_extend_their_timeout(short_timeout_server: ServerProcess) -> None:
     started = time.monotonic()
     with RawSocket(short_timeout_server.port, seconds=0.05) as connection:
         connection.send(b"GET /v1/pets HTTP/1.1\r\n")
@@ -46,16 +46,9 @@ def test_a_head_that_drips_does_not_outlast_its_timeout(
     assert time.monotonic() - started < 20
 
 
-def test_a_connection_that_is_not_used_again_is_closed(short_timeout_server: ServerProcess) -> None:
-    with RawSocket(short_timeout_server.port) as connection:
-        connection.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
-        assert connection.read_response().status == 200
-        assert connection.rest() == b""
-
-
 @pytest.mark.under_asgi
 @pytest.mark.parametrize("piece", [b"", b" "], ids=["stalls", "drips"])
-def test_a_body_that_does_not_come_in_time_gets_408(
+def test_a_body_that_does_not_arrive_in_time_gets_408(
     short_timeout_server: ServerProcess, short_timeout_token: str, piece: bytes
 ) -> None:
     started = time.monotonic()
@@ -71,13 +64,11 @@ def test_a_body_that_does_not_come_in_time_gets_408(
         assert response.status == 408
         assert response.json()["code"] == "request_timeout"
         assert connection.rest() == b""
-    assert 0.3 < time.monotonic() - started < 20
+    assert time.monotonic() - started > 0.3
 
 
-def test_more_silent_clients_than_there_is_room_for_keep_others_out_only_for_a_while(
-    start: StartServer,
-) -> None:
-    limits = ("--connections", "50", "--connections-per-address", "50")
+def test_silent_clients_beyond_the_limit_block_others_only_for_a_while(start: StartServer) -> None:
+    limits = ("--max-connections", "50", "--connections-per-address", "50")
     server = start(*limits, "--header-timeout", "0.5")
     started = time.monotonic()
     with ExitStack() as stack:

@@ -103,7 +103,7 @@ def test_a_file_is_read_only_as_the_client_reads(server: Served, app: Files) -> 
     assert within(30, app.has_closed_all)
 
 
-def test_a_file_larger_than_the_budget_arrives_whole(app: Files) -> None:
+def test_a_file_larger_than_the_budget_arrives_completely(app: Files) -> None:
     with served(app, buffer_bytes=1 << 19) as server, slow_client(server) as client:
         client.sendall(CLOSE)
         assert within(30, lambda: bool(app.files))
@@ -111,7 +111,7 @@ def test_a_file_larger_than_the_budget_arrives_whole(app: Files) -> None:
         assert read_all(client).endswith(CONTENT)
 
 
-def test_a_client_that_stops_sending_still_gets_all_of_a_file(server: Served) -> None:
+def test_a_client_that_half_closes_still_gets_all_of_a_file(server: Served) -> None:
     with slow_client(server) as client:
         client.sendall(GET)
         client.shutdown(socket.SHUT_WR)
@@ -126,7 +126,7 @@ def test_the_file_of_a_client_that_has_disconnected_is_closed(server: Served, ap
     assert within(30, lambda: server.connections == 0)
 
 
-def test_the_file_of_a_client_that_left_before_its_response_is_closed(
+def test_the_file_of_a_client_that_disconnected_before_its_response_is_closed(
     server: Served, app: Files
 ) -> None:
     is_free = list[bool]()

@@ -3,7 +3,7 @@
 import pytest
 
 from petstore.http.messages import Refusal
-from petstore.http.parser import MAX_HEAD, MAX_TARGET, RequestParser
+from petstore.http.parser import MAX_HEAD, RequestParser
 
 HOST = b"Host: a\r\n"
 GET = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
@@ -32,25 +32,137 @@ def refusal(data: bytes) -> tuple[int, str]:
     return caught.value.status, caught.value.message
 
 
+REQUEST_LINE = "the request line: expected a method, a target and HTTP/1.1"
+TOO_LARGE = "the head: expected at most 16384 bytes"
+FRAMING = "the body: expected a Content-Length, or chunks as the last transfer coding"
+
+
 @pytest.mark.parametrize(
-    ("head", "status"),
+    ("head", "status", "message"),
     [
-        (b"GET / HTTP/1.1\r\nX: " + b"y" * MAX_HEAD, 431),
-        (b"GET / HTTP/1.1\r\nX: " + b"y" * MAX_HEAD + b"\r\n\r\n", 431),
-        (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 101 + b"\r\n", 431),
-        (b"GET /" + b"y" * MAX_TARGET + b" HTTP/1.1\r\n\r\n", 414),
-        (b"GET /" + b"y" * MAX_HEAD, 414),
-        (b"GET /a?b#c HTTP/1.1\r\n\r\n", 400),
-        (b"GET /\nHost: a", 400),
-        (b"FETCH / HTTP/1.1\r\n\r\n", 501),
-        (CHUNKED.replace(b"1.1", b"1.0") + b"\r\n", 400),
-        (CHUNKED.replace(b"chunked", b"gzip, chunked") + b"\r\n", 501),
-        (CHUNKED + b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nX: ".ljust(16_385, b"y"), 431, TOO_LARGE),
+        (b"GET / HTTP/1.1\r\nX: ".ljust(16_381, b"y") + b"\r\n\r\n", 431, TOO_LARGE),
+        (
+            b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 101 + b"\r\n",
+            431,
+            "the head: expected at most 100 fields",
+        ),
+        (
+            b"GET /" + b"y" * 8_192 + b" HTTP/1.1\r\n\r\n",
+            414,
+            "the target: expected at most 8192 bytes",
+        ),
+        (b"GET /" + b"y" * MAX_HEAD, 414, "the target: expected at most 8192 bytes"),
+        (b"GET /".ljust(8_183, b"y") + b" HTTP/1.1\r\nX:".ljust(MAX_HEAD), 431, TOO_LARGE),
+        (b"GET /a?b#c HTTP/1.1\r\n\r\n", 400, "the target: expected no fragment"),
+        (b"GET /\nHost: a", 400, "the head: expected lines that end with CR LF"),
+        (b"GET / FTP/1.1\r\n\r\n", 400, REQUEST_LINE),
+        (b"<", 400, REQUEST_LINE),
+        (b"\r\r\n", 400, REQUEST_LINE),
+        (b"\r\n\nGET", 400, REQUEST_LINE),
+        (b"\nGET", 400, REQUEST_LINE),
+        (b"FETCH / HTTP/1.1\r\n\r\n", 501, "the method: expected one of HTTP, such as GET"),
+        (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400, "the head: expected an HTTP/1.1 request; "),
+        (b"GET x:// HTTP/1.1\r\n\r\n", 400, "the target: expected a path or a URL"),
+        (CHUNKED.replace(b"1.1", b"1.0") + b"\r\n", 400, FRAMING),
+        (
+            CHUNKED.replace(b"chunked", b"gzip, chunked") + b"\r\n",
+            501,
+            "Transfer-Encoding: expected only chunked",
+        ),
+        (
+            CHUNKED + b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 1\r\n\r\n",
+            400,
+            "the head: expected an HTTP/1.1 request; Content-Length can't be present with ",
+        ),
     ],
     ids=lambda value: repr(value)[:30],
 )
-def test_a_head_that_is_malformed_or_too_large_is_refused(head: bytes, status: int) -> None:
+def test_malformed_or_oversized_headers_are_refused(head: bytes, status: int, message: str) -> None:
     assert refusal(head)[0] == status
+    assert refusal(head)[1].startswith(message)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.1\r\nX: ".ljust(16_380, b"y") + b"\r\n\r\n",
+        b"GET /" + b"y" * 8_191 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 100 + b"\r\n",
+    ],
+    ids=["head", "target", "fields"],
+)
+def test_headers_at_a_limit_are_accepted(head: bytes) -> None:
+    assert parser_with(head).next_request() is not None
+    assert parser_with(head[:-2].ljust(len(head), b"\r")[:16_384]).next_request() is None
+
+
+def test_a_request_may_arrive_byte_by_byte() -> None:
+    parser = parser_with(b"")
+    for number in b"\r\n\r\n" + GET[:-1]:
+        parser.unparsed += bytes([number])
+        assert parser.next_request() is None
+    parser.unparsed += b"\n" + GET
+    for _ in range(2):
+        request = parser.next_request()
+        assert request is not None
+        assert (request.method, request.path, request.query) == ("GET", "/", b"")
+        assert (request.fields, request.repeated) == ({b"host": b"a"}, frozenset())
+        assert request.body == "none"
+    assert (parser.unparsed, parser.is_whole, parser.keeps_alive) == (b"", True, True)
+
+
+def test_a_line_with_a_bare_lf_is_refused_when_it_arrives() -> None:
+    parser = parser_with(b"GET / HTTP/1.1\r\nHost: a\r")
+    assert parser.next_request() is None
+    parser.unparsed += b"\nX: y\n"
+    with pytest.raises(Refusal, match="CR LF"):
+        parser.next_request()
+
+
+def test_a_new_parser_is_ready_for_a_request() -> None:
+    parser = RequestParser("192.0.2.1")
+    state = (parser.unparsed, parser.head_begins, parser.is_whole, parser.keeps_alive)
+    assert state == (b"", False, True, True)
+
+
+@pytest.mark.parametrize(("version", "meant"), [("1.0", "1.0"), ("1.1", "1.1"), ("1.7", "1.1")])
+def test_a_later_minor_version_is_treated_as_1_1(version: str, meant: str) -> None:
+    request = parser_with(f"GET / HTTP/{version}\r\n\r\n".encode()).next_request()
+    assert request is not None
+    assert request.version == meant
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "query", "host"),
+    [
+        (b"http://me@b:8/x://y?q", "/x://y", b"q", b"b:8"),
+        (b"http://b", "/", b"", b"b"),
+        (b"*", "*", b"", b"a"),
+        (b"/http://b", "/http://b", b"", b"a"),
+    ],
+)
+def test_the_host_of_an_absolute_target_is_used(
+    target: bytes, path: str, query: bytes, host: bytes
+) -> None:
+    head = b"OPTIONS %b HTTP/1.1\r\n" % target
+    request = parser_with(head + HOST + b"\r\n").next_request()
+    assert request is not None
+    assert (request.path, request.query, request.fields) == (path, query, {b"host": host})
+    request = parser_with(head + b"\r\n").next_request()
+    assert request is not None
+    assert (request.path, request.fields) == (path, {})
+
+
+def test_fields_with_the_same_name_are_joined() -> None:
+    fields = b"A: 1\r\na: 2 \t\r\nCookie: b\r\nCookie: c\r\n"
+    parser = parser_with(b"GET / HTTP/1.1\r\n" + fields + b"\r\n" + GET)
+    request, following = parser.next_request(), parser.next_request()
+    assert request is not None
+    assert request.fields == {b"a": b"1, 2", b"cookie": b"b; c"}
+    assert request.repeated == {b"a", b"cookie"}
+    assert following is not None
+    assert following.repeated == set()
 
 
 @pytest.mark.parametrize(
@@ -64,7 +176,7 @@ def test_a_head_that_is_malformed_or_too_large_is_refused(head: bytes, status: i
         (b"Connection: x\r\nConnection: close\r\n", False),
     ],
 )
-def test_a_connection_is_kept_unless_the_client_says_close(
+def test_a_connection_is_persistent_unless_the_client_says_close(
     connection: bytes, *, is_kept: bool
 ) -> None:
     for version, keeps in [(b"1.1", is_kept), (b"1.0", False)]:
@@ -73,11 +185,79 @@ def test_a_connection_is_kept_unless_the_client_says_close(
         assert parser.keeps_alive is keeps
 
 
-def test_a_length_may_have_leading_zeros() -> None:
+def test_a_content_length_can_have_leading_zeros() -> None:
     body, parser = read_body(
         b"POST /x HTTP/1.1\r\n" + HOST + b"Content-Length: %05000d\r\n\r\nhi" % 2
     )
     assert (body, parser.unparsed) == (b"hi", b"")
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_a_request_can_follow_a_body_with_a_content_length(length: int) -> None:
+    head = b"POST /x HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % length
+    parser = parser_with(head + b"hi"[:length] + GET)
+    request = parser.next_request()
+    assert request is not None
+    assert request.body == ("waiting" if length else "none")
+    body, parser = read_body(head + b"hi"[:length] + GET)
+    assert (body, parser.unparsed) == (b"hi"[:length], GET)
+    assert parser.next_request() is not None
+
+
+@pytest.mark.parametrize(
+    "field", [b"Proxy-Connection: close", b"Connection: Upgrade\r\nUpgrade: x"]
+)
+def test_a_request_can_follow_one_without_connection_close(field: bytes) -> None:
+    parser = parser_with(b"GET / HTTP/1.1\r\n%b\r\n\r\n%b" % (field, GET))
+    assert parser.next_request() is not None
+    assert parser.keeps_alive
+    assert parser.next_request() is not None
+
+
+def test_chunks_may_arrive_byte_by_byte() -> None:
+    data = b'a;b="c"\r\nhellohello\r\n01\r\n!\r\n0\r\nX: close\r\n\r\n'
+    parser = parser_with(CHUNKED + b"\r\n")
+    assert parser.next_request() is not None
+    body = b""
+    for number in data:
+        assert not parser.is_whole
+        parser.unparsed += bytes([number])
+        body += parser.next_piece()
+    assert (body, parser.is_whole, parser.unparsed) == (b"hellohello!", True, b"")
+    assert parser.keeps_alive
+
+
+def test_a_piece_of_a_chunked_body_ends_at_the_first_chunk_after_2_kib() -> None:
+    content = b"x" * (2_048 - len(b"7fb\r\n"))
+    parser = parser_with(CHUNKED + b"\r\n7fb\r\n" + content + b"\r\n1\r\ny\r\n0\r\n\r\n")
+    assert parser.next_request() is not None
+    assert (parser.next_piece(), parser.unparsed) == (content, b"\r\n1\r\ny\r\n0\r\n\r\n")
+    assert (parser.next_piece(), parser.is_whole) == (b"y", True)
+
+
+TOO_SMALL = (400, "its chunks are too small: their framing has over 4096 bytes")
+
+
+def test_the_framing_of_each_chunked_body_has_up_to_4096_bytes() -> None:
+    end = b"\r\nx\r\n0\r\n\r\n"
+    message = CHUNKED + b"\r\n" + b"1;".ljust(4_097 - len(end), b"a") + end
+    body, parser = read_body(message + message)
+    assert (body, parser.unparsed) == (b"x", message)
+    assert parser.next_request() is not None
+    assert [parser.next_piece(), parser.next_piece()] == [b"", b"x"]
+    assert refusal(message.replace(b";", b";a")) == TOO_SMALL
+
+
+def test_the_size_line_of_a_chunk_has_up_to_4096_bytes() -> None:
+    parser = parser_with(CHUNKED + b"\r\n0\r\n" + b"X:".ljust(4_093, b"a"))
+    assert parser.next_request() is not None
+    assert (parser.next_piece(), parser.is_whole) == (b"", False)
+    parser.unparsed += b"a"
+    with pytest.raises(Refusal, match="its chunks are too small"):
+        parser.next_piece()
+    parser = parser_with(CHUNKED + b"\r\n7d0\r\n" + b"x" * 2_000 + b"\r\n1;".ljust(100, b"a"))
+    assert parser.next_request() is not None
+    assert parser.next_piece() == b"x" * 2_000
 
 
 @pytest.mark.parametrize("trailer", [b"Connection: close\r\n", b"X: y\r\nconnection: a, close\r\n"])
@@ -95,7 +275,7 @@ def test_a_trailer_may_say_close(trailer: bytes) -> None:
         b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n",
     ],
 )
-def test_chunks_are_joined_and_what_is_behind_them_is_left(body: bytes) -> None:
+def test_chunks_are_joined_and_later_data_is_left_unparsed(body: bytes) -> None:
     joined, parser = read_body(CHUNKED + b"\r\n" + body + GET)
     assert (joined, parser.unparsed) == (b"hello", GET)
 
@@ -120,7 +300,7 @@ def test_malformed_chunks_are_refused(body: bytes) -> None:
     assert refusal(CHUNKED + b"\r\n" + body) == (400, "its framing is broken")
 
 
-def test_an_offer_to_upgrade_changes_nothing() -> None:
+def test_an_upgrade_header_is_ignored() -> None:
     offer = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
     body, parser = read_body(CHUNKED + offer + b"\r\n2\r\nhi\r\n0\r\n\r\n" + GET)
     assert body == b"hi"
@@ -129,11 +309,22 @@ def test_an_offer_to_upgrade_changes_nothing() -> None:
     assert (request.method, request.fields) == ("GET", {b"host": b"a"})
 
 
-def test_the_beginning_of_a_head_is_reported_once() -> None:
+def test_the_first_byte_of_a_request_is_reported_once() -> None:
     parser = parser_with(b"\r\n")
     seen = []
-    for piece in (b"", b"\r", b"\n", b"GE", b"T / HTTP/1.1\r\n"):
+    for piece in (b"", b"\r", b"\n", b"GE", b"T / HTTP/1.1\r\n\r\n", b"", b"G", b"E"):
         parser.unparsed += piece
-        assert parser.next_request() is None
-        seen.append(parser.head_begins)
-    assert seen == [False, False, False, True, False]
+        if parser.next_request() is None:
+            seen.append(parser.head_begins)
+    assert seen == [False, False, False, True, False, True, False]
+
+
+def test_the_end_of_headers_is_found_if_they_arrive_after_their_first_byte() -> None:
+    parser = parser_with(b"G")
+    assert parser.next_request() is None
+    parser.unparsed += GET[1:] + b"G"
+    assert parser.next_request() is not None
+    assert parser.next_request() is None
+    parser.unparsed += b"\r\n\r\n"
+    with pytest.raises(Refusal, match="the request line"):
+        parser.next_request()

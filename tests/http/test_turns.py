@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 
 import pytest
 
-from petstore.http.turns import BufferBudget, Turns
+from petstore.http.turns import BufferBudget, RoundRobin
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ class Waiter:
         self._then = then
         self.has_given_up = False
 
-    def take_turn(self) -> None:
+    def resume(self) -> None:
         self._had.append(self._name)
         self._then()
 
@@ -41,8 +41,8 @@ def given_up(waiters: list[Waiter]) -> list[int]:
     return [number for number, waiter in enumerate(waiters) if waiter.has_given_up]
 
 
-async def test_waiting_connections_go_on_in_their_order() -> None:
-    turns, had = Turns(), list[int]()
+async def test_waiting_connections_resume_in_order() -> None:
+    turns, had = RoundRobin(), list[int]()
     for name in range(5):
         turns.add(Waiter(name, had))
     assert had == []
@@ -50,8 +50,8 @@ async def test_waiting_connections_go_on_in_their_order() -> None:
     assert had == [0, 1, 2, 3, 4]
 
 
-async def test_a_few_go_on_in_each_round_of_the_loop() -> None:
-    turns, had = Turns(), list[int]()
+async def test_only_a_few_connections_resume_in_each_iteration_of_the_event_loop() -> None:
+    turns, had = RoundRobin(), list[int]()
     for name in range(40):
         turns.add(Waiter(name, had))
     seen = []
@@ -61,8 +61,8 @@ async def test_a_few_go_on_in_each_round_of_the_loop() -> None:
     assert seen == [16, 32, 40]
 
 
-async def test_a_connection_that_waits_again_goes_on_after_the_others() -> None:
-    turns, had = Turns(), list[int]()
+async def test_a_connection_that_waits_again_resumes_after_the_others() -> None:
+    turns, had = RoundRobin(), list[int]()
     turns.add(Waiter(0, had, lambda: turns.add(Waiter(9, had))))
     turns.add(Waiter(1, had))
     for _ in range(2):
@@ -70,11 +70,13 @@ async def test_a_connection_that_waits_again_goes_on_after_the_others() -> None:
     assert had == [0, 1, 9]
 
 
-async def test_the_fault_of_one_ends_no_turn_of_others(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_in_one_connection_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def fail() -> None:
         raise RuntimeError
 
-    turns, had = Turns(), list[int]()
+    turns, had = RoundRobin(), list[int]()
     turns.add(Waiter(1, had, fail))
     turns.add(Waiter(2, had))
     await asyncio.sleep(0)
@@ -84,28 +86,28 @@ async def test_the_fault_of_one_ends_no_turn_of_others(caplog: pytest.LogCapture
     assert "a connection failed" in caplog.text
 
 
-async def test_nobody_gives_up_anything_within_the_budget() -> None:
+async def test_nothing_is_dropped_within_the_budget() -> None:
     budget, waiters = BufferBudget(100), [Waiter(), Waiter()]
     for waiter in waiters:
         budget.note(waiter, 50)
     assert given_up(waiters) == []
 
 
-async def test_beyond_the_budget_of_equal_connections_the_longest_silent_gives_up() -> None:
+async def test_of_equal_connections_beyond_the_budget_the_longest_idle_is_dropped() -> None:
     budget, waiters = BufferBudget(100), [Waiter() for _ in range(4)]
     for number in (0, 1, 2, 0, 3):
         budget.note(waiters[number], 30)
     assert given_up(waiters) == [1]
 
 
-async def test_beyond_the_budget_the_one_that_buffers_most_gives_up() -> None:
+async def test_beyond_the_budget_the_connection_with_the_largest_buffer_is_dropped() -> None:
     budget, waiters = BufferBudget(100), [Waiter() for _ in range(4)]
     for waiter, size in zip(waiters, (20, 50, 10, 21), strict=True):
         budget.note(waiter, size)
     assert given_up(waiters) == [1]
 
 
-async def test_many_small_parts_of_one_holder_count_together() -> None:
+async def test_many_small_buffers_of_one_owner_count_together() -> None:
     budget = BufferBudget(100)
     waiters = [Waiter(holder=name) for name in ("own", *("stranger",) * 8)]
     budget.note(waiters[0], 30)
@@ -114,7 +116,7 @@ async def test_many_small_parts_of_one_holder_count_together() -> None:
     assert given_up(waiters) == [1]
 
 
-async def test_as_much_is_given_up_as_the_budget_needs() -> None:
+async def test_only_as_much_is_dropped_as_the_budget_needs() -> None:
     budget, waiters = BufferBudget(100), [Waiter(holder=name) for name in ("a", "a", "a", "b")]
     for waiter in waiters[:3]:
         budget.note(waiter, 30)
@@ -131,7 +133,7 @@ async def test_released_bytes_do_not_count() -> None:
     assert given_up(waiters) == []
 
 
-async def test_one_that_buffers_more_than_the_whole_budget_gives_it_up_itself() -> None:
+async def test_a_connection_that_buffers_more_than_the_whole_budget_is_dropped_itself() -> None:
     budget, waiters = BufferBudget(100), [Waiter()]
     budget.note(waiters[0], 101)
     budget.note(waiters[0], 0)

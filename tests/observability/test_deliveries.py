@@ -9,9 +9,10 @@ import pytest
 from petstore.clock import SECOND
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.errors import Unavailable
-from petstore.observability.deliveries import DeliveryMetrics, report_backlog
+from petstore.observability.deliveries import report_attempts, report_backlog
 from petstore.observability.registry import Registry, SharedMetrics
-from petstore.store.deliveries import active_webhooks, make_deliveries, take_leases
+from petstore.webhooks.deliveries import make_deliveries
+from petstore.webhooks.leases import active_webhooks, take_leases
 from support.manual_clock import ManualClock
 from support.webhooks import add_events, add_webhook, issue_key
 
@@ -35,9 +36,9 @@ def move_back() -> Unit[None]:
 
 
 async def test_attempts_are_counted_by_outcome(registry: Registry) -> None:
-    metrics = DeliveryMetrics(registry)
+    note_attempt = report_attempts(registry)
     for state in ("succeeded", "succeeded", "pending", "failed"):
-        metrics.attempted(state, 0.02)
+        note_attempt(state, 0.02)
     found = await lines(registry)
     for line in (
         'petstore_deliveries_total{outcome="succeeded"} 2.0',
@@ -51,7 +52,7 @@ async def test_attempts_are_counted_by_outcome(registry: Registry) -> None:
 
 
 @pytest.mark.each_database
-async def test_the_oldest_event_to_deliver_has_an_age_before_and_after_a_delivery_is_made(
+async def test_the_age_of_the_oldest_undelivered_event_is_reported(
     registry: Registry, store: Store, clock: ManualClock
 ) -> None:
     report_backlog(registry, store, "production", clock)
@@ -75,7 +76,7 @@ async def test_the_oldest_event_to_deliver_has_an_age_before_and_after_a_deliver
     assert "petstore_oldest_delivery_seconds 70.0" in await lines(registry)
 
 
-async def test_webhooks_that_were_disabled_are_counted(
+async def test_disabled_webhooks_are_counted(
     registry: Registry, store: Store, clock: ManualClock
 ) -> None:
     await add_webhook(store, await issue_key(store))

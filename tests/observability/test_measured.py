@@ -1,20 +1,20 @@
 """Requests, decisions and queries as ``/metrics`` has them."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from petstore import __version__
-from petstore.app import create_limiter
+from petstore.backends import create_limiter
 from petstore.clock import MINUTE
-from petstore.databases.contract import Duplicate, Statement, Unit
+from petstore.databases.contract import Statement
 from petstore.databases.sqlite_files import database_bytes, note_backup
 from petstore.errors import Unavailable
-from petstore.observability.measured import measure_store, watch
-from petstore.rate_limits.memory import MemoryLimiter
+from petstore.observability.hooks import observed_store
+from petstore.observability.measured import Metrics
 from petstore.settings import Settings
+from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import ObservedService, observed_service, read_from, registry_of_test
 from support.stores import do, open_store
@@ -57,12 +57,12 @@ async def test_requests_are_counted_by_operation_method_and_status(
     assert samples['petstore_request_duration_seconds_sum{operation="listPets"}'] > 0
 
 
-async def test_the_version_that_runs_is_reported(database: Path, clock: ManualClock) -> None:
+async def test_the_running_version_is_reported(database: Path, clock: ManualClock) -> None:
     async with observed_service(database, clock) as service:
         assert (await service.metrics())[f'petstore_build_info{{version="{__version__}"}}'] == 1
 
 
-async def test_whatever_clients_send_the_labels_stay_few(
+async def test_arbitrary_requests_do_not_create_new_labels(
     database: Path, clock: ManualClock
 ) -> None:
     async with observed_service(database, clock) as service:
@@ -88,7 +88,22 @@ async def test_decisions_and_bans_are_counted(database: Path, clock: ManualClock
     assert samples["petstore_bans_total"] == 1
 
 
-async def test_a_request_while_banned_is_no_other_ban(database: Path, clock: ManualClock) -> None:
+async def test_a_limiter_that_fails_has_decided_nothing(database: Path, clock: ManualClock) -> None:
+    async with open_store(database) as store:
+        with registry_of_test() as registry:
+            limiter = create_limiter(Settings(), store, clock, [Metrics(registry, Settings())])
+            key = await issue_stored(store, clock)
+            await store.close()
+            with pytest.raises(Unavailable):
+                await limiter.take(key)
+            await store.open()
+            async with read_from(registry) as samples:
+                assert samples['petstore_limiter_decisions_total{verdict="admitted"}'] == 0
+
+
+async def test_a_request_during_a_ban_is_not_counted_as_another_ban(
+    database: Path, clock: ManualClock
+) -> None:
     async with observed_service(database, clock, **BAN_SOON) as service:
         headers = await service.issue(per_minute=1)
         await get_banned(service, headers)
@@ -119,7 +134,7 @@ async def test_replays_lapsed_reservations_and_commits_are_counted(
     assert samples[commits] - before.get(commits, 0) >= 4
 
 
-async def test_queries_are_timed_by_name_and_transactions_to_their_commit(
+async def test_queries_are_timed_by_name_and_transactions_until_their_commit(
     database: Path, clock: ManualClock
 ) -> None:
     async with observed_service(database, clock) as service:
@@ -137,10 +152,10 @@ async def test_queries_are_timed_by_name_and_transactions_to_their_commit(
     assert samples['petstore_database_errors_total{database="primary"}'] == 0
 
 
-async def test_failures_of_the_database_are_counted(database: Path) -> None:
+async def test_database_failures_are_counted(database: Path) -> None:
     async with open_store(database) as store:
         with registry_of_test() as registry:
-            timed = measure_store(store, "primary", registry)
+            timed = observed_store(store, "primary", [Metrics(registry, Settings())])
             away = database.with_suffix(".away")
             database.rename(away)
             for failing in (timed.check(), timed.write(do("SELECT 1"))):
@@ -153,30 +168,6 @@ async def test_failures_of_the_database_are_counted(database: Path) -> None:
             await store.open()
             async with read_from(registry) as samples:
                 assert samples['petstore_database_errors_total{database="primary"}'] == 3
-
-
-def test_a_unit_of_work_is_watched_statement_by_statement() -> None:
-    seen: list[str] = []
-
-    def begin(statement: Statement) -> Callable[[], None]:
-        seen.append(statement.sql)
-        return lambda: seen.append("done")
-
-    def unit() -> Unit[str]:
-        rows = yield Statement("one")
-        try:
-            yield Statement("two")
-        except Duplicate:
-            rows += yield Statement("three")
-        return str(rows)
-
-    running = watch(unit(), begin)
-    assert next(running).sql == "one"
-    assert running.send([(1,)]).sql == "two"
-    assert running.throw(Duplicate()).sql == "three"
-    with pytest.raises(StopIteration, match=r"\[\(1,\), \(3,\)\]"):
-        running.send([(3,)])
-    assert seen == ["one", "done", "two", "done", "three", "done"]
 
 
 async def test_the_disk_and_the_last_backup_are_reported(
@@ -197,13 +188,8 @@ async def test_the_disk_and_the_last_backup_are_reported(
     assert samples["petstore_workers"] == samples["petstore_workers_configured"] == 1
 
 
-def test_a_file_without_a_log_has_a_size_too(database: Path) -> None:
+def test_the_size_of_a_database_without_a_wal_is_reported(database: Path) -> None:
     database.write_bytes(b"123")
     assert database_bytes(database) == 3
     database.with_name(f"{database.name}-wal").write_bytes(b"45")
     assert database_bytes(database) == 5
-
-
-async def test_without_metrics_nothing_comes_between(database: Path, clock: ManualClock) -> None:
-    async with open_store(database) as store:
-        assert isinstance(create_limiter(Settings(), store, clock), MemoryLimiter)

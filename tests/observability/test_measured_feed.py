@@ -8,11 +8,13 @@ from time import perf_counter
 import pytest
 
 from petstore.databases.contract import Statement, Unit
-from petstore.domain.events import NewEvent
 from petstore.errors import NotFound, Unavailable
-from petstore.observability.measured import measure_store
-from petstore.store.events import record
-from petstore.store.feed import FeedLag
+from petstore.events.feed import FeedLag
+from petstore.events.model import NewEvent
+from petstore.events.store import record
+from petstore.observability.hooks import observed_store
+from petstore.observability.measured import Metrics
+from petstore.settings import Settings
 from support.manual_clock import ManualClock
 from support.observed import ObservedService, observed_service, read_from, registry_of_test
 from support.postgres import PostgresServer, database_name
@@ -39,9 +41,7 @@ async def add_pet(service: ObservedService, headers: dict[str, str]) -> None:
     assert response.status_code == 201
 
 
-async def test_events_are_counted_by_type_with_the_changes_that_were_made(
-    database: Path, clock: ManualClock
-) -> None:
+async def test_committed_events_are_counted_by_type(database: Path, clock: ManualClock) -> None:
     async with observed_service(database, clock) as service:
         headers = await service.issue()
         for _ in range(2):
@@ -59,11 +59,11 @@ async def test_events_are_counted_by_type_with_the_changes_that_were_made(
     }
 
 
-async def test_an_event_that_was_undone_or_not_committed_is_not_counted(database: Path) -> None:
+async def test_an_event_that_was_rolled_back_is_not_counted(database: Path) -> None:
     event = record(0, NewEvent("pet.created", "pet/1", {}))
     async with open_store(database) as store:
         with registry_of_test() as registry:
-            measured = measure_store(store, "primary", registry)
+            measured = observed_store(store, "primary", [Metrics(registry, Settings())])
             with pytest.raises(NotFound):
                 await measured.write(told(event, NotFound("no such pet")))
             away = database.with_suffix(".away")
@@ -76,13 +76,13 @@ async def test_an_event_that_was_undone_or_not_committed_is_not_counted(database
                 assert samples[WRITTEN % "pet.created"] == 1
 
 
-async def test_a_long_poll_is_counted_while_it_waits_and_its_wait_is_not_timed(
+async def test_a_waiting_long_poll_is_counted_but_not_timed(
     database: Path, clock: ManualClock
 ) -> None:
     async with observed_service(database, clock) as service:
         headers = await service.issue()
         began = perf_counter()
-        polling = asyncio.create_task(service.client.get("/v1/events?wait=1", headers=headers))
+        polling = asyncio.create_task(service.client.get("/v1/events?wait=2", headers=headers))
 
         async def is_waiting() -> bool:
             return (await service.metrics())["petstore_long_polls"] == 1
@@ -93,22 +93,20 @@ async def test_a_long_poll_is_counted_while_it_waits_and_its_wait_is_not_timed(
         samples = await service.metrics()
     line = json.loads(service.log.getvalue())
     assert line["operation"] == "listEvents"
-    # A timer may be early by the resolution of its clock.
-    assert 0 < line["milliseconds"] / 1000 < seconds - 0.99
+    # On a busy machine the work before the wait takes a part of the two seconds.
+    assert 0 < line["milliseconds"] / 1000 < seconds - 0.5
     assert samples["petstore_long_polls"] == 0
     assert samples['petstore_request_duration_seconds_count{operation="listEvents"}'] == 1
-    assert samples['petstore_request_duration_seconds_sum{operation="listEvents"}'] < seconds - 0.99
+    assert samples['petstore_request_duration_seconds_sum{operation="listEvents"}'] < seconds - 0.5
 
 
-async def test_events_in_one_file_never_wait_for_their_place(
-    database: Path, clock: ManualClock
-) -> None:
+async def test_events_in_sqlite_have_no_publication_lag(database: Path, clock: ManualClock) -> None:
     async with observed_service(database, clock) as service:
         await add_pet(service, await service.issue())
         assert (await service.metrics())[LAG] == 0
 
 
-async def test_the_lag_of_the_feed_is_the_age_of_the_oldest_event_without_a_place(
+async def test_the_feed_lag_is_the_age_of_the_oldest_unpublished_event(
     postgres: PostgresServer, postgres_url: str, clock: ManualClock
 ) -> None:
     async with observed_service(postgres_url, clock) as service:
@@ -130,7 +128,7 @@ async def test_the_lag_of_the_feed_is_the_age_of_the_oldest_event_without_a_plac
         await eventually(is_on_time)
 
 
-async def test_a_clock_that_was_set_back_makes_no_negative_lag(
+async def test_a_clock_that_was_set_back_causes_no_negative_lag(
     postgres_url: str, clock: ManualClock
 ) -> None:
     async with open_store(postgres_url) as store:

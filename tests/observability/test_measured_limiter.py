@@ -8,9 +8,10 @@ from typing import TypeAlias
 
 import pytest
 
-from petstore.app import create_limiter
+from petstore.backends import create_limiter
 from petstore.databases.sqlite import SqliteStore
-from petstore.rate_limits.contract import RateLimiter
+from petstore.limits.contract import RateLimiter
+from petstore.observability.measured import Metrics
 from petstore.settings import Settings
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
@@ -38,7 +39,7 @@ async def measured_limiter(
             return samples[f"petstore_{name}"]
 
         async with open_store(database) as store, registry.running():
-            limiter = create_limiter(settings, store, clock, registry)
+            limiter = create_limiter(settings, store, clock, [Metrics(registry, settings)])
             try:
                 yield limiter, store, sample
             finally:
@@ -60,6 +61,16 @@ async def test_a_ban_in_redis_is_counted_once(database: Path, clock: ManualClock
                 assert await sample("bans_total") == bans
 
 
+async def test_a_charge_is_not_counted_as_a_decision(database: Path, clock: ManualClock) -> None:
+    with redis_server() as redis:
+        async with measured_limiter(database, redis, clock) as (limiter, store, sample):
+            key = await issue_stored(store, clock)
+            await limiter.charge(key, 5)
+            await limiter.take(key)
+            await limiter.take_address("192.0.2.1")
+            assert await sample('limiter_decisions_total{verdict="admitted"}') == 2
+
+
 async def test_a_fallback_without_redis_is_reported_and_counted(
     database: Path, clock: ManualClock
 ) -> None:
@@ -79,7 +90,7 @@ async def test_a_fallback_without_redis_is_reported_and_counted(
             assert await sample("limiter_fallbacks_total") == 1
 
 
-async def test_a_failed_heartbeat_is_a_fallback_too(database: Path, clock: ManualClock) -> None:
+async def test_a_failed_heartbeat_counts_as_a_fallback(database: Path, clock: ManualClock) -> None:
     with redis_server() as redis:
         async with measured_limiter(database, redis, clock) as (limiter, _, sample):
             redis.kill()

@@ -1,14 +1,17 @@
-"""The metrics, and the page that describes them."""
+"""The metrics, the page that describes them, and the dashboard that shows them."""
 
+import json
 import re
 from pathlib import Path
 
 from petstore.observability.metrics import COMMITS, METRICS, Metric, histogram_sample
 
+DASHBOARD = json.loads((Path(__file__).parents[2] / "deploy/grafana-dashboard.json").read_text())
+ENDINGS = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
 METRIC_ROW = re.compile(r"^\| (`[^|]+`) \| (counter|gauge|histogram) \| [^|]+ \|$", re.MULTILINE)
 
 
-def test_values_are_spread_over_buckets_by_their_upper_ends() -> None:
+def test_values_are_counted_in_buckets_by_their_upper_bounds() -> None:
     sample = histogram_sample(COMMITS, {1: 5, 2: 1, 3: 1, 1000: 2})
     assert sample == [5, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2010]
 
@@ -27,3 +30,30 @@ def test_the_page_on_monitoring_lists_every_metric_with_its_kind_and_labels() ->
         return f"{metric.name}{ending}{labels}"
 
     assert listed == {(written(metric), metric.kind) for metric in METRICS}
+
+
+def test_the_dashboard_queries_every_metric_and_no_other() -> None:
+    exposed = {f"{metric.name}{end}" for metric in METRICS for end in ENDINGS[metric.kind]}
+    panels = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+    queries = [target["expr"] for panel in panels for target in panel["targets"]]
+    queries += [
+        variable["query"]["query"]
+        for variable in DASHBOARD["templating"]["list"]
+        if variable["type"] == "query"
+    ]
+    queried = {name for query in queries for name in re.findall(r"(?:petstore|process)_\w+", query)}
+    assert queried - exposed == set()
+    assert {name for name in exposed if not re.search(r"_(bucket|count|sum)$", name)} <= queried
+    labels = {name for query in queries for name in re.findall(r"(\w+)=~?\"", query)}
+    for names in re.findall(r"(?:by|on|group_left) \(([\w, ]+)\)", " ".join(queries)):
+        labels |= set(names.split(", "))
+    assert labels <= {"job", "instance", "le"}.union(*(metric.labels for metric in METRICS))
+    for query in queries:
+        assert query.count("(") == query.count(")")
+        assert query.count("{") == query.count("}")
+
+
+def test_every_panel_fits_the_dashboard_grid() -> None:
+    for panel in DASHBOARD["panels"]:
+        position = panel["gridPos"]
+        assert 0 <= position["x"] < position["x"] + position["w"] <= 24, panel["title"]

@@ -11,7 +11,7 @@ from support.observed import read_from, registry_of_test
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_slow_turn_of_the_event_loop_is_measured() -> None:
+async def test_a_slow_iteration_of_the_event_loop_is_measured() -> None:
     sample, moments = LAG.zero(), iter((0.0, 0.1, 0.5))
     measure_lag = lag_meter(sample, lambda: next(moments))
     for _ in range(3):
@@ -19,7 +19,7 @@ async def test_a_slow_turn_of_the_event_loop_is_measured() -> None:
     assert sample == [2, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, pytest.approx(0.3)]
 
 
-async def test_the_process_is_reported_by_the_names_that_prometheus_has_for_it() -> None:
+async def test_the_process_metrics_have_the_standard_prometheus_names() -> None:
     with registry_of_test(worker_id=3) as registry:
         async with read_from(registry) as samples:
             labels = '{worker="3"}'

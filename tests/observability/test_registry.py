@@ -32,7 +32,7 @@ def sums(samples: Samples) -> tuple[float, float, float]:
     return samples["petstore_bans_total"], commits, samples["petstore_workers"]
 
 
-async def test_the_samples_of_workers_add_up_in_whichever_is_scraped(tmp_path: Path) -> None:
+async def test_every_worker_reports_the_sum_of_all_samples(tmp_path: Path) -> None:
     with worker(tmp_path, 0, 1) as one, worker(tmp_path, 1, 2) as other:
         async with other.running(), read_from(one) as samples:
             assert sums(samples) == (3, 3, 2)
@@ -40,7 +40,7 @@ async def test_the_samples_of_workers_add_up_in_whichever_is_scraped(tmp_path: P
             assert sums(others) == (3, 3, 2)
 
 
-async def test_a_worker_adds_to_what_was_counted_under_its_id(tmp_path: Path) -> None:
+async def test_a_worker_continues_the_counters_of_its_worker_id(tmp_path: Path) -> None:
     total = 0
     for bans in (1, 10, 100):
         total += bans
@@ -51,9 +51,7 @@ async def test_a_worker_adds_to_what_was_counted_under_its_id(tmp_path: Path) ->
     assert [file.name for file in tmp_path.iterdir()] == ["0"]
 
 
-async def test_counters_of_a_killed_worker_stay_and_its_gauges_do_not(
-    tmp_path: Path,
-) -> None:
+async def test_a_killed_worker_keeps_its_counters_but_not_its_gauges(tmp_path: Path) -> None:
     with worker(tmp_path, 1, 10) as killed:
         async with killed.running():
             left = (tmp_path / "1").read_bytes()
@@ -66,7 +64,7 @@ async def test_counters_of_a_killed_worker_stay_and_its_gauges_do_not(
                 assert sums(samples) == (10, 10, workers)
 
 
-async def test_a_stopped_worker_has_no_gauges_at_once(tmp_path: Path) -> None:
+async def test_the_gauges_of_a_stopped_worker_disappear_at_once(tmp_path: Path) -> None:
     with worker(tmp_path, 1, 10) as stopped:
         async with stopped.running():
             pass

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 HTTP = "GET /metrics HTTP/1.1\r\nHost: petstore\r\n"
 
 
-async def test_anything_but_metrics_is_not_found(database: Path, clock: ManualClock) -> None:
+async def test_paths_other_than_metrics_are_not_found(database: Path, clock: ManualClock) -> None:
     async with observed_service(database, clock) as service, httpx.AsyncClient() as other:
         address = f"http://127.0.0.1:{service.metrics_port}"
         assert (await other.get(f"{address}/")).status_code == 404
@@ -35,7 +35,7 @@ async def test_anything_but_metrics_is_not_found(database: Path, clock: ManualCl
         ("\0\r\n\r\n", b"HTTP/1.1 400"),
     ],
 )
-async def test_an_invalid_request_is_closed_without_harm(
+async def test_an_invalid_request_closes_its_connection_without_harm(
     database: Path, clock: ManualClock, sent: str, response: bytes
 ) -> None:
     async with observed_service(database, clock) as service:
@@ -47,7 +47,7 @@ async def test_an_invalid_request_is_closed_without_harm(
         assert (await service.metrics())["petstore_workers"] == 1
 
 
-async def test_metrics_that_cannot_be_read_cost_the_service_nothing(
+async def test_unreadable_metrics_do_not_affect_the_service(
     caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     folder = tmp_path / "metrics"

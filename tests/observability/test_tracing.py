@@ -10,15 +10,18 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from petstore import __version__
-from petstore.app import create_limiter, serve_settings
+from petstore.app import observers_of
+from petstore.backends import create_limiter
 from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
+from support.bare_app import http_request
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import Collector, attributes, collecting, observed_service
 from support.postgres import PostgresServer
-from support.process import ServerProcess, free_port
+from support.process import free_port
 from support.redis_server import redis_server
+from support.servers import StartServer
 from support.stores import open_store
 from support.waiting import eventually
 
@@ -55,7 +58,7 @@ def parts_of(collector: Collector, span: Span) -> list[Span]:
     return sorted(parts, key=lambda part: part.start_time_unix_nano)
 
 
-async def test_a_request_is_a_span_by_the_conventions_of_http(
+async def test_a_request_is_a_span_with_the_http_semantic_conventions(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -79,7 +82,7 @@ async def test_a_request_is_a_span_by_the_conventions_of_http(
     assert (named["service.name"], named["service.version"]) == ("petstore", __version__)
 
 
-async def test_no_token_and_no_query_is_in_a_trace(
+async def test_a_trace_contains_no_token_and_no_query(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -94,7 +97,7 @@ async def test_no_token_and_no_query_is_in_a_trace(
         assert secret not in sent
 
 
-async def test_the_trace_of_the_client_goes_on(
+async def test_a_request_continues_the_trace_of_its_client(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -110,7 +113,7 @@ async def test_the_trace_of_the_client_goes_on(
     "parents",
     [["nonsense"], [f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-01"], ["\xff"]],
 )
-async def test_an_invalid_traceparent_begins_a_trace(
+async def test_an_invalid_traceparent_starts_a_new_trace(
     database: Path, clock: ManualClock, collector: Collector, parents: list[str]
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -119,7 +122,7 @@ async def test_an_invalid_traceparent_begins_a_trace(
     assert server_span(collector).trace_id.hex() != TRACE
 
 
-async def test_a_client_that_declines_a_trace_makes_none(
+async def test_an_unsampled_traceparent_is_not_traced(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -129,7 +132,7 @@ async def test_a_client_that_declines_a_trace_makes_none(
     assert collector.spans == []
 
 
-async def test_reads_and_writes_are_parts_of_their_request(
+async def test_reads_and_writes_are_child_spans_of_their_request(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -154,7 +157,15 @@ async def test_reads_and_writes_are_parts_of_their_request(
     assert len(collector.spans) == 2 + len(queries)
 
 
-async def test_a_failing_database_is_an_error_of_both_spans(
+async def test_a_check_of_the_database_is_not_a_span(
+    database: Path, clock: ManualClock, collector: Collector
+) -> None:
+    async with observed_service(database, clock, collector.endpoint) as service:
+        assert (await service.client.get("/readyz")).status_code == 200
+    assert [span.name for span in collector.spans] == ["GET /readyz"]
+
+
+async def test_a_failing_database_marks_both_spans_as_errors(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -175,7 +186,7 @@ async def test_a_failing_database_is_an_error_of_both_spans(
     assert span.status.code == part.status.code == Status.STATUS_CODE_ERROR
 
 
-async def test_an_unusual_method_is_not_named(
+async def test_an_unknown_method_is_not_recorded(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     async with observed_service(database, clock, collector.endpoint) as service:
@@ -186,19 +197,18 @@ async def test_an_unusual_method_is_not_named(
     assert "http.route" not in attributes(span)
 
 
-async def test_calls_of_redis_by_the_limiter_are_parts_of_their_request(
+async def test_redis_calls_of_the_limiter_are_child_spans_of_their_request(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
     tracing = Tracing(collector.endpoint, "1.0.0")
     with redis_server() as redis:
         async with open_store(database) as store:
-            limiter = create_limiter(Settings(redis=redis.url), store, clock)
-            traced = tracing.trace_limiter(limiter)
+            limiter = create_limiter(Settings(redis=redis.url), store, clock, [tracing])
             key = await issue_stored(store, clock)
-            with tracing.span("GET"):
-                assert (await traced.take(key)).verdict == "admitted"
-                assert (await traced.take_address("192.0.2.1")).verdict == "admitted"
-                assert (await traced.charge(key, 5)).verdict == "admitted"
+            tracing.requested(http_request("GET", b"/v1/pets", []))
+            assert (await limiter.take(key)).verdict == "admitted"
+            assert (await limiter.take_address("192.0.2.1")).verdict == "admitted"
+            assert (await limiter.charge(key, 5)).verdict == "admitted"
             await limiter.close()
     tracing.close()
     parts = [span for span in collector.spans if span.kind == Span.SPAN_KIND_CLIENT]
@@ -207,7 +217,7 @@ async def test_calls_of_redis_by_the_limiter_are_parts_of_their_request(
     ]
 
 
-async def test_without_a_collector_requests_go_on_and_the_log_says_so_once(
+async def test_without_a_collector_requests_succeed_and_the_log_says_so_once(
     database: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     port = free_port()
@@ -225,27 +235,18 @@ async def test_without_a_collector_requests_go_on_and_the_log_says_so_once(
     assert caplog.text.count("collector") == 2
 
 
-def test_traces_come_from_a_running_service_until_its_stop(
-    tmp_path: Path, collector: Collector
+def test_a_running_service_exports_traces_until_it_stops(
+    postgres: PostgresServer, start: StartServer, collector: Collector
 ) -> None:
-    postgres = PostgresServer()
-    try:
-        url = postgres.new_database()
-        with redis_server() as redis:
-            server = ServerProcess(
-                *(tmp_path, "--database", url, "--read-database", url, "--redis", redis.url),
-                *("--trace-endpoint", collector.endpoint),
-            )
-            try:
-                server.wait_until_ready()
-                server.database = url
-                headers = {"Authorization": f"Bearer {server.issue()}"}
-                response = httpx.get(f"{server.url}/v1/categories", headers=headers)
-                assert response.status_code == 200
-            finally:
-                assert server.stop() == 0
-    finally:
-        postgres.remove()
+    url = postgres.new_store()
+    with redis_server() as redis:
+        options = ("--database", url, "--read-database", url, "--redis", redis.url)
+        service = start(*options, "--trace-endpoint", collector.endpoint)
+        service.database = url
+        headers = {"Authorization": f"Bearer {service.issue()}"}
+        response = httpx.get(f"{service.url}/v1/categories", headers=headers)
+        assert response.status_code == 200
+        assert service.stop() == 0
     (span,) = [span for span in collector.spans if span.name == "GET /v1/categories"]
     named_parts = {
         (part.name, attributes(part)["db.system.name"]) for part in parts_of(collector, span)
@@ -257,25 +258,20 @@ def test_traces_come_from_a_running_service_until_its_stop(
     }
 
 
-def test_the_setting_has_a_service_traced(
-    database: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", list(root.handlers))
-    monkeypatch.setattr(root, "level", root.level)
-    url = f"sqlite:///{database}"
-    traced = serve_settings(Settings(database=url, trace_endpoint=collector.endpoint))
-    assert type(traced) is not type(serve_settings(Settings(database=url)))
+def test_the_trace_endpoint_setting_enables_tracing(collector: Collector) -> None:
+    (tracing,) = observers_of(Settings(trace_endpoint=collector.endpoint), None)
+    assert isinstance(tracing, Tracing)
+    assert observers_of(Settings(), None) == []
 
 
 @pytest.mark.parametrize("endpoint", ["collector:4318", "ftp://x", "http://"])
-def test_an_endpoint_of_another_kind_is_refused(endpoint: str) -> None:
+def test_an_unsupported_endpoint_is_refused(endpoint: str) -> None:
     with pytest.raises(SettingError, match="trace-endpoint: expected an address such as http"):
         Settings(trace_endpoint=endpoint).check()
 
 
 @pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.exporter.otlp.proto.http"])
-def test_traces_without_their_extra_are_refused_in_one_line(
+def test_tracing_without_its_extra_is_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     for name in list(sys.modules):

@@ -10,7 +10,7 @@ from support.servers import StartServer
 from support.waiting import within
 
 
-def test_a_log_that_is_appended_to_can_be_truncated_while_the_service_runs(
+def test_a_log_file_opened_for_appending_can_be_truncated_while_the_service_runs(
     start: StartServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "petstore.log"

@@ -3,15 +3,14 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-import apsw
 import pytest
 
 from support.process import ServerProcess, free_port, petstore
 from support.redis_server import RedisServer, redis_server
-from support.servers import StartServer
+from support.servers import StartServer, servers_in
 from support.swarm import Response, ask, request_at_once, undisturbed
 from support.waiting import eventually
 
@@ -22,15 +21,10 @@ STALL = 20
 """Max seconds for a response. On a busy machine this detects a hang, not its exact length."""
 
 
-@pytest.fixture
-def redis() -> Iterator[RedisServer]:
-    with redis_server() as server:
-        yield server
-
-
-@pytest.fixture
-def server(start: StartServer, redis: RedisServer) -> ServerProcess:
-    return start("--workers", "2", "--redis", redis.url)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, redis: RedisServer) -> Iterator[ServerProcess]:
+    with servers_in(tmp_path_factory.mktemp("server")) as start:
+        yield start("--workers", "2", "--redis", redis.url)
 
 
 def logged(server: ServerProcess) -> Counter[str]:
@@ -47,6 +41,7 @@ async def traffic(server: ServerProcess, token: str) -> AsyncIterator[list[Respo
     async def keep_requesting() -> None:
         while True:
             responses.append(await ask(server.port, token))
+            await asyncio.sleep(0.005)  # leaves the machine some time for the rest
 
     callers = [asyncio.create_task(keep_requesting()) for _ in range(4)]
     try:
@@ -90,7 +85,7 @@ def empty(redis: RedisServer) -> None:
     ],
     ids=["gone", "hanging", "read only", "full"],
 )
-async def test_whatever_happens_to_redis_requests_get_responses_and_it_recovers(
+async def test_requests_get_responses_during_every_redis_failure_and_redis_recovers(
     fail: Callable[[RedisServer], None],
     recover: Callable[[RedisServer], None],
     server: ServerProcess,
@@ -117,7 +112,7 @@ async def test_whatever_happens_to_redis_requests_get_responses_and_it_recovers(
     await undisturbed(server, lambda: limits_are_exact(server))
 
 
-async def test_connections_that_are_cut_repeatedly_lose_no_response(
+async def test_repeatedly_broken_connections_lose_no_response(
     server: ServerProcess, redis: RedisServer
 ) -> None:
     token = await asyncio.to_thread(server.issue)
@@ -131,43 +126,25 @@ async def test_connections_that_are_cut_repeatedly_lose_no_response(
     await undisturbed(server, lambda: limits_are_exact(server))
 
 
-async def test_a_known_ban_holds_in_every_process_while_redis_is_gone(
-    start: StartServer, redis: RedisServer
-) -> None:
-    bans = ("--ban-strikes", "1", "--ban-strikes-divisor", "1000000", "--ban-grace-seconds", "0")
-    server = start("--workers", "2", "--redis", redis.url, *bans)
-    token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "1")
-    while (await ask(server.port, token)).body["code"] != "api_key_banned":
-        pass
-    await request_at_once(server.port, token, 40)  # so that both have heard of it
-    with closing(apsw.Connection(str(server.folder / "petstore.db"))) as database:
-        banned = "SELECT count(*) FROM rate_limits WHERE banned_until > 0"
-        await eventually(lambda: database.execute(banned).get)
-    redis.kill()
-    responses = await request_at_once(server.port, token, 40)
-    assert {response.body["code"] for response in responses} == {"api_key_banned"}
-
-
-async def test_a_start_without_redis_is_a_start_with_shares(
+async def test_without_redis_a_service_starts_and_splits_the_limits(
     start: StartServer, redis: RedisServer
 ) -> None:
     redis.kill()
-    server = start("--workers", "2", "--redis", redis.url)
-    await eventually(lambda: logged(server) == {LOST: 2, FOUND: 0})
-    token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
-    statuses = Counter(a.status for a in await request_at_once(server.port, token, 300))
-    assert statuses[404] + statuses[429] == 300
-    assert 50 <= statuses[404] <= 100
-    redis.start()
+    try:
+        server = start("--workers", "2", "--redis", redis.url)
+        await eventually(lambda: logged(server) == {LOST: 2, FOUND: 0})
+        token = await asyncio.to_thread(server.issue, "enterprise", "--per-minute", "100")
+        statuses = Counter(a.status for a in await request_at_once(server.port, token, 300))
+        assert statuses[404] + statuses[429] == 300
+        assert 50 <= statuses[404] <= 100
+    finally:
+        redis.start()
     await eventually(lambda: logged(server)[FOUND] == 2)
 
 
-@pytest.mark.parametrize("credentials", ["", ":wrong-secret@", "nobody:right-secret@"])
-async def test_a_start_with_a_password_that_redis_refuses_is_refused(
-    tmp_path: Path, credentials: str
-) -> None:
+async def test_a_start_with_a_password_that_redis_refuses_is_refused(tmp_path: Path) -> None:
     with redis_server("requirepass right-secret") as redis:
-        url = redis.url.replace("//", f"//{credentials}")
+        url = redis.url.replace("//", "//nobody:wrong-secret@")
         command = ("serve", "--port", str(free_port()), "--redis", url)
         refused = await asyncio.to_thread(petstore, *command, cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (1, "")
@@ -177,18 +154,7 @@ async def test_a_start_with_a_password_that_redis_refuses_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "url", ["redis://", "redis://127.0.0.1:abc", "redis://:secret@h?cluster=yes", "redis://h?foo=1"]
-)
-def test_a_start_with_an_address_that_names_no_redis_is_refused(tmp_path: Path, url: str) -> None:
-    refused = petstore("serve", "--port", str(free_port()), "--redis", url, cwd=tmp_path)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "Error: --redis: expected redis://host:port/database" in refused.stderr
-    assert "Traceback" not in refused.stderr
-    assert "secret" not in refused.stderr
-
-
-async def test_a_password_that_redis_takes_no_more_is_in_no_log(
+async def test_a_password_that_redis_no_longer_accepts_is_not_logged(
     start: StartServer, redis: RedisServer
 ) -> None:
     redis.call("ACL", "SETUSER", "shop", "on", ">right-secret", "~*", "+@all")

@@ -8,7 +8,6 @@ import pytest
 
 from support.command import Command
 from support.process import ServerProcess, free_port, is_ready
-from support.servers import StartServer
 from support.terminal import Terminal
 from support.waiting import within
 
@@ -71,31 +70,30 @@ def test_a_request_is_one_line(
     }
 
 
-def test_a_request_without_a_valid_key_is_logged_without_one(server: ServerProcess) -> None:
+def test_a_request_without_a_valid_key_is_logged_without_a_key(server: ServerProcess) -> None:
     headers = {"Authorization": "Bearer ps_live_wrong", "X-Request-Id": "no-valid-key"}
     httpx.get(f"{server.url}/v1/pets", headers=headers)
     (line,) = lines_of(server, "no-valid-key")
     assert (line["key"], line["status"]) == (None, 401)
 
 
-def test_tokens_bodies_and_queries_are_not_logged(start: StartServer) -> None:
-    server = start()
+def test_tokens_bodies_and_queries_are_not_logged(server: ServerProcess) -> None:
     token = server.issue()
     headers = {"Authorization": f"Bearer {token}"}
-    url = f"{server.url}/v1/pets"
-    httpx.post(url, headers=headers, json={"name": "body-of-the-request", "categoryId": 1})
-    httpx.post(url, headers=headers, content=b"body-of-the-request")
-    httpx.get(f"{url}?api_key={token}&status=query-of-the-request", headers=headers)
-    httpx.get(url, headers={"Authorization": f"Basic {token}"})
-    httpx.get(f"{server.url}/v1/{token}", headers=headers)
-    assert server.stop() == 0
+    with httpx.Client(base_url=server.url) as client:
+        new = {"name": "body-of-the-request", "categoryId": 1}
+        client.post("/v1/pets", headers=headers, json=new)
+        client.post("/v1/pets", headers=headers, content=b"body-of-the-request")
+        client.get(f"/v1/pets?api_key={token}&status=query-of-the-request", headers=headers)
+        client.get("/v1/pets", headers={"Authorization": f"Basic {token}"})
+        client.get(f"/v1/{token}", headers=headers | {"X-Request-Id": "last-with-secrets"})
+    assert lines_of(server, "last-with-secrets")
     log = server.log_path.read_text()
-    assert len(log.splitlines()) >= 6
     for secret in (token, token[8:], "body-of-the-request", "query-of-the-request"):
         assert secret not in log
 
 
-def test_a_terminal_gets_lines_for_a_person(tmp_path: Path) -> None:
+def test_a_terminal_gets_human_readable_lines(tmp_path: Path) -> None:
     token = Command(tmp_path / "petstore.db").create_key()
     port = free_port()
     with Terminal("serve", "--port", str(port), cwd=tmp_path) as terminal:
@@ -112,12 +110,3 @@ def test_a_terminal_gets_lines_for_a_person(tmp_path: Path) -> None:
         r"\d\d:\d\d:\d\d 200 GET    listPets +key=1 127.0.0.1 \d+\.\d\d ms \d+ B by-a-person", line
     )
     assert "\x1b[32m200\x1b[0m" in terminal.raw
-
-
-def test_the_form_of_the_log_can_be_chosen(start: StartServer) -> None:
-    server = start("--log-format", "text")
-    headers = {"X-Request-Id": "chosen"}
-    httpx.get(f"{server.url}/nowhere", headers=headers)
-    assert server.stop() == 0
-    line = r" GET    -            key=- .* chosen not_found\n"
-    assert re.search(line, server.log_path.read_text())

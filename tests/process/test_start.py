@@ -1,5 +1,7 @@
 """The start of the service."""
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,13 +13,15 @@ import pytest
 
 from petstore.cli.serve import announce
 from petstore.databases.sqlite import SqliteStore
-from petstore.server.service import listen
+from petstore.server.listeners import listen
 from petstore.settings import Settings
 from support.process import ServerProcess, free_port
 from support.servers import StartServer
+from support.stores import locked
+from support.waiting import within
 
 
-def test_two_services_can_start_at_once_on_a_database_that_is_not_there_yet(
+def test_two_services_can_start_at_once_on_a_new_database(
     tmp_path: Path,
 ) -> None:
     servers = [ServerProcess(tmp_path) for _ in range(2)]
@@ -36,27 +40,46 @@ def test_two_services_can_start_at_once_on_a_database_that_is_not_there_yet(
     assert statuses == [0, 0]
 
 
-def test_a_setting_from_the_environment_is_in_force(start: StartServer) -> None:
-    server = start(env={"PETSTORE_BODY_BYTES": "1024", "PETSTORE_ENVIRONMENT": "staging"})
+def test_settings_from_the_environment_apply_and_only_addresses_are_printed(
+    start: StartServer,
+) -> None:
+    server = start(env={"PETSTORE_MAX_BODY_BYTES": "1024", "PETSTORE_ENVIRONMENT": "staging"})
     token = server.issue("free", "--environment", "staging")
     response = httpx.post(
         f"{server.url}/v1/pets", headers={"Authorization": f"Bearer {token}"}, content=b" " * 1025
     )
     assert response.status_code == 413
-
-
-def test_nothing_but_the_addresses_is_printed(start: StartServer) -> None:
-    server = start()
     assert server.process.stdout is not None
     server.process.terminate()
     assert server.process.stdout.read() == (
         f"Petstore is at  {server.url}/v1\nDocs are at     {server.url}/docs\n"
         f"Console is at   {server.url}/console\n"
     )
+    assert [line for line in server.log_lines() if line["level"] == "warning"] == []
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o600])
-def test_a_database_that_others_may_open_is_warned_of(
+def test_sighup_changes_nothing_from_the_first_moments_on(tmp_path: Path) -> None:
+    with locked(tmp_path / "petstore.db"):  # so the start waits to make the tables
+        server = ServerProcess(tmp_path)
+        assert within(30, lambda: listens(server.port))
+        server.process.send_signal(signal.SIGHUP)
+    server.wait_until_ready()
+    worker = server.worker
+    for pid in (server.process.pid, worker):
+        os.kill(pid, signal.SIGHUP)
+    assert httpx.get(f"{server.url}/readyz").status_code == 200
+    assert server.worker == worker
+    assert server.stop() == 0
+
+
+def listens(port: int) -> bool:
+    """Return whether a port accepts connections."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604])
+def test_a_database_that_others_can_read_causes_a_warning(
     start: StartServer, tmp_path: Path, mode: int
 ) -> None:
     database = tmp_path / "petstore.db"
@@ -69,14 +92,15 @@ def test_a_database_that_others_may_open_is_warned_of(
         f"others than its owner may open {database} (mode {mode:04o}): they could read everything,"
         " or stop all changes by a lock; chmod 600 keeps them out"
     )
-    assert warnings == [expected] * (mode != 0o600)
+    assert warnings == [expected]
     assert database.stat().st_mode & 0o777 == mode
 
 
-def test_an_address_of_version_6_is_printed_as_part_of_a_url(
+def test_an_ipv6_address_is_printed_in_url_form(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    announce(replace(Settings(), host="::1"), None)
+    settings = replace(Settings(), host="::1")
+    announce(settings.listening_url, settings, None)
     assert capsys.readouterr().out.startswith("Petstore is at  http://[::1]:8000/v1\n")
 
 
@@ -86,12 +110,12 @@ def test_the_host_may_be_a_name() -> None:
         socket.create_connection(("localhost", port)).close()
 
 
-def test_a_host_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_host_is_refused() -> None:
     with pytest.raises(OSError, match=r"^cannot listen on nobody\.invalid port 8000: [A-Z]"):
         listen("nobody.invalid", 8000)
 
 
-def test_a_process_starts_on_systems_that_cannot_tell_it_of_its_parents_death() -> None:
+def test_a_process_starts_on_systems_without_a_parent_death_signal() -> None:
     code = (
         "import os, sys; from petstore.server import supervisor; sys.platform = 'other';"
         "work = lambda worker_id, _: print('worker', worker_id);"
@@ -100,7 +124,7 @@ def test_a_process_starts_on_systems_that_cannot_tell_it_of_its_parents_death() 
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "worker 3\n"
 
 
-def test_collections_of_cycles_leave_the_program_itself_alone() -> None:
+def test_garbage_collection_skips_the_objects_of_the_program() -> None:
     code = (
         "import gc; from petstore.server import worker; worker.tune_garbage_collector();"
         "print(len(gc.get_objects()) < 100, gc.get_freeze_count() > 10_000)"

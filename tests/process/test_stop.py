@@ -6,7 +6,6 @@ import signal
 import socket
 from pathlib import Path
 
-import httpx
 import pytest
 
 from support.command import Command
@@ -14,7 +13,6 @@ from support.process import ServerProcess
 from support.raw_socket import RawSocket
 from support.redis_server import redis_server
 from support.servers import StartServer
-from support.stores import locked
 from support.waiting import within
 from support.writers import Writers
 
@@ -49,12 +47,20 @@ def pets(folder: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_a_request_under_way_gets_its_response_and_new_ones_are_refused(
+def test_running_requests_get_responses_and_new_ones_are_refused(
     start: StartServer, tmp_path: Path, number: signal.Signals
 ) -> None:
     server = start(*UNHURRIED)
     token = server.issue()
-    with RawSocket(server.port) as caller, RawSocket(server.port):
+    with (
+        RawSocket(server.port) as caller,
+        RawSocket(server.port),
+        RawSocket(server.port) as half,
+        RawSocket(server.port) as kept_alive,
+    ):
+        half.send(b"GET /v1")
+        kept_alive.send(b"GET /healthz HTTP/1.1\r\nHost: petstore\r\n\r\n")
+        assert kept_alive.read_response().status == 200
         begin_adding(caller, token)
         caller.send(BODY[:5])
         server.process.send_signal(number)
@@ -62,20 +68,15 @@ def test_a_request_under_way_gets_its_response_and_new_ones_are_refused(
         caller.send(BODY[5:])
         response = caller.read_response()
         assert response.status == 201
-    assert server.process.wait(30) == 0
+        # Connections that are idle, or in the middle of a head, do not delay the stop.
+        assert server.process.wait(30) == 0
+    assert not list(tmp_path.glob("*-wal"))
     assert pets(tmp_path) == [response.json()]
     requests = [line for line in server.log_lines() if line["event"] == "request"]
     assert requests[-1]["status"] == 201
 
 
-def test_connections_that_ask_for_nothing_do_not_hold_it_up(start: StartServer) -> None:
-    server = start(*UNHURRIED)
-    with httpx.Client(base_url=server.url) as kept_alive:
-        assert kept_alive.get("/healthz").status_code == 200
-        assert server.stop() == 0
-
-
-def test_a_body_that_never_comes_is_given_up(start: StartServer) -> None:
+def test_a_body_that_never_arrives_is_abandoned(start: StartServer) -> None:
     server = start("--body-timeout", "1")
     token = server.issue()
     with RawSocket(server.port) as caller:
@@ -84,10 +85,10 @@ def test_a_body_that_never_comes_is_given_up(start: StartServer) -> None:
         assert caller.read_response().status == 408
 
 
-def test_a_request_that_takes_longer_than_the_stop_may_is_cut_off(
+def test_a_request_beyond_the_shutdown_timeout_is_cut_off(
     start: StartServer, tmp_path: Path
 ) -> None:
-    server = start("--shutdown-timeout", "2", "--body-timeout", "60")
+    server = start("--shutdown-timeout", "3", "--drain-timeout", "1", "--body-timeout", "60")
     token = server.issue()
     with RawSocket(server.port) as caller:
         begin_adding(caller, token)
@@ -97,70 +98,30 @@ def test_a_request_that_takes_longer_than_the_stop_may_is_cut_off(
     assert any("cut off" in line["event"] for line in server.log_lines())
 
 
-@pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_no_write_that_was_acknowledged_is_lost(
-    start: StartServer, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_no_acknowledged_write_is_lost(start: StartServer, tmp_path: Path) -> None:
     server = start()
     with Writers(server, server.issue()) as writers:
         assert within(30, lambda: len(writers.acknowledged) > 100)
-        server.process.send_signal(number)
-        assert server.process.wait(30) == 0
+        assert server.stop() == 0
     stored = {pet["id"] for pet in pets(tmp_path)}
     assert set(writers.acknowledged) <= stored
     assert writers.unexpected == []
 
 
-def test_counts_survive_exactly(start: StartServer) -> None:
-    server = start()
-    headers = {"Authorization": f"Bearer {server.issue('business')}"}
-    with httpx.Client(headers=headers) as client:
-        for _ in range(7):
-            last = client.get(f"{server.url}/v1/pets").headers
-        assert last["X-RateLimit-Remaining"] == "993"
-        assert server.stop() == 0
-        again = client.get(f"{start().url}/v1/pets").headers
-    assert again["X-RateLimit-Remaining"] == "992"
-    assert again["X-RateLimit-Reset"] == last["X-RateLimit-Reset"]
-
-
-def test_counts_that_cannot_be_saved_are_logged_and_the_stop_goes_on(
-    start: StartServer, tmp_path: Path
-) -> None:
-    server = start("--database-timeout", "0.2", "--limits-save-seconds", "60")
-    headers = {"Authorization": f"Bearer {server.issue()}"}
-    assert httpx.get(f"{server.url}/v1/pets", headers=headers).status_code == 200
-    with locked(tmp_path / "petstore.db"):
-        assert server.stop() == 0
-    events = [line["event"] for line in server.log_lines()]
-    assert any(event.startswith("counts not saved: ") for event in events)
-
-
-def test_a_stop_in_the_middle_of_the_start_is_heard(tmp_path: Path) -> None:
+def test_a_stop_signal_during_the_start_takes_effect(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, *UNHURRIED)
     assert server.process.stdout is not None
     server.process.stdout.readline()
     assert server.stop() in {0, -signal.SIGTERM}
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("number", STOP_SIGNALS * 2)
-def test_a_stop_signal_to_every_process_as_a_terminal_sends_it_stops_at_once(
-    start: StartServer, tmp_path: Path, number: signal.Signals, workers: int
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_ctrl_c_in_a_terminal_stops_every_process_at_once(
+    start: StartServer, tmp_path: Path, number: signal.Signals
 ) -> None:
     with redis_server() as redis:
-        server = start("--workers", str(workers), "--redis", redis.url, *UNHURRIED)
+        server = start("--workers", "2", "--redis", redis.url, *UNHURRIED)
         os.killpg(server.process.pid, number)
         assert server.process.wait(30) == 0
     assert not list(tmp_path.glob("*-wal"))
     assert not [line for line in server.log_lines() if line["level"] == "error"]
-
-
-def test_a_caller_in_the_middle_of_a_head_does_not_hold_it_up(
-    start: StartServer, tmp_path: Path
-) -> None:
-    server = start(*UNHURRIED)
-    with RawSocket(server.port) as caller:
-        caller.send(b"GET /v1")
-        assert server.stop() == 0
-    assert not list(tmp_path.glob("*-wal"))

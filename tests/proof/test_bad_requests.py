@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from petstore.api.operations import OPERATIONS
+from petstore.interface.operations import OPERATIONS
 from proof.bad_requests import bad_request
 from proof.experiment import Trial
 from proof.experiments.bad_requests import judge_response
@@ -16,25 +16,14 @@ FIELDS = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nx-reque
 ERROR = {"code": "invalid_body", "message": "name: required", "status": 400}
 
 
-def requests(seed: int, count: int = 2_000) -> list[bytes]:
-    random = Random(seed)  # noqa: S311 - what is drawn is no secret
-    return [bad_request(random, "ps_live_x") for _ in range(count)]
-
-
-def test_the_same_seed_makes_the_same_requests() -> None:
-    assert requests(1, 50) == requests(1, 50) != requests(2, 50)
-
-
-def test_requests_are_of_every_operation_and_mostly_different() -> None:
-    made = requests(1)
+def test_requests_cover_every_operation_and_have_correct_content_lengths() -> None:
+    random = Random(1)  # noqa: S311 - what is drawn is no secret
+    made = {bad_request(random, "ps_live_x") for _ in range(2_000)}
+    assert len(made) > 1_000
     for operation in OPERATIONS:
         beginning = f"{operation.method} /v1{operation.path.partition('{')[0]}".encode()
         assert any(one.startswith(beginning) for one in made), operation.id
-    assert len(set(made)) > len(made) / 2
-
-
-def test_each_is_one_message_with_the_length_it_says() -> None:
-    for one in requests(1):
+    for one in made:
         head, _, body = one.partition(b"\r\n\r\n")
         length = head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0]
         assert len(body) == int(length or 0)
@@ -53,25 +42,10 @@ def test_each_is_one_message_with_the_length_it_says() -> None:
     ],
     ids=["500", "503", "no JSON", "another status", "a member more", "no JSON type", "no id"],
 )
-def test_a_response_that_is_no_proper_refusal_breaks_the_promise(
-    response: Response, tmp_path: Path
-) -> None:
+def test_an_improper_refusal_breaks_the_promise(response: Response, tmp_path: Path) -> None:
     trial = Trial(0, Random(1), tmp_path)  # noqa: S311 - what is drawn is no secret
+    for proper in (Response(400, FIELDS, json.dumps(ERROR).encode()), Response(200, b"", b"[]")):
+        judge_response(trial, b"GET /", proper)
+    assert trial.broken == []
     judge_response(trial, b"GET /", response)
     assert len(trial.broken) == 1
-
-
-@pytest.mark.parametrize(
-    ("response", "counted"),
-    [
-        (Response(400, FIELDS, json.dumps(ERROR).encode()), "messages that were refused"),
-        (Response(200, b"", b"[]"), "messages that were taken"),
-    ],
-)
-def test_a_proper_refusal_and_a_success_are_counted(
-    response: Response, counted: str, tmp_path: Path
-) -> None:
-    trial = Trial(0, Random(1), tmp_path)  # noqa: S311 - what is drawn is no secret
-    judge_response(trial, b"GET /", response)
-    assert trial.broken == []
-    assert trial.seen[counted] == trial.seen["messages"] == 1

@@ -9,7 +9,7 @@ import pytest
 
 from proof.deployments import Deployment, deployed
 from proof.experiment import Trial
-from proof.experiments.console import _bytes, _Crowd, _crowds_of, _fill, _judge
+from proof.experiments.console import _Crowd, _crowds_of, _fill, _judge
 from support.memory_folder import folder_in_memory
 
 
@@ -30,16 +30,7 @@ def trial(tmp_path: Path) -> Trial:
     return Trial(0, Random(1), tmp_path)  # noqa: S311 - what is drawn is no secret
 
 
-def test_a_request_is_the_same_in_bytes() -> None:
-    request = httpx.Request("POST", "http://shop.test/console/sign-in?a=b", data={"key": "x y"})
-    head, _, body = _bytes(request).partition(b"\r\n\r\n")
-    line, *fields = head.split(b"\r\n")
-    assert line == b"POST /console/sign-in?a=b HTTP/1.1"
-    assert {b"Host: shop.test", b"Content-Length: 7"} <= set(fields)
-    assert body == b"key=x+y"
-
-
-def test_a_crowd_is_signed_in_and_its_cost_is_measured(
+def test_a_crowd_signs_in_and_its_cost_is_measured(
     trial: Trial, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, number in (("_SECONDS", 0.5), ("_ROWS", 20), ("_FILE", 400)):
@@ -55,7 +46,7 @@ def test_a_crowd_is_signed_in_and_its_cost_is_measured(
         assert http.get("/console/pets", headers=headers).status_code == 200
 
 
-def test_a_service_that_grows_and_lets_others_wait_breaks_the_promise(
+def test_growing_memory_and_waiting_clients_break_the_promise(
     trial: Trial, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proof.experiments.console._SECONDS", 0.2)

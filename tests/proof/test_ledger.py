@@ -10,7 +10,6 @@ from proof.ledger import (
     Rows,
     StoredOrder,
     StoredPet,
-    inventory_of,
 )
 
 REX = StoredPet(1, "rex", 7, "pending")
@@ -81,7 +80,3 @@ def test_an_animal_that_was_deleted_must_be_gone() -> None:
     known.pets[1].may_exist = {False}
     (said,) = known.contradictions(Rows([REX], [ORDER]))
     assert said == "animal 1 is there after its deletion"
-
-
-def test_the_inventory_counts_rows_by_status() -> None:
-    assert inventory_of(Rows([REX, LOST], [])) == {"available": 1, "pending": 1, "sold": 0}

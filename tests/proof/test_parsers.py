@@ -16,7 +16,6 @@ from proof.parsers import (
     Verdict,
     disagreement,
     parse_with_h11,
-    segmentations,
 )
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +48,7 @@ async def parser() -> AsyncIterator[OurParser]:
     parser.close()
 
 
-async def test_messages_are_the_same_in_every_segmentation_and_to_h11(
+async def test_messages_are_parsed_the_same_in_every_segmentation_and_by_h11(
     parser: OurParser, tmp_path: Path
 ) -> None:
     random = Random(5)  # noqa: S311 - what is drawn is no secret
@@ -61,7 +60,7 @@ async def test_messages_are_the_same_in_every_segmentation_and_to_h11(
     assert trial.seen["messages that both parsers read alike"] > 5
 
 
-async def test_no_field_of_a_request_spoils_the_next_on_its_connection(
+async def test_no_header_of_a_request_affects_the_next_one_on_the_connection(
     parser: OurParser, tmp_path: Path
 ) -> None:
     trial = Trial(0, Random(5), tmp_path)  # noqa: S311 - what is drawn is no secret
@@ -70,20 +69,6 @@ async def test_no_field_of_a_request_spoils_the_next_on_its_connection(
     assert trial.broken == []
     assert trial.seen["requests with another behind them"] > 500
     assert trial.seen["connections that stay open"] > 150
-
-
-async def test_a_request_is_read_with_method_target_fields_and_body(parser: OurParser) -> None:
-    data = (
-        b"POST http://h/a?b=c HTTP/1.1\r\nHost: a\r\nX: 1\r\nx: 2\r\nContent-Length: 2\r\n\r\nhi"
-        b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-    )
-    first = Parsed(
-        *("POST", "/a", b"b=c"),
-        {b"host": b"h", b"x": b"1, 2", b"content-length": b"2"},
-        b"hi",
-    )
-    for verdict in (await parser.parse([data]), parse_with_h11(data)):
-        assert verdict == Verdict([first, REQUEST], "whole")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +80,7 @@ async def test_a_request_is_read_with_method_target_fields_and_body(parser: OurP
         b"GET z HTTP/1.1\r\nHost: a\r\n\r\n",
     ],
 )
-async def test_a_harmless_difference_is_no_disagreement(
+async def test_a_harmless_difference_is_not_a_disagreement(
     parser: OurParser, tmp_path: Path, data: bytes
 ) -> None:
     trial = Trial(0, Random(5), tmp_path)  # noqa: S311 - what is drawn is no secret
@@ -104,21 +89,16 @@ async def test_a_harmless_difference_is_no_disagreement(
 
 
 @pytest.mark.parametrize("beginning", EXAMPLES)
-async def test_each_documented_strictness_refuses_what_h11_takes(
+async def test_each_documented_strictness_refuses_a_message_that_h11_accepts(
     parser: OurParser, beginning: str
 ) -> None:
+    assert len(EXAMPLES) == len(STRICTER)
     assert sum(name.startswith(beginning) for name in STRICTER) == 1
     ours = await parser.parse([EXAMPLES[beginning]])
     theirs = parse_with_h11(EXAMPLES[beginning])
     assert (ours.end, ours.requests) == ("refused", [])
     assert len(theirs.requests) == 1
     assert disagreement(ours, theirs) == ""
-
-
-async def test_every_documented_strictness_has_an_example() -> None:
-    assert len(EXAMPLES) == len(STRICTER)
-    for name in STRICTER:
-        assert any(name.startswith(beginning) for beginning in EXAMPLES), name
 
 
 @pytest.mark.parametrize(
@@ -136,17 +116,3 @@ async def test_a_difference_that_strictness_does_not_explain_is_a_disagreement(
     ours: Verdict, theirs: Verdict, said: str
 ) -> None:
     assert said in disagreement(ours, theirs)
-
-
-async def test_a_message_is_cut_whole_in_two_and_byte_by_byte() -> None:
-    in_two = [[b"a", b"bc"], [b"ab", b"c"]]
-    assert list(segmentations(b"abc")) == [[b"abc"], *in_two, [b"a", b"b", b"c"]]
-
-
-async def test_the_same_seed_makes_the_same_messages() -> None:
-    first, second = (
-        [message(random) for _ in range(20)]
-        for random in (Random(1), Random(1))  # noqa: S311 - what is drawn is no secret
-    )
-    assert first == second
-    assert len(set(first)) > 15

@@ -7,7 +7,7 @@ import pytest
 
 from proof.experiment import Trial
 from proof.experiments.plans import lists, look
-from proof.logged_plans import LoggedPlans, Read, reads
+from proof.logged_plans import LoggedPlans, Read
 
 ENTRY = """\
 2026-11-23 09:28:19.400 UTC [17519] LOG:  duration: 0.031 ms  plan:
@@ -34,27 +34,23 @@ def trial(tmp_path: Path) -> Trial:
     return Trial(10, Random(1), tmp_path)  # noqa: S311 - what is drawn is no secret
 
 
-def test_rows_that_a_filter_removes_count_as_read() -> None:
-    assert list(reads(OTHER + ENTRY + OTHER + ENTRY)) == [READ, READ]
-
-
-def test_a_log_is_read_from_where_it_was_left(tmp_path: Path) -> None:
+def test_each_logged_statement_is_read_once_with_its_filtered_rows(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text(ENTRY)
     plans = LoggedPlans(log)
     assert plans.read() == []
     for _ in range(2):
-        log.write_text(log.read_text() + ENTRY)
+        log.write_text(log.read_text() + OTHER + ENTRY)
         assert plans.read() == [READ]
 
 
-def test_every_list_with_a_cursor_is_looked_at() -> None:
+def test_every_list_with_a_cursor_is_checked() -> None:
     assert {one.table for one in lists()} == {
         *("pets", "orders", "webhook_deliveries", "categories", "api_keys"),
     }
 
 
-def test_a_page_that_reads_more_than_it_may_breaks_the_promise(
+def test_a_page_that_reads_too_many_rows_breaks_the_promise(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proof.experiments.plans._MAX_BLOCKS", 0)

@@ -31,12 +31,11 @@ sys.exit(guarded(run))
     ("ending", "sent", "status"),
     [
         ("return 3", None, 3),
-        ("raise ValueError", None, 1),
         ("os.kill(os.getpid(), 9)", None, -9),
         ("time.sleep(600)", signal.SIGTERM, 130),
     ],
 )
-def test_remaining_processes_are_killed_and_the_status_is_the_runs(
+def test_remaining_processes_are_killed_and_the_exit_status_is_kept(
     ending: str, sent: signal.Signals | None, status: int
 ) -> None:
     with subprocess.Popen(

@@ -19,7 +19,7 @@ def test_it_is_no_property():
 """
 
 
-def test_properties_alone_run_and_one_that_does_not_hold_breaks_the_promise(tmp_path: Path) -> None:
+def test_only_properties_run_and_a_failing_one_breaks_the_promise(tmp_path: Path) -> None:
     trial = Trial(0, Random(1), tmp_path)  # noqa: S311 - what is drawn is no secret
     tests = tmp_path / "test_written.py"
     tests.write_text(PROPERTIES)

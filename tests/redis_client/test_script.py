@@ -1,13 +1,12 @@
 """Scripts that many callers share: one round trip for several calls."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from petstore.redis_client.client import RedisClient
 from petstore.redis_client.script import BatchedScript
-from support.redis_server import RedisServer, redis_server
+from support.redis_server import RedisServer
 from support.silent_server import way_to
 
 pytestmark = pytest.mark.anyio
@@ -15,13 +14,7 @@ pytestmark = pytest.mark.anyio
 COUNT = b"return redis.call('INCR', KEYS[1])"
 
 
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with redis_server() as server:
-        yield server
-
-
-async def test_calls_at_once_share_round_trips(redis: RedisServer) -> None:
+async def test_concurrent_calls_share_round_trips(redis: RedisServer) -> None:
     async with way_to(redis.port) as way:
         client = RedisClient(way.url)
         script = BatchedScript(client, COUNT, 10)
@@ -33,7 +26,9 @@ async def test_calls_at_once_share_round_trips(redis: RedisServer) -> None:
         await client.close()
 
 
-async def test_two_hundred_calls_at_once_wait_for_few_slow_round_trips(redis: RedisServer) -> None:
+async def test_two_hundred_concurrent_calls_wait_for_few_slow_round_trips(
+    redis: RedisServer,
+) -> None:
     async with way_to(redis.port, delay=0.03) as way:
         client = RedisClient(way.url)
         script = BatchedScript(client, COUNT, 10)

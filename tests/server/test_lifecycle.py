@@ -1,4 +1,4 @@
-"""The events of a service, for its log, its service manager and its pid file."""
+"""The events of a service, for its log and its service manager."""
 
 import os
 import socket
@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from petstore.server.lifecycle import Lifecycle, notify
-from petstore.server.pid_file import PidFile
 
 _ABSTRACT_NAME = f"@petstore-test-{os.getpid()}"
 
@@ -23,18 +22,8 @@ def receiver(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.s
         yield listening
 
 
-def test_a_pid_file_that_cannot_be_written_is_warned_of_and_no_reason_to_end(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    full = os.open("/dev/full", os.O_RDWR)
-    Lifecycle(1, PidFile(full)).starting()
-    os.close(full)
-    (warning,) = caplog.messages
-    assert warning.startswith("the pid file cannot be written: ")
-
-
 def test_the_log_says_which_process_exited(caplog: pytest.LogCaptureFixture) -> None:
-    lifecycle = Lifecycle(1, None)
+    lifecycle = Lifecycle(1, "http://127.0.0.1:8000")
     lifecycle.worker_ended(7, "exit status 1", serves=True)
     lifecycle.worker_ended(8, "killed by signal 9", serves=False)
     assert caplog.messages == [
@@ -43,7 +32,7 @@ def test_the_log_says_which_process_exited(caplog: pytest.LogCaptureFixture) -> 
     ]
 
 
-def test_a_receiver_at_a_path_gets_all_assignments_in_one_message(
+def test_a_notify_socket_at_a_path_gets_all_assignments_in_one_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with receiver(str(tmp_path / "notify"), monkeypatch) as manager:
@@ -51,13 +40,15 @@ def test_a_receiver_at_a_path_gets_all_assignments_in_one_message(
         assert manager.recv(100) == b"READY=1\nSTATUS=Serving"
 
 
-def test_a_receiver_at_an_abstract_address_is_notified_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notify_socket_at_an_abstract_address_is_notified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with receiver(_ABSTRACT_NAME, monkeypatch) as manager:
         notify("STOPPING=1")
         assert manager.recv(100) == b"STOPPING=1"
 
 
-def test_a_receiver_that_is_gone_is_no_failure(
+def test_a_missing_notify_socket_is_not_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
@@ -65,7 +56,7 @@ def test_a_receiver_that_is_gone_is_no_failure(
 
 
 @pytest.mark.timeout(60)
-def test_a_receiver_that_does_not_read_is_not_waited_for(
+def test_a_notify_socket_that_does_not_read_is_not_awaited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with receiver(str(tmp_path / "notify"), monkeypatch) as manager:
@@ -74,6 +65,6 @@ def test_a_receiver_that_does_not_read_is_not_waited_for(
         assert manager.recv(100) == b"STATUS=0"
 
 
-def test_without_a_manager_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_service_manager_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
     notify("READY=1")

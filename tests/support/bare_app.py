@@ -7,16 +7,17 @@ from typing import Any, TypeAlias
 
 import httpx
 
-from petstore.api.application import Application, Servable
-from petstore.app import create_app, create_limiter, database_of
+from petstore.app import create_app
+from petstore.backends import create_limiter, database_of
 from petstore.clock import SECOND
 from petstore.databases.contract import Store
 from petstore.domain.plans import PlanName
 from petstore.http.messages import Request, Response
+from petstore.interface.application import Application
+from petstore.keys.status import KeyWithToken
+from petstore.limits.contract import RateLimiter
 from petstore.logs import RequestLog
-from petstore.rate_limits.contract import RateLimiter
 from petstore.settings import Settings, is_postgres, sqlite_path
-from petstore.store.api_keys import IssuedKey
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.stores import address_of, migrate
@@ -41,7 +42,7 @@ class BareApp:
 
     async def issue(
         self, plan: PlanName = "enterprise", *, expires_in: float | None = None, **wanted: Any
-    ) -> IssuedKey:
+    ) -> KeyWithToken:
         """Issue a key of the environment it serves, without limits unless they are wanted."""
         expires_at = None if expires_in is None else self.clock() + int(expires_in * SECOND)
         wanted = {"environment": self.settings.environment, "expires_at": expires_at, **wanted}
@@ -85,7 +86,7 @@ def fields(response: Response) -> list[tuple[bytes, bytes]]:
 class InProcess(httpx.AsyncBaseTransport):
     """Hands the requests of httpx to an application, without a server."""
 
-    def __init__(self, app: Servable) -> None:
+    def __init__(self, app: Application) -> None:
         self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

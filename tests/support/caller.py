@@ -2,8 +2,8 @@
 
 from petstore.clock import Milliseconds
 from petstore.domain.plans import Limits
-from petstore.rate_limits.contract import NEVER, BanRules, Decision, State
-from petstore.rate_limits.decide import charge, decide, describe
+from petstore.limits.contract import NEVER, BanRules, Decision, State
+from petstore.limits.decide import charge, decide, describe
 from support.manual_clock import ManualClock
 
 

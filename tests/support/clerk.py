@@ -7,7 +7,7 @@ from uuid import uuid4
 import httpx
 from playwright.sync_api import Browser, Locator, Page
 
-from petstore.domain.api_keys import SCOPES
+from petstore.keys.model import SCOPES
 from support.process import ServerProcess
 from support.visitor import SAME_ORIGIN
 

@@ -57,6 +57,7 @@ _VARYING = [
         r"\b[0-9a-f]{32}\b": "DIGEST",
         r"\b(wait|in) \d+ seconds": r"\1 SOME seconds",
         r"command line \(\w+\)": "command line (USER)",
+        r"^(minute +\d+ +)\d+": r"\1LEFT",  # on a busy machine a page takes longer than a minute
         r" +$": "",
         r"(?<=\S) {2,}": "  ",
     }.items()
@@ -148,10 +149,28 @@ def _signal(group: int, number: int) -> bool:
     return True
 
 
-class Console:
-    """A shell in ``folder``; ``places`` are texts of the pages, with what they are here."""
+def interpreter_environment() -> dict[str, str]:
+    """Return the environment of a reader's programs, without that of the tests."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PETSTORE_", "COVERAGE_", "PYTEST_"))
+    }
+    path = (_STAGE, Path(sys.executable).parent, inherited["PATH"])
+    return inherited | {
+        "PATH": os.pathsep.join(map(str, path)),
+        "LC_ALL": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+    }
 
-    def __init__(self, folder: Path, places: Mapping[str, str]) -> None:
+
+class Console:
+    """A shell in ``folder``; ``places`` are texts of the pages, with what they are here.
+
+    ``commands`` is the address of the process that runs ``petstore``.
+    """
+
+    def __init__(self, folder: Path, places: Mapping[str, str], commands: Path) -> None:
         ports = {port: _unused_port() for port in _PORTS}
         folders = {name: f"{folder}{name}" for name in _FOLDERS}
         self._folder = folder
@@ -166,25 +185,17 @@ class Console:
         self._shell = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],  # noqa: S607 - the one of the reader
             cwd=folder,
-            env=self._environment(ports["8000"]),
+            env=self._environment(ports["8000"], commands),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
 
-    def _environment(self, port: str) -> dict[str, str]:
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("PETSTORE_", "COVERAGE_", "PYTEST_"))
-        }
-        path = (_STAGE, Path(sys.executable).parent, inherited["PATH"])
-        return inherited | {
-            "PATH": os.pathsep.join(map(str, path)),
+    def _environment(self, port: str, commands: Path) -> dict[str, str]:
+        return interpreter_environment() | {
             "HOME": str(self._folder),
-            "LC_ALL": "C.UTF-8",
-            "PYTHONUNBUFFERED": "1",
+            "FORKS_OF_PETSTORE": str(commands),
             "PETSTORE_LOG_FORMAT": "text",  # as on a terminal
             "PETSTORE_PORT": port,
             "PETSTORE_URL": f"http://127.0.0.1:{port}/v1",
@@ -268,7 +279,7 @@ class Console:
         """Stop every program, and the shell."""
         while self._programs:
             self._interrupt()
-        self._run("systemctl stop nginx; systemctl stop petstore")
+        self._run("systemctl stop nginx; systemctl stop petstore.socket")
         self._shell.communicate("")
 
 
@@ -279,9 +290,11 @@ def _difference(step: Step, printed: str) -> str:
 
 
 @contextmanager
-def console(folder: Path, places: Mapping[str, str] | None = None) -> Iterator[Console]:
+def console(
+    folder: Path, commands: Path, places: Mapping[str, str] | None = None
+) -> Iterator[Console]:
     """Open a console in ``folder`` until the block ends."""
-    opened = Console(folder, places or {})
+    opened = Console(folder, places or {}, commands)
     try:
         yield opened
     finally:

@@ -7,9 +7,9 @@ from typing import Any
 
 from petstore.clock import Clock
 from petstore.databases.contract import Row, Statement, Store
-from petstore.domain.webhooks import DeliveryState
-from petstore.store.deliveries import Webhook
 from petstore.webhooks.deliverer import Deliverer, Rules
+from petstore.webhooks.leases import LeasedWebhook
+from petstore.webhooks.model import DeliveryState
 from petstore.webhooks.sender import Resolver, Sender
 from support.keys import issue
 from support.stores import do
@@ -35,7 +35,7 @@ async def delivering(
     store: Store,
     clock: Clock,
     *,
-    secrets_of: Callable[[Webhook], list[bytes]] = lambda _: [SECRET],
+    secrets_of: Callable[[LeasedWebhook], list[bytes]] = lambda _: [SECRET],
     watcher: Watched | None = None,
     seconds: float = 30,
     **rules: Any,
@@ -53,7 +53,7 @@ async def delivering(
     quick = quick._replace(**rules)
     if "sqlite" in type(store).__module__:
         quick = quick._replace(publishes=False)
-    deliverer = Deliverer(store, sender, secrets_of, clock, watcher or Watched(), quick)
+    deliverer = Deliverer(store, sender, secrets_of, clock, (watcher or Watched()).attempted, quick)
     async with deliverer.running():
         yield deliverer
 
@@ -61,7 +61,7 @@ async def delivering(
 async def issue_with_webhooks(store: Store, clock: Clock, **wanted: Any) -> int:
     """Create a key that may have webhooks, and return its id."""
     issued = await issue(store, clock, **({"scopes": SCOPES} | wanted))
-    return issued.key.id
+    return issued.id
 
 
 async def add_webhook(store: Store, key_id: int, url: str, types: str = "") -> int:

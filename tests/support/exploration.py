@@ -10,8 +10,5 @@ DEPTH = int(os.environ.get("EXPLORATION_DEPTH", "1"))
 
 
 def explored(examples: int, **options: Any) -> settings:
-    """Return the settings of a property that is tried on so many examples in an ordinary run.
-
-    There is no deadline: on a busy machine a slow example is no failure.
-    """
-    return settings(max_examples=examples * DEPTH, deadline=None, **options)
+    """Return the settings of a property that is tried on so many examples in an ordinary run."""
+    return settings(max_examples=examples * DEPTH, **options)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -9,26 +10,27 @@ from typing import Any
 import apsw
 import asyncpg  # type: ignore[import-untyped]
 
+from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY
-from petstore.databases.copies.contract import TABLES
+from petstore.databases.copies.contract import COPIED
+from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
-from petstore.domain.api_keys import DEFAULT_SCOPES, NewApiKey
-from petstore.domain.categories import CategoryCreate
-from petstore.domain.orders import OrderCreate, OrderPatch
-from petstore.domain.pets import NewPet
-from petstore.rate_limits.contract import State
+from petstore.deprecations.store import DeprecatedCalls
+from petstore.keys.model import KeyFields
+from petstore.keys.store import Actor, create_key, revoke_key, rotate_key, unconditional
+from petstore.limits.contract import State
+from petstore.limits.database import StoredRateLimits
+from petstore.orders.model import OrderCreate, OrderPatch
+from petstore.orders.store import place_order, update_order
+from petstore.pets.console_imports import store_import
+from petstore.pets.imports import begin_import
+from petstore.pets.model import NewPet
+from petstore.pets.store import delete_pet
+from petstore.sessions.store import create_link, open_session
 from petstore.settings import is_postgres, sqlite_path
-from petstore.store.api_keys import Actor, create_key, revoke_key, rotate_key, unconditional
-from petstore.store.console_imports import store_import
-from petstore.store.console_sessions import create_link, open_session
-from petstore.store.deprecated_calls import DeprecatedCalls
-from petstore.store.import_files import ImportFile
-from petstore.store.orders import place_order, update_order
-from petstore.store.pet_imports import begin_import
-from petstore.store.pets import delete_pet
-from petstore.store.rate_limits import StoredRateLimits
-from petstore.store.responses import Responses
+from petstore.usage.responses import Responses
 from support.changes import create_category, create_pet, import_batch
+from support.memory_folder import folder_in_memory
 from support.stores import do, open_store
 
 NOW = 1_800_000_000_000
@@ -60,7 +62,7 @@ async def fill(store: SqliteStore) -> str:
     for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
         await store.write(update_order(2, patch, 0, unconditional))
     await store.write(begin_import(b"digest of a file", again=False))
-    await store.write(import_batch(b"digest of a file", range(1), [NewPet("Imported", 3)], NOW))
+    await store.write(import_batch(b"digest of a file", 0, [NewPet("Imported", 3)], NOW))
     token = await _keys(store)
     await StoredRateLimits(store).save(
         [(1, State(day=20_000, day_used=5, banned_until=NOW)), (2, State())]
@@ -69,17 +71,16 @@ async def fill(store: SqliteStore) -> str:
         do("INSERT INTO kept_answers VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
     content = BytesIO(b"name,categoryId\nB\0lla,3\nRex,3\n")
-    file = ImportFile("animals.csv", b"\0\xff", ["name", "categoryId"], ",", content)
     options = {"named_categories": False, "strict_categories": False}
-    await store_import(store, 1, file, lambda: NOW, **options)
+    await store_import(store, 1, "animals.csv", content, lambda: NOW, **options)
     await store.write(open_session(1, token.encode("ascii"), NOW))
     await store.write(create_link(1, "the operator", NOW))
     calls = DeprecatedCalls(store, lambda: NOW, ())
     calls.count(1, "getPet", NOW, b"shop/1", "r1")
-    await calls.save()
+    await calls.flush()
     responses = Responses(store, lambda: NOW)
-    responses.count(1, NOW // DAY, 429)
-    await responses.save()
+    responses.add((1, NOW // DAY, 429))
+    await responses.flush()
     await store.write(do("INSERT INTO key_notices VALUES (1, 'banned', ?1, ?1)", NOW))
     await store.write(
         do(
@@ -111,26 +112,32 @@ async def fill(store: SqliteStore) -> str:
 
 async def _keys(store: SqliteStore) -> str:
     me = Actor("me")
-    new = NewApiKey(
-        *("app", "pro", None, None, frozenset(DEFAULT_SCOPES), "production", None),
-        allowed_networks=("203.0.113.0/24",),
-        rehearse_sunset=True,
-    )
-    await store.write(create_key(new, me, NOW))
+    new = KeyFields[int]("app", "pro", allowed_networks=("203.0.113.0/24",), rehearse_sunset=True)
+    await store.write(create_key(new, "production", me, NOW))
     rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
-    await store.write(create_key(new, me, NOW))
+    await store.write(create_key(new, "production", me, NOW))
     await store.write(revoke_key(2, me, NOW, unconditional))
     return rotated.token
 
 
 def make_full_store(path: Path) -> str:
     """Make a store with something in every table in the file ``path``; return a token."""
+    content, token = _full_file()
+    with create(path) as file:
+        file.write(content)
+    return token
 
-    async def run() -> str:
+
+@cache
+def _full_file() -> tuple[bytes, str]:
+    async def run(path: Path) -> str:
         async with open_store(path) as store:
             return await fill(store)
 
-    return asyncio.run(run())
+    with folder_in_memory() as folder:
+        path = folder / "full.db"
+        token = asyncio.run(run(path))
+        return path.read_bytes(), token
 
 
 def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
@@ -138,7 +145,7 @@ def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
     columns = columns_of(database)
     selects = {
         table.name: f"SELECT {', '.join(columns[table.name])} FROM {table.name}"  # noqa: S608
-        for table in TABLES
+        for table in COPIED
     }
     selects["inventory"] = (
         "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory"

@@ -8,8 +8,8 @@ from msgspec.json import decode, encode
 
 from petstore.databases.contract import Store
 from petstore.databases.postgres import PostgresStore
-from petstore.domain.events import EVENT_TYPES, Event, Position
-from petstore.store.events import publish_all, read_feed
+from petstore.events.model import EVENT_TYPES, Event, Position
+from petstore.events.store import publish_all, read_feed
 
 Record: TypeAlias = dict[str, Any]
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from petstore.clock import Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store
-from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey, NewApiKey
-from petstore.store.api_keys import (
+from petstore.keys.cache import find_key
+from petstore.keys.model import ApiKey, Environment, KeyFields
+from petstore.keys.status import Key, KeyWithToken, api_key_of, select_key
+from petstore.keys.store import (
     Actor,
-    ApiKeyChanges,
-    IssuedKey,
     change_key,
     create_key,
     revoke_key,
@@ -17,42 +17,38 @@ from petstore.store.api_keys import (
     unban_key,
     unconditional,
 )
-from petstore.store.key_ring import find_key
-from petstore.store.key_status import Key, api_key_of, select_key
 
 OPERATOR = Actor("the operator")
 
 
-def new_api_key(**wanted: Any) -> NewApiKey:
-    """Return a key to create: of the plan free, for production, but for what is ``wanted``."""
-    values = {
-        "name": "test",
-        "plan": "free",
-        "per_minute": None,
-        "per_day": None,
-        "scopes": frozenset(DEFAULT_SCOPES),
-        "environment": "production",
-        "expires_at": None,
-    }
-    return NewApiKey(**(values | wanted))
+def new_key(**wanted: Any) -> KeyFields[Milliseconds]:
+    """Return a key to create: called test and of the plan free, but for what is ``wanted``."""
+    return KeyFields(**{"name": "test"} | wanted)
 
 
-async def issue(store: Store, clock: Clock, *, by: Actor = OPERATOR, **wanted: Any) -> IssuedKey:
+async def issue(
+    store: Store,
+    clock: Clock,
+    *,
+    by: Actor = OPERATOR,
+    environment: Environment = "production",
+    **wanted: Any,
+) -> KeyWithToken:
     """Create a key in ``store``."""
-    return await store.write(create_key(new_api_key(**wanted), by, clock()))
+    return await store.write(create_key(new_key(**wanted), environment, by, clock()))
 
 
 async def change(
     store: Store, clock: Clock, key_id: int, *, by: Actor = OPERATOR, **changes: Any
 ) -> Key:
     """Change what is named of a key."""
-    unit = change_key(key_id, ApiKeyChanges(**changes), by, clock(), unconditional)
+    unit = change_key(key_id, changes, by, clock(), unconditional)
     return await store.write(unit)
 
 
 async def rotate(
     store: Store, clock: Clock, key_id: int, grace: Milliseconds = 0, *, by: Actor = OPERATOR
-) -> IssuedKey:
+) -> KeyWithToken:
     """Issue a new token for a key."""
     return await store.write(rotate_key(key_id, grace, by, clock(), unconditional))
 
@@ -76,13 +72,13 @@ async def stored_key(store: Store, key_id: int) -> ApiKey:
 async def actor(store: Store, clock: Clock, **wanted: Any) -> Actor:
     """Create a key in ``store`` and return it as one that changes keys."""
     issued = await issue(store, clock, **wanted)
-    key = await stored_key(store, issued.key.id)
+    key = await stored_key(store, issued.id)
     return Actor(f"key {key.id}", key, find_key=partial(find_key, issued.token.encode("ascii")))
 
 
 async def issue_stored(store: Store, clock: Clock, **wanted: Any) -> ApiKey:
     """Create a key in ``store`` and return it as the service itself sees it."""
-    return await stored_key(store, (await issue(store, clock, **wanted)).key.id)
+    return await stored_key(store, (await issue(store, clock, **wanted)).id)
 
 
 async def usage_of(store: Store, key_id: int) -> list[Row]:

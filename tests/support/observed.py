@@ -17,14 +17,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from prometheus_client.parser import text_string_to_metric_families
 
-from petstore.api.application import RequestObserver, Servable
-from petstore.app import (
-    create_app,
-    create_limiter,
-    create_registry,
-    create_tracing,
-    database_of,
-)
+from petstore.app import create_app, create_registry, observers_of
+from petstore.backends import create_limiter, database_of
 from petstore.databases.contract import Store
 from petstore.logs import RequestLog
 from petstore.observability.registry import Registry, share_metrics
@@ -102,19 +96,14 @@ async def observed_service(
     url = address_of(database)
     settings = Settings(database=url, trace_endpoint=trace_endpoint, **options)
     stream = io.BytesIO()
-    log: RequestObserver = RequestLog(stream, clock, for_person=False)
+    log = RequestLog(stream, clock, for_person=False)
     with registry_of_test() as registry:
-        store = traced = database_of(settings, registry)
+        observers = observers_of(settings, registry)
+        store = database_of(settings, observers)
         if not is_postgres(url):
             migrate(store, sqlite_path(url))
-        tracing = create_tracing(settings)
-        if tracing is not None:
-            log = tracing.trace_requests(log)
-            traced = tracing.trace_store(store, "sqlite")
-        limiter = create_limiter(settings, traced, clock, registry)
-        app: Servable = create_app(settings, traced, limiter, log, clock, registry=registry)
-        if tracing is not None:
-            app = tracing.trace_application(app)
+        limiter = create_limiter(settings, store, clock, observers)
+        app = create_app(settings, store, limiter, log, clock, observers=observers)
         async with app.lifespan():
             transport = InProcess(app)
             url = "http://petstore.test"

@@ -1,7 +1,7 @@
 """The forms of a page, as a browser without JavaScript fills in and sends them."""
 
 from html.parser import HTMLParser
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -12,7 +12,7 @@ class PageForm(NamedTuple):
     """A form: where it goes, what it sends as it stands, and the text of its button."""
 
     path: str
-    fields: dict[str, str]
+    fields: dict[str, Any]
     button: str
 
 
@@ -25,6 +25,7 @@ class _Reader(HTMLParser):
         self._open = False
         self._select = ""
         self._in_button = False
+        self._text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
@@ -32,24 +33,47 @@ class _Reader(HTMLParser):
             self._open = found.get("method") == "post"
             if self._open:
                 self.forms.append(PageForm(found["action"].removeprefix("/console"), {}, ""))
-        elif self._open and tag == "input":
-            self.forms[-1].fields[found["name"]] = found["value"]
-        elif self._open and tag == "select":
-            self._select = found["name"]
-        elif self._open and tag == "option" and "selected" in found:
-            self.forms[-1].fields[self._select] = found["value"]
         elif tag == "button":
             self._in_button = True
+        elif self._open:
+            self._add(tag, found, self.forms[-1].fields)
+
+    def _add(self, tag: str, found: dict[str, str], fields: dict[str, Any]) -> None:
+        """Add what a control sends as it stands."""
+        if found.get("type") == "checkbox":
+            if "checked" in found:
+                fields.setdefault(found["name"], []).append(found["value"])
+        elif tag == "input":
+            fields[found["name"]] = found["value"]
+        elif tag == "textarea":
+            self._text = found["name"]
+            fields[self._text] = ""
+        elif tag == "select":
+            self._select = found["name"]
+        elif tag == "option" and ("selected" in found or self._select not in fields):
+            fields[self._select] = found["value"]
 
     def handle_data(self, data: str) -> None:
         if self._open and self._in_button:
             self.forms[-1] = self.forms[-1]._replace(button=self.forms[-1].button + data)
+        elif self._text:
+            self.forms[-1].fields[self._text] += data.removeprefix("\n")
 
     def handle_endtag(self, tag: str) -> None:
         if tag == "form":
             self._open = False
         elif tag == "button":
             self._in_button = False
+        elif tag == "textarea":
+            self._text = ""
+
+
+def form_to(page: httpx.Response, path: str) -> PageForm:
+    """Return the only form of a page that goes to this path."""
+    reader = _Reader()
+    reader.feed(page.text)
+    (form,) = (form for form in reader.forms if form.path == path)
+    return form
 
 
 def form_of(page: httpx.Response, button: str) -> PageForm:
@@ -82,3 +106,10 @@ async def succeed(
     """Fill in a form, press its button, and return the page that it leads to."""
     form = form_of(page, button)
     return await visitor.submit(form.path, **form.fields | typed)
+
+
+def conflict_of(page: httpx.Response, field: str) -> list[str]:
+    """Return what a conflict says about a field: as it was opened, as it is now, as wanted."""
+    item = page.text.partition(f"<li>{field}: ")[2].partition("</li>")[0]
+    told = [value.partition("</bdi>")[0] for value in item.split("<bdi>")[1:]]
+    return [*told, "the same as now"][:3]

@@ -3,7 +3,7 @@
 from msgspec import UNSET
 
 from petstore.databases.contract import Row, Statement
-from petstore.domain.pets import Pet
+from petstore.pets.model import Pet
 
 _SELECT = "SELECT id, name, category_id, status FROM pets"
 

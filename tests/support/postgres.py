@@ -14,8 +14,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from petstore.databases.copies.contract import PRESET, TABLES
+from petstore.databases.copies.contract import PRESET
 from petstore.databases.postgres import PostgresStore
+from petstore.databases.schema import TABLES
 from support.memory_folder import memory
 from support.process import free_port
 from support.waiting import within
@@ -23,7 +24,7 @@ from support.waiting import within
 GUARDED, PASSWORD = "guarded", "corr3ct-h0rse"
 _NOBODY = "nobody"
 _CONNECTIONS = "FROM pg_stat_activity WHERE application_name = 'petstore'"
-_TABLES = ("inventory", "events_outbox", *(table.name for table in TABLES if table.name != PRESET))
+_TABLES = [table.name for table in TABLES if table.name != PRESET]
 # To truncate a table makes new files of it and of its indexes, so only those in use are truncated:
 # a table with pages, or one whose numbers were used up by rows that were refused.
 _EMPTY = f"""

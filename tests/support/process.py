@@ -17,6 +17,13 @@ from petstore.cli.main import main
 from support.waiting import within
 
 _STARTS = 3
+# Becomes a command, with a socket as systemd passes it: file descriptor 3, for this process alone.
+_WITH_SOCKET = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ |= {"LISTEN_FDS": "1", "LISTEN_PID": str(os.getpid())}
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 def free_port() -> int:
@@ -56,7 +63,7 @@ class ServerProcess:
     """``petstore serve`` in ``folder``, on a free port of the loopback address.
 
     It logs to ``log_path``, or to the file descriptor ``stderr``. Unless it ``delivers``, it has no
-    process for webhooks.
+    process for webhooks. It listens on ``listener`` if that is given, as systemd does it.
     """
 
     def __init__(
@@ -66,6 +73,7 @@ class ServerProcess:
         env: dict[str, str] | None = None,
         stderr: int | None = None,
         delivers: bool = False,
+        listener: socket.socket | None = None,
     ) -> None:
         self.folder = folder
         self.database = f"sqlite:///{folder / 'petstore.db'}"
@@ -73,16 +81,19 @@ class ServerProcess:
         self._env = {**os.environ, **(env or {})}
         self._stderr = stderr
         self._delivers = delivers
+        self._listener = listener
         self._starts = 0
         self._start()
 
     def _start(self) -> None:
         self._starts += 1
-        self.port = free_port()
+        self.port = self._listener.getsockname()[1] if self._listener else free_port()
         self.log_path = self.folder / f"log-{self.port}.jsonl"
-        with self.log_path.open("wb") as log:
+        passed = [self._listener.fileno()] if self._listener else []
+        prefix = [sys.executable, "-IS", "-c", _WITH_SOCKET, *map(str, passed)] if passed else []
+        with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command(),
+                [*prefix, *self.command()],
                 cwd=self.folder,
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
@@ -90,6 +101,7 @@ class ServerProcess:
                 stderr=log if self._stderr is None else self._stderr,
                 text=True,
                 start_new_session=True,
+                pass_fds=passed,
             )
 
     def command(self) -> list[str]:
@@ -157,6 +169,12 @@ class ServerProcess:
         status = self.process.wait(seconds)
         self._close()
         return status
+
+    def restart(self, *arguments: str) -> None:
+        """Stop it, and start it again with other ``arguments`` if any are given."""
+        assert self.stop() == 0
+        self.arguments = arguments or self.arguments
+        self._start()
 
     def kill(self) -> None:
         """End every process of the service at once, as a power cut would."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import msgpack
 
-from petstore.domain.api_keys import DEFAULT_SCOPES, ApiKey
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.rate_limits.contract import BanRules, UnbanStore
-from petstore.rate_limits.redis import RedisLimiter
+from petstore.keys.model import DEFAULT_SCOPES, ApiKey
+from petstore.limits.contract import BanRules, UnbanStore
+from petstore.limits.redis import RedisLimiter
 from petstore.redis_client.client import Command, RedisClient
 from support.manual_clock import ManualClock
 

@@ -10,7 +10,7 @@ import uvloop
 
 from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
-from petstore.server.service import listen
+from petstore.server.listeners import listen
 
 
 class Echo:
@@ -23,6 +23,7 @@ class Echo:
         self.seen: list[Request] = []
         self.failures: list[str] = []  # why bodies were incomplete
         self.size = 0
+        self.status = 200
         self.is_free: Callable[[], bool] = lambda: True
         self.reads_at_once = True
 
@@ -44,7 +45,7 @@ class Echo:
         await self._wait()
         told = b"%s %s?%s " % (request.method.encode(), request.path.encode(), request.query)
         told += body + b"." * self.size
-        return Response(200, told, [b"content-length: %d" % len(told)])
+        return Response(self.status, told, [b"content-length: %d" % len(told)])
 
     async def _wait(self) -> None:
         while not self.is_free():  # noqa: ASYNC110 - a thread of the test decides

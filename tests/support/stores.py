@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from petstore.app import store_at
+from petstore.backends import store_at
 from petstore.databases.contract import Row, Statement, Store, Unit, Value
 from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
@@ -60,11 +60,12 @@ def impatient(store: Any) -> Iterator[None]:
 
     Before and after, it waits as long as ever: on a busy machine slow is no failure.
     """
-    timeout, store._timeout = store._timeout, 400  # noqa: SLF001 - no setting of a running store
+    connections = store._connections  # noqa: SLF001 - no setting of a running store
+    timeout, connections.timeout = connections.timeout, 400
     try:
         yield
     finally:
-        store._timeout = timeout  # noqa: SLF001
+        connections.timeout = timeout
 
 
 @contextmanager

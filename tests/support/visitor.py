@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from petstore.domain.api_keys import SCOPES
+from petstore.keys.model import SCOPES
 from support.service import Service
 
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
@@ -66,7 +66,7 @@ def newcomer(service: Service, token: str = "", key_id: int = 0) -> Visitor:
 async def signed_in(service: Service, **wanted: Any) -> Visitor:
     """Return a person signed in with a new key; it has every scope unless others are wanted."""
     issued = await service.issue(**{"scopes": frozenset(SCOPES), **wanted})
-    visitor = newcomer(service, issued.token, issued.key.id)
+    visitor = newcomer(service, issued.token, issued.id)
     response = await visitor.post("/sign-in", key=issued.token)
     assert response.status_code == 303, response.text
     return visitor

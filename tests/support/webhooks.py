@@ -6,10 +6,10 @@ from typing import Any
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Statement, Store, Unit, placeholders
-from petstore.domain.api_keys import SCOPES, ApiKey
-from petstore.domain.webhooks import WebhookCreate
-from petstore.store.events import publish_all
-from petstore.store.webhooks import IssuedSecret, create_webhook
+from petstore.events.store import publish_all
+from petstore.keys.model import SCOPES, ApiKey
+from petstore.webhooks.model import WebhookCreate
+from petstore.webhooks.store import IssuedSecret, create_webhook
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 

@@ -3,7 +3,7 @@
 import pytest
 
 from petstore.clock import system_clock
-from petstore.domain.pets import NewPet
+from petstore.pets.model import NewPet
 from support.changes import create_pets
 from support.delivering import add_webhook, delivering, issue_with_webhooks
 from support.memory_folder import folder_in_memory
@@ -34,7 +34,7 @@ async def test_a_dead_endpoint_among_200_does_not_delay_the_others() -> None:
             await add_webhook(store, key_id, dead.url)
             for number in range(1, WEBHOOKS):
                 await add_webhook(store, key_id, f"{alive.url}/{number}")
-            async with delivering(store, system_clock):
+            async with delivering(store, system_clock, seconds=300):
                 await store.write(create_pets([NewPet("Bella", 1, "available")] * 2))
                 await eventually(lambda: dead.under_way == 2, 30)
                 await store.write(create_pets([NewPet("Bella", 1, "available")] * 2))

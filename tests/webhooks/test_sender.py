@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from petstore.domain.addresses import Address
 from petstore.webhooks import sender as sender_module
-from petstore.webhooks.sender import DeliveryFailed, Resolver, Response, Sender
+from petstore.webhooks.addresses import Address
+from petstore.webhooks.sender import DeliveryFailed, EndpointResponse, Resolver, Sender
 from support.receivers import OK, Behaviour, Request, Writer, receiving, reset, silent
 from support.tls import self_signed_certificate
 
@@ -25,7 +25,7 @@ def sender(seconds: float = 10, tls: ssl.SSLContext | None = None) -> Sender:
     return Sender(Resolver(), LOOPBACK, "petstore/1.2.3", tls, seconds)
 
 
-async def post(behaviour: Behaviour | bytes, seconds: float = 10) -> Response:
+async def post(behaviour: Behaviour | bytes, seconds: float = 10) -> EndpointResponse:
     async with receiving(behaviour) as receiver:
         return await sender(seconds).post(receiver.url, {}, BODY)
 
@@ -50,11 +50,11 @@ async def failure_at(url: str, resolve: Callable[[str], list[str]] | None = None
 # What is sent
 
 
-async def test_a_request_is_a_post_of_json_on_a_connection_of_its_own() -> None:
+async def test_a_request_is_a_json_post_on_a_new_connection() -> None:
     async with receiving() as receiver:
         url = f"{receiver.url}/a%20b?c=d e"
         response = await sender().post(url, {"webhook-id": "evt_1"}, BODY)
-    assert response == Response(204, None, "")
+    assert response == EndpointResponse(204, None, "")
     (request,) = receiver.requests
     assert request.line == "POST /hooks/a%20b?c=d%20e HTTP/1.1"
     assert request.body == BODY
@@ -68,13 +68,13 @@ async def test_a_request_is_a_post_of_json_on_a_connection_of_its_own() -> None:
     }
 
 
-async def test_a_url_without_a_path_is_the_root() -> None:
+async def test_a_url_without_a_path_requests_the_root() -> None:
     async with receiving() as receiver:
         await sender().post(f"http://127.0.0.1:{receiver.port}", {}, BODY)
     assert receiver.requests[0].line == "POST / HTTP/1.1"
 
 
-async def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxies_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     async with receiving() as receiver, receiving() as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -92,12 +92,12 @@ async def test_a_redirect_is_not_followed() -> None:
     assert elsewhere.connections == 0
 
 
-async def test_a_response_tells_how_long_to_wait() -> None:
+async def test_the_retry_after_of_a_response_is_returned() -> None:
     head = b"HTTP/1.1 429 Slow down\r\nReTrY-aFtEr: 120\r\nContent-Length: 0\r\n\r\n"
-    assert await post(head) == Response(429, "120", "")
+    assert await post(head) == EndpointResponse(429, "120", "")
 
 
-async def test_of_a_response_without_end_one_kibibyte_is_read() -> None:
+async def test_at_most_one_kibibyte_of_a_response_is_read() -> None:
     async def endless(_: Request, writer: Writer) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n")
         try:
@@ -109,25 +109,27 @@ async def test_of_a_response_without_end_one_kibibyte_is_read() -> None:
 
     closed = asyncio.Event()
     async with receiving(endless) as receiver:
-        assert await sender().post(receiver.url, {}, BODY) == Response(200, None, "x" * 1024)
+        assert await sender().post(receiver.url, {}, BODY) == EndpointResponse(
+            200, None, "x" * 1024
+        )
         async with asyncio.timeout(30):
             await closed.wait()
 
 
-async def test_a_body_that_is_longer_than_it_says_ends_there() -> None:
+async def test_a_body_ends_at_its_content_length() -> None:
     response = await post(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello")
-    assert response == Response(200, None, "he")
+    assert response == EndpointResponse(200, None, "he")
 
 
-async def test_a_body_may_follow_its_head_later() -> None:
+async def test_a_body_can_arrive_after_the_headers() -> None:
     start, end = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Pad: ", b"\r\n\r\n"
     padding = b"x" * (4096 - len(start) - len(end))  # so the first piece read is the head
-    assert await post(start + padding + end + b"hello") == Response(200, None, "hello")
+    assert await post(start + padding + end + b"hello") == EndpointResponse(200, None, "hello")
 
 
-async def test_a_body_is_kept_as_text_whatever_it_is() -> None:
+async def test_every_body_is_stored_as_text() -> None:
     response = await post(b"HTTP/1.1 500 No\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\0ok")
-    assert response == Response(500, None, "\x1f\ufffd\ufffdok")
+    assert response == EndpointResponse(500, None, "\x1f\ufffd\ufffdok")
 
 
 async def test_an_interim_response_is_skipped() -> None:
@@ -135,28 +137,28 @@ async def test_an_interim_response_is_skipped() -> None:
     assert response.status == 204
 
 
-async def test_http_1_0_is_understood() -> None:
-    assert await post(b"HTTP/1.0 200 OK\r\n\r\nfine") == Response(200, None, "fine")
+async def test_an_http_1_0_response_is_accepted() -> None:
+    assert await post(b"HTTP/1.0 200 OK\r\n\r\nfine") == EndpointResponse(200, None, "fine")
 
 
-async def test_a_status_counts_although_its_body_drips(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_status_counts_even_if_the_body_drips(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sender_module, "_BODY_SECONDS", 0.05)
 
     async def drip(_: Request, writer: Writer) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n\r\nx")
         await silent(_, writer)
 
-    assert await post(drip) == Response(200, None, "x")
+    assert await post(drip) == EndpointResponse(200, None, "x")
 
 
 # No response
 
 
-async def test_a_silent_receiver_fails_in_time() -> None:
+async def test_a_silent_receiver_fails_at_the_timeout() -> None:
     assert await failure(silent, 0.2) == "no response within 0.2 seconds"
 
 
-async def test_a_head_that_drips_fails_in_time() -> None:
+async def test_headers_that_drip_fail_at_the_timeout() -> None:
     async def drip(_: Request, writer: Writer) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nx-drop: ")
         while not writer.is_closing():
@@ -184,18 +186,18 @@ async def test_a_connection_that_closes_without_a_response_is_a_failure() -> Non
     ],
     ids=["no HTTP", "no status", "an upgrade", "a head without end"],
 )
-async def test_what_is_no_response_is_a_failure(response: bytes) -> None:
+async def test_a_malformed_response_is_a_failure(response: bytes) -> None:
     assert await failure(response) == "the response is not valid HTTP/1.1"
 
 
-async def test_a_port_where_nobody_listens_is_a_failure() -> None:
+async def test_a_refused_connection_is_a_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     failed = await failure_at(f"http://127.0.0.1:{port}/")
     assert "Connect call failed" in failed or failed == "Connection refused"
 
 
-async def test_a_name_that_nobody_has_is_a_failure() -> None:
+async def test_an_unknown_host_is_a_failure() -> None:
     assert await failure_at("https://nobody.invalid/") != ""
     assert await failure_at(f"https://{'a' * 64}.invalid/") != ""
 
@@ -203,7 +205,7 @@ async def test_a_name_that_nobody_has_is_a_failure() -> None:
 # TLS
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+async def test_an_untrusted_certificate_is_refused(tmp_path: Path) -> None:
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server.load_cert_chain(*self_signed_certificate(tmp_path))
     async with receiving(tls=server) as receiver:
@@ -212,7 +214,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) 
     assert receiver.requests == []
 
 
-async def test_a_certificate_is_checked_for_the_name_in_the_url(tmp_path: Path) -> None:
+async def test_the_certificate_must_match_the_host_of_the_url(tmp_path: Path) -> None:
     certificate, key = self_signed_certificate(tmp_path)
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server.load_cert_chain(certificate, key)
@@ -253,7 +255,7 @@ async def test_a_server_without_tls_fails_the_handshake() -> None:
         ("https://[::1]:{port}/", ["::1"], "expected a public address"),
     ],
 )
-async def test_nothing_is_sent_where_it_may_not_go(
+async def test_nothing_is_sent_to_a_forbidden_address(
     url: str, addresses: list[str], reason: str
 ) -> None:
     async with receiving() as receiver:
@@ -262,7 +264,7 @@ async def test_nothing_is_sent_where_it_may_not_go(
     assert receiver.connections == 0
 
 
-async def test_a_name_that_changes_leads_to_the_address_that_was_checked() -> None:
+async def test_the_connection_uses_the_address_that_was_checked() -> None:
     answers = iter([["127.0.0.1"], ["10.0.0.1"], ["127.0.0.1"]])
     asked = []
 
@@ -282,7 +284,7 @@ async def test_a_name_that_changes_leads_to_the_address_that_was_checked() -> No
     assert receiver.requests[0].headers["host"] == f"rebind.example:{receiver.port}"
 
 
-async def test_of_several_addresses_the_next_is_tried() -> None:
+async def test_the_next_of_several_addresses_is_tried() -> None:
     async with receiving() as receiver:
 
         async def resolve(_: str) -> list[Address]:
@@ -292,11 +294,13 @@ async def test_of_several_addresses_the_next_is_tried() -> None:
         assert (await Sender(resolve, LOOPBACK, "petstore").post(url, {}, BODY)).status == 204
 
 
-async def test_a_name_without_addresses_is_a_failure() -> None:
+async def test_a_host_without_addresses_is_a_failure() -> None:
     assert await failure_at("https://shop.example/", lambda _: []) == "the name has no address"
 
 
-async def test_a_name_that_does_not_resolve_fails_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_that_does_not_resolve_fails_at_the_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sender_module, "_CONNECT_SECONDS", 0.05)
 
     async def resolve(_: str) -> list[Address]:
@@ -307,7 +311,9 @@ async def test_a_name_that_does_not_resolve_fails_in_time(monkeypatch: pytest.Mo
         await Sender(resolve, LOOPBACK, "petstore").post("https://shop.example/", {}, BODY)
 
 
-async def test_requests_for_one_name_share_a_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_requests_for_one_host_share_a_lookup(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     look_ups = []
     look_up = socket.getaddrinfo
 

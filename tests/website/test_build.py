@@ -12,18 +12,18 @@ from website.rendering import BuildError, render
 LISTED = {"Reference": [Entry("HTTP", "http.md", ""), Entry("All", "operations/index.md", "")]}
 
 
-def test_a_page_that_stands_in_no_list_stops_the_build() -> None:
+def test_a_page_outside_the_navigation_stops_the_build() -> None:
     sources = {"index.md": "", "http.md": "", "guides/lost.md": ""}
     with pytest.raises(BuildError, match=r"docs/guides/lost.md: not in the lists of docs/README"):
         check_navigation(sources, LISTED)
 
 
-def test_pages_beside_an_index_and_files_of_the_repository_need_no_entry() -> None:
+def test_pages_beside_an_index_and_repository_files_need_no_navigation_entry() -> None:
     paths = ("index.md", "operations/index.md", "operations/a.md", "repository/CHANGELOG.md")
     check_navigation(dict.fromkeys(paths, ""), LISTED)
 
 
-def test_links_that_lead_nowhere_stop_the_build_with_their_places(tmp_path: Path) -> None:
+def test_broken_links_stop_the_build_and_are_listed(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "index.md").write_text("# A\n\n[page](nothing.md)\n\n[anchor](#nothing)\n")
@@ -36,7 +36,7 @@ def test_links_that_lead_nowhere_stop_the_build_with_their_places(tmp_path: Path
     ]
 
 
-def test_what_cannot_be_rendered_at_all_says_why(tmp_path: Path) -> None:
+def test_a_rendering_error_is_reported_with_its_reason(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     docs.mkdir()
     with pytest.raises(BuildError, match="nav"):

@@ -9,9 +9,9 @@ from urllib.parse import urldefrag, urljoin
 import msgspec
 
 import petstore
-from petstore.api.operations import OPERATIONS
-from petstore.api.site import MANIFEST, Manifest
 from petstore.errors import PetstoreError
+from petstore.interface.operations import OPERATIONS
+from petstore.interface.site import MANIFEST, Manifest
 
 FOLDER = Path(petstore.__file__).parent / "site"
 _ANCHOR = re.compile(r'\sid="([^"]+)"|\sid=\'([^\']+)\'')
@@ -50,7 +50,7 @@ def test_every_link_of_every_page_leads_to_a_page_and_its_anchor() -> None:
     assert lost == []
 
 
-def test_every_page_has_its_markdown() -> None:
+def test_every_page_has_a_markdown_version() -> None:
     for page in pages():
         markdown = manifest().files[page].name.removesuffix("html") + "md"
         assert f"/docs/{markdown}" in manifest().files
@@ -62,7 +62,7 @@ def test_every_entry_of_llms_txt_is_a_page() -> None:
     assert {f"/docs/{link}" for link in links} <= manifest().files.keys()
 
 
-def test_every_operation_has_its_page() -> None:
+def test_every_operation_has_a_page() -> None:
     for operation in OPERATIONS:
         assert "<h1" in content(f"/docs/operations/{operation.id}")
 

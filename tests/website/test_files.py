@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import zstandard
 
-from petstore.api.site import MANIFEST, Manifest
+from petstore.interface.site import MANIFEST, Manifest
 from website.files import write_site
 
 SCRIPT = "let palette = 1"
@@ -52,7 +52,7 @@ def stored(target: Path, name: str) -> str:
     return gzip.decompress((target / f"{name}.gz").read_bytes()).decode()
 
 
-def test_each_file_is_stored_in_both_codings_and_nothing_else_is(target: Path) -> None:
+def test_each_file_is_stored_in_exactly_two_codings(target: Path) -> None:
     names = ("http.html", "http.md", "search.json", "assets/app.0123abcd.min.js")
     files = {str(file.relative_to(target)) for file in target.rglob("*") if file.is_file()}
     assert files == {MANIFEST, *(f"{name}.{end}" for name in names for end in ("gz", "zst"))}
@@ -60,7 +60,7 @@ def test_each_file_is_stored_in_both_codings_and_nothing_else_is(target: Path) -
     assert zstd.decode() == stored(target, "http.html")
 
 
-def test_links_within_the_site_have_no_ending(target: Path) -> None:
+def test_links_within_the_site_have_no_file_extension(target: Path) -> None:
     page = stored(target, "http.html")
     assert '<a href="./">home</a> <a href="./errors#codes">errors</a>' in page
     assert '<a href="../decisions/#a">decisions</a>' in page
@@ -69,12 +69,12 @@ def test_links_within_the_site_have_no_ending(target: Path) -> None:
     assert found == '{"items":[{"location":"errors#codes"},{"location":""}]}'
 
 
-def test_the_search_leaves_out_records_of_decisions(target: Path) -> None:
+def test_the_search_leaves_out_decision_records(target: Path) -> None:
     assert "0001" in SEARCH
     assert "0001" not in stored(target, "search.json")
 
 
-def test_a_page_names_its_markdown(target: Path) -> None:
+def test_a_page_links_to_its_markdown(target: Path) -> None:
     link = '<link rel="alternate" type="text/markdown" href="http.md">'
     assert link in stored(target, "http.html")
 
@@ -84,7 +84,7 @@ def test_the_policy_has_the_digest_of_each_inline_script(target: Path) -> None:
     assert f"script-src 'self' 'sha256-{digest}'; " in manifest(target).policy
 
 
-def test_a_file_that_is_named_by_its_content_never_changes(target: Path) -> None:
+def test_a_file_named_by_its_digest_never_changes(target: Path) -> None:
     files = manifest(target).files
     assert {path for path, file in files.items() if file.is_immutable} == {
         "/docs/assets/app.0123abcd.min.js"

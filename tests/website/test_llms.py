@@ -6,7 +6,7 @@ from website.navigation import Entry
 HTTP, LIST = Entry("HTTP", "http.md", "bodies"), Entry("List", "operations/listPets.md", "`GET`")
 
 
-def test_the_index_lists_each_page_with_what_it_is_about() -> None:
+def test_the_index_lists_each_page_with_a_description() -> None:
     index = llms.index({"Reference": [HTTP]}, {"Reference": [LIST]})
     assert index.startswith("# Petstore\n\n> ")
     assert index.endswith(
@@ -14,6 +14,6 @@ def test_the_index_lists_each_page_with_what_it_is_about() -> None:
     )
 
 
-def test_the_whole_has_each_page_after_its_path() -> None:
+def test_the_full_text_has_each_page_after_its_path() -> None:
     whole = llms.whole({"a.md": "# A\n", "b.md": "# B\n\n"})
     assert whole == "<!-- a.md -->\n\n# A\n\n<!-- b.md -->\n\n# B\n"

@@ -8,9 +8,9 @@ from typing import Any, Never
 import httpx
 import pytest
 
-from petstore.api.operation import BASE, Operation
-from petstore.api.operations import OPERATIONS
-from petstore.domain.api_keys import SCOPES
+from petstore.interface.operation import BASE, Operation
+from petstore.interface.operations import OPERATIONS
+from petstore.keys.model import SCOPES
 from support.process import ServerProcess
 from support.waiting import within
 from website.samples import curl, python

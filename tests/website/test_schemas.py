@@ -62,12 +62,12 @@ def ref(name: str, **beside: Any) -> dict[str, Any]:
         ({"type": "array", "minItems": 0, "maxItems": 3, "items": {"type": "string"}}, None),
     ],
 )
-def test_a_type_is_said_with_its_bounds(schema: dict[str, Any], kind: str | None) -> None:
+def test_a_type_is_described_with_its_bounds(schema: dict[str, Any], kind: str | None) -> None:
     of_arrays = {"array of `sold`, `pending`, at most 3 items", "array of strings, at most 3 items"}
     assert DOCUMENT.kind(schema) in ({kind} if kind else of_arrays)
 
 
-def test_the_members_of_an_object_are_listed_with_those_inside() -> None:
+def test_nested_members_of_an_object_are_listed() -> None:
     rows = [*DOCUMENT.members({"type": "array", "items": ref("Pet")})]
     assert rows == [
         ["`id`", "integer", "always", "Its id."],
@@ -77,20 +77,20 @@ def test_the_members_of_an_object_are_listed_with_those_inside() -> None:
     ]
 
 
-def test_an_object_that_may_be_null_has_its_members_too() -> None:
+def test_the_members_of_a_nullable_object_are_listed() -> None:
     schema = {"anyOf": [{"type": "null"}, ref("Pet")]}
     assert [*DOCUMENT.members(schema)] == [*DOCUMENT.members(ref("Pet"))]
 
 
-def test_a_type_that_has_itself_as_a_member_ends() -> None:
+def test_the_depth_of_a_recursive_type_is_limited() -> None:
     assert [row[0] for row in DOCUMENT.members(ref("Tree"))][-1] == "`child.child.child.child`"
 
 
-def test_what_stands_beside_a_reference_wins() -> None:
+def test_keywords_beside_a_reference_override_it() -> None:
     assert DOCUMENT.resolve(ref("Status", description="Now."))["description"] == "Now."
 
 
-def test_a_table_has_no_column_that_is_empty_throughout() -> None:
+def test_a_table_has_no_empty_column() -> None:
     assert table(["Name", "In", "Text"], [["a", "", "x |\n y"], ["b", "", ""]]) == (
         "| Name | Text |\n| --- | --- |\n| a | x \\| y |\n| b |  |"
     )

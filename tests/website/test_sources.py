@@ -39,9 +39,7 @@ def staged(tmp_path: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
-def test_the_site_has_the_pages_and_what_they_link_to_and_nothing_else(
-    staged: dict[str, str],
-) -> None:
+def test_the_site_has_only_the_pages_and_the_files_they_link_to(staged: dict[str, str]) -> None:
     assert sorted(staged) == [
         *("decisions/0001-one.md", "decisions/index.md", "errors.md", "http.md", "index.md"),
         *("repository/CHANGELOG.md", "repository/deploy/compose.yaml", "repository/index.md"),
@@ -49,7 +47,7 @@ def test_the_site_has_the_pages_and_what_they_link_to_and_nothing_else(
     ]
 
 
-def test_a_link_leads_to_where_its_target_stands_in_the_site(staged: dict[str, str]) -> None:
+def test_a_link_is_rewritten_to_its_target_in_the_site(staged: dict[str, str]) -> None:
     assert staged["index.md"] == "[The tour](repository/index.md#a-tour) and [http](http.md)"
     assert staged["repository/index.md"] == (
         "See [errors](../errors.md#codes) and [the decisions](../decisions/index.md)."
@@ -57,7 +55,7 @@ def test_a_link_leads_to_where_its_target_stands_in_the_site(staged: dict[str, s
     assert staged["decisions/index.md"] == "[one](0001-one.md) and [http](../http.md)"
 
 
-def test_a_link_elsewhere_and_what_only_looks_like_one_stay(staged: dict[str, str]) -> None:
+def test_external_links_and_link_like_text_stay_unchanged(staged: dict[str, str]) -> None:
     assert staged["http.md"] == (
         "[compose](repository/deploy/compose.yaml), [web](https://a.example/b), [here](#http),"
         " [log](repository/CHANGELOG.md)"

@@ -1,6 +1,6 @@
 """Pages that list what the code declares."""
 
-from petstore.domain.events import EVENT_TYPES
+from petstore.events.model import EVENT_TYPES
 from petstore.observability.metrics import REQUESTS
 from website.tables import event_types, metric_table
 

@@ -24,7 +24,6 @@ from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerMinute
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
@@ -34,6 +33,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.exceptions import HTTPException
 
+from limits import RateLimitItem, RateLimitItemPerDay, RateLimitItemPerMinute
 from tables import ApiKey, ApiKeyToken, Database, Inventory, Order, Pet, opened_database
 
 PLANS = {"free": (60, 1_000), "pro": (300, 10_000), "business": (1_000, 100_000)}

@@ -29,7 +29,6 @@ from litestar.handlers import BaseRouteHandler
 from litestar.params import Parameter
 from litestar.types import Message, Scope
 from records import Error, Inventory, NewOrder, NewPet, Order, Pet, PetStatus
-
 from store import Store
 
 PLANS = {"free": (60, 1_000), "pro": (300, 10_000), "business": (1_000, 100_000)}

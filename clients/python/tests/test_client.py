@@ -21,7 +21,7 @@ import httpx2
 import pytest
 
 import petstore_client
-from petstore_client import AsyncClient, Client, NoResponse, PetstoreError, errors
+from petstore_client import AsyncClient, Client, NoResponse, PetstoreError, errors, webhooks
 from petstore_client._clock import Clock
 from petstore_client._deadlines import DeadlineBackend
 from petstore_client._transport import proxy_for
@@ -41,7 +41,7 @@ def get(client: Any) -> Any:
 
 
 @EACH_CLIENT
-def test_without_a_key_there_is_no_client(
+def test_a_client_needs_a_key(
     kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PETSTORE_KEY", raising=False)
@@ -69,7 +69,7 @@ def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key: str) -> None:
         *("http://user:s3cret@shop.example", "http://[::1/v1", "http://.example", "http://a/\0"),
     ],
 )
-def test_an_address_that_is_none_is_refused_and_shows_no_password(url: str) -> None:
+def test_an_invalid_url_is_refused_without_showing_a_password(url: str) -> None:
     with pytest.raises(ValueError, match="base_url: expected an address such as https://shop") as e:
         Client(KEY, url)
     assert "s3cret" not in str(e.value)
@@ -77,7 +77,7 @@ def test_an_address_that_is_none_is_refused_and_shows_no_password(url: str) -> N
 
 @EACH_CLIENT
 @pytest.mark.parametrize("setting", [{"max_retries": -1}, {"max_wait": -1}, {"timeout": 0}])
-def test_a_setting_that_cannot_be_is_refused_by_its_name(
+def test_an_invalid_setting_is_refused_and_named(
     kind: type[Client | AsyncClient], setting: dict[str, Any]
 ) -> None:
     (name,) = setting
@@ -86,7 +86,7 @@ def test_a_setting_that_cannot_be_is_refused_by_its_name(
 
 
 @EACH_CLIENT
-def test_key_and_address_come_from_the_environment(
+def test_the_key_and_the_url_can_come_from_the_environment(
     kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PETSTORE_KEY", KEY)
@@ -98,7 +98,7 @@ def test_key_and_address_come_from_the_environment(
 
 
 @each_face
-def test_a_program_can_wait_in_its_own_way_and_is_told_why(face: Face) -> None:
+def test_a_program_can_provide_its_own_wait_and_gets_the_reason(face: Face) -> None:
     waits: list[tuple[float, str | None]] = []
     clock = SleepingClock()
 
@@ -127,7 +127,7 @@ def test_a_program_can_wait_in_its_own_way_and_is_told_why(face: Face) -> None:
 
 
 @each_face
-def test_a_request_says_who_sends_it_and_what_it_takes(face: Face) -> None:
+def test_a_request_has_a_user_agent_and_an_accept_header(face: Face) -> None:
     with odd_service(response(200, [PET])) as service:
         face(service.url, get, SleepingClock())
     fields = service.asked[0].fields
@@ -150,7 +150,7 @@ def test_a_date_without_a_time_zone_is_refused_before_it_is_sent(face: Face) -> 
 
 @pytest.mark.parametrize("value", ["", "two words", "line\n", "ключ"])
 @each_face
-def test_a_header_that_cannot_be_is_refused_before_it_is_sent(face: Face, value: str) -> None:
+def test_an_invalid_header_is_refused_before_it_is_sent(face: Face, value: str) -> None:
     def create(client: Any) -> Any:
         return client.pets.create(name="Bella", category_id=1, idempotency_key=value)
 
@@ -161,7 +161,7 @@ def test_a_header_that_cannot_be_is_refused_before_it_is_sent(face: Face, value:
 
 
 @each_face
-def test_a_call_that_cannot_be_is_refused_at_once(face: Face) -> None:
+def test_an_invalid_call_is_refused_at_once(face: Face) -> None:
     """Before anything is awaited or iterated over."""
 
     def use(client: Any) -> None:
@@ -175,7 +175,7 @@ def test_a_call_that_cannot_be_is_refused_at_once(face: Face) -> None:
 
 
 @each_face
-def test_no_id_is_not_any_id(face: Face) -> None:
+def test_a_missing_id_is_refused(face: Face) -> None:
     with pytest.raises(TypeError):
         face("http://127.0.0.1:1", lambda client: client.pets.get(None), SleepingClock())
 
@@ -190,7 +190,7 @@ def test_a_method_shows_its_parameters(face: Face) -> None:
 
 
 @each_face
-def test_members_and_values_of_a_later_service_pass(face: Face) -> None:
+def test_members_and_values_of_a_newer_service_are_accepted(face: Face) -> None:
     later = PET | {"status": "on_holiday", "colour": "red"}
     with odd_service(response(200, [later], ETag='"x"')) as service:
         got = face(service.url, lambda client: client.pets.get.raw(7), SleepingClock())
@@ -201,7 +201,7 @@ def test_members_and_values_of_a_later_service_pass(face: Face) -> None:
 
 
 @each_face
-def test_what_came_in_a_list_has_no_etag_and_says_how_to_get_one(face: Face) -> None:
+def test_an_item_of_a_list_has_no_etag_and_says_how_to_get_one(face: Face) -> None:
     with odd_service(response(200, [PET, PET | {"id": 8}], ETag='"x"')) as service:
         pets = face(service.url, lambda client: client.pets.list(), SleepingClock())
     with pytest.raises(AttributeError, match="this Pet came in a list, without its etag; get it"):
@@ -209,14 +209,14 @@ def test_what_came_in_a_list_has_no_etag_and_says_how_to_get_one(face: Face) -> 
 
 
 @each_face
-def test_a_response_without_content_is_nothing(face: Face) -> None:
+def test_a_response_without_content_returns_none(face: Face) -> None:
     with odd_service(response(204, b"", X_Request_Id="abc")) as service:
         got = face(service.url, lambda client: client.pets.delete.raw(7), SleepingClock())
     assert (got.value, got.json(), got.request_id) == (None, None, "abc")
 
 
 @each_face
-def test_tokens_and_secrets_are_in_no_repr(face: Face) -> None:
+def test_no_repr_contains_a_token_or_a_secret(face: Face) -> None:
     key = {
         "id": 4,
         "name": "Till 2",
@@ -224,6 +224,8 @@ def test_tokens_and_secrets_are_in_no_repr(face: Face) -> None:
         "perMinute": 1,
         "perDay": 2,
         "scopes": [],
+        "allowedNetworks": [],
+        "rehearseSunset": False,
         "environment": "production",
         "state": "active",
         "createdAt": "2026-11-21T10:00:00Z",
@@ -239,10 +241,17 @@ def test_tokens_and_secrets_are_in_no_repr(face: Face) -> None:
         got = face(service.url, lambda client: client.keys.create.raw(name="x"), SleepingClock())
     assert got.value.token == "t0ken"
     assert "t0ken" not in repr(got)
+    assert repr(got.value).startswith("KeyWithToken(id=4, name='Till 2', plan='pro', ")
     with odd_service(response(201, webhook | {"secret": "s3cret"})) as service:
         got = face(service.url, lambda client: client.webhooks.create(url="x"), SleepingClock())
     assert got.secret == "s3cret"
     assert "s3cret" not in repr(got)
+
+
+def test_an_error_is_named_by_the_module_that_users_import() -> None:
+    named = {getattr(errors, name).__module__ for name in errors.__all__}
+    assert named == {"petstore_client.errors"}
+    assert webhooks.InvalidDelivery.__module__ == "petstore_client.webhooks"
 
 
 @pytest.mark.parametrize(
@@ -256,7 +265,7 @@ def test_tokens_and_secrets_are_in_no_repr(face: Face) -> None:
     ],
 )
 @each_face
-def test_an_unknown_code_is_an_error_of_its_status(
+def test_an_unknown_code_raises_the_error_of_its_status(
     face: Face, status: int, code: str, kind: type[errors.ErrorResponse]
 ) -> None:
     with (
@@ -272,7 +281,7 @@ def test_an_unknown_code_is_an_error_of_its_status(
 
 
 @each_face
-def test_a_deprecated_operation_is_warned_of_once_at_the_line_that_calls_it(face: Face) -> None:
+def test_a_deprecated_operation_warns_once_at_the_calling_line(face: Face) -> None:
     deprecated = response(
         200, [PET], Deprecation="@1795219200", Sunset="Thu, 05 Dec 2030 00:00:00 GMT"
     )
@@ -302,7 +311,7 @@ def test_a_deprecated_operation_is_warned_of_once_at_the_line_that_calls_it(face
 # The network
 
 
-def test_a_proxy_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -333,7 +342,7 @@ def test_a_proxy_that_cannot_be_used_is_refused_and_not_shown(
 
 
 @each_face
-def test_requests_go_through_the_proxy(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_are_sent_through_the_proxy(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
     with odd_service(response(200, [PET])) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         monkeypatch.setenv("no_proxy", "")
@@ -399,7 +408,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 """
 
 
-def test_a_forked_process_has_connections_of_its_own_and_waits_for_no_request_of_its_parent(
+def test_a_forked_process_has_its_own_connections_and_no_lock_of_its_parent(
     keeping_alive: str,
 ) -> None:
     subprocess.run([sys.executable, "-c", FORK, keeping_alive], check=True, timeout=60)
@@ -408,7 +417,7 @@ def test_a_forked_process_has_connections_of_its_own_and_waits_for_no_request_of
 
 
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-def test_a_client_for_tasks_outlives_the_event_loop(keeping_alive: str) -> None:
+def test_an_async_client_can_be_used_in_another_event_loop(keeping_alive: str) -> None:
     client = AsyncClient(KEY, keeping_alive)
 
     async def twice() -> None:
@@ -446,7 +455,7 @@ def over_tls(certificate: Path, key: Path) -> Iterator[str]:
 
 
 @each_face
-def test_certificates_are_checked_against_those_that_the_system_or_the_user_trusts(
+def test_certificates_are_verified_with_the_trust_store_of_the_system_or_the_user(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate, key = self_signed_certificate(tmp_path)
@@ -457,12 +466,12 @@ def test_certificates_are_checked_against_those_that_the_system_or_the_user_trus
         assert face(url, get, SleepingClock()).id == 7
 
 
-def test_an_operation_of_a_socket_does_not_begin_after_its_deadline() -> None:
+def test_a_socket_operation_does_not_begin_after_its_deadline() -> None:
     with pytest.raises(httpcore2.ConnectTimeout):
         DeadlineBackend().connect_tcp("127.0.0.1", 1, timeout=time.monotonic())
 
 
-def test_real_time_passes_for_threads_and_for_tasks() -> None:
+def test_the_default_clock_waits_in_threads_and_tasks() -> None:
     clock = Clock()
     began = clock.now()
     clock.sleep(0.01)
@@ -472,12 +481,12 @@ def test_real_time_passes_for_threads_and_for_tasks() -> None:
 
 
 @each_face
-def test_a_transport_of_the_user_is_used(face: Face) -> None:
+def test_a_custom_transport_is_used(face: Face) -> None:
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, json=[PET]))
     assert face("http://shop.example", get, SleepingClock(), transport=transport).id == 7
 
 
-def test_importing_the_library_imports_nothing_that_is_slow() -> None:
+def test_importing_the_library_loads_no_slow_module() -> None:
     program = "import sys, petstore_client; print(*sys.modules)"
     told = subprocess.check_output([sys.executable, "-c", program], text=True)
     loaded = set(told.split())

@@ -49,7 +49,7 @@ def test_the_readme_runs_from_its_first_line_to_its_last(
     client.close()
 
 
-def test_the_blocks_of_the_reference_are_python() -> None:
+def test_the_code_blocks_of_the_reference_are_valid_python() -> None:
     for block in blocks(REFERENCE):
         compile(block, REFERENCE.name, "exec")
 
@@ -60,12 +60,12 @@ def test_the_reference_has_every_method() -> None:
     client = Client("ps_live_key")
     held = {name: value for name, value in vars(client).items() if isinstance(value, Resource)}
     assert listed == {
-        name: {each for each in vars(type(value)) if not each.startswith("_")}
+        name: {each for each in dir(type(value)) if not each.startswith("_")}
         for name, value in held.items()
     }
 
 
-def test_every_error_that_the_reference_names_is_there() -> None:
+def test_every_error_that_the_reference_names_exists() -> None:
     section = REFERENCE.read_text().partition("## Errors")[2].partition("## Retries")[0]
     named = re.findall(r"`([A-Z][a-z]\w+)`", section)
     assert len(named) > 15

@@ -52,7 +52,7 @@ class Followed:
 
 
 @each_face
-def test_events_come_one_by_one_and_the_cursor_is_behind_the_page_that_was_handed_out(
+def test_events_are_yielded_one_by_one_and_the_cursor_follows_a_complete_page(
     face: Face, clock: SleepingClock
 ) -> None:
     followed = Followed(3, cursor="latest", types=["pet.created", "pet.deleted"])
@@ -68,7 +68,7 @@ def test_events_come_one_by_one_and_the_cursor_is_behind_the_page_that_was_hande
 
 
 @each_face
-def test_events_can_come_by_page_and_some_pages_are_empty(face: Face, clock: SleepingClock) -> None:
+def test_events_can_be_read_in_pages_and_some_are_empty(face: Face, clock: SleepingClock) -> None:
     seen: list[tuple[list[str], str | None]] = []
 
     def note(stream: Any, found: Any) -> None:
@@ -93,7 +93,7 @@ def test_events_can_come_by_page_and_some_pages_are_empty(face: Face, clock: Sle
 
 
 @each_face
-def test_a_failure_that_is_waited_out_is_told_to_who_waits(
+def test_a_failure_that_is_retried_is_reported_to_the_caller(
     face: Face, clock: SleepingClock
 ) -> None:
     waits: list[tuple[float, object]] = []
@@ -111,7 +111,7 @@ def test_a_failure_that_is_waited_out_is_told_to_who_waits(
 
 
 @each_face
-def test_a_service_that_goes_away_is_waited_for(face: Face, clock: SleepingClock) -> None:
+def test_the_stream_waits_for_a_service_that_is_down(face: Face, clock: SleepingClock) -> None:
     followed = Followed(2, limit=5)
     away = [HANG_UP, HANG_UP, error(502), error(503, Retry_After=200), error(429, Retry_After=300)]
     with odd_service(page("b", "1"), *away, page("c", "2")) as service:
@@ -122,7 +122,7 @@ def test_a_service_that_goes_away_is_waited_for(face: Face, clock: SleepingClock
 
 
 @each_face
-def test_a_service_that_ends_every_wait_at_once_is_not_hammered(
+def test_a_service_that_ends_every_long_poll_at_once_is_not_flooded(
     face: Face, clock: SleepingClock
 ) -> None:
     followed = Followed(1)
@@ -132,7 +132,9 @@ def test_a_service_that_ends_every_wait_at_once_is_not_hammered(
 
 
 @each_face
-def test_a_service_that_never_responded_is_not_waited_for(face: Face, clock: SleepingClock) -> None:
+def test_the_stream_does_not_wait_for_a_service_that_never_responded(
+    face: Face, clock: SleepingClock
+) -> None:
     with odd_service(*3 * [HANG_UP]) as service, pytest.raises(NoResponse):
         face(service.url, Followed(1), clock)
 
@@ -146,7 +148,7 @@ def test_a_service_that_never_responded_is_not_waited_for(face: Face, clock: Sle
     ],
 )
 @each_face
-def test_what_does_not_pass_ends_the_stream(
+def test_a_permanent_error_ends_the_stream(
     face: Face, clock: SleepingClock, status: int, code: str, kind: type[PetstoreError]
 ) -> None:
     with odd_service(page("b"), error(status, code)) as service, pytest.raises(kind):
@@ -154,15 +156,15 @@ def test_what_does_not_pass_ends_the_stream(
 
 
 @each_face
-def test_a_page_of_events_that_does_not_say_where_to_go_on_is_no_page(
-    face: Face, clock: SleepingClock
-) -> None:
+def test_a_page_of_events_without_a_next_link_is_an_error(face: Face, clock: SleepingClock) -> None:
     with odd_service(page(None)) as service, pytest.raises(UnexpectedResponse, match="no link"):
         face(service.url, Followed(1), clock)
 
 
 @each_face
-def test_a_page_of_events_that_leads_to_itself_is_no_page(face: Face, clock: SleepingClock) -> None:
+def test_a_page_of_events_that_links_to_itself_is_an_error(
+    face: Face, clock: SleepingClock
+) -> None:
     followed = Followed(3)
     with (
         odd_service(page("b", "1"), page("b", "2")) as service,
@@ -173,14 +175,14 @@ def test_a_page_of_events_that_leads_to_itself_is_no_page(face: Face, clock: Sle
 
 
 @each_face
-def test_the_list_of_events_ends_where_the_feed_does(face: Face, clock: SleepingClock) -> None:
+def test_the_list_of_events_ends_at_the_end_of_the_feed(face: Face, clock: SleepingClock) -> None:
     with odd_service(page("b", "1"), page("c"), page("c")) as service:
         listed = face(service.url, lambda c: c.events.list(), clock)
     assert [event.id for event in listed] == ["1"]
 
 
 @each_face
-def test_a_list_that_leads_to_itself_ends_in_an_error(face: Face, clock: SleepingClock) -> None:
+def test_a_list_that_links_to_itself_ends_in_an_error(face: Face, clock: SleepingClock) -> None:
     again = response(200, [], Link='</v1/pets?cursor=b>; rel="next"')
     with odd_service(again, again) as service, pytest.raises(UnexpectedResponse, match="same page"):
         face(service.url, lambda c: c.pets.list(), clock)
@@ -194,7 +196,7 @@ def test_a_list_that_leads_to_itself_ends_in_an_error(face: Face, clock: Sleepin
     ],
 )
 @each_face
-def test_of_a_link_only_the_cursor_counts_so_the_key_goes_nowhere_else(
+def test_only_the_cursor_of_a_link_is_used_so_the_key_is_sent_to_no_other_host(
     face: Face, clock: SleepingClock, form: str
 ) -> None:
     with odd_service(page("b", "1", form=form), page("c", "2"), page("c")) as service:

@@ -31,7 +31,7 @@ def enter(known: RateLimits, now: float, max_wait: float = MAX_WAIT) -> float:
     return 0 if wait is None else round(wait.seconds, 6)
 
 
-def test_while_nothing_is_known_requests_go_apart_the_longer_the_more_are_pending() -> None:
+def test_before_the_first_response_requests_are_spaced_by_the_number_pending() -> None:
     known = limits()
     assert enter(known, 0) == 0
     assert enter(known, 0) == 0.05
@@ -42,7 +42,7 @@ def test_while_nothing_is_known_requests_go_apart_the_longer_the_more_are_pendin
     assert enter(known, 68) == 1
 
 
-def test_no_more_requests_go_than_the_service_has_left() -> None:
+def test_no_more_requests_are_sent_than_remain() -> None:
     known = limits()
     known.enter(0, MAX_WAIT)
     known.leave(1, told((2, 59)))
@@ -50,7 +50,7 @@ def test_no_more_requests_go_than_the_service_has_left() -> None:
     assert known.enter(1, MAX_WAIT) == Wait(59, is_for_window=True)
 
 
-def test_requests_that_are_pending_count_as_sent() -> None:
+def test_pending_requests_count_as_sent() -> None:
     known = limits()
     for moment in (0, 10, 20):
         assert enter(known, moment) == 0
@@ -58,7 +58,7 @@ def test_requests_that_are_pending_count_as_sent() -> None:
     assert [enter(known, 20) for _ in range(2)] == [0, 40]
 
 
-def test_an_older_response_gives_nothing_back_and_that_of_the_last_request_is_exact() -> None:
+def test_an_older_response_does_not_raise_the_remaining_requests() -> None:
     known = limits()
     known.enter(0, MAX_WAIT)
     known.leave(0, told((3, 60)))
@@ -70,14 +70,14 @@ def test_an_older_response_gives_nothing_back_and_that_of_the_last_request_is_ex
     assert enter(known, 0) == 0
 
 
-def test_the_fuller_of_two_windows_counts() -> None:
+def test_the_window_with_fewer_remaining_requests_decides() -> None:
     known = limits()
     known.enter(0, MAX_WAIT)
     known.leave(0, told((0, 60), (0, 100)))
     assert enter(known, 0) == 100
 
 
-def test_a_window_that_nobody_waits_for_is_left_to_the_service() -> None:
+def test_a_window_beyond_the_maximum_wait_is_left_to_the_service() -> None:
     known = limits()
     known.enter(0, MAX_WAIT)
     known.leave(0, told((5, 60), (0, 40_000)))
@@ -85,7 +85,7 @@ def test_a_window_that_nobody_waits_for_is_left_to_the_service() -> None:
     assert enter(known, 0) == 0.05
 
 
-def test_when_a_window_ends_the_next_request_learns_of_the_new_one() -> None:
+def test_after_a_window_ends_one_request_discovers_the_new_one() -> None:
     known = limits()
     known.enter(0, MAX_WAIT)
     known.leave(0, told((0, 60)))
@@ -95,7 +95,7 @@ def test_when_a_window_ends_the_next_request_learns_of_the_new_one() -> None:
     assert enter(known, 60) == 0
 
 
-def test_a_key_without_limits_is_not_held_back_nor_one_that_has_lost_them() -> None:
+def test_a_key_whose_limits_are_absent_or_removed_is_not_delayed() -> None:
     known = limits()
     known.enter(0, MAX_WAIT)
     known.leave(0, told((0, 60)))
@@ -105,14 +105,14 @@ def test_a_key_without_limits_is_not_held_back_nor_one_that_has_lost_them() -> N
 
 
 @pytest.mark.parametrize("text", ["", "minute", '"minute";r=5', '"minute";t=5', '"m";r=x;t=5', "7"])
-def test_a_field_that_says_nothing_is_ignored(text: str) -> None:
+def test_an_invalid_header_is_ignored(text: str) -> None:
     known = limits()
     known.enter(0, MAX_WAIT)
     known.leave(0, Headers({"RateLimit": text}))
     assert [enter(known, 0) for _ in range(9)] == 9 * [0]
 
 
-def test_after_a_429_nobody_goes_until_the_service_says_so() -> None:
+def test_after_a_429_no_request_is_sent_before_retry_after() -> None:
     known = limits()
     known.enter(0, MAX_WAIT)
     error = refusal(40)
@@ -123,7 +123,7 @@ def test_after_a_429_nobody_goes_until_the_service_says_so() -> None:
     assert enter(known, 41) == 0.05
 
 
-def test_of_the_refusals_of_a_burst_the_longest_counts() -> None:
+def test_the_longest_retry_after_of_a_burst_applies() -> None:
     known = limits()
     for moment in (0, 1, 3):
         known.enter(moment, MAX_WAIT)
@@ -133,7 +133,7 @@ def test_of_the_refusals_of_a_burst_the_longest_counts() -> None:
     assert enter(known, 3) == 50
 
 
-def test_each_further_429_doubles_the_least_wait_until_a_request_succeeds() -> None:
+def test_each_further_429_doubles_the_minimum_wait_until_a_success() -> None:
     known, now, waits = limits(), 0.0, []
     for _ in range(9):
         known.enter(now, MAX_WAIT)
@@ -148,7 +148,7 @@ def test_each_further_429_doubles_the_least_wait_until_a_request_succeeds() -> N
     assert enter(known, now) == 1
 
 
-def test_through_a_wait_that_nobody_waits_out_one_request_asks_again_now_and_then() -> None:
+def test_during_a_long_wait_one_request_checks_again_each_minute() -> None:
     known = RateLimits(0, pace=False)
     known.enter(0, 0)
     known.refuse(0, refusal(40_000))
@@ -159,7 +159,7 @@ def test_through_a_wait_that_nobody_waits_out_one_request_asks_again_now_and_the
     assert enter(known, 60, 0) == 39_940
 
 
-def test_a_paced_client_spreads_what_is_left_of_the_minute() -> None:
+def test_a_paced_client_spreads_the_remaining_requests_over_the_minute() -> None:
     known = limits(pace=True)
     known.enter(0, MAX_WAIT)
     known.leave(0, told((30, 60), (100, 80_000)))
@@ -170,7 +170,7 @@ def test_a_paced_client_spreads_what_is_left_of_the_minute() -> None:
     assert enter(known, 2) == 0
 
 
-def test_a_paced_client_waits_no_longer_than_its_caller() -> None:
+def test_a_paced_client_waits_no_longer_than_its_caller_allows() -> None:
     known = limits(pace=True)
     known.enter(0, MAX_WAIT)
     known.leave(0, told((60, 60), (1, 80_000)))
@@ -179,7 +179,7 @@ def test_a_paced_client_waits_no_longer_than_its_caller() -> None:
     assert enter(known, 0) == MAX_WAIT
 
 
-def test_a_window_that_a_change_of_plan_has_ended_is_forgotten() -> None:
+def test_a_window_that_a_change_of_plan_has_removed_is_forgotten() -> None:
     known = limits()
     known.enter(0, MAX_WAIT)
     known.leave(0, told((50, 60), (0, 100)))

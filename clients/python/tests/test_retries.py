@@ -46,7 +46,7 @@ def failure(face: Face, url: str, use: Callable[[Any], Any], clock: SleepingCloc
 
 
 @each_face
-def test_a_refusal_is_not_sent_again_and_is_an_error_with_all_that_the_service_says(
+def test_a_refusal_is_not_retried_and_raises_an_error_with_its_details(
     face: Face, clock: SleepingClock
 ) -> None:
     refusal = error(409, "pet_not_available", "pet 7 is pending", X_Request_Id="abc")
@@ -67,7 +67,7 @@ def test_a_refusal_is_not_sent_again_and_is_an_error_with_all_that_the_service_s
 @pytest.mark.parametrize("use", [UPDATE, DELETE])
 @pytest.mark.parametrize("lost", [HANG_UP, error(502), error(503), error(504)])
 @each_face
-def test_a_change_that_may_have_been_done_is_not_sent_again(
+def test_a_change_that_may_have_taken_effect_is_not_retried(
     face: Face, clock: SleepingClock, lost: bytes, use: Callable[[Any], Any]
 ) -> None:
     with odd_service(lost) as service:
@@ -79,9 +79,7 @@ def test_a_change_that_may_have_been_done_is_not_sent_again(
 
 
 @each_face
-def test_a_service_that_fails_by_itself_is_not_asked_again(
-    face: Face, clock: SleepingClock
-) -> None:
+def test_an_internal_error_is_not_retried(face: Face, clock: SleepingClock) -> None:
     with odd_service(error(500, "internal_error", X_Request_Id="abc")) as service:
         raised = failure(face, service.url, CREATE, clock)
     assert type(raised) is errors.ServerError
@@ -89,7 +87,7 @@ def test_a_service_that_fails_by_itself_is_not_asked_again(
 
 
 @each_face
-def test_a_redirect_is_not_followed_so_the_key_goes_nowhere_else(
+def test_a_redirect_is_not_followed_so_the_key_is_sent_to_no_other_host(
     face: Face, clock: SleepingClock
 ) -> None:
     with odd_service(response(301, None, Location="https://elsewhere.example/v1/pets")) as service:
@@ -116,7 +114,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
 @each_face
-def test_a_response_that_no_petstore_service_gives_is_an_error_that_says_so(
+def test_a_response_that_is_not_from_a_petstore_service_is_an_error(
     face: Face, clock: SleepingClock, strange: bytes
 ) -> None:
     with odd_service(strange) as service:
@@ -126,7 +124,7 @@ def test_a_response_that_no_petstore_service_gives_is_an_error_that_says_so(
 
 
 @each_face
-def test_a_change_is_not_done_because_a_login_page_says_ok(
+def test_a_login_page_with_status_200_does_not_count_as_a_success(
     face: Face, clock: SleepingClock
 ) -> None:
     with odd_service(response(200, b"<html>log in")) as service:
@@ -137,7 +135,7 @@ def test_a_change_is_not_done_because_a_login_page_says_ok(
 
 @pytest.mark.parametrize("link", ["<?cursor=>", "<?limit=5#cursor=b>", "</v1/pets>"])
 @each_face
-def test_a_list_does_not_end_early_because_a_link_has_lost_its_cursor(
+def test_a_next_link_without_a_cursor_is_an_error(
     face: Face, clock: SleepingClock, link: str
 ) -> None:
     with odd_service(response(200, [PET], Link=f"{link}; rel=next")) as service:
@@ -147,7 +145,9 @@ def test_a_list_does_not_end_early_because_a_link_has_lost_its_cursor(
 
 
 @each_face
-def test_of_a_link_to_no_address_the_cursor_counts(face: Face, clock: SleepingClock) -> None:
+def test_the_cursor_of_a_link_with_an_invalid_address_is_used(
+    face: Face, clock: SleepingClock
+) -> None:
     link = "<http://[::1/v1/pets?cursor=b#top>; rel=next"
     with odd_service(response(200, [PET], Link=link), response(200, [])) as service:
         face(service.url, lambda client: client.pets.list(), clock)
@@ -163,14 +163,14 @@ def test_a_cursor_that_is_too_long_for_a_url_is_an_error(face: Face, clock: Slee
 
 
 @each_face
-def test_a_response_without_end_is_cut_off(face: Face, clock: SleepingClock) -> None:
+def test_an_endless_response_is_cut_off(face: Face, clock: SleepingClock) -> None:
     with odd_service(response(200, bytes(16 * 1024 * 1024 + 1))) as service:
         raised = failure(face, service.url, GET, clock)
     assert isinstance(raised, UnexpectedResponse)
 
 
 @each_face
-def test_an_empty_list_for_one_id_is_not_found(face: Face, clock: SleepingClock) -> None:
+def test_an_empty_list_for_one_id_raises_not_found(face: Face, clock: SleepingClock) -> None:
     with odd_service(response(200, [], X_Request_Id="abc")) as service:
         raised = failure(face, service.url, GET, clock)
         assert service.asked[0].target == "/v1/pets?id=7"
@@ -195,7 +195,7 @@ PASSING = {
 
 @pytest.mark.parametrize("passing", PASSING.values(), ids=PASSING)
 @each_face
-def test_a_read_is_sent_again_after_a_failure_that_may_pass(
+def test_a_read_is_retried_after_a_temporary_failure(
     face: Face, clock: SleepingClock, passing: bytes
 ) -> None:
     with odd_service(passing, passing, response(200, [PET])) as service:
@@ -205,9 +205,7 @@ def test_a_read_is_sent_again_after_a_failure_that_may_pass(
 
 
 @each_face
-def test_a_post_is_sent_again_with_the_same_idempotency_key(
-    face: Face, clock: SleepingClock
-) -> None:
+def test_a_post_is_retried_with_the_same_idempotency_key(face: Face, clock: SleepingClock) -> None:
     with odd_service(HANG_UP, error(409, "idempotency_key_in_use"), response(201, PET)) as service:
         assert face(service.url, CREATE, clock).id == 7
     keys = [asked.fields["idempotency-key"] for asked in service.asked]
@@ -228,7 +226,7 @@ def test_a_post_has_the_idempotency_key_of_its_caller(face: Face, clock: Sleepin
 
 
 @each_face
-def test_a_refusal_after_a_lost_response_tells_the_outcome_of_a_post(
+def test_a_refusal_after_a_lost_response_settles_the_outcome_of_a_post(
     face: Face, clock: SleepingClock
 ) -> None:
     with odd_service(HANG_UP, error(409, "pet_not_available")) as service:
@@ -238,7 +236,7 @@ def test_a_refusal_after_a_lost_response_tells_the_outcome_of_a_post(
 
 @pytest.mark.parametrize("silent", [error(401, "invalid_api_key"), error(429, Retry_After=999)])
 @each_face
-def test_a_refusal_that_says_nothing_about_an_earlier_attempt_leaves_the_outcome_unknown(
+def test_an_unrelated_refusal_leaves_the_outcome_of_an_earlier_attempt_unknown(
     face: Face, clock: SleepingClock, silent: bytes
 ) -> None:
     with odd_service(HANG_UP, silent) as service:
@@ -248,7 +246,7 @@ def test_a_refusal_that_says_nothing_about_an_earlier_attempt_leaves_the_outcome
 
 
 @each_face
-def test_a_change_is_sent_again_while_nobody_can_have_received_it(
+def test_a_change_is_retried_if_it_cannot_have_been_received(
     face: Face, clock: SleepingClock
 ) -> None:
     raised = failure(face, f"http://127.0.0.1:{free_port()}", UPDATE, clock)
@@ -260,7 +258,7 @@ def test_a_change_is_sent_again_while_nobody_can_have_received_it(
 
 
 @each_face
-def test_retries_are_as_many_as_the_caller_wants(face: Face, clock: SleepingClock) -> None:
+def test_the_caller_sets_the_number_of_retries(face: Face, clock: SleepingClock) -> None:
     with odd_service(*5 * [HANG_UP], response(200, [PET])) as service:
         assert face(service.url, GET, clock, max_retries=5).id == 7
     assert clock.sleeps == [0.5, 1, 2, 4, 8]
@@ -269,7 +267,7 @@ def test_retries_are_as_many_as_the_caller_wants(face: Face, clock: SleepingCloc
 
 
 @each_face
-def test_the_service_says_how_long_to_wait_before_a_retry(face: Face, clock: SleepingClock) -> None:
+def test_a_retry_waits_for_retry_after(face: Face, clock: SleepingClock) -> None:
     with odd_service(
         error(503, Retry_After=7),
         error(
@@ -287,9 +285,7 @@ def test_the_service_says_how_long_to_wait_before_a_retry(face: Face, clock: Sle
     "nonsense", ["soon", "-1", "Mon, 01 Jan 99999999999 00:00:00 GMT", "Sun, 99 Nov 2026", "1.5"]
 )
 @each_face
-def test_a_retry_after_that_means_nothing_is_ignored(
-    face: Face, clock: SleepingClock, nonsense: str
-) -> None:
+def test_an_invalid_retry_after_is_ignored(face: Face, clock: SleepingClock, nonsense: str) -> None:
     with odd_service(error(503, Retry_After=nonsense), response(200, [PET])) as service:
         face(service.url, GET, clock)
     assert clock.sleeps == [0.5]
@@ -314,7 +310,7 @@ def test_a_wait_that_is_too_long_is_an_error_at_once(
 
 
 @each_face
-def test_a_429_is_waited_out_to_the_second_and_is_no_retry(
+def test_a_429_is_waited_out_to_the_second_and_is_not_a_retry(
     face: Face, clock: SleepingClock
 ) -> None:
     refusals = [error(429, "rate_limit_exceeded", Retry_After=seconds) for seconds in (1, 30, 9)]
@@ -324,7 +320,7 @@ def test_a_429_is_waited_out_to_the_second_and_is_no_retry(
 
 
 @each_face
-def test_waits_that_are_too_long_in_all_are_an_error_at_once(
+def test_waits_with_a_total_that_is_too_long_are_an_error_at_once(
     face: Face, clock: SleepingClock
 ) -> None:
     refusals = [error(429, "rate_limit_exceeded", Retry_After=seconds) for seconds in (100, 21)]
@@ -335,9 +331,7 @@ def test_waits_that_are_too_long_in_all_are_an_error_at_once(
     assert clock.sleeps == [100]
 
 
-def test_after_a_long_429_calls_fail_without_being_sent_but_for_those_that_cost_nothing(
-    clock: SleepingClock,
-) -> None:
+def test_after_a_long_429_only_calls_that_are_not_counted_are_sent(clock: SleepingClock) -> None:
     refusal = error(429, "api_key_banned", "banned", Retry_After=300, X_Request_Id="abc")
     with (
         odd_service(refusal, error(401, "invalid_api_key")) as service,
@@ -394,7 +388,7 @@ def dripping(head: bytes) -> Iterator[str]:
     ids=["in its head", "in its body"],
 )
 @each_face
-def test_a_service_that_drips_does_not_extend_the_timeout(
+def test_a_response_that_drips_does_not_extend_the_timeout(
     face: Face, clock: SleepingClock, head: bytes
 ) -> None:
     began = time.monotonic()
@@ -404,7 +398,7 @@ def test_a_service_that_drips_does_not_extend_the_timeout(
 
 
 @each_face
-def test_a_service_that_says_nothing_times_out(face: Face, clock: SleepingClock) -> None:
+def test_a_silent_service_times_out(face: Face, clock: SleepingClock) -> None:
     with odd_service(SILENCE) as service, pytest.raises(OutcomeUnknown) as raised:
         face(service.url, UPDATE, clock, timeout=0.2)
     assert isinstance(raised.value.__cause__, errors.TimedOut)
@@ -414,7 +408,7 @@ def test_a_service_that_says_nothing_times_out(face: Face, clock: SleepingClock)
 
 
 @each_face
-def test_the_key_is_in_no_error_no_repr_and_no_log(
+def test_no_error_no_repr_and_no_log_contains_the_key(
     face: Face, clock: SleepingClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

@@ -85,7 +85,7 @@ def test_an_animal_is_created_read_changed_and_deleted(use: Uses) -> None:
         use("pets.get", pet.id)
 
 
-def test_an_idempotency_key_makes_two_posts_one(use: Uses) -> None:
+def test_two_posts_with_one_idempotency_key_take_effect_once(use: Uses) -> None:
     name = f"Twin-{datetime.now(UTC).timestamp()}"
     first = use("pets.create", name=name, category_id=FREE, idempotency_key=name)
     raw = use("pets.create.raw", name=name, category_id=FREE, idempotency_key=name)
@@ -95,7 +95,7 @@ def test_an_idempotency_key_makes_two_posts_one(use: Uses) -> None:
         use("pets.create", name="other", category_id=FREE, idempotency_key=name)
 
 
-def test_a_list_has_all_pages_and_pages_have_their_size(use: Uses) -> None:
+def test_a_list_reads_all_pages_of_the_given_size(use: Uses) -> None:
     category = use("categories.create", name=f"Pages {datetime.now(UTC)}")
     ids = [use("pets.create", name="P", category_id=category.id).id for _ in range(5)]
     found = use("pets.list", category_id=category.id, limit=2)
@@ -168,12 +168,13 @@ def test_a_key_is_created_changed_rotated_and_revoked(use: Uses, server: ServerP
         allowed_networks=["127.0.0.0/8"],
     )
     assert (key.per_minute, key.per_day, key.expires_at) == (10, None, expires_at)
+    assert use("keys.get", key.id).name == "Till 2"
+    # Once it is used, the time of that changes its version.
+    assert use("keys.update", key.id, per_minute=20, if_match=use("keys.get", key.id).etag)
     with Client(key.token, f"{server.url}/v1") as till:
-        assert till.usage.get().minute.limit == 10
+        assert till.usage.get().minute.limit == 20
         with pytest.raises(errors.MissingScope):
             till.pets.create(name="Bella", category_id=FREE)
-    assert use("keys.get", key.id).name == "Till 2"
-    assert use("keys.update", key.id, per_minute=20, if_match=use("keys.get", key.id).etag)
     rotated = use("keys.rotate", key.id, grace_seconds=0)
     assert rotated.token != key.token
     use("keys.unban", key.id)
@@ -208,7 +209,7 @@ def test_a_webhook_is_created_changed_tested_and_deleted(use: Uses) -> None:
     use("webhooks.delete", webhook.id)
 
 
-def test_events_tell_what_happened(use: Uses) -> None:
+def test_events_describe_the_changes(use: Uses) -> None:
     (page, *_) = use("events.pages", cursor="latest")
     pet = use("pets.create", name="Bella", category_id=FREE)
     (event,) = use("events.list", cursor=page.cursor, types=["pet.created"])
@@ -219,7 +220,7 @@ def test_events_tell_what_happened(use: Uses) -> None:
     )
 
 
-def test_a_client_is_shared_by_threads(server: ServerProcess, token: str) -> None:
+def test_a_client_can_be_shared_by_threads(server: ServerProcess, token: str) -> None:
     with Client(token, f"{server.url}/v1") as client:
         category = client.categories.create(name=f"Threads {datetime.now(UTC)}")
 
@@ -236,7 +237,7 @@ def test_a_client_is_shared_by_threads(server: ServerProcess, token: str) -> Non
     assert sorted(names) == sorted(f"{number}-{each}" for number in range(20) for each in range(5))
 
 
-def test_an_address_without_its_version_is_named(server: ServerProcess, token: str) -> None:
+def test_a_url_without_the_version_is_reported(server: ServerProcess, token: str) -> None:
     with (
         Client(token, server.url) as client,
         pytest.raises(errors.UnexpectedResponse, match=f"^{server.url} .* its address ends in /v1"),
@@ -244,7 +245,7 @@ def test_an_address_without_its_version_is_named(server: ServerProcess, token: s
         client.inventory.get()
 
 
-def test_events_are_followed_across_restarts_of_the_service() -> None:
+def test_an_event_stream_continues_across_restarts_of_the_service() -> None:
     with folder_in_memory() as folder:
         server = ServerProcess(folder)
         try:

@@ -13,14 +13,14 @@ PYRIGHT = ROOT / ".venv/node/node_modules/pyright/index.js"
 USES = Path(__file__).with_name("typical_uses.py")
 
 
-def test_mypy_agrees() -> None:
+def test_mypy_reports_no_errors() -> None:
     command = [sys.executable, "-m", "mypy", "--no-error-summary", str(USES)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.stdout + done.stderr == ""
 
 
 @pytest.mark.skipif(not PYRIGHT.exists(), reason="needs make .venv/node/installed")
-def test_pyright_agrees(tmp_path: Path) -> None:
+def test_pyright_reports_no_errors(tmp_path: Path) -> None:
     (tmp_path / USES.name).write_text(USES.read_text())
     settings = {
         "typeCheckingMode": "strict",

@@ -12,7 +12,13 @@ from urllib.parse import urlsplit
 
 import click
 
-from petstore.cli.client_failures import INTERRUPTED, ExitStatus, Failure, failure_of, notice_of
+from petstore.cli.client_failures import (
+    INTERRUPTED,
+    CommandFailure,
+    ExitStatus,
+    failure_of,
+    notice_of,
+)
 from petstore.cli.environment import KEY, read_secret
 from petstore.cli.options import Command
 from petstore.clock import system_clock
@@ -77,12 +83,12 @@ def client_option(command: Command) -> Command:
 
 @contextmanager
 def client_of(
-    service: str, wait: Wait | None = None, way_on: Callable[[], str] | None = None
+    service: str, wait: Wait | None = None, resume_hint: Callable[[], str] | None = None
 ) -> Iterator["Client"]:
     """Give a client of the ``service`` at a base URL, with the key of the environment.
 
-    If a request fails, the command fails with one line and an exit status. ``way_on`` returns what
-    this line ends with: what is done, and how to go on. With it, Ctrl-C is reported too.
+    If a request fails, the command fails with one line and an exit status. ``resume_hint`` returns
+    what this line ends with: what is done, and how to go on. With it, Ctrl-C is reported too.
     """
     from petstore_client import PetstoreError
 
@@ -91,13 +97,13 @@ def client_of(
             yield client
         except PetstoreError as error:
             failure = failure_of(error, system_clock())
-            message = f"{failure.message}; {way_on()}" if way_on else failure.message
-            raise Failure(message, failure.exit_code) from error
+            message = f"{failure.message}; {resume_hint()}" if resume_hint else failure.message
+            raise CommandFailure(message, failure.exit_code) from error
         except KeyboardInterrupt:
-            if way_on is None:
+            if resume_hint is None:
                 raise click.exceptions.Exit(INTERRUPTED) from None
-            msg = f"interrupted: {way_on()}"
-            raise Failure(msg, INTERRUPTED) from None
+            msg = f"interrupted: {resume_hint()}"
+            raise CommandFailure(msg, INTERRUPTED) from None
 
 
 def show_line(text: str) -> None:
@@ -134,7 +140,7 @@ def _client(service: str, wait: Wait) -> "Client":
     try:
         return Client(key, service, max_retries=_MAX_RETRIES, max_wait=_MAX_WAIT_SECONDS, wait=wait)
     except ValueError as error:  # of the environment: a proxy that cannot be used
-        raise Failure(str(error), ExitStatus.FAILED) from error
+        raise CommandFailure(str(error), ExitStatus.FAILED) from error
 
 
 def _key() -> str:
@@ -142,8 +148,8 @@ def _key() -> str:
     key = (read_secret(KEY) or "").strip()
     if not key:
         msg = f"no key: put your API key into the environment variable {KEY}"
-        raise Failure(msg, ExitStatus.KEY)
+        raise CommandFailure(msg, ExitStatus.KEY)
     if not _KEY.fullmatch(key):
         msg = f"{KEY}: expected an API key, which has no spaces and no special characters"
-        raise Failure(msg, ExitStatus.KEY)
+        raise CommandFailure(msg, ExitStatus.KEY)
     return key

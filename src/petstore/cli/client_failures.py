@@ -43,7 +43,7 @@ _EXIT_STATUSES = {
 }
 
 
-class Failure(click.ClickException):
+class CommandFailure(click.ClickException):
     """The failure of a command: one line and an exit status."""
 
     def __init__(self, message: str, status: int) -> None:
@@ -51,7 +51,7 @@ class Failure(click.ClickException):
         self.exit_code = status  # type: ignore[misc] # which click reads of the instance
 
 
-def failure_of(error: "PetstoreError", now: Milliseconds) -> Failure:
+def failure_of(error: "PetstoreError", now: Milliseconds) -> CommandFailure:
     """Return how a command fails with an error of the client."""
     from petstore_client.errors import (
         ErrorResponse,
@@ -69,10 +69,10 @@ def failure_of(error: "PetstoreError", now: Milliseconds) -> Failure:
     if isinstance(error, RateLimited) and error.retry_after is not None:
         message += f", until {rfc3339(now + int(error.retry_after * SECOND))}"
     if not isinstance(error, ErrorResponse) or error.status is None or error.status >= _FAULT:
-        return Failure(message, ExitStatus.SERVICE)
+        return CommandFailure(message, ExitStatus.SERVICE)
     if isinstance(error, UnknownPet):
-        return Failure(message, ExitStatus.NOT_FOUND)
-    return Failure(message, _EXIT_STATUSES.get(error.status, ExitStatus.FAILED))
+        return CommandFailure(message, ExitStatus.NOT_FOUND)
+    return CommandFailure(message, _EXIT_STATUSES.get(error.status, ExitStatus.FAILED))
 
 
 def notice_of(error: "PetstoreError | None") -> str:

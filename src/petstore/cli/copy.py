@@ -40,8 +40,8 @@ def copy(*, source: str, target: str) -> None:
     """
     import asyncio
 
-    from petstore.store.events import publish_all
-    from petstore.store.store_copies import Contents, copy_store
+    from petstore.databases.store_copies import Contents, copy_store
+    from petstore.events.store import publish_all
 
     async def run() -> dict[str, Contents]:
         async with (

@@ -1,23 +1,25 @@
 """The demo store: sample animals, and a key in a file beside the database."""
 
 from contextlib import suppress
-from importlib.resources import as_file, files
+from importlib.resources import files
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
+from petstore.categories.model import CategoryCreate
+from petstore.categories.store import create_category
 from petstore.clock import system_clock
 from petstore.databases.contract import Store
 from petstore.databases.private_files import create
-from petstore.domain.api_keys import DEFAULT_SCOPES, Environment, NewApiKey
-from petstore.domain.categories import CategoryCreate
-from petstore.domain.pets import PetFilter
 from petstore.errors import CategoryNameTaken
+from petstore.keys.cache import ApiKeyCache
+from petstore.keys.model import Environment, KeyFields
+from petstore.keys.store import Actor, create_key
+from petstore.pets.files import open_import_file
+from petstore.pets.imports import ImportRun, import_pets
+from petstore.pets.model import PetFilter
+from petstore.pets.store import list_pets
 from petstore.settings import Settings, is_postgres, sqlite_path
-from petstore.store.api_keys import Actor, create_key
-from petstore.store.categories import create_category
-from petstore.store.key_ring import KeyRing
-from petstore.store.pet_imports import ImportCallbacks, import_pets
-from petstore.store.pets import list_pets
 
 
 async def prepare_demo(store: Store, settings: Settings) -> str:
@@ -37,19 +39,18 @@ async def _import_samples(store: Store) -> None:
     for name in (samples / "categories.txt").read_text("utf-8").splitlines():
         with suppress(CategoryNameTaken):
             await store.write(create_category(CategoryCreate(name), now=system_clock()))
-    with as_file(samples / "animals.csv") as animals:
-        callbacks = ImportCallbacks(lambda _: None, lambda *_: None)
-        await import_pets(store, animals, "csv", system_clock, again=True, callbacks=callbacks)
+    animals = open_import_file(BytesIO((samples / "animals.csv").read_bytes()))
+    await import_pets(store, ImportRun(animals), system_clock, again=True)
 
 
 async def _demo_token(store: Store, environment: Environment, file: Path) -> str:
     if file.exists():
         token = file.read_text("ascii", errors="replace").strip()
-        keys = KeyRing(store, system_clock, environment)
+        keys = ApiKeyCache(store, system_clock, environment)
         if await keys.find(token.encode("ascii", "replace")) is not None:
             return token
-    new = NewApiKey("demo", "business", None, None, frozenset(DEFAULT_SCOPES), environment, None)
-    unit = create_key(new, Actor("petstore serve --demo"), system_clock())
+    new = KeyFields[int]("demo", "business")
+    unit = create_key(new, environment, Actor("petstore serve --demo"), system_clock())
     token = (await store.write(unit)).token
     file.unlink(missing_ok=True)
     with create(file) as kept:

@@ -12,16 +12,19 @@ KEY = "PETSTORE_KEY"
 """The variable with the API key of a client; there is no option for it."""
 
 RENAMED = {
+    "address_table": "max_tracked_addresses",
     "ban_forgiven_seconds": "ban_decay_seconds",
     "ban_innocent_seconds": "ban_grace_seconds",
     "ban_longest_seconds": "ban_max_seconds",
+    "body_bytes": "max_body_bytes",
     "body_seconds": "body_timeout",
+    "connections": "max_connections",
     "database_seconds": "database_timeout",
     "head_seconds": "header_timeout",
     "lame_seconds": "drain_timeout",
     "stop_seconds": "shutdown_timeout",
 }
-"""The settings that had another name in version 1.0.0, with the name that they have now."""
+"""The settings that had another name in an older version, with the name that they have now."""
 
 _PREFIX = "PETSTORE_"
 _LARGEST_SECRET = 64 * 1024

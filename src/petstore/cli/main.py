@@ -7,21 +7,21 @@ from typing import Any
 import click
 
 from petstore import __version__
+from petstore.categories.commands import categories
 from petstore.cli.backup import backup, restore
-from petstore.cli.categories import categories
-from petstore.cli.console import console
 from petstore.cli.copy import copy
 from petstore.cli.deliver import deliver
-from petstore.cli.deprecations import deprecations
 from petstore.cli.environment import KEY, refuse_mistyped
-from petstore.cli.events import events
-from petstore.cli.keys import keys
-from petstore.cli.orders import orders
 from petstore.cli.output import SectionedGroup, drop_unwritten
-from petstore.cli.pets import pets
-from petstore.cli.serve import reload, report_failed_start, serve
-from petstore.cli.usage import inventory, usage
-from petstore.cli.webhooks import webhooks
+from petstore.cli.serve import report_failed_start, serve
+from petstore.deprecations.commands import deprecations
+from petstore.events.commands import events
+from petstore.keys.commands import keys
+from petstore.orders.commands import orders
+from petstore.pets.commands import pets
+from petstore.sessions.commands import console
+from petstore.usage.commands import inventory, usage
+from petstore.webhooks.commands import webhooks
 
 
 class Petstore(SectionedGroup):
@@ -81,7 +81,7 @@ def version() -> None:
     click.echo(f"petstore, version {__version__}")
 
 
-main.add_section("Run the service", serve, deliver, reload)
+main.add_section("Run the service", serve, deliver)
 main.add_section("Work on its store", keys, console, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}",

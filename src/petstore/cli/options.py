@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from datetime import datetime
@@ -13,9 +12,10 @@ from click.core import ParameterSource
 
 from petstore.cli.environment import file_variable, read_secret, refuse_mistyped, successor_of
 from petstore.clock import SECOND, Milliseconds
-from petstore.domain.api_keys import LONGEST_LIFE
+from petstore.domain.decoding import integer_in, moment_in
 from petstore.domain.networks import canonical_networks
 from petstore.errors import InvalidBody
+from petstore.keys.model import LONGEST_LIFE
 from petstore.settings import SECTIONS, SettingError, Settings, check_database, masked
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -25,9 +25,16 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 class Integer(click.IntRange):
-    """An integer within a range."""
+    """An integer within a range, in plain digits."""
 
     name = "integer"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Return the integer in ``value``, or ``value`` itself if it is a default."""
+        number = integer_in(value) if isinstance(value, str) else value
+        if number is None:
+            self.fail(f"{value!r} is not a valid integer.", param, ctx)
+        return super().convert(number, param, ctx)
 
 
 ID = Integer(1, 2**63 - 1)
@@ -73,8 +80,8 @@ class Duration(click.ParamType[Milliseconds]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Milliseconds:
         """Return ``value`` in milliseconds."""
-        match = re.fullmatch(r"([0-9]{1,10})([smhdw])", value, re.ASCII)
-        seconds = int(match[1]) * _UNITS[match[2]] if match else -1
+        number, unit = integer_in(value[:-1]), _UNITS.get(value[-1:])
+        seconds = -1 if number is None or unit is None else number * unit
         if not self._min <= seconds <= LONGEST_LIFE // SECOND:
             self.fail(
                 f"{value!r}: expected a number and a unit (s, m, h, d or w), such as 30d,"
@@ -92,11 +99,8 @@ class Moment(click.ParamType[datetime]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
         """Return the moment in ``value``."""
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            moment = datetime.min  # noqa: DTZ901 - it has no offset either
-        if moment.tzinfo is None:
+        moment = moment_in(value)
+        if moment is None:
             self.fail(
                 f"{value!r}: expected a date and time such as 2026-12-24T10:00:00Z.", param, ctx
             )

@@ -114,18 +114,18 @@ def progress(title: str, total: int | None = None) -> Iterator[OnProgress]:
         yield update
 
 
-def print_secret(kind: str, secret: str, note: str, way_on: str) -> None:
+def print_secret(kind: str, secret: str, note: str, resume_hint: str) -> None:
     """Print a note on standard error, and a secret of a ``kind`` alone on standard output.
 
     Raises:
-        click.ClickException: the secret cannot be written; ``way_on`` is how to get another.
+        click.ClickException: the secret cannot be written; ``resume_hint`` is how to get another.
     """
     with suppress(OSError):  # without the note, the secret is as good
         click.echo(note, err=True)
     try:
         click.echo(secret)
     except OSError as error:
-        msg = f"cannot write the {kind}: {error.strerror}; {way_on}"
+        msg = f"cannot write the {kind}: {error.strerror}; {resume_hint}"
         raise click.ClickException(msg) from error
 
 
@@ -162,7 +162,7 @@ class JsonList:
         click.echo("[]" if self._is_empty else "\n]")
 
 
-class Table:
+class TextTable:
     """A table that is printed a few rows at a time, which all have the same columns.
 
     A narrow terminal leaves out ``dispensable`` columns, the first of them first, and a note says
@@ -235,8 +235,8 @@ class Table:
 def print_table(
     rows: Sequence[dict[str, str]], dispensable: Sequence[str] = (), elsewhere: str = ""
 ) -> None:
-    """Print a whole ``Table``."""
-    table = Table(dispensable, elsewhere)
+    """Print a whole ``TextTable``."""
+    table = TextTable(dispensable, elsewhere)
     table.print(rows)
     table.end()
 

@@ -1,18 +1,16 @@
-"""``petstore serve`` and ``petstore reload``."""
+"""``petstore serve``."""
 
 import logging
 import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 from click.core import ParameterSource
 
 from petstore.cli.options import (
-    Number,
     SecretOption,
     SettingsCommand,
     settings_options,
@@ -20,7 +18,7 @@ from petstore.cli.options import (
 )
 from petstore.cli.output import plain_failures, print_table, printable
 from petstore.cli.stores import in_store
-from petstore.logs import Event, is_for_person, record_json
+from petstore.logs import LogEvent, is_for_person, record_json
 from petstore.settings import Settings, masked
 
 _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: "environment"}
@@ -48,7 +46,7 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
     if is_check:
         _print_settings(ctx)
         sys.exit(_check(settings))
-    # Until there are workers to replace, a reload has nothing to do; unhandled it would end us.
+    # Unhandled it would cut off every request: from a terminal that closes, or to mean a reload.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # Imported where it is used, so that `petstore --help` is instant.
     from petstore.server.service import prepared_service
@@ -61,43 +59,12 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
                 from petstore.cli.demo import prepare_demo
 
                 token = in_store(settings.database, lambda store: prepare_demo(store, settings))
-        announce(settings, token)
+        announce(service.url, settings, token)
         sys.exit(service.run(warnings_of(ctx)))
 
 
-@click.command()
-@click.option(
-    "--pid-file",
-    envvar="PETSTORE_PID_FILE",
-    show_envvar=True,
-    required=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file that the service was started with.",
-)
-@click.option(
-    "--timeout",
-    default=120,
-    show_default=True,
-    type=Number(0, 86400),
-    help="How many seconds to wait for the end.",
-)
-def reload(pid_file: Path, timeout: float) -> None:
-    """Replace the processes of a service on this machine, and wait for the end.
-
-    No request fails. If a new process does not start, the old one continues to serve. The exit
-    status is then 1, and also if the reload does not end in time. To apply new settings or a new
-    version, restart the service.
-    """
-    from petstore.server.pid_file import reload_service
-
-    with plain_failures():
-        reload_service(pid_file, timeout)
-    click.echo("Reloaded.")
-
-
-def announce(settings: Settings, token: str | None) -> None:
-    """Print the addresses of the service, and with a demo key a line that tries it."""
-    address = settings.listening_url
+def announce(address: str, settings: Settings, token: str | None) -> None:
+    """Print the URLs of a service at ``address``, and with a demo key a line that tries it."""
     click.echo(f"Petstore is at  {address}/v1")
     click.echo(f"Docs are at     {address}/docs")
     click.echo(f"Console is at   {address}/console")
@@ -122,7 +89,7 @@ def report_failed_start(
         "name": __name__,
         "levelno": logging.ERROR,
         "levelname": "ERROR",
-        "msg": Event("start_failed", error.format_message()),
+        "msg": LogEvent("start_failed", error.format_message()),
     }
     click.echo(record_json(logging.makeLogRecord(record)), err=True)
     raise click.exceptions.Exit(error.exit_code)

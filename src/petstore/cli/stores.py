@@ -1,5 +1,7 @@
 """Work on a store from the command line, beside a service that may be running."""
 
+import getpass
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -31,7 +33,7 @@ def in_store(database: str, action: Callable[[Store], Awaitable[T]], *, create: 
 def migrate(database: str) -> None:
     """Bring the store at ``database`` up to date, and create it if necessary."""
     # Imported where it is used, so that `petstore --help` is instant.
-    from petstore.app import store_at
+    from petstore.backends import store_at
 
     store_at(database, _TIMEOUT).migrate()
 
@@ -67,7 +69,7 @@ def _exists(path: Path) -> bool:
 def _run_in(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
     import asyncio
 
-    from petstore.app import store_at
+    from petstore.backends import store_at
 
     async def run() -> T:
         store = store_at(database, _TIMEOUT)
@@ -78,3 +80,12 @@ def _run_in(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
             await store.close()
 
     return asyncio.run(run())
+
+
+def operator() -> str:
+    """Return what histories call the user who is logged in."""
+    try:
+        name = os.fsencode(getpass.getuser()).decode("utf-8", "replace")
+    except (OSError, KeyError):  # a container may have no user names
+        return "command line"
+    return f"command line ({name})"

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from petstore.clock import DAY, SECOND, Milliseconds
-from petstore.console.page import Visit
+from petstore.console.page import PageRequest
 from petstore.domain.plans import UNLIMITED
 
 ROWS_A_REQUEST = 100
@@ -21,7 +21,7 @@ class Allowance(NamedTuple):
     is_banned: bool = False
 
 
-async def allowance_of(visit: Visit) -> Allowance:
+async def allowance_of(visit: PageRequest) -> Allowance:
     """Return what the key of a visit has left, charging nothing."""
     decision = await visit.services.limiter.look(visit.key)
     if decision.verdict == "banned":
@@ -32,7 +32,7 @@ async def allowance_of(visit: Visit) -> Allowance:
     )
 
 
-async def charge(visit: Visit, requests: int) -> bool:
+async def charge(visit: PageRequest, requests: int) -> bool:
     """Charge so many requests, and return whether the key of a visit had them left.
 
     HEAD gets no file, and is charged nothing.

@@ -49,7 +49,7 @@ class Bars(NamedTuple):
         return [self.bars[index].label for index in (0, (len(self.bars) - 1) // 2, -1)]
 
 
-class Part(NamedTuple):
+class ChartPart(NamedTuple):
     """A share of a total: what it is, how many, and its tone."""
 
     label: str
@@ -72,7 +72,7 @@ class Stacked(NamedTuple):
 class Share(NamedTuple):
     """A part, and where it stands: both as percentages of the bar. ``percent`` is for people."""
 
-    part: Part
+    part: ChartPart
     x: float
     width: float
     percent: str
@@ -114,7 +114,7 @@ def bars(id_: str, title: str, unit: str, of: str, values: Sequence[tuple[str, i
     return Bars(id_, title, unit, of, text, top, drawn)
 
 
-def stacked(id_: str, title: str, unit: str, of: str, parts: Sequence[Part]) -> Stacked:
+def stacked(id_: str, title: str, unit: str, of: str, parts: Sequence[ChartPart]) -> Stacked:
     """Return a chart of the shares of ``parts`` in their total.
 
     Every part has another tone. ``id_`` is unique on the page.

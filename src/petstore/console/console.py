@@ -5,22 +5,22 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from io import BytesIO
 
-from petstore.api.application import Exchange
-from petstore.api.authentication import require_network, require_scope
-from petstore.api.bodies import BodyReader
-from petstore.api.operation import Services
-from petstore.api.parameters import decode_path_id
-from petstore.api.rate_limit_headers import Holder, refusal
-from petstore.api.routes import Route, Routes
+from petstore.categories import pages as categories
 from petstore.clock import Milliseconds
-from petstore.console.again import Again, again_of, page_address
-from petstore.console.cookies import session_secret
+from petstore.console import sign_in
+from petstore.console.browsers import may_lack_cookie, require_same_origin, session_secret
 from petstore.console.failures import failure_of, sentence, with_error
 from petstore.console.files import Files
-from petstore.console.forms import EMPTY, Form, decode_form, decode_urlencoded
-from petstore.console.origins import may_lack_cookie, require_same_origin
-from petstore.console.page import HOME, MAX_FORM, Page, Visit, scope_of
-from petstore.console.pages import PAGES
+from petstore.console.forms import (
+    EMPTY,
+    Form,
+    PendingForm,
+    again_of,
+    decode_form,
+    decode_urlencoded,
+    page_address,
+)
+from petstore.console.page import HOME, MAX_FORM, ConsolePage, PageRequest, scope_of
 from petstore.console.session_limits import SessionLimits
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
@@ -35,10 +35,26 @@ from petstore.errors import (
     RateLimitExceeded,
     Unavailable,
 )
+from petstore.events import pages as changes
+from petstore.events.model import IN_FEED
+from petstore.events.store import newest_position
 from petstore.http.messages import Receive, Request, Response
-from petstore.rate_limits.minutes import MinuteLimiter
-from petstore.store.console_sessions import Session, find_session, touch_session
-from petstore.store.events import newest_position
+from petstore.interface.application import Exchange
+from petstore.interface.authentication import require_network, require_scope
+from petstore.interface.bodies import BodyReader
+from petstore.interface.operation import Services
+from petstore.interface.parameters import decode_path_id
+from petstore.interface.rate_limit_headers import Holder, refusal
+from petstore.interface.routes import Route, Routes
+from petstore.keys import pages as keys
+from petstore.limits.minutes import MinuteLimiter
+from petstore.orders import pages as orders
+from petstore.pets import export_pages as exports
+from petstore.pets import import_pages as imports
+from petstore.pets import pages as pets
+from petstore.sessions.store import Session, find_session, touch_session
+from petstore.usage import pages as usage
+from petstore.webhooks import pages as webhooks
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
@@ -50,6 +66,8 @@ _PAGES_A_REQUEST = 5
 # Bytes of a form whose sender is beyond a limit, or unknown while the database is unreachable: it
 # must not cost much more than a refusal.
 _MAX_KEPT = 4096
+# A person can only send the same again, later.
+_NOT_MENDED = (RateLimitExceeded, KeyBanned, Unavailable)
 _TOO_LATE = (
     "You were signed out before this arrived. Sign in again; then you can send what you typed."
 )
@@ -58,8 +76,28 @@ _FILE_TOO_LATE = (
 )
 
 
+async def _help(visit: PageRequest) -> Response:
+    return visit.page("help.html")
+
+
+PAGES: tuple[ConsolePage, ...] = (
+    *sign_in.PAGES,
+    *changes.PAGES,
+    *pets.PAGES,
+    *orders.PAGES,
+    *categories.PAGES,
+    *imports.PAGES,
+    *exports.PAGES,
+    *usage.PAGES,
+    *webhooks.PAGES,
+    *keys.PAGES,
+    ConsolePage("GET", "/help", _help),
+)
+"""The pages of the console: routes and rights come from here."""
+
+
 class Console:
-    """Serves the pages below ``path``; see ``petstore.api.application.Section``.
+    """Serves the pages below ``path``; see ``petstore.interface.application.Section``.
 
     ``limiter`` limits the requests of each key here: pages cost nothing of its own limits, but
     changes and the rows of files do. ``public_url`` is empty if the operator has named none.
@@ -90,21 +128,20 @@ class Console:
         if asset is not None:
             exchange.template = request.path
             return asset.response(request)
-        visit = Visit(
-            self._services, self._templates, self._limits, request, exchange.root, exchange.client
+        visit = PageRequest(
+            *(self._services, self._templates, self._limits, request),
+            *(exchange.root, exchange.client, exchange.request_id),
         )
         try:
             return await self._respond(visit, exchange, receive)
         except PetstoreError as error:
-            if isinstance(error, Unavailable):
-                _LOG.warning("request %s: %s", exchange.request_id, error)
-            return _error_page(visit, error, exchange.request_id)
+            return with_error(_error_page(visit, error), error)
         except Exception:  # noqa: BLE001 - whatever it is, the person gets a page
             _LOG.exception("request %s failed", exchange.request_id)
             failure = InternalError("the service failed; its log has the reason")
-            return _error_page(visit, failure, exchange.request_id)
+            return with_error(_error_page(visit, failure), failure)
 
-    async def _respond(self, visit: Visit, exchange: Exchange, receive: Receive) -> Response:
+    async def _respond(self, visit: PageRequest, exchange: Exchange, receive: Receive) -> Response:
         request = visit.request
         route, visit.parameter = self._routes.find(request.path)
         exchange.template = route.template or None
@@ -117,12 +154,12 @@ class Console:
         require_same_origin(request, self._public_url)
         try:
             return await self._admitted(page, visit, exchange, receive)
-        except (RateLimitExceeded, KeyBanned, Unavailable):
-            visit.again = await self._kept(page, visit, receive)
+        except _NOT_MENDED:
+            visit.again = await self._pending(page, visit, receive, _MAX_KEPT)
             raise
 
     async def _admitted(
-        self, page: Page, visit: Visit, exchange: Exchange, receive: Receive
+        self, page: ConsolePage, visit: PageRequest, exchange: Exchange, receive: Receive
     ) -> Response:
         """Respond to a request once it is known who sent it, if they may."""
         if page.public:
@@ -146,7 +183,9 @@ class Console:
         await self._receive_form(page, visit, receive)
         return await self._visited(page, visit)
 
-    async def _respond_in_turn(self, page: Page, visit: Visit, receive: Receive) -> Response:
+    async def _respond_in_turn(
+        self, page: ConsolePage, visit: PageRequest, receive: Receive
+    ) -> Response:
         """Receive a file, if the page takes one, and work on it when it is the turn of its key."""
         if not page.takes_files:
             await self._receive_form(page, visit, receive)
@@ -159,22 +198,30 @@ class Console:
                 visit.form = await decode_form(_content_type(visit.request), body, opened)
                 return await self._visited(page, visit)
 
-    async def _receive_form(self, page: Page, visit: Visit, receive: Receive) -> None:
+    async def _receive_form(self, page: ConsolePage, visit: PageRequest, receive: Receive) -> None:
         largest = page.max_bytes if visit.beyond is None else min(page.max_bytes, _MAX_KEPT)
         try:
             visit.form = await self._form(page, visit.request, receive, largest)
         except ContentTooLarge as error:
             raise visit.beyond or error from None
 
-    async def _visited(self, page: Page, visit: Visit) -> Response:
+    async def _visited(self, page: ConsolePage, visit: PageRequest) -> Response:
         if page.method == "POST" and visit.session is not None and visit.request.content is None:
-            await self._find_session_again(visit)
+            await visit.find_session_again()
         if page.method == "GET" and visit.session is not None and not visit.is_refresh:
             # Read first, so that the script misses no change to what the page shows.
-            visit.cursor = (await newest_position(self._services.store)).cursor
-        return await page.handler(visit)
+            visit.cursor = IN_FEED.encode(await newest_position(self._services.store))
+        try:
+            return await page.handler(visit)
+        except PetstoreError as error:
+            if page.refused is None or (isinstance(error, _NOT_MENDED) and not page.signs_in):
+                raise
+            _log(visit, error)
+            return with_error(await page.refused(visit, error), error)
 
-    async def _admit_anyone(self, page: Page, visit: Visit, exchange: Exchange) -> None:
+    async def _admit_anyone(
+        self, page: ConsolePage, visit: PageRequest, exchange: Exchange
+    ) -> None:
         """Charge an attempt to sign in to its address; other public pages only know the person."""
         if page.signs_in:
             visit.beyond = self._limits.charge_address(visit.client)
@@ -182,12 +229,14 @@ class Console:
             await self._recognize_if_possible(visit, exchange, page)
 
     async def _recognize_if_possible(
-        self, visit: Visit, exchange: Exchange, page: Page | None = None
+        self, visit: PageRequest, exchange: Exchange, page: ConsolePage | None = None
     ) -> None:
         with suppress(MissingKey, NetworkNotAllowed):
             await self._recognize(visit, exchange, page)
 
-    async def _recognize(self, visit: Visit, exchange: Exchange, page: Page | None) -> None:
+    async def _recognize(
+        self, visit: PageRequest, exchange: Exchange, page: ConsolePage | None
+    ) -> None:
         """Find the session of the person, and charge the request to its key in the console.
 
         Raises:
@@ -214,7 +263,7 @@ class Console:
         if session.needs_touch(now) and not visit.is_refresh:
             await services.store.write(touch_session(session, now))
 
-    async def _find_session(self, visit: Visit, now: Milliseconds) -> Session | None:
+    async def _find_session(self, visit: PageRequest, now: Milliseconds) -> Session | None:
         services, limits = self._services, self._limits
         secret = session_secret(visit.request, visit.root)
         if not secret or not await limits.is_worth_a_look_up(secret, visit.client):
@@ -226,41 +275,23 @@ class Console:
         visit.ended = session
         return None
 
-    async def _find_session_again(self, visit: Visit) -> None:
-        """Find the session as it is once a form has arrived that came later than its head.
-
-        Raises:
-            MissingKey: it has ended meanwhile.
-            NetworkNotAllowed: its key may no longer be used from there.
-        """
-        visit.session = await self._find_session(visit, self._services.clock())
-        if visit.session is None:
-            msg = "the session ended before the form was here"
-            raise MissingKey(msg)
-        if visit.key.allowed_networks:
-            require_network(visit.key, visit.client)
-
-    async def _ask_to_sign_in(self, page: Page, visit: Visit, receive: Receive) -> Response:
+    async def _ask_to_sign_in(
+        self, page: ConsolePage, visit: PageRequest, receive: Receive
+    ) -> Response:
         """Return what leads to signing in, and from there back to what was requested."""
         if page.method == "POST":
             beyond = self._limits.charge_address(visit.client)
             if beyond is not None:
                 raise beyond
-            again = await self._sent_too_late(page, visit.request, receive)
+            again = await self._pending(page, visit, receive, MAX_FORM)
             problem = _FILE_TOO_LATE if again is None else _TOO_LATE
             return sign_in_page(visit, 401, again=again, problem=problem)
         return arrival_page(visit) if may_lack_cookie(visit.request) else to_sign_in(visit)
 
-    async def _sent_too_late(self, page: Page, request: Request, receive: Receive) -> Again | None:
-        """Return the form of a request, ``None`` if it has files or is as large as if it had."""
-        try:
-            form = await self._form(page, request, receive, MAX_FORM)
-        except ContentTooLarge:
-            return None
-        return None if form.file else again_of(request.path.removeprefix(HOME), form)
-
-    async def _kept(self, page: Page, visit: Visit, receive: Receive) -> Again | None:
-        """Return the form of a request that met an error, ``None`` if it cannot be sent again.
+    async def _pending(
+        self, page: ConsolePage, visit: PageRequest, receive: Receive, largest: int
+    ) -> PendingForm | None:
+        """Return the form of a request to send it again, ``None`` if that cannot be.
 
         A key that a person typed is not kept, and neither is a file.
         """
@@ -270,13 +301,15 @@ class Console:
             return None
         if form is EMPTY:
             try:
-                form = await self._form(page, visit.request, receive, _MAX_KEPT)
+                form = await self._form(page, visit.request, receive, largest)
             except PetstoreError:
                 return None
         visit.lost_file = form.file is not None
         return None if visit.lost_file else again_of(path, form)
 
-    async def _form(self, page: Page, request: Request, receive: Receive, largest: int) -> Form:
+    async def _form(
+        self, page: ConsolePage, request: Request, receive: Receive, largest: int
+    ) -> Form:
         if page.method == "GET":
             return decode_urlencoded(request.query)
         body = await self._bodies.read_any(request, receive, largest)
@@ -288,23 +321,21 @@ def _content_type(request: Request) -> str:
     return request.fields.get(b"content-type", b"").decode("latin-1")
 
 
-def _refusal(route: Route[Page], request: Request) -> PetstoreError:
+def _refusal(route: Route[ConsolePage], request: Request) -> PetstoreError:
     if not route.operations:
         msg = "the console has no page at this address"
         return NotFound(msg)
     return route.refusal(request.method, request.path)
 
 
-def _error_page(visit: Visit, error: PetstoreError, request_id: str) -> Response:
-    if visit.on_error is not None and not isinstance(error, InternalError):
-        return with_error(visit.on_error(error), error)
-    failure = failure_of(error, request_id)
-    response = visit.page(
-        "error.html",
-        error.status,
-        error=failure,
-        title=failure.title,
-        again=visit.again,
-        lost_file=visit.lost_file,
+def _error_page(visit: PageRequest, error: PetstoreError) -> Response:
+    _log(visit, error)
+    failure = failure_of(error, visit.id)
+    return visit.page(
+        "error.html", error=error, failure=failure, again=visit.again, lost_file=visit.lost_file
     )
-    return with_error(response, error)
+
+
+def _log(visit: PageRequest, error: PetstoreError) -> None:
+    if isinstance(error, Unavailable):
+        _LOG.warning("request %s: %s", visit.id, error)

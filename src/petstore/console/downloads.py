@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 
 from petstore.clock import Milliseconds, utc
 from petstore.http.messages import Headers, Response
-from petstore.store.pet_files import Delimiter
+from petstore.pets.files import Delimiter
 
 DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
 """What divides the cells of a file, by the values of the choice."""

@@ -38,7 +38,7 @@ _OTHER_SITE = (
 )
 
 
-class Failure(NamedTuple):
+class PageFailure(NamedTuple):
     """What went wrong: the status of the page, a heading, and sentences that say what to do."""
 
     status: int
@@ -46,12 +46,12 @@ class Failure(NamedTuple):
     message: str
 
 
-def failure_of(error: PetstoreError, request_id: str) -> Failure:
+def failure_of(error: PetstoreError, request_id: str) -> PageFailure:
     """Return what to tell a person about an error."""
     status = error.status
     title = _TITLES.get(status, "This did not work")
     if isinstance(error, CrossSiteRequest):
-        return Failure(status, "This did not come from the console", _OTHER_SITE)
+        return PageFailure(status, "This did not come from the console", _OTHER_SITE)
     if status == _FAULT:
         text = (
             "The service failed, and its log has the reason."
@@ -59,7 +59,7 @@ def failure_of(error: PetstoreError, request_id: str) -> Failure:
         )
     else:
         text = _TEXTS.get(status) or sentence(error.message)
-    return Failure(status, title, text)
+    return PageFailure(status, title, text)
 
 
 def with_error(response: Response, error: PetstoreError) -> Response:

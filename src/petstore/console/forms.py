@@ -1,4 +1,4 @@
-"""Forms as browsers send them, and what is wrong with one."""
+"""Forms as browsers send them, what is wrong with one, and one that is kept to be sent again."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,10 @@ from urllib.parse import parse_qs
 
 import multipart
 
+from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import ContentTooLarge, InvalidBody, PetstoreError, UnsupportedMediaType
-from petstore.store.time_slices import TimeSlices
+from petstore.time_slices import TimeSlices
 
 _URLENCODED = "application/x-www-form-urlencoded"
 _MULTIPART = "multipart/form-data"
@@ -21,7 +22,13 @@ _MAX_TEXT = 131_072
 _PIECE = 65_536
 # The name of a field begins the message of most errors.
 _FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
-_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_MAX_ADDRESS = 2000
+# A page of the console, as its own links name it: no dots, no second slash, no other site.
+_ADDRESS = re.compile(r"(?:/[A-Za-z0-9_-]+)+(?:\?[!-\[\]-~]*)?\Z")
+_PREFIX = "typed."
+_PATH = "again"
+# What a form has for the service, beside what a person types.
+_UNSEEN = re.compile(r"once|again|version|seen|until|was_.*")
 _BREAKS = {ord("\r"): None, ord("\n"): None}
 
 
@@ -30,24 +37,19 @@ def line(text: str) -> str:
     return text.translate(_BREAKS).strip()
 
 
-def whole_number(text: str) -> int | None:
-    """Return the integer that a person typed, ``None`` if the text is anything else."""
-    return int(text) if _NUMBER.fullmatch(text) else None
-
-
 def typed_id(text: str) -> int | None:
     """Return the id that a person typed, ``None`` if nothing can have it. Zeros may lead it."""
-    number = whole_number(text)
+    number = integer_in(text)
     return number if number is not None and 0 < number <= INT64_MAX else None
 
 
 def number_or_text(text: str) -> int | str:
     """Return the integer that a person typed; other text stays, and will be refused."""
-    number = whole_number(text)
+    number = integer_in(text)
     return text if number is None else number
 
 
-class File(NamedTuple):
+class UploadedFile(NamedTuple):
     """A file that came with a form; its ``content`` is in a temporary file."""
 
     field: str
@@ -64,7 +66,7 @@ class Form(NamedTuple):
     """The fields of a form, or of the query of an address, and the file that came with it."""
 
     fields: Mapping[str, Sequence[str]]
-    file: File | None = None
+    file: UploadedFile | None = None
 
     def text(self, name: str) -> str:
         """Return the first value of a field without white space around it, empty if absent."""
@@ -103,6 +105,7 @@ _PLAIN_WORDS = {
     "a string of ": "",
     ", not only white space and without U+0000": ", not only spaces",
     ", without U+0000": "",
+    ", or null": "",
     "an integer from -2^63 to 2^63 - 1": "a whole number of up to 18 digits",
 }
 
@@ -187,7 +190,7 @@ class _Parts:
     def __init__(self, opened: ExitStack) -> None:
         self._opened = opened
         self._texts: list[tuple[str, bytearray]] = []
-        self._file: File | None = None
+        self._file: UploadedFile | None = None
         self._is_file = False
         self._size = 0
 
@@ -219,7 +222,7 @@ class _Parts:
             msg = "the form: expected one file"
             raise InvalidBody(msg)
         content = cast("BinaryIO", self._opened.enter_context(TemporaryFile()))  # noqa: SIM115
-        self._file = File(name, filename, content)
+        self._file = UploadedFile(name, filename, content)
 
 
 def _check_size(size: int) -> None:
@@ -231,3 +234,48 @@ def _check_size(size: int) -> None:
 def in_words(name: str) -> str:
     """Return the name of a field as words: ``categoryId`` is "Category id"."""
     return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", name).capitalize()
+
+
+class PendingForm(NamedTuple):
+    """A form to send again: the page that takes it, relative to the console, and its fields."""
+
+    path: str
+    fields: tuple[tuple[str, str], ...]
+
+    @property
+    def hidden(self) -> list[tuple[str, str]]:
+        """The fields of the sign-in form that keep it."""
+        return [(_PATH, self.path), *((_PREFIX + name, value) for name, value in self.fields)]
+
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        """The fields that mean something to the person."""
+        return [
+            (in_words(name), value)
+            for name, value in self.fields
+            if value and not _UNSEEN.fullmatch(name)
+        ]
+
+
+def again_of(path: str, form: Form) -> PendingForm:
+    """Return a form as it arrived, to be sent again."""
+    return PendingForm(path, tuple(_pairs(form)))
+
+
+def kept_in(form: Form) -> PendingForm | None:
+    """Return the form that a sign-in form keeps, ``None`` if it keeps none."""
+    path = page_address(form.text(_PATH))
+    if not path:
+        return None
+    fields = ((name, value) for name, value in _pairs(form) if name.startswith(_PREFIX))
+    return PendingForm(path, tuple((name.removeprefix(_PREFIX), value) for name, value in fields))
+
+
+def page_address(address: str) -> str:
+    """Return the address of a page, relative to the console; empty if it leads elsewhere."""
+    is_page = len(address) <= _MAX_ADDRESS and _ADDRESS.match(address) is not None
+    return address if is_page else ""
+
+
+def _pairs(form: Form) -> list[tuple[str, str]]:
+    return [(name, value) for name, values in form.fields.items() for value in values]

@@ -6,41 +6,55 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from http import HTTPStatus
-from typing import Any, Literal, NamedTuple, TypeAlias
-from urllib.parse import urlencode, urlsplit
+from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Struct
 
-from petstore.api.authentication import require_scope
-from petstore.api.entity_tags import entity_tag
-from petstore.api.messages import encode_json
-from petstore.api.operation import BASE, Call, Operation, Services, carry_out
-from petstore.api.operations import OPERATIONS
-from petstore.api.parameters import Query, decode_query
-from petstore.api.rate_limit_headers import KEY, refusal
-from petstore.console.again import Again
-from petstore.console.cookies import session_secret
-from petstore.console.forms import EMPTY, Form
-from petstore.console.notices import Notice, decode_notice, encode_notice
+from petstore.console.browsers import session_secret
+from petstore.console.forms import EMPTY, Form, PendingForm
+from petstore.console.notices import Notice, open_notice, seal_notice
 from petstore.console.session_limits import SessionLimits
 from petstore.console.templates import Templates
-from petstore.domain.api_keys import ApiKey, Scope
-from petstore.domain.decoding import decode_json
-from petstore.errors import Conflict, IdempotencyKeyInUse, PetstoreError
+from petstore.domain.decoding import convert
+from petstore.errors import (
+    IdempotencyKeyInUse,
+    InvalidBody,
+    InvalidParameter,
+    MissingKey,
+    PetstoreError,
+)
 from petstore.http.messages import Request, Response
-from petstore.store.console_sessions import Session, SessionEnd, keep_notice
+from petstore.interface.authentication import require_network, require_scope
+from petstore.interface.entity_tags import NO_CONDITIONS, Conditions
+from petstore.interface.idempotency import request_digest
+from petstore.interface.idempotency_records import Attempt
+from petstore.interface.operation import (
+    BASE,
+    Call,
+    Context,
+    IdempotentRequest,
+    Operation,
+    Result,
+    Services,
+    Target,
+    execute,
+)
+from petstore.interface.operations import OPERATIONS
+from petstore.interface.rate_limit_headers import KEY, refusal
+from petstore.keys.model import ApiKey, Scope
+from petstore.pets.model import Pet
+from petstore.sessions.store import Session, SessionEnd, find_session
 
 HOME = "/console"
 
 MAX_FORM = 65536
 """The maximum size of a form without a file, in bytes."""
 
-Handler: TypeAlias = "Callable[[Visit], Awaitable[Response]]"
+Handler: TypeAlias = "Callable[[PageRequest], Awaitable[Response]]"
+Refused: TypeAlias = "Callable[[PageRequest, PetstoreError], Awaitable[Response]] | None"
 
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
-_CURSOR = b"cursor="
-_CONFLICTS: dict[str, type[Conflict]] = {error.code: error for error in Conflict.__subclasses__()}
 _SECOND_CLICK_SECONDS = 0.05
 # Changes of animals, categories and orders. Keys and webhooks can be changed at the limit as well:
 # a key that others have used up must be replaced.
@@ -48,10 +62,12 @@ _CHARGED: frozenset[Scope | None] = frozenset({"pets:write", "orders:write"})
 
 
 @dataclass(frozen=True)
-class Page:
+class ConsolePage:
     """A page of the console. ``path`` is relative to ``HOME``.
 
-    It is for keys that may carry out the operation ``needs``, or for every key. A ``public`` page
+    It is for keys that may carry out the operation ``needs``, or for every key. If its handler
+    raises an error that the person can mend, ``refused`` makes the page, which has what was typed
+    and what is wrong with it; if it ``signs_in``, after every error. A ``public`` page
     needs no session. One that ``signs_in`` is limited by address. One that ``ends_sessions``, or
     leads there, has a limit of its own: others may have used up that of the key.
     ``max_bytes`` is the maximum size of a form that it takes. One that ``has_file`` receives, sends
@@ -62,6 +78,7 @@ class Page:
     path: str
     handler: Handler
     needs: str | None = None
+    refused: Refused = None
     public: bool = False
     signs_in: bool = False
     ends_sessions: bool = False
@@ -79,19 +96,7 @@ class Page:
         return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
 
 
-class Result(NamedTuple):
-    """What an operation responded with.
-
-    ``value`` has the type that the table of operations names, ``tag`` is the version of a single
-    resource, and ``cursor`` leads to the next page of a list, empty if there is none.
-    """
-
-    value: Any
-    tag: str
-    cursor: str
-
-
-class Visit(Struct):
+class PageRequest(Struct):
     """One request of a page, decoded. ``path_id`` is 0 where the path has no parameter.
 
     ``form`` has the fields of the query, or of the body of a POST. A ``refresh`` is a request that
@@ -100,8 +105,8 @@ class Visit(Struct):
     page that a person opens has one.
 
     ``beyond`` is the refusal of an attempt to sign in that fails, from an address that is beyond
-    its limit. After an error, ``again`` has a form that can be sent again, ``lost_file`` says that
-    a file cannot be, and ``on_error`` makes the page if it is not the usual one.
+    its limit. After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
+    that a file cannot be. The log has the ``id``.
     """
 
     services: Services
@@ -110,15 +115,15 @@ class Visit(Struct):
     request: Request
     root: str
     client: str
+    id: str
     path_id: int = 0
     parameter: str = ""
     form: Form = EMPTY
     session: Session | None = None
     ended: SessionEnd | None = None
     beyond: PetstoreError | None = None
-    again: Again | None = None
+    again: PendingForm | None = None
     lost_file: bool = False
-    on_error: Callable[[PetstoreError], Response] | None = None
     cursor: str = ""
 
     @property
@@ -130,7 +135,7 @@ class Visit(Struct):
     @property
     def home(self) -> str:
         """The path of the console as the client sees it: a proxy may serve it below another one."""
-        return home_of(self.root)
+        return urlsplit(self.root).path + HOME
 
     @property
     def is_refresh(self) -> bool:
@@ -142,77 +147,129 @@ class Visit(Struct):
         """Whether only the head of the response is sent: no file is written for it."""
         return self.request.method == "HEAD"
 
+    @property
+    def _secret(self) -> bytes:
+        """The secret of the session, which nobody else has."""
+        return session_secret(self.request, self.root).encode("latin-1")
+
     def may(self, operation_id: str) -> bool:
         """Return whether the key may carry out an operation."""
-        return self.session is not None and may_call(self.key, operation_id)
+        scope = scope_of(operation_id)
+        return self.session is not None and (scope is None or scope in self.key.scopes)
 
-    async def call(
+    async def find_session_again(self) -> None:
+        """Find the session as it is now: it, its key or its rights may have ended meanwhile.
+
+        Raises:
+            MissingKey: it has ended.
+            NetworkNotAllowed: its key may no longer be used from there.
+        """
+        services, secret = self.services, self._secret.decode("latin-1")
+        found = await find_session(
+            services.store, secret, services.keys.environment, services.clock()
+        )
+        if not isinstance(found, Session):
+            self.session = None
+            msg = "the session has ended meanwhile"
+            raise MissingKey(msg)
+        self.session = found
+        if self.key.allowed_networks:
+            require_network(self.key, self.client)
+
+    async def find_pet(self, pet_id: int | None) -> Pet | None:
+        """Return the animal with this id, if there is one and the person may see it."""
+        if pet_id is None or not self.may("listPets"):
+            return None
+        found = await self.execute("listPets", query={"id": [pet_id]})
+        return found.value[0] if found.value else None
+
+    async def execute(
         self,
         operation_id: str,
-        *,
-        path_id: int = 0,
-        query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
-        if_match: str = "",
-        once: str = "",
-    ) -> Result:
-        """Carry out an operation of the interface, and return what it responds with.
+        *,
+        query: Mapping[str, Any] | None = None,
+        path_id: int = 0,
+        if_match: str | None = None,
+    ) -> Result[Any]:
+        """Execute an operation of the interface, and return its result.
 
         ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
-        ``if_match`` is the tag of the version to change. A POST with the same ``once`` and the same
-        body is carried out once (``Idempotency-Key``): the second click of two waits for the first.
-        A form that was sent, and then changed, is another request.
+        It is about the resource of the path, and changes the ``version`` that the form has, if no
+        other is given. A POST with the same ``once`` in its form and the same body is executed once
+        (``Idempotency-Key``): the second click of two waits for the first. A form that was sent,
+        and then changed, is another request.
 
         A change of an animal, a category or an order costs a request of the key's day.
 
         Raises:
-            PetstoreError: what the interface would respond with.
+            PetstoreError: what the operation raises.
         """
         operation = _BY_ID[operation_id]
         assert self.session is not None  # noqa: S101 - only public pages have none
         require_scope(self.key, operation.scope)
-        text = urlencode(
-            {k: v for k, v in (query or {}).items() if v is not None}, doseq=True
-        ).encode("ascii")
-        path = f"{BASE}{operation.path}".replace(f"{{{operation.parameter}}}", str(path_id))
-        fields = {b"if-match": if_match.encode("ascii", "replace")} if if_match else {}
-        if once:
-            # The record of a response with a token is sealed with what the person signed in with.
-            secret = session_secret(self.request, self.root)
-            fields[b"authorization"] = f"Bearer {secret}".encode("latin-1")
-        request = Request(operation.method, path, text, self.client, fields)
         call: Call[Any, Any] = Call(
+            None if operation.query is None else _query(operation.query, query or {}),
+            None if operation.body is None else convert(body or {}, operation.body, InvalidBody),
+            (path_id or self.path_id) if operation.parameter else 0,
+        )
+        is_read, is_post = operation.method == "GET", operation.method == "POST"
+        once = self.form.text("once")
+        version = self.form.text("version") if if_match is None else if_match
+        context = Context(
             services=self.services,
-            request=request,
-            root=self.root,
-            client=self.client,
             key=self.key,
-            path_id=path_id,
-            query=Query(None) if operation.query is None else decode_query(text, operation.query),
-            body=None if operation.body is None else _body(operation, body),
-            idempotency_key=_idempotency_key(once, body),
+            address=self.client,
+            # The record of a result with a token is sealed with what the person signed in with.
+            token=self._secret,
             session=self.session.digest,
+            conditions=NO_CONDITIONS if is_read else _conditions(version),
+            once=self._idempotent(operation, call, once) if once and is_post else None,
+            client=self.request,
         )
         if operation.scope in _CHARGED:
             decision = await self.services.limiter.charge(self.key, 1)
             if decision.verdict != "admitted":
                 raise refusal(decision, KEY)
-        return _result(operation, await _carry_out(operation, call))
+        return await _execute(operation, context, call)
 
-    def page(self, template: str, status: int = 200, **context: Any) -> Response:
-        """Return a page from its template."""
-        notice = None
-        if self.session is not None:
-            notice = decode_notice(self.session.notice, self.form.text("notice"))
+    async def list_page(self, operation_id: str, limit: int = 50, **query: Any) -> Result[Any]:
+        """Execute an operation that lists, from the ``cursor`` of the address on."""
+        cursor = self.form.text("cursor") or None
+        return await self.execute(operation_id, query={"limit": limit, "cursor": cursor, **query})
+
+    def _idempotent(
+        self, operation: Operation, call: Call[Any, Any], once: str
+    ) -> IdempotentRequest:
+        """Return the request of a form whose hidden field has ``once``."""
+        path = f"{BASE}{operation.path}".replace(f"{{{operation.parameter}}}", str(call.path_id))
+        digest = request_digest(operation.method, path, call.body)
+        # A digest, since not every text of a form is one that the database takes.
+        name = blake2b(once.encode("utf-8", "replace") + digest, digest_size=24).hexdigest()
+        attempt = Attempt(self.key, f"console-{name}", digest)
+        return IdempotentRequest(attempt, operation, Target(self.root, path))
+
+    def page(
+        self,
+        template: str,
+        status: int = 200,
+        *,
+        error: PetstoreError | None = None,
+        **context: Any,
+    ) -> Response:
+        """Return a page from its template. The status is that of the ``error``, if there is one."""
+        # Without a session there is no secret: anybody could have made the notice up.
+        sealed = "" if self.session is None else self.form.text("notice")
         shown = {
             "visit": self,
             "home": self.home,
             "may": self.may,
-            "notice": notice,
-            "problem": None,
+            "notice": open_notice(sealed, self._secret) if sealed else None,
+            "error": error,
+            "problem": context["form"].problem if "form" in context else None,
             **context,
         }
-        return self.templates.page(template, status, shown)
+        return self.templates.page(template, error.status if error else status, shown)
 
     async def redirect(self, path: str, notice: Notice | None = None) -> Response:
         """Return 303 to a page of the console, which then shows ``notice``.
@@ -220,15 +277,9 @@ class Visit(Struct):
         ``path`` may have a query, and is relative to ``HOME``.
         """
         if notice is not None:
-            assert self.session is not None  # noqa: S101 - a change needs a session
-            await self.services.store.write(keep_notice(self.session, encode_notice(notice)))
-            path += f"{'&' if '?' in path else '?'}notice={notice.id}"
+            sealed = seal_notice(notice, self._secret)
+            path += f"{'&' if '?' in path else '?'}notice={sealed}"
         return redirect(f"{self.home}{path}")
-
-
-def home_of(root: str) -> str:
-    """Return the path of the console of a service at the URL ``root``."""
-    return urlsplit(root).path + HOME
 
 
 def redirect(target: str) -> Response:
@@ -242,43 +293,18 @@ def scope_of(operation_id: str) -> Scope | None:
     return _BY_ID[operation_id].scope
 
 
-def may_call(key: ApiKey, operation_id: str) -> bool:
-    """Return whether a key has the scope of an operation."""
-    scope = scope_of(operation_id)
-    return scope is None or scope in key.scopes
+def _conditions(if_match: str) -> Conditions:
+    return Conditions(if_match.encode("ascii", "replace")) if if_match else NO_CONDITIONS
 
 
-def _idempotency_key(once: str, body: Mapping[str, Any] | None) -> str | None:
-    # A digest, since not every text of a form is one that the database takes.
-    digest = blake2b(encode_json([once, body]), digest_size=24).hexdigest()
-    return f"console-{digest}" if once else None
+def _query(into: type[Any], query: Mapping[str, Any]) -> Any:
+    given = {name: value for name, value in query.items() if value is not None}
+    return convert(given, into, InvalidParameter)
 
 
-def _body(operation: Operation, body: Mapping[str, Any] | None) -> Any:
-    assert operation.body is not None  # noqa: S101 - the caller has looked
-    return decode_json(encode_json(body or {}), operation.body)
-
-
-async def _carry_out(operation: Operation, call: Call[Any, Any]) -> Response:
+async def _execute(operation: Operation, context: Context, call: Call[Any, Any]) -> Result[Any]:
     while True:
         try:
-            return await carry_out(operation, call)
+            return await execute(operation, context, call)
         except IdempotencyKeyInUse:  # until the first click has its response
             await asyncio.sleep(_SECOND_CLICK_SECONDS)
-
-
-def _result(operation: Operation, response: Response) -> Result:
-    if response.code is not None:
-        # The conflict that the first click met; see ``petstore.api.idempotency``.
-        raise _CONFLICTS[response.code](msgspec.json.decode(response.body)["message"])
-    value = None
-    if operation.success.content is not None:
-        value = msgspec.json.decode(response.body, type=operation.success.content)
-    return Result(value, (response.tag or entity_tag(response.body)).decode(), _cursor(response))
-
-
-def _cursor(response: Response) -> str:
-    for line in response.headers:
-        if line.startswith(b"link: "):
-            return line.rpartition(_CURSOR)[2].partition(b">")[0].decode("ascii")
-    return ""

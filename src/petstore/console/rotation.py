@@ -3,10 +3,10 @@
 from contextlib import suppress
 
 from petstore.console.forms import number_or_text
-from petstore.console.page import Visit
+from petstore.console.page import PageRequest
 from petstore.errors import Unavailable
 from petstore.http.messages import Response
-from petstore.store.console_sessions import rebind_session
+from petstore.sessions.store import rebind_session
 
 GRACES = (
     ("86400", "in 1 day"),
@@ -17,7 +17,7 @@ GRACES = (
 """When the old token ends: what the field ``graceSeconds`` of the form has, and words for it."""
 
 
-async def rotate(visit: Visit, key_id: int, back: str) -> Response:
+async def rotate(visit: PageRequest, key_id: int, back: str) -> Response:
     """Rotate a key as the form wants it, and return the page that shows its new token.
 
     ``back`` is the page to go on with. The response is the only place that has the token, so it is
@@ -28,11 +28,8 @@ async def rotate(visit: Visit, key_id: int, back: str) -> Response:
         PetstoreError: what ``rotateKey`` responds with.
     """
     grace = visit.form.text("graceSeconds")
-    rotated = await visit.call(
-        "rotateKey",
-        path_id=key_id,
-        body={"graceSeconds": number_or_text(grace)},
-        if_match=visit.form.text("version"),
+    rotated = await visit.execute(
+        "rotateKey", path_id=key_id, body={"graceSeconds": number_or_text(grace)}
     )
     assert visit.session is not None  # noqa: S101 - rotateKey needs a scope
     if key_id == visit.key.id:

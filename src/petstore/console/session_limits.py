@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Hashable
 from typing import TypeAlias
 
-from petstore.api.authentication import authenticate
-from petstore.api.operation import Services
-from petstore.api.rate_limit_headers import Holder, refusal
-from petstore.domain.api_keys import ApiKey
-from petstore.domain.session_secrets import is_sealed
 from petstore.errors import InvalidKey, PetstoreError
-from petstore.rate_limits.minutes import MinuteLimiter, network_of
-from petstore.store.console_sessions import read_seal
+from petstore.interface.authentication import authenticate
+from petstore.interface.operation import Services
+from petstore.interface.rate_limit_headers import Holder, refusal
+from petstore.keys.model import ApiKey
+from petstore.limits.minutes import MinuteLimiter, network_of
+from petstore.sessions.secrets import is_sealed
+from petstore.sessions.store import read_seal
 
 PER_MINUTE = 60
 """Sign-ins of a key from an address, and visits there to the pages of its sessions, in a minute."""

@@ -2,21 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from petstore.api.authentication import require_network
-from petstore.console.again import Again, kept_in, page_address
-from petstore.console.cookies import no_cookie, session_cookie, session_secret
+from petstore.console.browsers import no_cookie, session_cookie, session_secret
 from petstore.console.failures import failure_of
-from petstore.console.key_fields import scopes_in_words
-from petstore.console.page import HOME, MAX_FORM, Page, Visit, redirect
-from petstore.domain.api_keys import PREFIXES
+from petstore.console.forms import PendingForm, kept_in, page_address
+from petstore.console.page import HOME, MAX_FORM, ConsolePage, PageRequest, redirect
+from petstore.console.scopes import scopes_in_words
 from petstore.errors import InvalidKey, PetstoreError, Unavailable
 from petstore.http.messages import Response
-from petstore.store.console_sessions import (
+from petstore.interface.authentication import require_network
+from petstore.keys.model import PREFIXES
+from petstore.sessions.store import (
     SessionEnd,
     end_session,
     end_sessions,
@@ -42,11 +41,11 @@ _ORIGIN_ONLY = b"referrer-policy: strict-origin"
 
 
 def sign_in_page(
-    visit: Visit,
+    visit: PageRequest,
     status: int = 200,
     *,
     wanted: str = "",
-    again: Again | None = None,
+    again: PendingForm | None = None,
     problem: str = "",
 ) -> Response:
     """Return the page that signs a person in, and then leads to the address ``wanted``.
@@ -61,12 +60,12 @@ def sign_in_page(
     )
 
 
-def to_sign_in(visit: Visit) -> Response:
+def to_sign_in(visit: PageRequest) -> Response:
     """Send the person to the sign-in page, and from there back to the page of this request."""
     return redirect(visit.home + _sign_in_address(visit))
 
 
-def arrival_page(visit: Visit) -> Response:
+def arrival_page(visit: PageRequest) -> Response:
     """Return a page that goes on by itself to the sign-in page, and from there back.
 
     The browser sends the cookie with what a page of the console requests, even if it did not send
@@ -75,16 +74,15 @@ def arrival_page(visit: Visit) -> Response:
     return visit.page("arrival.html", target=_sign_in_address(visit))
 
 
-async def _show(visit: Visit) -> Response:
+async def _show(visit: PageRequest) -> Response:
     wanted = page_address(visit.form.raw("next"))
     if visit.session is not None:
         return redirect(visit.home + wanted)
     return sign_in_page(visit, wanted=wanted)
 
 
-async def _sign_in(visit: Visit) -> Response:
+async def _sign_in(visit: PageRequest) -> Response:
     token = visit.form.text("key").encode("utf-8", "replace")
-    visit.on_error = partial(_sign_in_again, visit, token)
     services, limits = visit.services, visit.limits
     with _charged_if_it_fails(visit):
         key = await limits.find_key(token, visit.beyond)
@@ -95,15 +93,15 @@ async def _sign_in(visit: Visit) -> Response:
     return _signed_in(visit, secret)
 
 
-def _sign_in_again(visit: Visit, token: bytes, error: PetstoreError) -> Response:
+async def _sign_in_again(visit: PageRequest, error: PetstoreError) -> Response:
     """Return the page that signs a person in, with all but the key that they typed."""
     wanted, again = page_address(visit.form.raw("next")), kept_in(visit.form)
-    problem = _problem_of(visit, token, error)
+    problem = _problem_of(visit, error)
     return sign_in_page(visit, error.status, wanted=wanted, again=again, problem=problem)
 
 
 @contextmanager
-def _charged_if_it_fails(visit: Visit) -> Iterator[None]:
+def _charged_if_it_fails(visit: PageRequest) -> Iterator[None]:
     """Give the charge of an attempt back to its address if the person did nothing wrong."""
     try:
         yield
@@ -113,15 +111,15 @@ def _charged_if_it_fails(visit: Visit) -> Iterator[None]:
     visit.limits.give_back(visit.client, visit.beyond)
 
 
-def _problem_of(visit: Visit, token: bytes, error: PetstoreError) -> str:
+def _problem_of(visit: PageRequest, error: PetstoreError) -> str:
     """Return what is wrong with a token, or what went wrong with it, in words for a person."""
-    own = visit.services.keys.environment
+    own, token = visit.services.keys.environment, visit.form.text("key")
     if not isinstance(error, InvalidKey):
         return failure_of(error, "").message
     if not token:
         return "Enter your key."
     for environment, prefix in PREFIXES.items():
-        if environment != own and token.startswith(prefix.encode("ascii")):
+        if environment != own and token.startswith(prefix):
             return (
                 f"This is a key for {environment}, and this service is for {own}. Keys that work"
                 f" here begin with {PREFIXES[own]}."
@@ -133,18 +131,17 @@ def _problem_of(visit: Visit, token: bytes, error: PetstoreError) -> str:
     )
 
 
-async def _show_link(visit: Visit) -> Response:
+async def _show_link(visit: PageRequest) -> Response:
     return _link_page(visit, 200, visit.parameter)
 
 
-async def _use_link(visit: Visit) -> Response:
-    visit.on_error = partial(_link_again, visit)
+async def _use_link(visit: PageRequest) -> Response:
     with _charged_if_it_fails(visit):
         secret = await _session_by_link(visit)
     return _signed_in(visit, secret)
 
 
-async def _session_by_link(visit: Visit) -> str:
+async def _session_by_link(visit: PageRequest) -> str:
     """Begin a session with the link of the address, and return its secret.
 
     Raises:
@@ -162,20 +159,20 @@ async def _session_by_link(visit: Visit) -> str:
     raise visit.beyond or InvalidKey("this link has ended")
 
 
-def _link_again(visit: Visit, error: PetstoreError) -> Response:
+async def _link_again(visit: PageRequest, error: PetstoreError) -> Response:
     """Return the page of a link that could not be used, or could not be used now."""
     if isinstance(error, InvalidKey):
         return _link_page(visit, error.status, "")
     return _link_page(visit, error.status, visit.parameter, failure_of(error, "").message)
 
 
-def _link_page(visit: Visit, status: int, secret: str, problem: str = "") -> Response:
+def _link_page(visit: PageRequest, status: int, secret: str, problem: str = "") -> Response:
     response = visit.page("link.html", status, secret=secret, problem=problem)
     headers = [line for line in response.headers if not line.startswith(b"referrer-policy:")]
     return replace(response, headers=[*headers, _ORIGIN_ONLY])
 
 
-def _signed_in(visit: Visit, secret: str) -> Response:
+def _signed_in(visit: PageRequest, secret: str) -> Response:
     again = kept_in(visit.form)
     if again is None:
         response = redirect(visit.home + page_address(visit.form.raw("next")))
@@ -184,31 +181,31 @@ def _signed_in(visit: Visit, secret: str) -> Response:
     return replace(response, headers=[*response.headers, session_cookie(secret, visit.root)])
 
 
-async def _start(visit: Visit) -> Response:
+async def _start(visit: PageRequest) -> Response:
     return await visit.redirect(next(path for path, needed in _STARTS if visit.may(needed)))
 
 
-async def _show_session(visit: Visit) -> Response:
+async def _show_session(visit: PageRequest) -> Response:
     return visit.page("session.html", may_do=scopes_in_words(visit.key.scopes))
 
 
-async def _sign_out(visit: Visit) -> Response:
+async def _sign_out(visit: PageRequest) -> Response:
     if visit.session is not None:
         await visit.services.store.write(end_session(visit.session.digest))
     return _signed_out(visit)
 
 
-async def _sign_out_everywhere(visit: Visit) -> Response:
+async def _sign_out_everywhere(visit: PageRequest) -> Response:
     await visit.services.store.write(end_sessions(visit.key.id))
     return _signed_out(visit)
 
 
-def _signed_out(visit: Visit) -> Response:
+def _signed_out(visit: PageRequest) -> Response:
     response = redirect(visit.home + _SIGN_IN)
     return replace(response, headers=[*response.headers, no_cookie(visit.root)])
 
 
-def _sign_in_address(visit: Visit) -> str:
+def _sign_in_address(visit: PageRequest) -> str:
     """Return the address of the sign-in page that leads back to the page of this request."""
     request = visit.request
     query = f"?{request.query.decode('latin-1')}" if request.query else ""
@@ -217,14 +214,22 @@ def _sign_in_address(visit: Visit) -> str:
 
 
 PAGES = (
-    Page("GET", "", _start),
-    Page("GET", "/", _start),
-    Page("GET", _SIGN_IN, _show, public=True, ends_sessions=True),
+    ConsolePage("GET", "", _start),
+    ConsolePage("GET", "/", _start),
+    ConsolePage("GET", _SIGN_IN, _show, public=True, ends_sessions=True),
     # What it keeps of another form is longer than in that form.
-    Page("POST", _SIGN_IN, _sign_in, public=True, signs_in=True, max_bytes=2 * MAX_FORM),
-    Page("GET", "/link/{secret}", _show_link, public=True, ends_sessions=True),
-    Page("POST", "/link/{secret}", _use_link, public=True, signs_in=True),
-    Page("GET", "/session", _show_session, ends_sessions=True),
-    Page("POST", "/session/end-all", _sign_out_everywhere, ends_sessions=True),
-    Page("POST", "/sign-out", _sign_out, public=True, ends_sessions=True),
+    ConsolePage(
+        *("POST", _SIGN_IN, _sign_in),
+        refused=_sign_in_again,
+        public=True,
+        signs_in=True,
+        max_bytes=2 * MAX_FORM,
+    ),
+    ConsolePage("GET", "/link/{secret}", _show_link, public=True, ends_sessions=True),
+    ConsolePage(
+        *("POST", "/link/{secret}", _use_link), refused=_link_again, public=True, signs_in=True
+    ),
+    ConsolePage("GET", "/session", _show_session, ends_sessions=True),
+    ConsolePage("POST", "/session/end-all", _sign_out_everywhere, ends_sessions=True),
+    ConsolePage("POST", "/sign-out", _sign_out, public=True, ends_sessions=True),
 )

@@ -13,11 +13,12 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from petstore.api.content_codings import choose_coding
 from petstore.clock import Milliseconds, utc
 from petstore.http.messages import Headers, Request, Response
+from petstore.interface.content_codings import choose_coding
 
 _FOLDER = Path(__file__).parent
+_FOLDERS = sorted(_FOLDER.parent.glob("*/templates"))
 _ASSETS = {
     "console.css": b"text/css; charset=utf-8",
     "console.js": b"text/javascript; charset=utf-8",
@@ -86,7 +87,7 @@ class Templates:
     @cached_property
     def _environment(self) -> jinja2.Environment:
         environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(_FOLDER / "templates"),
+            loader=jinja2.FileSystemLoader(_FOLDERS),
             autoescape=True,
             auto_reload=False,
             undefined=jinja2.StrictUndefined,

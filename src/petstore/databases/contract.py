@@ -11,7 +11,7 @@ the same order, so that no two wait for each other: idempotency records, the rev
 a key, its imports in the console, its webhooks, their deliveries, orders, animals, categories.
 """
 
-from collections.abc import Generator, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -22,6 +22,7 @@ from petstore.errors import Unavailable
 
 Value: TypeAlias = int | str | bytes | None
 Row: TypeAlias = tuple[Any, ...]
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -48,6 +49,11 @@ transaction, and a test can drive it by hand.
 """
 
 
+def mapped(unit: Unit[S], function: Callable[[S], T]) -> Unit[T]:
+    """Return a unit of work with another result: what ``function`` makes of that of ``unit``."""
+    return function((yield from unit))
+
+
 class Duplicate(Exception):
     """Raised inside a unit on PostgreSQL if a unit beside it has taken a unique value.
 
@@ -71,7 +77,7 @@ def placeholder_list(first: int, values: Sized) -> str:
 
 
 @contextmanager
-def faults(
+def as_unavailable(
     kinds: tuple[type[Exception], ...], context: str = "the database is not available"
 ) -> Iterator[None]:
     """Turn errors of these ``kinds`` into ``Unavailable``."""

@@ -15,10 +15,16 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.databases.contract import Duplicate, Row, Statement, T, Unit, faults
+from petstore.databases.contract import Duplicate, Row, Statement, T, Unit, as_unavailable
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.postgres import inspect, migrate
-from petstore.databases.postgres_connection import FAULTS, LOST, Connection, PostgresPool, connect
+from petstore.databases.postgres_connection import (
+    CONNECTION_ERRORS,
+    OPERATIONAL_ERRORS,
+    Connection,
+    PostgresPool,
+    connect,
+)
 from petstore.errors import InternalError
 
 _PARAMETER = re.compile(r"\?(\d+)")
@@ -64,7 +70,7 @@ class PostgresStore:
         """Return what ``action`` makes of a connection of its own."""
 
         async def run() -> T:
-            with faults(FAULTS):
+            with as_unavailable(OPERATIONAL_ERRORS):
                 async with asyncio.timeout(seconds):
                     connection = await self._connect()
                     try:
@@ -99,25 +105,28 @@ class PostgresStore:
         if not statement.sql.startswith("SELECT"):
             msg = "only a unit of work may change the database"
             raise InternalError(msg)
-        with faults(FAULTS):
+        with as_unavailable(OPERATIONAL_ERRORS):
             async with asyncio.timeout(self._timeout):
                 try:
                     return await self._read(statement)
-                except LOST:
+                except CONNECTION_ERRORS:
                     return await self._read(statement)
 
     async def _read(self, statement: Statement) -> list[Row]:
-        async with self._pool.lend() as connection:
+        async with self._pool.acquire() as connection:
             return await _run(connection, statement)
 
     async def write(self, unit: Unit[T]) -> T:
         """Run a unit of work in a transaction and return its result once it is durable."""
-        with faults(FAULTS):
-            async with asyncio.timeout(self._timeout), self._pool.lend(self._begin) as connection:
+        with as_unavailable(OPERATIONAL_ERRORS):
+            async with (
+                asyncio.timeout(self._timeout),
+                self._pool.acquire(self._begin) as connection,
+            ):
                 try:
                     result = await _drive(connection, unit)
                 except Exception as error:
-                    if not isinstance(error, LOST):
+                    if not isinstance(error, CONNECTION_ERRORS):
                         await connection.execute("ROLLBACK")
                     raise
                 # A transaction that has failed ends in a ROLLBACK even here.

@@ -13,7 +13,7 @@ from petstore.errors import UnusableDatabase
 
 Connection: TypeAlias = Any  # asyncpg has no types
 
-LOST = (
+CONNECTION_ERRORS = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
@@ -25,8 +25,8 @@ LOST = (
 )
 """Errors after which nothing can use the connection."""
 
-FAULTS = (
-    *LOST,
+OPERATIONAL_ERRORS = (
+    *CONNECTION_ERRORS,
     asyncpg.InsufficientResourcesError,
     asyncpg.InternalServerError,
     asyncpg.LockNotAvailableError,
@@ -41,7 +41,7 @@ FAULTS = (
 )
 """Errors of the server and the network; any other one is a fault of a statement."""
 
-ERRORS = (*LOST, asyncpg.PostgresError)
+ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError)
 """Every error of the driver."""
 
 _POOLED = "pgbouncer=true"
@@ -109,7 +109,7 @@ class PostgresPool:
         self.in_use = 0
 
     @asynccontextmanager
-    async def lend(self, opening: str = "") -> AsyncIterator[Connection]:
+    async def acquire(self, opening: str = "") -> AsyncIterator[Connection]:
         """Lend a connection after running the statements ``opening`` on it.
 
         A connection that was lost, or abandoned at work, is closed.
@@ -121,12 +121,11 @@ class PostgresPool:
                 try:
                     yield connection
                 except BaseException as error:
-                    if isinstance(error, LOST) or not isinstance(error, Exception):
+                    if isinstance(error, CONNECTION_ERRORS) or not isinstance(error, Exception):
                         self._abandon(connection)
                     raise
                 finally:
-                    if not connection.is_closed():
-                        self._idle.append(connection)
+                    self._idle.append(connection)
             finally:
                 self.in_use -= 1
 
@@ -158,7 +157,6 @@ class PostgresPool:
         """Close ``connection`` and the idle ones: they too may be lost, or silent."""
         for abandoned in (connection, *self._idle):
             abandoned.terminate()
-        self._idle.clear()
 
 
 @contextmanager

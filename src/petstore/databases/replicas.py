@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from petstore.clock import SECOND, Clock, Milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Store, faults
+from petstore.databases.contract import Reader, Row, Statement, Store, as_unavailable
 from petstore.errors import Unavailable
 
 END = 2**63 - 1
@@ -165,6 +165,6 @@ class _TimedReader:
 
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT."""
-        with faults((TimeoutError,)):
+        with as_unavailable((TimeoutError,)):
             async with asyncio.timeout_at(self._deadline):
                 return await self._read(statement)

@@ -6,8 +6,8 @@ import secrets
 from pathlib import Path
 
 from petstore.databases.private_files import LEADS_NOWHERE, create_once, leads_nowhere, require_own
-from petstore.domain.webhook_secrets import LENGTH, master_of_text, text_of_master
 from petstore.errors import WebhooksNotConfigured
+from petstore.webhooks.secrets import LENGTH, master_of_text, text_of_master
 
 _MAX_BYTES = 4096
 _LOG = logging.getLogger(__name__)

@@ -1,17 +1,19 @@
 """Connections to a SQLite file, and what SQLite's errors mean to the service."""
 
+import os
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
-from petstore.clock import Milliseconds
+from petstore.clock import SECOND, Milliseconds
 from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
-from petstore.databases.sqlite_files import LOG, OpenFiles
+from petstore.databases.sqlite_files import LOG, OpenFiles, has_lock
 from petstore.errors import UnusableDatabase
 
-FAULTS = (
+OPERATIONAL_ERRORS = (
     OSError,
     apsw.BusyError,
     apsw.CantOpenError,
@@ -91,6 +93,23 @@ def files_of(path: Path) -> Iterator[OpenFiles]:
         raise apsw.CantOpenError(msg) from error
     with closing(files):
         yield files
+
+
+@contextmanager
+def one_at_a_time(path: Path, timeout: Milliseconds) -> Iterator[None]:
+    """Run the block alone among the processes that do so for the database at ``path``.
+
+    SQLite changes to a log, and deletes it at the end, without waiting for others. A process that
+    takes longer than ``timeout`` is not waited for.
+    """
+    with ExitStack() as opened:
+        with suppress(OSError):  # SQLite says what is wrong
+            folder = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
+            opened.callback(os.close, folder)
+            deadline = time.monotonic() + timeout / SECOND
+            while not has_lock(folder) and time.monotonic() < deadline:
+                time.sleep(0.01)
+        yield
 
 
 @contextmanager

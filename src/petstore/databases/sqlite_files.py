@@ -99,6 +99,8 @@ class OpenFiles:
             yield
             self._require_own()
             self._opened = self._identities()
+            # Who closes the database last deletes the files beside it.
+            are_shared = are_shared and self._user() is not None
             if are_shared and self._opened != before:
                 msg = f"{self._path}: a file beside it was deleted while it was opened"
                 raise Unavailable(msg)
@@ -166,15 +168,13 @@ class OpenFiles:
         """Wait until no other process opens the files, and there is no obstacle."""
         deadline = time.monotonic() + timeout / SECOND
         while True:
-            try:
-                fcntl.flock(self._descriptor.number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                obstacle = f"{self._path}: another process is opening it"
-            else:
+            if has_lock(self._descriptor.number):
                 obstacle = find_obstacle()
                 if not obstacle:
                     return
                 fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
+            else:
+                obstacle = f"{self._path}: another process is opening it"
             if time.monotonic() >= deadline:
                 raise Unavailable(obstacle)
             time.sleep(_RETRY_SECONDS)
@@ -332,6 +332,15 @@ def _identity(name: str) -> _Identity:
 
 def _identity_of(status: os.stat_result) -> _Identity:
     return status[1:3]
+
+
+def has_lock(descriptor: int) -> bool:
+    """Return whether this process has the lock of a file or a folder now, without waiting."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _locked_by(descriptor: int, lock: tuple[int, int]) -> int | None:

@@ -1,12 +1,12 @@
 """Text and JSON decoded to typed structs, with a message that says what was expected.
 
-An integer in text is plain ASCII digits. ``int()`` alone would accept ``+5``, `` 5``, ``1_0`` and
-full-width digits, and fail on 4,301 digits with an error of its own. msgspec alone would skip
-invalid UTF-8 in members it ignores, and decode 9007199254740993.0 to the integer before it.
+msgspec alone would skip invalid UTF-8 in members it ignores, and decode 9007199254740993.0 to the
+integer before it.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
@@ -14,12 +14,13 @@ import msgspec
 from msgspec import inspect
 from msgspec.structs import astuple, fields
 
-from petstore.errors import InvalidBody
+from petstore.domain.fields import Moment
+from petstore.errors import InvalidBody, PetstoreError
 
 T = TypeVar("T")
 
 _MAX_DIGITS = 19
-_INTEGER = re.compile(r"-?[0-9]{1,19}\Z", re.ASCII)
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
 _START_OF_NUMBER = b"-0123456789"
 _PATH = " - at `$."
 _FIELD = re.compile(r"\w+")
@@ -29,8 +30,8 @@ _MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
 
 
-_Member: TypeAlias = tuple[str, Callable[[Any], Any], bool]
-"""The name of a member of an object, the decoder of its value, and whether it is required."""
+_Member: TypeAlias = tuple[str, str, Callable[[Any], Any], bool]
+"""The name of a member of an object, its field, its decoder, and whether it is required."""
 
 
 def decode_json(text: bytes, into: type[T]) -> T:
@@ -45,10 +46,11 @@ def decode_json(text: bytes, into: type[T]) -> T:
     """
     split, members = _decoders(into)  # type: ignore[arg-type] # a class is hashable
     values = {}
-    for (name, decode, is_required), raw in zip(members, _split(text, split), strict=True):
+    parts = _split(text, split)
+    for (name, field, decode, is_required), raw in zip(members, parts, strict=True):
         if raw:
             try:
-                values[name] = decode(raw)
+                values[field] = decode(raw)
             except msgspec.ValidationError:
                 msg = f"{name}: expected {_expected(into, name)}"
                 raise InvalidBody(msg) from None
@@ -58,13 +60,44 @@ def decode_json(text: bytes, into: type[T]) -> T:
     return into(**values)
 
 
+def convert(values: Mapping[str, Any], into: type[T], error: type[PetstoreError]) -> T:
+    """Convert values by their names, such as those of a form, to the struct ``into``.
+
+    Raises:
+        PetstoreError: the ``error``: a required value is missing, or one is invalid.
+    """
+    try:
+        return msgspec.convert(values, into)
+    except msgspec.ValidationError as refused:
+        raise error(expectation(into, refused)) from None
+
+
+def integer_in(text: str) -> int | None:
+    """Return the integer in ``text``: up to 19 plain ASCII digits, and perhaps a minus.
+
+    It is ``None`` for anything else. ``int()`` alone would accept ``+5``, `` 5``, ``1_0`` and
+    full-width digits, and fail on 4,301 digits with an error of its own.
+    """
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
+def moment_in(text: str) -> datetime | None:
+    """Return the date and time with its offset in ``text`` (RFC 3339), else ``None``.
+
+    ``datetime.fromisoformat`` would accept other forms of ISO 8601, and others in other versions.
+    """
+    try:
+        return msgspec.convert(text, Moment)
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        return None
+
+
 def number_or_text(text: str, kind: inspect.Type) -> int | str:
     """Return the integer in ``text`` if ``kind`` is one; other text stays, and will be refused."""
     if isinstance(kind, inspect.Metadata):
         kind = kind.type
-    if isinstance(kind, inspect.IntType) and _INTEGER.match(text):
-        return int(text)
-    return text
+    number = integer_in(text) if isinstance(kind, inspect.IntType) else None
+    return text if number is None else number
 
 
 def expectation(struct: type, error: msgspec.ValidationError) -> str:
@@ -107,14 +140,15 @@ def _decoders(struct: type) -> tuple[Callable[[bytes], Any], list[_Member]]:
     """Return what splits an object into members, and the decoder of each."""
     found = fields(struct)
     raw = [(field.name, msgspec.Raw, msgspec.Raw()) for field in found]
-    split = msgspec.json.Decoder(msgspec.defstruct(struct.__name__, raw)).decode
+    renamed = {field.name: field.encode_name for field in found}
+    split = msgspec.json.Decoder(msgspec.defstruct(struct.__name__, raw, rename=renamed)).decode
     types = field_types(struct)
     members: list[_Member] = []
     for field in found:
         decode: Callable[[Any], Any] = msgspec.json.Decoder(field.type).decode
-        if isinstance(types[field.name], inspect.IntType):
+        if isinstance(types[field.encode_name], inspect.IntType):
             decode = _exactly(decode)
-        members.append((field.name, decode, field.required))
+        members.append((field.encode_name, field.name, decode, field.required))
     return split, members
 
 

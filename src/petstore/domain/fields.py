@@ -3,7 +3,8 @@
 from datetime import datetime
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec.structs import fields
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
@@ -46,3 +47,18 @@ PRINTABLE = rf"^[^{_CONTROLS}]*[^{_CONTROLS}{_WHITE_SPACE}][^{_CONTROLS}]*(?!\n)
 Moment = Annotated[
     datetime, Meta(tz=True, extra={"expected": "a date and time as in 2026-12-24T10:00:00Z"})
 ]
+
+
+def patch_of(create: type[Struct], name: str, doc: str) -> type[Struct]:
+    """Return the struct of a merge patch (RFC 7396) with the fields of ``create``, each optional.
+
+    A field that the patch does not name is ``UNSET``.
+    """
+    found = fields(create)
+    return defstruct(
+        name,
+        [(field.name, field.type | UnsetType, UNSET) for field in found],
+        frozen=True,
+        rename={field.name: field.encode_name for field in found},
+        namespace={"__doc__": doc},
+    )

@@ -74,7 +74,7 @@ def _is_within(network: Network, other: Network) -> bool:
 def _parsed_network(text: str) -> Network:
     match = _CIDR.match(text)
     try:
-        network = ip_network(text, strict=False) if match else None
+        network = ip_network(text, strict=False)
     except ValueError:
         network = None
     if match is None or network is None:
@@ -87,7 +87,7 @@ def _parsed_network(text: str) -> Network:
         msg = f"allowedNetworks: expected {network}, without bits after the prefix; got {text}"
         raise InvalidBody(msg)
     mapped = network.network_address.ipv4_mapped if isinstance(network, IPv6Network) else None
-    if mapped is None or network.prefixlen < _MAPPED_PREFIX:
+    if mapped is None:  # in a larger network, the address of the network has another form
         return network
     return IPv4Network((mapped, network.prefixlen - _MAPPED_PREFIX))
 

@@ -1,10 +1,7 @@
 """A client's connection: it takes requests and sends their responses, in order (RFC 9112)."""
 
 import asyncio
-import fcntl
 import logging
-import struct
-import termios
 from collections.abc import Callable, Hashable
 from enum import Enum, auto
 from http import HTTPStatus
@@ -24,27 +21,16 @@ from petstore.http.messages import (
     Response,
 )
 from petstore.http.parser import MAX_HEAD, RequestParser
-from petstore.http.turns import BufferBudget, Turns
+from petstore.http.turns import BufferBudget, RoundRobin
+from petstore.http.writer import ResponseWriter
 
 _LOG = logging.getLogger(__name__)
 
 _MAX_UNREAD = 64 * 1024  # bytes of a body that the application has not taken
-_SMALL_BODY = 16 * 1024  # bytes that cost less to copy than to send on their own
-_PIECE_OF_FILE = 32 * 1024
 _LARGE_BODY = 64 * 1024  # bytes that a client gets in pieces, as it does those of a file
-_LAST_SECONDS = 0.2  # in which a client can take some of its last response during a stop
 _REJECTIONS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _READ_AT_ONCE = 16 * 1024
 _IGNORED_AT_ONCE = 256 * 1024
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_STATUS_LINES = {
-    status.value: b"HTTP/1.1 %d %s" % (status, status.phrase.encode("ascii"))
-    for status in HTTPStatus
-}
-# Python 3.13 has these phrases of RFC 9110; 3.11 has those of RFC 7231.
-_STATUS_LINES[413] = b"HTTP/1.1 413 Content Too Large"
-_STATUS_LINES[414] = b"HTTP/1.1 414 URI Too Long"
-_STATUS_LINES[422] = b"HTTP/1.1 422 Unprocessable Content"
 _ENDED_EARLY = "it ended early"
 _NO_MEMORY = "unfinished requests and unread responses take up all of --buffer-bytes"
 
@@ -66,7 +52,7 @@ class Shared:
 
     def __init__(self, max_buffered: int) -> None:
         self.connections: set[Connection] = set()
-        self.turns = Turns()
+        self.turns = RoundRobin()
         self.budget = BufferBudget(max_buffered)
         self.buffer = memoryview(bytearray(_READ_AT_ONCE))  # what one connection has just read
         self.waste = memoryview(bytearray(_IGNORED_AT_ONCE))  # input that is ignored
@@ -105,12 +91,9 @@ class Connection(asyncio.BufferedProtocol):
         self._body: RequestBody | None = None
         self._task: asyncio.Task[None] | None = None  # the loop itself has only a weak reference
         self._buffered = 0  # bytes, as the budget knows them
-        self._unsent = 0  # bytes of responses, when we last looked
-        self._drained: asyncio.Future[None] | None = None  # a file waits until the client has read
         self._has_eof = False
         self._takes_turns = True  # the client is new, or was rejected
         self._is_paused = False  # we do not read what the client sends
-        self.is_stalled = False  # the client does not read its responses
         self.awaits_turn = False
         self.waiting_since = self._loop.time()
 
@@ -119,7 +102,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         self._transport = cast("asyncio.Transport", transport)
-        self._transport.set_write_buffer_limits(0)
+        self._writer = ResponseWriter(self._transport)
         self._shared.connections.add(self)
 
     def get_buffer(self, _: int) -> memoryview:
@@ -159,23 +142,21 @@ class Connection(asyncio.BufferedProtocol):
         if self._request is not None and self._request.on_lost is not None:
             self._request.on_lost()
         self._request = self._body = None
-        self._send_on()
+        self._writer.go_on()
         self._shared.connections.discard(self)
         self._shared.budget.note(self, 0)
         self._on_closed()
 
     def pause_writing(self) -> None:
         """Begin no more requests of a client that does not read its responses."""
-        self.is_stalled = True
-        self._unsent = self._measure_unsent()
+        self._writer.stall()
         self.waiting_since = self._loop.time()
         self._regulate()
 
     def resume_writing(self) -> None:
         """Go on: the client has read."""
-        self.is_stalled = False
+        self._writer.resume()
         self.waiting_since = inf if self._request is not None else self._loop.time()
-        self._send_on()
         if self._request is None and self._parser.unparsed:
             self._await_turn()
         self._regulate()
@@ -187,7 +168,12 @@ class Connection(asyncio.BufferedProtocol):
         """Who is charged for what is buffered: the address of the client, if it is not shared."""
         return self if self._holder is None else self._holder
 
-    def take_turn(self) -> None:
+    @property
+    def is_stalled(self) -> bool:
+        """Whether the client does not read its responses."""
+        return self._writer.is_stalled
+
+    def resume(self) -> None:
         """Parse what was read."""
         self.awaits_turn = False
         if self._transport.is_closing():
@@ -206,8 +192,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._request is not None:
             return
         if self._input is _IGNORED:
-            self._close_once_read(inf)
-        elif self.is_stalled:
+            self._writer.close_once_read()
+        elif self._writer.is_stalled:
             self._end()
         else:
             self._transport.close()
@@ -220,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
     def give_up(self) -> None:
         """Drop what is buffered, if possible with a response that says so."""
         self._buffered = 0
-        if self.is_stalled or self._input is _IGNORED:
+        if self._writer.is_stalled or self._input is _IGNORED:
             self.abort()
         elif self._input is _HEAD:
             self._refuse(Refusal(503, _NO_MEMORY))
@@ -232,11 +218,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def note_progress(self) -> None:
         """Restart the timeout of a stalled client that has read something since the last call."""
-        unsent = self._measure_unsent()
-        if unsent < self._unsent:
+        if self._writer.has_progressed():
             self.waiting_since = self._loop.time()
             self._shared.budget.note(self, self._buffered)
-        self._unsent = unsent
 
     # Input
 
@@ -244,7 +228,7 @@ class Connection(asyncio.BufferedProtocol):
         """Begin the next request, or read on in the body of the one in progress."""
         if self._input is _BODY:
             self._read_body()
-        elif self._input is _HEAD and self._parser.unparsed and not self.is_stalled:
+        elif self._input is _HEAD and self._parser.unparsed and not self._writer.is_stalled:
             try:
                 self._begin_next()
             except Refusal as refusal:
@@ -260,7 +244,7 @@ class Connection(asyncio.BufferedProtocol):
             self._begin(request, receive_nothing)
             self._end_request()
         else:
-            self._body = RequestBody(request, self._send_continue, self._read_on)
+            self._body = RequestBody(request, self._writer.write_continue, self._read_on)
             self._input = _BODY
             self._begin(request, self._body.receive)
             self._read_body()
@@ -335,8 +319,8 @@ class Connection(asyncio.BufferedProtocol):
         buffered = len(self._parser.unparsed)
         if self._body is not None and self._input is _BODY:
             buffered += self._body.held
-        if self.is_stalled:
-            buffered += self._measure_unsent()
+        if self._writer.is_stalled:
+            buffered += self._writer.measure_unsent()
         if buffered or self._buffered:
             self._buffered = buffered
             self._shared.budget.note(self, buffered)
@@ -346,10 +330,10 @@ class Connection(asyncio.BufferedProtocol):
             return self.awaits_turn
         unparsed = self._parser.unparsed
         if self._input is _PIPELINED:
-            return self.is_stalled or unparsed != b""
+            return self._writer.is_stalled or unparsed != b""
         has_much = self.awaits_turn and len(unparsed) >= MAX_HEAD
         is_behind = self._body is not None and self._body.unread > _MAX_UNREAD
-        return self.is_stalled or has_much or is_behind
+        return self._writer.is_stalled or has_much or is_behind
 
     # Output
 
@@ -370,12 +354,12 @@ class Connection(asyncio.BufferedProtocol):
         is_last = self._is_last(response)
         self._takes_turns = response.status in _REJECTIONS
         if response.file is None:
-            self._write(response, is_last=is_last)
+            self._writer.write(response, self._shared.date, is_last=is_last)
         if is_last:
             self._end()
         else:
             self._input = _HEAD
-            if not self.is_stalled:
+            if not self._writer.is_stalled:
                 self.waiting_since = self._loop.time()
                 if self._parser.unparsed:
                     self._await_turn()
@@ -388,67 +372,19 @@ class Connection(asyncio.BufferedProtocol):
         return response.is_last or not can_stay
 
     async def _send_file(self, response: Response, file: IO[bytes]) -> None:
-        """Send a response with a file, each piece of it once the client has read the one before.
-
-        The request stays in progress until then.
-        """
+        """Send a response with a file. The request stays in progress until the client has it."""
         with file:
             if not self._transport.is_closing():
-                self._write(response, is_last=self._is_last(response))
-            while not self._transport.is_closing() and (piece := file.read(_PIECE_OF_FILE)):
-                self._transport.write(piece)
-                self._drained = self._loop.create_future()
-                if not self.is_stalled:
-                    self._loop.call_soon(self._send_on)
-                await self._drained
-
-    def _send_on(self) -> None:
-        """Go on with a file that waits until the client has read."""
-        if self._drained is not None and not self._drained.done():
-            self._drained.set_result(None)
-
-    def _send_continue(self) -> None:
-        if not self._transport.is_closing():
-            self._transport.write(_CONTINUE)
-
-    def _write(self, response: Response, *, is_last: bool) -> None:
-        lines = [_STATUS_LINES[response.status], self._shared.date, *response.headers]
-        if is_last:
-            lines.append(b"connection: close")
-        if len(response.body) <= _SMALL_BODY:
-            lines += (b"", response.body)
-            self._transport.write(b"\r\n".join(lines))
-        else:
-            lines += (b"", b"")
-            self._transport.writelines((b"\r\n".join(lines), response.body))
+                self._writer.write(response, self._shared.date, is_last=self._is_last(response))
+            await self._writer.write_file(file)
 
     def _end(self) -> None:
-        """Send no more, and close after the client: a reset would take its response from it."""
+        """Send no more, and close after the client."""
         self._ignore_input()
-        self._unsent = self._measure_unsent()
         self.waiting_since = self._loop.time()
         if self._has_eof:
             self._transport.close()
-        else:
-            self._transport.write_eof()
-            if self._shared.is_stopping:
-                self._close_once_read(inf)
-
-    def _close_once_read(self, before: float) -> None:
-        """Close when the client reads nothing more; ``before`` is how much was unread last time."""
-        if self._transport.is_closing():
             return
-        unsent = self._measure_unsent()
-        if unsent < before:
-            self._loop.call_later(_LAST_SECONDS, self._close_once_read, unsent)
-        else:
-            self._transport.close()
-
-    def _measure_unsent(self) -> int:
-        """Return how many bytes of responses the client has not taken.
-
-        The kernel's count too: without them a slow reader would seem to read nothing for a while.
-        """
-        number = self._transport.get_extra_info("socket").fileno()
-        (in_kernel,) = struct.unpack("i", fcntl.ioctl(number, termios.TIOCOUTQ, b"\0" * 4))
-        return int(in_kernel) + self._transport.get_write_buffer_size()
+        self._writer.end()
+        if self._shared.is_stopping:
+            self._writer.close_once_read()

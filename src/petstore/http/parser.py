@@ -70,8 +70,8 @@ class RequestParser:
             Refusal: the message is malformed, too large or not supported.
         """
         data = self.unparsed
-        if data.startswith((b"\r", b"\n")):
-            data = self.unparsed = _after_empty_lines(data)
+        if data.startswith(b"\r"):  # empty lines may precede a request (RFC 9112 section 2.2)
+            data = self.unparsed = _EMPTY_LINES.sub(b"", data, 1)
         end = data.find(_BLANK_LINE, self._searched) + len(_BLANK_LINE)
         if end < len(_BLANK_LINE):
             self._check_beginning(data)
@@ -249,14 +249,6 @@ class _Fields:
             # A cookie is one list, however many lines have it (RFC 9113 section 8.2.3).
             value = self.by_name[name] + (b"; " if name == b"cookie" else b", ") + value
         self.by_name[name] = value
-
-
-def _after_empty_lines(data: bytes) -> bytes:
-    """Return what follows the empty lines that may precede a request (RFC 9112 section 2.2)."""
-    rest = _EMPTY_LINES.sub(b"", data, 1)
-    if rest.startswith((b"\r", b"\n")) and rest != b"\r":
-        raise Refusal(400, _NO_REQUEST_LINE)
-    return rest
 
 
 def _too_large(head: bytes) -> Refusal:

@@ -88,17 +88,18 @@ class HttpServer:
         finally:
             self._ticking.cancel()
 
-    def retire(self) -> None:
+    def shut_down(self) -> None:
         """Leave new clients that have sent nothing yet to other processes."""
         self._accept_only_with_request(within=1)
 
-    def stop(self) -> None:
+    def stop(self, *, leaves_waiting: bool = False) -> None:
         """Accept only the clients that wait already, and finish the requests in progress.
 
-        A connection is idle only if no request arrives in the next moment: one that was sent
-        before may not have been read yet.
+        If it ``leaves_waiting``, it leaves those clients to another process with the socket. A
+        connection is idle only if no request arrives in the next moment: one that was sent before
+        may not have been read yet.
         """
-        while self._accept():
+        while not leaves_waiting and self._accept():
             pass
         self._is_stopped = True
         self._stop_accepting()

@@ -13,7 +13,7 @@ _LOG = logging.getLogger(__name__)
 class Member(Protocol):
     """A connection among others."""
 
-    def take_turn(self) -> None:
+    def resume(self) -> None:
         """Go on."""
 
     def abort(self) -> None:
@@ -32,7 +32,7 @@ class Holding(Protocol):
         """Drop what is buffered, if possible with a response that says so."""
 
 
-class Turns:
+class RoundRobin:
     """Lets a few of the waiting connections continue in each round of the event loop, in order.
 
     The loop reads between two rounds. So a client that does not have to wait is delayed only by
@@ -58,7 +58,7 @@ class Turns:
         for _ in range(min(_AT_ONCE, len(self._waiting))):
             member = self._waiting.popleft()
             try:
-                member.take_turn()
+                member.resume()
             except Exception:  # noqa: BLE001 - the fault of one must not end the turns of all
                 _LOG.exception("a connection failed")
                 member.abort()

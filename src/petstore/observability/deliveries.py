@@ -1,10 +1,11 @@
 """Metrics of deliveries to webhooks."""
 
-from petstore.chores import Chore
+from collections.abc import Callable
+
+from petstore.chores import PeriodicTask
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Reader
-from petstore.domain.api_keys import Environment
-from petstore.domain.webhooks import DeliveryState
+from petstore.keys.model import Environment
 from petstore.observability.metrics import (
     DELIVERIES,
     DELIVERY_SECONDS,
@@ -13,7 +14,9 @@ from petstore.observability.metrics import (
     observe,
 )
 from petstore.observability.registry import Registry
-from petstore.store.deliveries import Backlog, active_webhooks, read_backlog
+from petstore.webhooks.deliveries import Backlog, read_backlog
+from petstore.webhooks.leases import active_webhooks
+from petstore.webhooks.model import DeliveryState
 
 _OUTCOMES: dict[DeliveryState, str] = {
     "succeeded": "succeeded",
@@ -24,17 +27,16 @@ _BACKLOG_SECONDS = 2
 _BACKLOG_LASTS: Milliseconds = 15 * SECOND
 
 
-class DeliveryMetrics:
-    """Reports to ``registry`` how the attempts of this process went."""
+def report_attempts(registry: Registry) -> Callable[[DeliveryState, float], None]:
+    """Return what reports to ``registry`` how an attempt of this process went."""
+    counts = registry.samples(DELIVERIES)
+    times = registry.samples(DELIVERY_SECONDS)[()]
 
-    def __init__(self, registry: Registry) -> None:
-        self._counts = registry.samples(DELIVERIES)
-        self._seconds = registry.samples(DELIVERY_SECONDS)[()]
+    def note(state: DeliveryState, seconds: float) -> None:
+        counts[_OUTCOMES[state],][0] += 1
+        observe(times, DELIVERY_SECONDS, seconds)
 
-    def attempted(self, state: DeliveryState, seconds: float) -> None:
-        """Count an attempt and the time it took."""
-        self._counts[_OUTCOMES[state],][0] += 1
-        observe(self._seconds, DELIVERY_SECONDS, seconds)
+    return note
 
 
 def report_backlog(
@@ -61,4 +63,4 @@ def report_backlog(
 
     registry.report_shared(OLDEST_DELIVERY, age)
     registry.report_shared(WEBHOOKS_DISABLED, lambda: backlog.disabled)
-    registry.chores.append(Chore(read, _BACKLOG_SECONDS, "deliveries not counted"))
+    registry.chores.append(PeriodicTask(read, _BACKLOG_SECONDS, "deliveries not counted"))

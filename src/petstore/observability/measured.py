@@ -1,152 +1,155 @@
-"""Parts of the service whose work is counted and timed; without metrics they are not used."""
+"""The metrics of a worker: requests, decisions, databases and what the other parts count."""
 
 from collections.abc import Callable
+from shutil import disk_usage
 from time import perf_counter
-from typing import get_args
+from typing import TYPE_CHECKING, cast, get_args
 
-from petstore.api.application import RequestObserver
-from petstore.databases.contract import Duplicate, Row, Statement, Store, T, Unit
-from petstore.domain.api_keys import ApiKey
+from petstore.chores import PeriodicTask
+from petstore.databases.contract import Statement, Store
+from petstore.databases.sqlite import SqliteStore
+from petstore.databases.sqlite_files import database_bytes, last_backup
 from petstore.errors import Unavailable
+from petstore.events.feed import FeedLag
+from petstore.events.store import recorded_types
+from petstore.http.messages import Request
+from petstore.interface.operation import Services
+from petstore.limits.contract import Decision, RateLimiter, Verdict
+from petstore.limits.memory import MemoryLimiter
 from petstore.logs import RequestLine
-from petstore.observability.metrics import (
-    DATABASE_ERRORS,
-    DECISIONS,
-    EVENTS,
-    METHODS,
-    QUERIES,
-    REQUESTS,
-    SECONDS,
-    TRANSACTIONS,
-    observe,
-)
+from petstore.observability import metrics
+from petstore.observability.deliveries import report_backlog
+from petstore.observability.hooks import End
+from petstore.observability.metrics import METHODS, observe
 from petstore.observability.registry import Registry
-from petstore.rate_limits.contract import Decision, RateLimiter, Verdict
-from petstore.store.events import recorded_types
+from petstore.settings import Settings, is_postgres
+
+if TYPE_CHECKING:
+    from petstore.databases.postgres import PostgresStore
+    from petstore.limits.redis import RedisLimiter
+
+_FEED_LAG_SECONDS = 1
 
 
-def measure_requests(observer: RequestObserver, registry: Registry) -> RequestObserver:
-    """Return ``observer`` so that requests are counted and timed too."""
-    return _MeasuredRequests(observer, registry)
+class Metrics:
+    """Reports to ``registry`` what a worker with these ``settings`` does."""
 
+    def __init__(self, registry: Registry, settings: Settings) -> None:
+        self._registry = registry
+        self._settings = settings
+        self._requests = registry.samples(metrics.REQUESTS)
+        self._seconds = registry.samples(metrics.SECONDS)
+        self.running = registry.running
 
-def measure_limiter(limiter: RateLimiter, registry: Registry) -> RateLimiter:
-    """Return ``limiter`` so that its decisions are counted."""
-    return _MeasuredLimiter(limiter, registry)
+    def requested(self, request: Request) -> None:
+        """Do nothing: the line of the request has its time."""
 
-
-def measure_store(store: Store, name: str, registry: Registry) -> Store:
-    """Return ``store``, the database of this ``name``, so that it is timed and errors counted."""
-    return _MeasuredStore(store, name, registry)
-
-
-def watch(unit: Unit[T], begin: Callable[[Statement], Callable[[], None]]) -> Unit[T]:
-    """Return ``unit`` so that ``begin`` runs before each statement, and what it returned after it.
-
-    Only the database works in between.
-    """
-    try:
-        statement = next(unit)
-        while True:
-            end = begin(statement)
-            rows: list[Row] = []
-            duplicate = None
-            try:
-                rows = yield statement
-            except Duplicate as error:
-                duplicate = error
-            finally:
-                end()
-            statement = unit.send(rows) if duplicate is None else unit.throw(duplicate)
-    except StopIteration as finished:
-        result: T = finished.value
-        return result
-
-
-class _MeasuredRequests:
-    def __init__(self, observer: RequestObserver, registry: Registry) -> None:
-        self._observer = observer
-        self._requests = registry.samples(REQUESTS)
-        self._seconds = registry.samples(SECONDS)
-        self.close = observer.close
-
-    def add(self, line: RequestLine) -> None:
-        self._observer.add(line)
+    def responded(self, line: RequestLine) -> None:
+        """Count a request and the time it took."""
         operation = line.operation or "none"
         method = line.method if line.method in METHODS else "other"
         self._requests[operation, method, line.status][0] += 1
-        observe(self._seconds[(operation,)], SECONDS, line.milliseconds / 1000)
+        observe(self._seconds[(operation,)], metrics.SECONDS, line.milliseconds / 1000)
+
+    def database(self, store: Store, name: str) -> "_StoreMetrics":
+        """Report the files or the connections of ``store``; return what times its queries."""
+        registry = self._registry
+        if isinstance(store, SqliteStore):
+            path = store.path
+            registry.report_histogram(metrics.COMMITS, store.committed)
+            registry.report_shared(metrics.DATABASE_BYTES, lambda: database_bytes(path))
+            registry.report_shared(
+                metrics.DISK_SIZE, lambda: disk_usage(path.resolve().parent).total
+            )
+            registry.report_shared(
+                metrics.DISK_FREE, lambda: disk_usage(path.resolve().parent).free
+            )
+            registry.report_shared(metrics.LAST_BACKUP, lambda: last_backup(path))
+        else:
+            server = cast("PostgresStore", store)
+            registry.report(metrics.POOL_IN_USE, lambda: server.connections_in_use, name)
+            registry.report(metrics.POOL_SIZE, lambda: server.connections, name)
+        return _StoreMetrics(registry, name)
+
+    def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
+        """Report the bans and the fallbacks of ``limiter``; return what counts its decisions."""
+        registry = self._registry
+        if isinstance(limiter, MemoryLimiter):
+            registry.report(metrics.BANS, lambda: limiter.bans)
+        else:
+            shared = cast("RedisLimiter", limiter)
+            registry.report(metrics.BANS, lambda: shared.bans)
+            registry.report(metrics.FALLBACKS, lambda: shared.fallbacks)
+            registry.report(metrics.FALLBACK_WORKERS, lambda: int(shared.has_fallen_back))
+        samples = registry.samples(metrics.DECISIONS)
+        decisions = {verdict: samples[(verdict,)] for verdict in get_args(Verdict)}
+
+        def count(outcome: object) -> None:
+            if isinstance(outcome, Decision):
+                decisions[outcome.verdict][0] += 1
+
+        return lambda name: count if name == "take" else _ignore
+
+    def services(self, services: Services) -> None:
+        """Report what the other parts count, and what the database has."""
+        registry, store, clock = self._registry, services.store, services.clock
+        registry.report(metrics.LAPSED, lambda: services.reservations.lapsed)
+        registry.report(metrics.REPLAYS, lambda: services.retries.replays)
+        registry.report(metrics.LONG_POLLS, lambda: services.feed.waiting)
+        report_backlog(registry, store, self._settings.environment, clock)
+        lag = FeedLag(store, clock)
+        registry.report_shared(metrics.FEED_LAG, lambda: lag.seconds)
+        if is_postgres(self._settings.database):
+            chore = PeriodicTask(lag.refresh, _FEED_LAG_SECONDS, "lag of the feed not measured")
+            registry.chores.append(chore)
 
 
-class _MeasuredLimiter:
-    def __init__(self, limiter: RateLimiter, registry: Registry) -> None:
-        self._limiter = limiter
-        samples = registry.samples(DECISIONS)
-        self._decisions = {verdict: samples[(verdict,)] for verdict in get_args(Verdict)}
-        self.look, self.look_address = limiter.look, limiter.look_address
-        self.charge = limiter.charge
-        self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
+class _StoreMetrics:
+    """Times what the database of this ``name`` does, and counts its failures and events."""
 
-    async def take(self, key: ApiKey) -> Decision:
-        decision = await self._limiter.take(key)
-        self._decisions[decision.verdict][0] += 1
-        return decision
-
-    async def take_address(self, address: str) -> Decision:
-        decision = await self._limiter.take_address(address)
-        self._decisions[decision.verdict][0] += 1
-        return decision
-
-
-class _MeasuredStore:
-    def __init__(self, store: Store, name: str, registry: Registry) -> None:
-        self._store = store
+    def __init__(self, registry: Registry, name: str) -> None:
         self._name = name
-        self._queries = registry.samples(QUERIES)
-        self._transactions = registry.samples(TRANSACTIONS)[(name,)]
-        self._errors = registry.samples(DATABASE_ERRORS)[(name,)]
-        self._events = registry.samples(EVENTS)
-        self.migrate, self.open, self.close = store.migrate, store.open, store.close
-        self.version = store.version
+        self._queries = registry.samples(metrics.QUERIES)
+        self._transactions = registry.samples(metrics.TRANSACTIONS)[(name,)]
+        self._errors = registry.samples(metrics.DATABASE_ERRORS)[(name,)]
+        self._events = registry.samples(metrics.EVENTS)
 
-    async def check(self) -> None:
-        try:
-            await self._store.check()
-        except Unavailable:
-            self._errors[0] += 1
-            raise
+    def check(self) -> End:
+        """Count a check that fails."""
+        return self._note_failure
 
-    async def read(self, statement: Statement) -> list[Row]:
+    def read(self, statement: Statement) -> End:
+        """Time a query; one in a transaction never ends with an error."""
+        sample = self._queries[self._name, statement.name]
         started = perf_counter()
-        try:
-            return await self._store.read(statement)
-        except Unavailable:
-            self._errors[0] += 1
-            raise
-        finally:
-            sample = self._queries[self._name, statement.name]
-            observe(sample, QUERIES, perf_counter() - started)
 
-    async def write(self, unit: Unit[T]) -> T:
+        def end(outcome: object) -> None:
+            observe(sample, metrics.QUERIES, perf_counter() - started)
+            self._note_failure(outcome)
+
+        return end
+
+    def write(self) -> tuple[Callable[[Statement], End], End]:
+        """Time a transaction and its queries, and count its events once it is durable."""
         started = perf_counter()
         recorded: list[str] = []
 
-        def begin(statement: Statement) -> Callable[[], None]:
+        def begin(statement: Statement) -> End:
             recorded.extend(recorded_types(statement))
-            return self._begin(statement)
+            return self.read(statement)
 
-        try:
-            result = await self._store.write(watch(unit, begin))
-        except Unavailable:
-            self._errors[0] += 1
-            raise
-        finally:
-            observe(self._transactions, TRANSACTIONS, perf_counter() - started)
-        for kind in recorded:
-            self._events[(kind,)][0] += 1
-        return result
+        def end(outcome: object) -> None:
+            observe(self._transactions, metrics.TRANSACTIONS, perf_counter() - started)
+            self._note_failure(outcome)
+            if not isinstance(outcome, BaseException):
+                for kind in recorded:
+                    self._events[(kind,)][0] += 1
 
-    def _begin(self, statement: Statement) -> Callable[[], None]:
-        sample = self._queries[self._name, statement.name]
-        started = perf_counter()
-        return lambda: observe(sample, QUERIES, perf_counter() - started)
+        return begin, end
+
+    def _note_failure(self, outcome: object) -> None:
+        self._errors[0] += isinstance(outcome, Unavailable)
+
+
+def _ignore(outcome: object) -> None:
+    """Ignore the end of a charge."""

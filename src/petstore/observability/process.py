@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from petstore.chores import Chore
+from petstore.chores import PeriodicTask
 from petstore.observability.metrics import (
     CPU_SECONDS,
     LAG,
@@ -35,7 +35,7 @@ def report_process(registry: Registry, worker: str) -> None:
         registry.report(MEMORY, lambda: int(_STATM.read_text("ascii").split()[1]) * page, worker)
         registry.report(OPEN_FILES, _open_files, worker)
     measure_lag = lag_meter(registry.samples(LAG)[()])
-    registry.chores.append(Chore(measure_lag, _LAG_SECONDS, "event loop lag not measured"))
+    registry.chores.append(PeriodicTask(measure_lag, _LAG_SECONDS, "event loop lag not measured"))
 
 
 def lag_meter(

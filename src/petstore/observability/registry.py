@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from petstore.chores import Chore, attempt, background
+from petstore.chores import PeriodicTask, attempt, background
 from petstore.http.messages import Receive, Request, Response
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.observability.metrics import (
@@ -84,7 +84,7 @@ class Registry:
         self._shared_readers: dict[tuple[Metric, Labels], Callable[[], float]] = {}
         # One thread, so samples are written in the order in which they were taken.
         self._disk = ThreadPoolExecutor(1, "metrics")
-        self.chores: list[Chore] = []
+        self.chores: list[PeriodicTask] = []
         self.report(CRASHES, lambda: crashes)
         self.report(WORKERS, lambda: int(serves))
         self.report_shared(WORKERS_CONFIGURED, lambda: shared.workers)
@@ -112,7 +112,7 @@ class Registry:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Publish the samples of this worker and serve ``/metrics`` until the block ends."""
-        publish = Chore(self._publish, _PUBLISH_SECONDS, "metrics not published")
+        publish = PeriodicTask(self._publish, _PUBLISH_SECONDS, "metrics not published")
         await attempt(publish)  # so that a crash in the first second is noticed
         server = HttpServer(self._respond, self._listener, _LIMITS)
         serving = asyncio.create_task(server.serve())

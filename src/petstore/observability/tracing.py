@@ -6,10 +6,10 @@ request waits. Spans hold no tokens, queries, bodies or paths beyond the route.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
+from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -23,15 +23,16 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from petstore.api.application import RequestObserver, Servable
-from petstore.databases.contract import Row, Statement, Store, T, Unit
-from petstore.domain.api_keys import ApiKey
+from petstore.databases.contract import Statement, Store
+from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
-from petstore.http.messages import Receive, Request, Response
+from petstore.http.messages import Request
+from petstore.interface.operation import Services
+from petstore.limits.contract import RateLimiter
+from petstore.limits.memory import MemoryLimiter
 from petstore.logs import RequestLine
-from petstore.observability.measured import watch
+from petstore.observability.hooks import End
 from petstore.observability.metrics import METHODS
-from petstore.rate_limits.contract import Decision, RateLimiter
 
 _LOG = logging.getLogger(__name__)
 _TRACE_CONTEXT = (b"traceparent", b"tracestate")
@@ -56,40 +57,74 @@ class Tracing:
         self._provider.add_span_processor(
             BatchSpanProcessor(exporter, schedule_delay_millis=_BATCH_SECONDS * 1000)
         )
-        tracer = self._provider.get_tracer("petstore", version)
-        self.start_span = tracer.start_span
-        self.span = partial(
-            tracer.start_as_current_span, record_exception=False, set_status_on_exception=False
+        self._start = self._provider.get_tracer("petstore", version).start_span
+
+    def requested(self, request: Request) -> None:
+        """Begin the span of a request. It is current in the task of the request."""
+        # Several of one name make an invalid one, as they should.
+        trace_context = {
+            name.decode("ascii"): request.fields.get(name, b"").decode("latin-1")
+            for name in _TRACE_CONTEXT
+        }
+        is_known = request.method in METHODS
+        span = self._start(
+            request.method if is_known else "HTTP",
+            _propagator.extract(trace_context),
+            SpanKind.SERVER,
+            {
+                "http.request.method": request.method if is_known else "_OTHER",
+                "url.scheme": "http",
+            },
         )
+        attach(set_span_in_context(span))
 
-    def trace_application(self, app: Servable) -> Servable:
-        """Return ``app`` so that each request is a span."""
-        return _TracedApplication(app, self)
+    def responded(self, line: RequestLine) -> None:
+        """End the span of a request with its outcome."""
+        span = get_current_span()
+        if span.is_recording():
+            _describe(span, line)
+        span.end()
 
-    def trace_requests(self, observer: RequestObserver) -> RequestObserver:
-        """Return ``observer`` so that the span of a request gets its outcome."""
-        return _TracedRequests(observer, self)
+    def database(self, store: Store, name: str) -> "_StoreSpans":
+        """Return what makes queries of ``store`` spans."""
+        del name
+        return _StoreSpans(self, "sqlite" if isinstance(store, SqliteStore) else "postgresql")
 
-    def trace_store(self, store: Store, system: str) -> Store:
-        """Return ``store``, a database of this ``system``, so that queries are spans."""
-        return _TracedStore(store, system, self)
+    def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
+        """Return what makes calls of ``limiter`` spans, if it is one in Redis."""
+        if isinstance(limiter, MemoryLimiter):
+            return lambda _: _ignore
+        return lambda name: self.begin(f"limiter {name}", _REDIS)
 
-    def trace_limiter(self, limiter: RateLimiter) -> RateLimiter:
-        """Return ``limiter``, one in Redis, so that its calls of Redis are spans."""
-        return _TracedLimiter(limiter, self)
+    def services(self, services: Services) -> None:
+        """Do nothing: the other parts have no spans of their own."""
 
-    @contextmanager
-    def client_span(self, name: str, attributes: Mapping[str, str]) -> Iterator[None]:
-        """Make a call of another system a span, within the span of the request."""
-        if not get_current_span().is_recording():
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Send spans until the block ends, and those that are left at its end."""
+        try:
             yield
-            return
-        with self.span(name, kind=SpanKind.CLIENT, attributes=attributes) as span:
-            try:
-                yield
-            except Unavailable as error:
-                _fail(span, error.code)
-                raise
+        finally:
+            self.close()
+
+    def begin(self, name: str, attributes: Mapping[str, str], parent: Context | None = None) -> End:
+        """Begin the span of a call of another system, within the span of the request.
+
+        It is current until its end, but for one with a ``parent``: the task of another may run it.
+        """
+        if not get_current_span(parent).is_recording():
+            return _ignore
+        span = self._start(name, parent, SpanKind.CLIENT, attributes)
+        token = None if parent else attach(set_span_in_context(span))
+
+        def end(outcome: object) -> None:
+            if isinstance(outcome, Unavailable):
+                _fail(span, outcome.code)
+            if token is not None:
+                detach(token)
+            span.end()
+
+        return end
 
     def close(self) -> None:
         """Send the spans that are left, if the collector takes them at once."""
@@ -99,100 +134,30 @@ class Tracing:
         closing.join(_LAST_EXPORT_SECONDS)
 
 
-class _TracedApplication:
-    def __init__(self, app: Servable, tracing: Tracing) -> None:
-        self._app = app
-        self._tracing = tracing
-        self.lifespan, self.hand_over, self.retire = app.lifespan, app.hand_over, app.retire
+class _StoreSpans:
+    """Makes the work of a database of this ``system`` spans."""
 
-    async def __call__(self, request: Request, receive: Receive) -> Response:
-        # Several of one name make an invalid one, as they should.
-        trace_context = {
-            name.decode("ascii"): request.fields.get(name, b"").decode("latin-1")
-            for name in _TRACE_CONTEXT
-        }
-        is_known = request.method in METHODS
-        with self._tracing.span(
-            request.method if is_known else "HTTP",
-            _propagator.extract(trace_context),
-            SpanKind.SERVER,
-            {
-                "http.request.method": request.method if is_known else "_OTHER",
-                "url.scheme": "http",
-            },
-        ):
-            return await self._app(request, receive)
-
-
-class _TracedRequests:
-    def __init__(self, observer: RequestObserver, tracing: Tracing) -> None:
-        self._observer = observer
-        self._tracing = tracing
-
-    def add(self, line: RequestLine) -> None:
-        self._observer.add(line)
-        span = get_current_span()
-        if span.is_recording():
-            _describe(span, line)
-
-    def close(self) -> None:
-        self._tracing.close()
-        self._observer.close()
-
-
-class _TracedStore:
-    def __init__(self, store: Store, system: str, tracing: Tracing) -> None:
-        self._store = store
+    def __init__(self, tracing: Tracing, system: str) -> None:
+        self._begin = tracing.begin
         self._system = system
-        self._tracing = tracing
-        self.migrate, self.open, self.close = store.migrate, store.open, store.close
-        self.check, self.version = store.check, store.version
 
-    async def read(self, statement: Statement) -> list[Row]:
-        with self._tracing.client_span(statement.name, self._attributes(statement)):
-            return await self._store.read(statement)
+    def check(self) -> End:
+        """Ignore a check."""
+        return _ignore
 
-    async def write(self, unit: Unit[T]) -> T:
-        with self._tracing.client_span("store write", {"db.system.name": self._system}):
-            return await self._store.write(self._traced(unit))
+    def read(self, statement: Statement) -> End:
+        """Make a read a span."""
+        return self._begin(statement.name, self._attributes(statement))
 
-    def _traced(self, unit: Unit[T]) -> Unit[T]:
-        """Return ``unit`` so that its statements are spans; the task of another may run them."""
-        parent = get_current_span()
-        if not parent.is_recording():
-            return unit
-        context = set_span_in_context(parent)
-        start = self._tracing.start_span
-
-        def begin(statement: Statement) -> Callable[[], None]:
-            attributes = self._attributes(statement)
-            return start(statement.name, context, SpanKind.CLIENT, attributes).end
-
-        return watch(unit, begin)
+    def write(self) -> tuple[Callable[[Statement], End], End]:
+        """Make a transaction a span, and its statements spans within it."""
+        end = self._begin("store write", {"db.system.name": self._system})
+        parent = get_current()
+        return lambda each: self._begin(each.name, self._attributes(each), parent), end
 
     def _attributes(self, statement: Statement) -> dict[str, str]:
         # By the conventions of OpenTelemetry for databases.
         return {"db.system.name": self._system, "db.query.summary": statement.name}
-
-
-class _TracedLimiter:
-    def __init__(self, limiter: RateLimiter, tracing: Tracing) -> None:
-        self._limiter = limiter
-        self._tracing = tracing
-        self.look, self.look_address = limiter.look, limiter.look_address
-        self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
-
-    async def take(self, key: ApiKey) -> Decision:
-        with self._tracing.client_span("limiter take", _REDIS):
-            return await self._limiter.take(key)
-
-    async def charge(self, key: ApiKey, requests: int) -> Decision:
-        with self._tracing.client_span("limiter charge", _REDIS):
-            return await self._limiter.charge(key, requests)
-
-    async def take_address(self, address: str) -> Decision:
-        with self._tracing.client_span("limiter take", _REDIS):
-            return await self._limiter.take_address(address)
 
 
 class _Exporter(OTLPSpanExporter):
@@ -224,3 +189,7 @@ def _describe(span: Span, line: RequestLine) -> None:
 def _fail(span: Span, kind: str) -> None:
     span.set_attribute("error.type", kind)
     span.set_status(StatusCode.ERROR)
+
+
+def _ignore(outcome: object) -> None:
+    """Ignore the end of what is not traced."""

@@ -11,6 +11,8 @@ Host: TypeAlias = tuple[str, int]
 _URL = re.compile(
     r"(redis|rediss|redis\+sentinel)://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.IGNORECASE
 )
+# ``int()`` would accept ``+1``, ``1_0`` and full-width digits.
+_DATABASE = re.compile(r"[0-9]*")
 _PORTS: dict[Kind, int] = {"server": 6379, "cluster": 6379, "sentinel": 26379}
 _TLS_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _CLUSTER: dict[str, Kind] = {"true": "cluster", "false": "server"}
@@ -58,6 +60,7 @@ def _parse(url: str) -> RedisAddress:
     if scheme == "redis+sentinel":
         _require(kind == "server" and path != "")
         kind, service, path = "sentinel", path, ""
+    _require(_DATABASE.fullmatch(path) is not None)
     credentials, _, addresses = authority.rpartition("@")
     username, _, password = (unquote(part) for part in credentials.partition(":"))
     options: dict[str, Any] = {

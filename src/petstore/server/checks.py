@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from petstore.app import require_secret, secret_file_of
+from petstore.backends import require_secret, secret_file_of
 from petstore.clock import SECOND
 from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import PetstoreError
 from petstore.http.open_files import require_room
-from petstore.server.pid_file import require_free
-from petstore.server.service import listen
+from petstore.server.listeners import listen
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
 if TYPE_CHECKING:
@@ -56,8 +55,6 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[Settings], str]
     yield "address", lambda settings: _address(settings.host, settings.port)
     if settings.metrics_port:
         yield "metrics", lambda settings: _address(settings.host, settings.metrics_port)
-    if settings.pid_file:
-        yield "pid file", _pid_file
     yield "database", _database
     is_there = (path := settings.secret_path) and os.path.lexists(path)
     if settings.secret_file or is_there or _is_secret_lost(settings):
@@ -76,7 +73,7 @@ def _fit_together(settings: Settings) -> str:
 
 
 def _open_files(settings: Settings) -> str:
-    require_room(settings.connections)
+    require_room(settings.max_connections)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return "no limit" if hard == resource.RLIM_INFINITY else f"at most {hard:,}"
 
@@ -84,13 +81,6 @@ def _open_files(settings: Settings) -> str:
 def _address(host: str, port: int) -> str:
     listen(host, port).close()
     return f"{host} port {port} is free"
-
-
-def _pid_file(settings: Settings) -> str:
-    path = Path(settings.pid_file)
-    if _exists(path):
-        require_free(path)
-    return f"{path} can be written"
 
 
 def _exists(path: Path) -> bool:

@@ -2,38 +2,48 @@
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from petstore.app import open_log, require_secret, secret_file_of, store_at
+from petstore.app import open_log
+from petstore.backends import require_secret, secret_file_of, store_at
 from petstore.clock import SECOND
 from petstore.databases.sqlite import put_log_away
 from petstore.http.open_files import require_room
 from petstore.observability.registry import SharedMetrics, share_metrics
 from petstore.server.lifecycle import Lifecycle
-from petstore.server.pid_file import PidFile, locked_pid_file
+from petstore.server.listeners import inherited_listener, listen
 from petstore.server.supervisor import Link, Supervisor, Work
 from petstore.server.worker import deliver, serve, work
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
-_BACKLOG = 4096  # the system may allow fewer
 _MIGRATION_TIMEOUT = 10 * SECOND
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Service:
-    """A service that is ready to start its workers."""
+    """A service that is ready to start its workers.
+
+    If its ``listener`` is inherited, clients that wait there are left to the next process.
+    """
 
     settings: Settings
     listener: socket.socket
+    is_inherited: bool
     shared_metrics: SharedMetrics | None
-    pid_file: PidFile | None
+
+    @property
+    def url(self) -> str:
+        """The URL of the address that it listens on."""
+        if not self.is_inherited:
+            return self.settings.listening_url
+        host, port = self.listener.getsockname()[:2]
+        return replace(self.settings, host=host, port=port).listening_url
 
     def run(self, warnings: Iterable[str]) -> int:
         """Serve until a stop signal, finish the requests in progress, and return the exit status.
@@ -47,7 +57,7 @@ class Service:
             _LOG.warning(warning)
         if file:
             _warn_if_open_to_others(file)
-        lifecycle = Lifecycle(settings.workers, self.pid_file)
+        lifecycle = Lifecycle(settings.workers, self.url)
         works: list[Work] = [self._serve] * settings.workers
         if settings.delivers:
             works.append(self._deliver)
@@ -62,7 +72,8 @@ class Service:
 
     def _serve(self, worker_id: int, link: Link) -> None:
         shared = self._shared_metrics(worker_id)
-        work(self.settings, link, partial(serve, self.settings, self.listener, shared))
+        run = partial(serve, self.settings, self.listener, shared, leaves_waiting=self.is_inherited)
+        work(self.settings, link, run)
 
     def _deliver(self, worker_id: int, link: Link) -> None:
         shared = self._shared_metrics(worker_id)
@@ -78,49 +89,24 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
 
     Raises:
         SettingError: a setting is invalid.
-        OSError: an address, the pid file or Redis cannot be used.
+        OSError: an address, the socket of systemd or Redis cannot be used.
         PetstoreError: the database cannot be used.
     """
     settings.check()
     secret_file_of(settings)
     require_secret(settings)
-    require_room(settings.connections)
+    require_room(settings.max_connections)
     with ExitStack() as opened:
-        listener = opened.enter_context(listen(settings.host, settings.port))
-        shared_metrics = pid_file = None
+        inherited = inherited_listener()
+        listener = opened.enter_context(inherited or listen(settings.host, settings.port))
+        shared_metrics = None
         if settings.metrics_port:
             metrics = opened.enter_context(listen(settings.host, settings.metrics_port))
             shared_metrics = opened.enter_context(share_metrics(metrics, settings.workers))
-        if settings.pid_file:
-            pid_file = opened.enter_context(locked_pid_file(Path(settings.pid_file)))
         if settings.redis:
             _check_redis(settings.redis)
         store_at(settings.database, _MIGRATION_TIMEOUT).migrate()
-        yield Service(settings, listener, shared_metrics, pid_file)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        OSError: it cannot listen on the address.
-    """
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        takes_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-        listener = socket.create_server(
-            address, family=family, backlog=_BACKLOG, dualstack_ipv6=takes_both
-        )
-    except OSError as error:
-        is_of_name = isinstance(error, socket.gaierror)
-        reason = error.strerror if is_of_name else os.strerror(error.errno or 0)
-        msg = f"cannot listen on {host} port {port}: {reason}"
-        raise OSError(msg) from None
-    # Several processes accept: one must not block on a connection that another has accepted.
-    listener.settimeout(0)
-    # Accepted sockets inherit this: a response is sent at once.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
+        yield Service(settings, listener, inherited is not None, shared_metrics)
 
 
 def _check_redis(url: str) -> None:

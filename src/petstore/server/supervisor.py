@@ -1,7 +1,6 @@
 """The main process: it starts the workers, replaces them and stops them."""
 
 import ctypes
-import itertools
 import logging
 import math
 import os
@@ -17,20 +16,17 @@ from typing import TypeAlias
 from petstore.server.lifecycle import Lifecycle
 
 Link: TypeAlias = connection.Connection
-"""A pipe between the supervisor and a worker, for messages in both directions."""
+"""The end of a pipe from a worker to the supervisor."""
 
 Work: TypeAlias = Callable[[int, Link], None]
-"""Runs a worker, given its id and its end of the link.
+"""Runs a worker, given its id and its end of the link, until a stop signal.
 
-No two workers run under one id at a time. The worker prepares, and sends ``READY`` or the reason
-why it cannot serve. It serves after ``SERVE``, and exits some time after ``LEAVE`` or a stop
-signal.
+It sends ``READY`` or the reason why it cannot work. No two workers run under one id at a time.
 """
 
-READY, SERVE, LEAVE = b"ready", b"serve", b"leave"
+READY = b"ready"
 
 _STOPS = frozenset({signal.SIGINT, signal.SIGTERM})
-_HANDLED = (signal.SIGHUP, *_STOPS)
 # A worker that is not ready by then hangs, at a file or at a server that does not respond.
 _START_TIMEOUT = 60
 # A worker that exits is replaced this long after its own start, so a failing one does not spin.
@@ -44,11 +40,9 @@ class Supervisor:
     """Keeps one worker running for each of ``works`` until a stop signal (SIGINT or SIGTERM).
 
     The first ``serving`` of them serve clients: the service has started once they are ready, and
-    ends if none of them can start. A worker that exits unexpectedly is replaced. SIGHUP replaces
-    all, one after another: the next worker prepares, the old one is asked to leave, and once it has
-    exited the next one works. So no two do the same work at a time, and if the next one cannot
-    start, the old one stays. A worker is killed if it has not exited ``shutdown_timeout`` seconds
-    after it was asked to, or if it hangs while it prepares.
+    ends if none of them can start. A worker that exits unexpectedly is replaced. A worker is killed
+    if it has not exited ``shutdown_timeout`` seconds after it was asked to, or if it hangs while it
+    prepares.
     """
 
     def __init__(
@@ -67,7 +61,6 @@ class Supervisor:
         self._workers: list[_Worker] = []
         self._starts_at = 0.0
         self._has_started = False
-        self._is_reloading = False
         self._is_stopping = False
         self._status = 0
         self._signals: set[int] = set()
@@ -75,7 +68,6 @@ class Supervisor:
     def run(self) -> int:
         """Supervise until a stop signal and the exit of all workers; return the exit status."""
         with _received_signals(self._signals) as woken:
-            self._lifecycle.starting()
             while self._step():
                 connection.wait([woken.fileno(), *self._awaited()], self._seconds_until_due())
                 with suppress(BlockingIOError):
@@ -93,11 +85,8 @@ class Supervisor:
         exited = [worker for worker in self._workers if worker.has_exited]
         for worker in self._workers:
             worker.receive()
-        if self._signals & _STOPS:
+        if self._signals:
             self._stop()
-        elif signal.SIGHUP in self._signals and not self._is_stopping:
-            self._signals.discard(signal.SIGHUP)
-            self._reload()
         for worker in exited:
             self._workers.remove(worker)
             self._handle_exit(worker)
@@ -105,11 +94,9 @@ class Supervisor:
             worker.kill_if_late()
         if self._is_stopping:
             return self._workers != []
-        self._retire_next()
         if self._missing() and time.monotonic() >= self._starts_at:
             self._start_missing()
-        self._let_serve()
-        self._report_progress()
+        self._report_start()
         return True
 
     def _stop(self) -> None:
@@ -120,92 +107,37 @@ class Supervisor:
             for worker in self._workers:
                 worker.stop(self._shutdown_timeout)
 
-    def _reload(self) -> None:
-        self._is_reloading = True
-        for worker in self._workers:
-            worker.is_outdated = True
-        self._lifecycle.reload_requested()
-
-    def _fail_reload(self, reason: str) -> None:
-        self._is_reloading = False
-        for worker in self._workers:
-            worker.is_outdated = False
-        self._lifecycle.reload_failed(reason)
-
     def _missing(self) -> list[int]:
-        """Return the places of the workers to start: in a reload, that of one outdated too."""
-        present = {worker.place for worker in self._workers}
-        missing = [place for place in range(len(self._works)) if place not in present]
-        outdated = self._first_outdated()
-        if outdated and not missing and self._replacement_of(outdated) is None:
-            return [outdated.place]
-        return missing
+        """Return the ids of the workers to start."""
+        present = {worker.worker_id for worker in self._workers}
+        return [worker_id for worker_id in range(len(self._works)) if worker_id not in present]
 
-    def _first_outdated(self) -> "_Worker | None":
-        return next((worker for worker in self._workers if worker.is_outdated), None)
-
-    def _replacement_of(self, outdated: "_Worker") -> "_Worker | None":
-        # It may be outdated as well: then it is replaced in turn, so no place has a crowd.
-        others = (worker for worker in self._workers if worker is not outdated)
-        return next((worker for worker in others if worker.place == outdated.place), None)
+    def _serving_workers(self) -> "list[_Worker]":
+        return [w for w in self._workers if w.is_ready and w.worker_id < self._serving]
 
     def _handle_exit(self, worker: "_Worker") -> None:
         if self._is_stopping:
             return
-        if worker.is_leaving:
-            self._lifecycle.worker_replaced(worker.pid)
-            return
-        serves = worker.place < self._serving
+        serves = worker.worker_id < self._serving
         self._lifecycle.worker_ended(worker.pid, worker.outcome, serves=serves)
         self._starts_at = worker.started + _RESTART_SECONDS
-        if worker.is_ready:
-            return
-        if serves and not any(
-            other.is_ready and other.place < self._serving for other in self._workers
-        ):
+        if serves and not worker.is_ready and not self._serving_workers():
             _LOG.error("no process can serve; the service ends")
             self._status = 1
             self._stop()
-        elif self._is_reloading:
-            self._fail_reload(f"process {worker.pid} did not start: {worker.outcome}")
-
-    def _retire_next(self) -> None:
-        are_well = all(worker.is_ready and not worker.is_leaving for worker in self._workers)
-        outdated = self._first_outdated()
-        if outdated and are_well and self._replacement_of(outdated):
-            outdated.leave(self._shutdown_timeout)
 
     def _start_missing(self) -> None:
-        used = {worker.worker_id for worker in self._workers}
-        free = (number for number in itertools.count() if number not in used)
         try:
-            for place in self._missing():
-                self._workers.append(_Worker(self._works[place], next(free), place))
+            for worker_id in self._missing():
+                self._workers.append(_Worker(self._works[worker_id], worker_id))
         except OSError as error:  # such as too little memory; try again later
             _LOG.error("no process can be started: %s", error)
             self._starts_at = time.monotonic() + _RESTART_SECONDS
-            if self._is_reloading:
-                self._fail_reload(f"no process can be started: {error}")
 
-    def _let_serve(self) -> None:
-        serving = {worker.place for worker in self._workers if worker.may_serve}
-        for worker in self._workers:
-            if worker.place not in serving:
-                serving.add(worker.place)
-                worker.serve()
-
-    def _report_progress(self) -> None:
-        serving = [worker for worker in self._workers if worker.place < self._serving]
-        if len(serving) != self._serving or not all(worker.is_ready for worker in serving):
-            return
-        if any(worker.is_outdated or worker.is_leaving for worker in self._workers):
-            return
-        if not self._has_started:
+    def _report_start(self) -> None:
+        if not self._has_started and len(self._serving_workers()) == self._serving:
             self._has_started = True
             self._lifecycle.started()
-        if self._is_reloading:
-            self._is_reloading = False
-            self._lifecycle.reload_ended()
 
     def _awaited(self) -> Iterator[int | Link]:
         for worker in self._workers:
@@ -221,31 +153,28 @@ class Supervisor:
 
 
 class _Worker:
-    """A worker process that does the work at a ``place`` among all works.
+    """A worker process.
 
     It is killed at its ``deadline`` if it is not ready by then, or was asked to exit and has not.
     """
 
-    def __init__(self, work: Work, worker_id: int, place: int) -> None:
+    def __init__(self, work: Work, worker_id: int) -> None:
         self.worker_id = worker_id
-        self.place = place
         self.started = time.monotonic()
         self.deadline = self.started + _START_TIMEOUT
-        self.is_outdated = False
-        self.is_leaving = False
-        self.may_serve = False
         self.is_ready = False
+        self._is_stopping = False
         self._failure = ""
-        self.link, other_end = Pipe()
+        self.link, other_end = Pipe(duplex=False)
         with other_end:
             arguments = work, worker_id, other_end, os.getpid()
             self._process = _fork.Process(target=_run_worker, args=arguments, daemon=True)
             # The worker inherits the signal handlers: none must run before it has its own.
-            signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+            signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
             try:
                 self._process.start()
             finally:
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
         self.sentinel = self._process.sentinel
         self.pid = self._process.pid or 0
 
@@ -257,7 +186,7 @@ class _Worker:
             message = self.link.recv_bytes()
             self.is_ready = message == READY
             self._failure = "" if self.is_ready else message.decode()
-            if self.is_ready and not self.is_leaving:
+            if self.is_ready and not self._is_stopping:
                 self.deadline = math.inf
 
     @property
@@ -271,34 +200,18 @@ class _Worker:
         status = self._process.exitcode or 0
         return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 
-    def serve(self) -> None:
-        self.may_serve = True
-        self._send(SERVE)
-
-    def leave(self, timeout: float) -> None:
-        """Ask it to exit because another worker takes its place."""
-        self._expect_exit(timeout)
-        self._send(LEAVE)
-
     def stop(self, timeout: float) -> None:
-        """Ask it to exit because the service stops."""
-        self._expect_exit(timeout)
+        """Ask it to exit."""
+        self._is_stopping = True
+        self.deadline = time.monotonic() + timeout
         self._process.terminate()
 
     def kill_if_late(self) -> None:
         if time.monotonic() >= self.deadline:
             self.deadline = math.inf
-            action = "end" if self.is_ready or self.is_leaving else "start"
+            action = "end" if self.is_ready or self._is_stopping else "start"
             _LOG.warning("process %d did not %s in time and was killed", self.pid, action)
             self._process.kill()
-
-    def _expect_exit(self, timeout: float) -> None:
-        self.is_leaving = True
-        self.deadline = time.monotonic() + timeout
-
-    def _send(self, message: bytes) -> None:
-        with suppress(ConnectionError):  # it has just exited
-            self.link.send_bytes(message)
 
 
 def _run_worker(work: Work, worker_id: int, link: Link, supervisor: int) -> None:
@@ -309,30 +222,28 @@ def _run_worker(work: Work, worker_id: int, link: Link, supervisor: int) -> None
     if os.getppid() != supervisor:  # it was killed before
         return
     signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDLED)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
     work(worker_id, link)
 
 
 @contextmanager
 def _received_signals(numbers: set[int]) -> Iterator[socket.socket]:
-    """Add signals to ``numbers`` until the block ends, and ignore them afterwards.
+    """Add stop signals to ``numbers`` until the block ends, and ignore them afterwards.
 
-    The system writes a byte to the socket for each, which wakes the supervisor. Among very many
-    signals, some bytes do not fit, so they do not tell which signals came.
+    The system writes a byte to the socket for each, which wakes the supervisor.
     """
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.settimeout(0)
         writer.settimeout(0)
         signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-        for number in _HANDLED:
+        for number in _STOPS:
             signal.signal(number, lambda number, _: numbers.add(number))
         try:
             yield reader
         finally:
             signal.set_wakeup_fd(-1)
-            for number in _HANDLED:
+            for number in _STOPS:
                 signal.signal(number, signal.SIG_IGN)

@@ -8,19 +8,21 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TypeAlias
 
 import uvloop
 
-from petstore.api.application import Servable
-from petstore.api.client_address import is_in
-from petstore.app import create_registry, open_log, opened_deliverer, serve_settings
+from petstore.app import create_registry, open_log, serve_settings
 from petstore.errors import PetstoreError
 from petstore.http.server import ConnectionLimits, HttpServer
+from petstore.interface.application import Application
+from petstore.interface.client_address import is_in
+from petstore.limits.minutes import network_of
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
 from petstore.observability.registry import Registry, SharedMetrics
-from petstore.rate_limits.minutes import network_of
-from petstore.server.supervisor import LEAVE, READY, SERVE, Link
+from petstore.server.deliveries import opened_deliverer
+from petstore.server.supervisor import READY, Link
 from petstore.settings import Settings
 
 # A worker reports requests that it cut off this long before the supervisor kills it.
@@ -50,79 +52,68 @@ def work(settings: Settings, link: Link, run: "Run") -> None:
         sys.exit(1)
 
 
-class Phases:
-    """What the worker may or must do: set by the messages of ``link`` and by stop signals.
-
-    ``serve``: no other process serves in its place. ``leave``: another process takes its
-    place. ``stop``: the whole service stops. A stop sets all three, so nothing waits in vain.
-    """
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self.serve, self.leave, self.stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        loop = asyncio.get_running_loop()
-        loop.add_reader(link.fileno(), self._receive)
-        # Ctrl-C sends two: the terminal signals every process, and the supervisor its workers.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.end)
-
-    def end(self) -> None:
-        """Stop."""
-        for phase in (self.serve, self.leave, self.stop):
-            phase.set()
-
-    async def may_serve(self) -> bool:
-        """Report that the worker is ready, and return whether it is to serve."""
-        self._link.send_bytes(READY)
-        await self.serve.wait()
-        return not self.stop.is_set()
-
-    def _receive(self) -> None:
-        {SERVE: self.serve, LEAVE: self.leave}[self._link.recv_bytes()].set()
-
-
-Run: TypeAlias = Callable[[Phases], Awaitable[None]]
-"""Prepares, works once the supervisor says so, and cleans up."""
+Run: TypeAlias = Callable[[asyncio.Event, Callable[[], None]], Awaitable[None]]
+"""Prepares, calls the function once it is ready, works until the event is set, and cleans up."""
 
 
 async def _run(run: Run, link: Link) -> None:
-    await run(Phases(link))
+    stop = asyncio.Event()
+    # Ctrl-C sends two: the terminal signals every process, and the supervisor its workers.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await run(stop, partial(link.send_bytes, READY))
 
 
 async def serve(
     settings: Settings,
     listener: socket.socket,
     shared_metrics: SharedMetrics | None,
-    phases: Phases,
+    stop: asyncio.Event,
+    report_ready: Callable[[], None],
+    *,
+    leaves_waiting: bool,
 ) -> None:
-    """Serve clients on ``listener``."""
+    """Serve clients on ``listener``; at a stop perhaps leave those that wait there to others."""
     registry = shared_metrics and create_registry(shared_metrics)
     app = serve_settings(settings, registry)
     async with app.lifespan():
         tune_garbage_collector()
-        if await phases.may_serve():
-            await _serve(settings, listener, app, phases, registry)
+        server = _http_server(settings, listener, app, registry)
+        serving = asyncio.ensure_future(server.serve())
+        serving.add_done_callback(lambda _: stop.set())
+        report_ready()
+        await stop.wait()
+        server.shut_down()
+        app.shut_down()
+        drain_timeout = max(settings.drain_timeout, _FIRST_REQUEST_SECONDS)
+        await asyncio.sleep(drain_timeout)
+        server.stop(leaves_waiting=leaves_waiting)
+        timeout = settings.shutdown_timeout - _CUT_OFF_SECONDS
+        _, unfinished = await asyncio.wait([serving], timeout=timeout - drain_timeout)
+        if unfinished:
+            _LOG.warning("unfinished requests were cut off %d s after the stop signal", timeout)
 
 
-async def deliver(settings: Settings, shared_metrics: SharedMetrics | None, phases: Phases) -> None:
+async def deliver(
+    settings: Settings,
+    shared_metrics: SharedMetrics | None,
+    stop: asyncio.Event,
+    report_ready: Callable[[], None],
+) -> None:
     """Deliver events to webhooks."""
     registry = shared_metrics and create_registry(shared_metrics, serves=False)
     async with opened_deliverer(settings, registry) as deliverer:
         tune_garbage_collector()
-        await phases.may_serve()
+        report_ready()
         async with deliverer.running():
-            await phases.leave.wait()
+            await stop.wait()
 
 
-async def _serve(
-    settings: Settings,
-    listener: socket.socket,
-    app: Servable,
-    phases: Phases,
-    registry: Registry | None,
-) -> None:
+def _http_server(
+    settings: Settings, listener: socket.socket, app: Application, registry: Registry | None
+) -> HttpServer:
     limits = ConnectionLimits(
-        settings.connections,
+        settings.max_connections,
         settings.connections_per_address,
         settings.buffer_bytes,
         settings.header_timeout,
@@ -136,23 +127,7 @@ async def _serve(
     if registry is not None:
         registry.report(CONNECTIONS, lambda: server.connections)
         registry.report(CONNECTIONS_MAX, lambda: server.max_connections)
-    serving = asyncio.ensure_future(server.serve())
-    serving.add_done_callback(lambda _: phases.end())
-    drain_timeout = max(settings.drain_timeout, _FIRST_REQUEST_SECONDS)
-    await phases.leave.wait()
-    server.retire()
-    app.hand_over()
-    with suppress(TimeoutError):  # in a reload the service stays ready meanwhile
-        async with asyncio.timeout(drain_timeout):
-            await phases.stop.wait()
-    if phases.stop.is_set():
-        app.retire()
-        await asyncio.sleep(drain_timeout)
-    server.stop()
-    timeout = settings.shutdown_timeout - _CUT_OFF_SECONDS
-    _, unfinished = await asyncio.wait([serving], timeout=timeout - drain_timeout)
-    if unfinished:
-        _LOG.warning("unfinished requests were cut off %d s after the stop signal", timeout)
+    return server
 
 
 def tune_garbage_collector() -> None:

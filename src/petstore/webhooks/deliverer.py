@@ -6,22 +6,21 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from petstore.chores import Chore, attempt, background
+from petstore.chores import PeriodicTask, attempt, background
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Store
-from petstore.domain.api_keys import Environment
-from petstore.store.deliveries import (
+from petstore.events.store import newest_position, publish_all
+from petstore.keys.model import Environment
+from petstore.webhooks.deliveries import batches, make_deliveries
+from petstore.webhooks.leases import (
     LEASE,
-    Webhook,
+    LeasedWebhook,
     active_webhooks,
-    batches,
-    make_deliveries,
     release_leases,
     take_leases,
 )
-from petstore.store.events import newest_position, publish_all
-from petstore.webhooks.progress import Progress
-from petstore.webhooks.queue import Parts, Queue, Secrets, Watcher
+from petstore.webhooks.progress import OutcomeWriter
+from petstore.webhooks.queue import Dependencies, NoteAttempt, Queue, Secrets
 from petstore.webhooks.sender import Sender
 
 _RENEW_BEFORE: Milliseconds = 10 * SECOND
@@ -53,23 +52,23 @@ class Deliverer:
         sender: Sender,
         secrets_of: Secrets,
         clock: Clock,
-        watcher: Watcher,
+        note_attempt: NoteAttempt,
         rules: Rules,
     ) -> None:
         self._store = store
         self._clock = clock
         self._rules = rules
         self._owner = secrets.token_hex(8)
-        self._progress = Progress(store, clock)
+        self._progress = OutcomeWriter(store, clock)
         self._attempts: set[asyncio.Task[None]] = set()
-        self._parts = Parts(
+        self._parts = Dependencies(
             store=store,
             sender=sender,
             secrets_of=secrets_of,
             clock=clock,
             progress=self._progress,
             chance=rules.chance,
-            watcher=watcher,
+            note_attempt=note_attempt,
             attempts=self._attempts,
         )
         self._queues: dict[int, Queue] = {}
@@ -80,9 +79,11 @@ class Deliverer:
 
         Attempts that have not ended some time later stay pending.
         """
-        refresh = Chore(self._refresh, self._rules.refresh_seconds, "webhooks not read")
-        follow = Chore(self._follow, self._rules.poll_seconds, "no deliveries of new events made")
-        await attempt(refresh)
+        rules = self._rules
+        refresh = PeriodicTask(
+            self._refresh, rules.refresh_seconds, "webhooks not read", at_start=True
+        )
+        follow = PeriodicTask(self._follow, rules.poll_seconds, "no deliveries of new events made")
         try:
             async with background(refresh, follow):
                 yield
@@ -94,7 +95,7 @@ class Deliverer:
                     task.cancel()
                 await asyncio.gather(*unfinished, return_exceptions=True)
             self._progress.close()
-            await attempt(Chore(self._release, 0, "leases of webhooks not released"))
+            await attempt(PeriodicTask(self._release, 0, "leases of webhooks not released"))
 
     async def _refresh(self) -> None:
         """Read the webhooks, renew leases and take those that are free."""
@@ -117,10 +118,10 @@ class Deliverer:
             if webhook.id in own | taken
         )
 
-    def _is_own(self, webhook: Webhook, now: Milliseconds) -> bool:
+    def _is_own(self, webhook: LeasedWebhook, now: Milliseconds) -> bool:
         return webhook.leased_by == self._owner and now < (webhook.leased_until or 0)
 
-    def _keep(self, webhooks: Iterable[Webhook]) -> None:
+    def _keep(self, webhooks: Iterable[LeasedWebhook]) -> None:
         """Deliver to these webhooks and no others."""
         before, self._queues = self._queues, {}
         for webhook in webhooks:

@@ -2,82 +2,67 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TypeAlias
 
-from petstore.chores import Chore, attempt
+from petstore.chores import PeriodicTask, attempt
 from petstore.clock import Clock
+from petstore.coalescing import Batches
 from petstore.databases.contract import Store
-from petstore.logs import Event
-from petstore.store.deliveries import Delivery, Notice, Outcome, save_progress
+from petstore.logs import LogEvent
+from petstore.webhooks.deliveries import DueDelivery, Outcome, WebhookNotice, save_progress
 
 _MAX_AT_ONCE = 100
 _AGAIN_SECONDS = 1
 _LOG = logging.getLogger(__name__)
 
-_Saved: TypeAlias = asyncio.Future[None]
+_Change: TypeAlias = Outcome | DueDelivery
+"""An outcome to save, or a delivery to let wait."""
 
 
-class Progress:
+class OutcomeWriter:
     """Writes one group after another: what arrives during a write is in the next one."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._outcomes: list[tuple[Outcome, _Saved]] = []
-        self._held: list[tuple[Delivery, _Saved]] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._changes: Batches[_Change, None] = Batches(self._write, _MAX_AT_ONCE)
 
     async def save(self, outcome: Outcome) -> None:
         """Return once ``outcome`` is durable, however long the database is unreachable."""
-        saved: _Saved = asyncio.get_running_loop().create_future()
-        self._outcomes.append((outcome, saved))
-        self._start()
-        await saved
+        await self._changes.call(outcome)
 
-    async def hold(self, deliveries: Iterable[Delivery]) -> None:
+    async def hold(self, deliveries: Iterable[DueDelivery]) -> None:
         """Let ``deliveries`` wait; return once it is durable."""
-        saved: _Saved = asyncio.get_running_loop().create_future()
-        self._held += [(delivery, saved) for delivery in deliveries]
-        self._start()
-        await saved
+        await asyncio.gather(*map(self._changes.call, deliveries))
 
     def close(self) -> None:
         """Give up what could not be written."""
-        if self._writing is not None:
-            self._writing.cancel()
+        self._changes.cancel()
 
-    def _start(self) -> None:
-        if self._writing is None:
-            self._writing = asyncio.create_task(self._write_all())
+    async def _write(self, changes: Sequence[_Change]) -> Sequence[None]:
+        failure = "outcomes of deliveries not saved yet"
+        write = PeriodicTask(partial(self._save, changes), _AGAIN_SECONDS, failure)
+        is_saved, tries = False, 0
+        while not is_saved:
+            is_saved = await attempt(write, quiet=tries > 0)
+            tries += 1
+            await asyncio.sleep(0 if is_saved else write.seconds)
+        return [None] * len(changes)
 
-    async def _write_all(self) -> None:
-        write = Chore(self._write, _AGAIN_SECONDS, "outcomes of deliveries not saved yet")
-        is_failing = False
-        while self._outcomes or self._held:
-            is_failing = not await attempt(write, quiet=is_failing)
-            await asyncio.sleep(write.seconds if is_failing else 0)
-        self._writing = None
-
-    async def _write(self) -> None:
-        outcomes, held = self._outcomes[:_MAX_AT_ONCE], self._held[:_MAX_AT_ONCE]
-        unit = save_progress(
-            [outcome for outcome, _ in outcomes], [each for each, _ in held], self._clock()
-        )
-        for notice in await self._store.write(unit):
+    async def _save(self, changes: Sequence[_Change]) -> None:
+        outcomes = [change for change in changes if isinstance(change, Outcome)]
+        held = [change for change in changes if isinstance(change, DueDelivery)]
+        for notice in await self._store.write(save_progress(outcomes, held, self._clock())):
             _log(notice)
-        del self._outcomes[: len(outcomes)], self._held[: len(held)]
-        still_waiting = {saved for _, saved in self._held}
-        for _, saved in (*outcomes, *held):
-            if saved not in still_waiting and not saved.done():
-                saved.set_result(None)
 
 
-def _log(notice: Notice) -> None:
+def _log(notice: WebhookNotice) -> None:
     webhook = f"webhook {notice.webhook_id} of key {notice.key_id}"
     members = {"webhook": notice.webhook_id, "key": notice.key_id}
     if notice.reason is None:
-        _LOG.warning(Event("webhook_failing", f"deliveries to {webhook} fail", **members))
+        _LOG.warning(LogEvent("webhook_failing", f"deliveries to {webhook} fail", **members))
     else:
         message = f"{webhook} was disabled: {notice.reason}"
-        _LOG.warning(Event("webhook_disabled", message, reason=notice.reason, **members))
+        _LOG.warning(LogEvent("webhook_disabled", message, reason=notice.reason, **members))

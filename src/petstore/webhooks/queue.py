@@ -3,72 +3,62 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from petstore.chores import Chore, attempt
+from petstore.chores import PeriodicTask, attempt
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Store
-from petstore.domain.deliveries import (
+from petstore.events.store import read_event
+from petstore.webhooks.deliveries import DueDelivery, Outcome, due_deliveries
+from petstore.webhooks.leases import LeasedWebhook
+from petstore.webhooks.model import DeliveryState
+from petstore.webhooks.progress import OutcomeWriter
+from petstore.webhooks.schedule import (
     is_success,
     next_attempt,
     paused_until,
 )
-from petstore.domain.webhooks import DeliveryState
-from petstore.store.deliveries import Delivery, Outcome, Webhook, due_deliveries
-from petstore.store.events import read_event
-from petstore.webhooks.progress import Progress
-from petstore.webhooks.sender import DeliveryFailed, Response, Sender
+from petstore.webhooks.sender import DeliveryFailed, EndpointResponse, Sender
 from petstore.webhooks.signatures import signed_headers
 
-Secrets: TypeAlias = Callable[[Webhook], list[bytes]]
+Secrets: TypeAlias = Callable[[LeasedWebhook], list[bytes]]
 """Returns the secrets that sign a delivery to a webhook now, the newest first."""
+
+NoteAttempt: TypeAlias = Callable[[DeliveryState, float], None]
+"""Notes an attempt, which succeeded, is to be repeated (``pending``) or was the last, and how many
+seconds it took."""
 
 _MAX_UNDER_WAY = 8
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Watcher(Protocol):
-    """Learns what the metrics tell."""
-
-    def attempted(self, state: DeliveryState, seconds: float) -> None:
-        """Note an attempt: it succeeded, is to be repeated (``pending``) or was the last."""
-        ...
-
-
-class NoWatcher:
-    """Wants to know nothing."""
-
-    def attempted(self, state: DeliveryState, seconds: float) -> None:
-        """Ignore an attempt."""
-
-
-class Parts(NamedTuple):
+class Dependencies(NamedTuple):
     """What all queues of a process share. ``chance`` returns a random number from 0 to 1."""
 
     store: Store
     sender: Sender
     secrets_of: Secrets
     clock: Clock
-    progress: Progress
+    progress: OutcomeWriter
     chance: Callable[[], float]
-    watcher: Watcher
+    note_attempt: NoteAttempt
     attempts: set[asyncio.Task[None]]
 
 
 class Queue:
     """Attempts the deliveries of a leased webhook until it is closed."""
 
-    def __init__(self, parts: Parts, webhook: Webhook) -> None:
+    def __init__(self, parts: Dependencies, webhook: LeasedWebhook) -> None:
         self._parts = parts
         self._under_way: set[int] = set()
         self._wake = asyncio.Event()
         self._starting = asyncio.create_task(self._start_whenever_due())
         self.webhook = webhook
 
-    def update(self, webhook: Webhook) -> None:
+    def update(self, webhook: LeasedWebhook) -> None:
         """Take up changes to the webhook, and attempt what has become due."""
         # The row may have been read before its position was moved here.
         position = max(webhook.position, self.webhook.position)
@@ -97,7 +87,9 @@ class Queue:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            is_failing = not await attempt(Chore(self._start_due, 0, failure), quiet=is_failing)
+            is_failing = not await attempt(
+                PeriodicTask(self._start_due, 0, failure), quiet=is_failing
+            )
 
     async def _start_due(self) -> None:
         while self._room:
@@ -119,14 +111,14 @@ class Queue:
             # Else they would stand in front of others the next time.
             await self._parts.progress.hold(held)
 
-    async def _deliver(self, delivery: Delivery) -> None:
+    async def _deliver(self, delivery: DueDelivery) -> None:
         failure = f"delivery {delivery.id} not attempted"
-        was_attempted = await attempt(Chore(lambda: self._attempt(delivery), 0, failure))
+        was_attempted = await attempt(PeriodicTask(lambda: self._attempt(delivery), 0, failure))
         self._under_way.discard(delivery.id)
         if was_attempted:
             self.wake()
 
-    async def _attempt(self, delivery: Delivery) -> None:
+    async def _attempt(self, delivery: DueDelivery) -> None:
         """Attempt a delivery and save the outcome.
 
         Raises:
@@ -149,10 +141,12 @@ class Queue:
                 outcome = self._failed(delivery, at, str(error))
             else:
                 outcome = self._responded(delivery, at, response)
-        parts.watcher.attempted(outcome.state, time.monotonic() - started)
+        parts.note_attempt(outcome.state, time.monotonic() - started)
         await parts.progress.save(outcome)
 
-    def _responded(self, delivery: Delivery, at: Milliseconds, response: Response) -> Outcome:
+    def _responded(
+        self, delivery: DueDelivery, at: Milliseconds, response: EndpointResponse
+    ) -> Outcome:
         now, status = self._parts.clock(), response.status
         if is_success(status):
             outcome = Outcome(delivery, "succeeded", at, now)
@@ -164,7 +158,7 @@ class Queue:
             self.webhook = self.webhook._replace(paused_until=pause)
         return outcome._replace(status=status, body=response.body)
 
-    def _failed(self, delivery: Delivery, at: Milliseconds, error: str) -> Outcome:
+    def _failed(self, delivery: DueDelivery, at: Milliseconds, error: str) -> Outcome:
         now = self._parts.clock()
         due_at = next_attempt(delivery.attempts + 1, now, self._parts.chance())
         if due_at is None:
@@ -172,5 +166,5 @@ class Queue:
         return Outcome(delivery, "pending", at, due_at, error=error)
 
 
-def _given_up(delivery: Delivery, now: Milliseconds, error: str) -> Outcome:
+def _given_up(delivery: DueDelivery, now: Milliseconds, error: str) -> Outcome:
     return Outcome(delivery, "failed", None, now, error=error)

@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from ipaddress import ip_address
 from threading import Thread
@@ -17,8 +18,9 @@ from urllib.parse import quote, urlsplit
 
 import httptools
 
-from petstore.domain.addresses import Address, Network, check_target
+from petstore.coalescing import SharedCalls, settle
 from petstore.errors import ForbiddenAddress
+from petstore.webhooks.addresses import Address, Network, check_target
 
 Resolve: TypeAlias = Callable[[str], Awaitable[Collection[Address]]]
 """Returns the addresses of a host, or raises ``OSError``."""
@@ -38,7 +40,7 @@ class DeliveryFailed(Exception):
     """There was no response; the message says why, for the holder of the webhook."""
 
 
-class Response(NamedTuple):
+class EndpointResponse(NamedTuple):
     """The status, the field Retry-After and the first 1 KiB of the body of a response."""
 
     status: int
@@ -53,7 +55,7 @@ class Resolver:
     """
 
     def __init__(self) -> None:
-        self._under_way: dict[str, asyncio.Future[list[Address]]] = {}
+        self._look_ups: SharedCalls[str, list[Address]] = SharedCalls()
 
     async def __call__(self, host: str) -> list[Address]:
         """Return the addresses of ``host``.
@@ -63,32 +65,25 @@ class Resolver:
         """
         with suppress(ValueError):  # it is a name
             return [ip_address(host)]
-        if host not in self._under_way:
-            found: asyncio.Future[list[Address]] = asyncio.get_running_loop().create_future()
-            # A thread of a pool would keep the process from ending until the look-up has.
-            Thread(target=self._look_up, args=(host, found), daemon=True).start()
-            self._under_way[host] = found
-        return await asyncio.shield(self._under_way[host])
+        return await self._look_ups.call(host, partial(_look_up, host))
 
-    def _look_up(self, host: str, found: asyncio.Future[list[Address]]) -> None:
-        outcome: list[Address] | Exception
-        try:
-            rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            outcome = [ip_address(str(address[0])) for *_, address in rows]
-        except (OSError, UnicodeError) as error:  # of a label that is too long, say
-            outcome = OSError(getattr(error, "strerror", None) or "not a valid name")
-        with suppress(RuntimeError):  # the loop has ended
-            found.get_loop().call_soon_threadsafe(self._settle, host, found, outcome)
 
-    def _settle(
-        self, host: str, found: asyncio.Future[list[Address]], outcome: list[Address] | Exception
-    ) -> None:
-        del self._under_way[host]
-        if isinstance(outcome, Exception):
-            found.set_exception(outcome)
-            found.exception()  # perhaps nobody still waits for it
-        else:
-            found.set_result(outcome)
+async def _look_up(host: str) -> list[Address]:
+    found: asyncio.Future[list[Address]] = asyncio.get_running_loop().create_future()
+    # A thread of a pool would keep the process from ending until the look-up has.
+    Thread(target=_resolve, args=(host, found), daemon=True).start()
+    return await found
+
+
+def _resolve(host: str, found: asyncio.Future[list[Address]]) -> None:
+    outcome: list[Address] | OSError
+    try:
+        rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        outcome = [ip_address(str(address[0])) for *_, address in rows]
+    except (OSError, UnicodeError) as error:  # of a label that is too long, say
+        outcome = OSError(getattr(error, "strerror", None) or "not a valid name")
+    with suppress(RuntimeError):  # the loop has ended
+        found.get_loop().call_soon_threadsafe(settle, found, outcome)
 
 
 class Sender:
@@ -108,7 +103,7 @@ class Sender:
         self._tls = tls
         self._seconds = seconds
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> EndpointResponse:
         """Send ``body`` as JSON and return the response, whatever its status.
 
         Raises:
@@ -131,7 +126,7 @@ class Sender:
             msg = error.strerror or str(error) or "the connection failed"
         raise DeliveryFailed(msg)
 
-    async def _post(self, url: str, headers: Mapping[str, str], body: bytes) -> Response:
+    async def _post(self, url: str, headers: Mapping[str, str], body: bytes) -> EndpointResponse:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
         fields = {
@@ -228,7 +223,7 @@ class _Parser:
         self.is_complete = self.status > 0
 
 
-async def _receive(reader: asyncio.StreamReader) -> Response:
+async def _receive(reader: asyncio.StreamReader) -> EndpointResponse:
     """Read a response up to the first 1 KiB of its body."""
     parser = _Parser()
     while not parser.status:
@@ -243,4 +238,4 @@ async def _receive(reader: asyncio.StreamReader) -> Response:
                 parser.feed(data)
     # PostgreSQL has no U+0000 in a text.
     body = parser.body.decode("utf-8", "replace").replace("\0", "\ufffd")
-    return Response(parser.status, parser.retry_after, body)
+    return EndpointResponse(parser.status, parser.retry_after, body)

@@ -12,9 +12,9 @@ import msgspec
 from httpx2 import Headers
 from msgspec import UNSET
 
+from petstore_client._errors import NotFound, UnexpectedResponse
 from petstore_client._links import next_link
-from petstore_client.errors import NotFound, UnexpectedResponse
-from petstore_client.models import Versioned
+from petstore_client._model import Versioned
 
 T = TypeVar("T")
 

@@ -11,17 +11,12 @@ from petstore_client._connection import Connection
 from petstore_client._drivers import AsyncDriver, AsyncWait, SyncDriver, Wait
 from petstore_client._retries import Policy, Session
 from petstore_client._transport import DeadlineTransport, LoopTransport
-from petstore_client.resources.categories import Categories
-from petstore_client.resources.events import Events
-from petstore_client.resources.keys import Keys, KeyUsage
-from petstore_client.resources.orders import InventoryCounts, Orders
-from petstore_client.resources.pets import Pets
-from petstore_client.resources.webhooks import Webhooks
+from petstore_client.resources import Resources
 
 _DEFAULT_URL = "http://127.0.0.1:8000/v1"
 
 
-class Client:
+class Client(Resources[SyncDriver]):
     """A client of the service at ``base_url``, which ends in ``/v1``, with an ``api_key``.
 
     Without them it reads ``PETSTORE_KEY`` and ``PETSTORE_URL``. It can be shared by any number of
@@ -59,16 +54,9 @@ class Client:
         connection = _connection(api_key, base_url)
         session = _session(max_retries, max_wait, timeout, clock, pace=pace)
         transport = transport or DeadlineTransport(connection.url)
-        self._driver = driver = SyncDriver(session, connection, transport, wait)
+        self._driver = SyncDriver(session, connection, transport, wait)
+        super().__init__(self._driver)
         self.base_url = connection.url
-        self.pets: Pets[SyncDriver] = Pets(driver)
-        self.categories: Categories[SyncDriver] = Categories(driver)
-        self.orders: Orders[SyncDriver] = Orders(driver)
-        self.inventory: InventoryCounts[SyncDriver] = InventoryCounts(driver)
-        self.keys: Keys[SyncDriver] = Keys(driver)
-        self.usage: KeyUsage[SyncDriver] = KeyUsage(driver)
-        self.events: Events[SyncDriver] = Events(driver)
-        self.webhooks: Webhooks[SyncDriver] = Webhooks(driver)
 
     def __repr__(self) -> str:
         return f"Client(base_url={self.base_url!r})"
@@ -89,7 +77,7 @@ class Client:
         self._driver.close()
 
 
-class AsyncClient:
+class AsyncClient(Resources[AsyncDriver]):
     """The client for tasks of ``asyncio``; see ``Client``. Its methods are awaited.
 
     Raises:
@@ -112,16 +100,9 @@ class AsyncClient:
         connection = _connection(api_key, base_url)
         session = _session(max_retries, max_wait, timeout, clock, pace=pace)
         transport = transport or LoopTransport(connection.url)
-        self._driver = driver = AsyncDriver(session, connection, transport, wait)
+        self._driver = AsyncDriver(session, connection, transport, wait)
+        super().__init__(self._driver)
         self.base_url = connection.url
-        self.pets: Pets[AsyncDriver] = Pets(driver)
-        self.categories: Categories[AsyncDriver] = Categories(driver)
-        self.orders: Orders[AsyncDriver] = Orders(driver)
-        self.inventory: InventoryCounts[AsyncDriver] = InventoryCounts(driver)
-        self.keys: Keys[AsyncDriver] = Keys(driver)
-        self.usage: KeyUsage[AsyncDriver] = KeyUsage(driver)
-        self.events: Events[AsyncDriver] = Events(driver)
-        self.webhooks: Webhooks[AsyncDriver] = Webhooks(driver)
 
     def __repr__(self) -> str:
         return f"AsyncClient(base_url={self.base_url!r})"

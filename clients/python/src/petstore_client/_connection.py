@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 import httpx2
 
 from petstore_client._calls import Reply
+from petstore_client._errors import NoResponse, PetstoreError, TimedOut, UnexpectedResponse
 from petstore_client._retries import Failure, Request
 from petstore_client._transport import CONNECT_SECONDS
 from petstore_client._version import __version__
-from petstore_client.errors import NoResponse, PetstoreError, TimedOut, UnexpectedResponse
 
 # RFC 3986, without a user, a query or a fragment.
 _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)

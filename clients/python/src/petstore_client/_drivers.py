@@ -7,8 +7,8 @@ import httpx2
 
 from petstore_client._calls import Call, Reply, Response
 from petstore_client._connection import Connection
+from petstore_client._errors import PetstoreError
 from petstore_client._retries import Outcome, Request, Session, Sleep, Step
-from petstore_client.errors import PetstoreError
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import msgspec
 from httpx2 import Headers
 
 from petstore_client._calls import UNDECODABLE, Reply, unexpected
-from petstore_client.errors import PetstoreError, error_of
+from petstore_client._errors import PetstoreError, error_of
 
 # What a proxy says for a service that is away, in a body of its own.
 _FROM_PROXIES = {

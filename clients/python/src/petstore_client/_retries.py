@@ -20,9 +20,7 @@ from httpx2 import Headers
 
 from petstore_client._calls import Call, Reply
 from petstore_client._clock import Clock
-from petstore_client._rate_limits import RateLimits
-from petstore_client._replies import error_in
-from petstore_client.errors import (
+from petstore_client._errors import (
     ErrorResponse,
     IdempotencyKeyInUse,
     NoResponse,
@@ -30,6 +28,8 @@ from petstore_client.errors import (
     PetstoreError,
     RateLimited,
 )
+from petstore_client._rate_limits import RateLimits
+from petstore_client._replies import error_in
 
 logger = logging.getLogger("petstore_client")
 

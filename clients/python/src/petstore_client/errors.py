@@ -1,185 +1,151 @@
-"""The one tree of errors. ``PetstoreError`` is the base of everything that a client raises."""
+# Generated from the operations of the service by clients/python/generate.py: run `make client`.
+"""The one tree of errors: ``PetstoreError`` is the base of all."""
 
-from typing import ClassVar
+from petstore_client._errors import (
+    BadRequest,
+    Conflict,
+    ErrorResponse,
+    Forbidden,
+    Gone,
+    IdempotencyKeyInUse,
+    IdempotencyKeyReused,
+    KeyBanned,
+    NoResponse,
+    NotFound,
+    OutcomeUnknown,
+    PetstoreError,
+    PreconditionFailed,
+    RateLimited,
+    ServerError,
+    ServiceUnavailable,
+    TimedOut,
+    Unauthorized,
+    UnexpectedResponse,
+)
 
-
-class PetstoreError(Exception):
-    """A request failed.
-
-    ``status`` is the HTTP status, ``code`` the machine-readable code of the service, and
-    ``request_id`` names the request in the log of the service. Each is ``None`` if there was no
-    response. ``retry_after`` is how many seconds the service asks to wait. ``idempotency_key`` is
-    that of a POST: with it, the same request can be sent again and acts once.
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        code: str | None = None,
-        request_id: str | None = None,
-        retry_after: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.status = status
-        self.code = code
-        self.request_id = request_id
-        self.retry_after = retry_after
-        self.idempotency_key: str | None = None
-
-    def __str__(self) -> str:
-        """Return the message, with the request id where the service has failed."""
-        is_fault = self.status is not None and self.status >= _FAULT
-        if is_fault and self.request_id is not None:
-            return f"{self.message} (request {self.request_id})"
-        return self.message
-
-
-class NoResponse(PetstoreError):
-    """No connection, or it broke before the whole response had arrived."""
-
-
-class TimedOut(NoResponse):
-    """The service took too long to connect or to respond."""
-
-
-class OutcomeUnknown(PetstoreError):
-    """The request may have been carried out, or not: look before you send it again.
-
-    ``__cause__`` has the failure. A POST can be sent again with its ``idempotency_key``.
-    """
-
-
-class UnexpectedResponse(PetstoreError):
-    """The response is not one of a Petstore service: check the base URL."""
-
-
-class ErrorResponse(PetstoreError):
-    """The service refused the request, or failed. The subclasses are by status, then by code."""
-
-    by_status: ClassVar[dict[int, type["ErrorResponse"]]] = {}
-    by_code: ClassVar[dict[str, type["ErrorResponse"]]] = {}
-
-    def __init_subclass__(cls, status: int | None = None, code: str | None = None) -> None:
-        if status is not None:
-            ErrorResponse.by_status[status] = cls
-        if code is not None:
-            ErrorResponse.by_code[code] = cls
+__all__ = [
+    "BadRequest",
+    "BeyondOwnRights",
+    "CategoryInUse",
+    "CategoryNameTaken",
+    "Conflict",
+    "CursorExpired",
+    "DeliveriesPending",
+    "ErrorResponse",
+    "Forbidden",
+    "Gone",
+    "IdempotencyKeyInUse",
+    "IdempotencyKeyReused",
+    "IllegalTransition",
+    "InvalidWebhookUrl",
+    "KeyBanned",
+    "KeyEnded",
+    "LastAdminKey",
+    "MissingScope",
+    "NoResponse",
+    "NotFound",
+    "OrderClosed",
+    "OutcomeUnknown",
+    "PetNotAvailable",
+    "PetReserved",
+    "PetstoreError",
+    "PreconditionFailed",
+    "RateLimited",
+    "ReplayTooLarge",
+    "ResponseSealed",
+    "ServerError",
+    "ServiceUnavailable",
+    "TimedOut",
+    "TooManyWebhooks",
+    "Unauthorized",
+    "UnexpectedResponse",
+    "UnknownCategory",
+    "UnknownEventType",
+    "UnknownPet",
+    "WebhookDisabled",
+    "WebhooksNotConfigured",
+]
 
 
-class BadRequest(ErrorResponse, status=400):
-    """400: the request is invalid; the message names the field and what was expected."""
+class InvalidWebhookUrl(BadRequest, code="invalid_webhook_url"):
+    """The body names a URL to which the service delivers no events."""
 
 
-class UnknownPet(BadRequest, code="unknown_pet"):
-    """The animal to order does not exist."""
+class ReplayTooLarge(BadRequest, code="replay_too_large"):
+    """The window of the replay has too many events."""
 
 
 class UnknownCategory(BadRequest, code="unknown_category"):
-    """The category is not registered, and this store accepts only registered ones."""
+    """The body names an unregistered category, and this store accepts only registered ones."""
 
 
-class Unauthorized(ErrorResponse, status=401):
-    """401: there is no API key, or it is invalid."""
+class UnknownEventType(BadRequest, code="unknown_event_type"):
+    """The body names a type of event that does not exist."""
 
 
-class Forbidden(ErrorResponse, status=403):
-    """403: the key may not do this."""
+class UnknownPet(BadRequest, code="unknown_pet"):
+    """The body names an animal that does not exist."""
+
+
+class BeyondOwnRights(Forbidden, code="beyond_own_rights"):
+    """The API key tries to give another key more rights than it has itself."""
 
 
 class MissingScope(Forbidden, code="missing_scope"):
-    """The key lacks the scope that the message names."""
+    """The API key is valid but lacks the scope of the operation."""
 
 
-class NotFound(ErrorResponse, status=404):
-    """404: there is no such resource."""
-
-
-class Conflict(ErrorResponse, status=409):
-    """409: the state of the resource does not allow the request."""
-
-
-class IllegalTransition(Conflict, code="illegal_transition"):
-    """The status cannot follow the current one."""
-
-
-class PetNotAvailable(Conflict, code="pet_not_available"):
-    """The animal cannot be ordered: somebody else has it, or it is not for sale."""
-
-
-class PetReserved(Conflict, code="pet_reserved"):
-    """An open order reserves the animal."""
-
-
-class OrderClosed(Conflict, code="order_closed"):
-    """The order is delivered or cancelled."""
-
-
-class CategoryNameTaken(Conflict, code="category_name_taken"):
-    """Another category has this name."""
+class KeyEnded(Conflict, code="api_key_ended"):
+    """The API key to change is expired or revoked."""
 
 
 class CategoryInUse(Conflict, code="category_in_use"):
-    """Animals belong to the category."""
+    """Animals belong to the category, so it cannot be deleted."""
+
+
+class CategoryNameTaken(Conflict, code="category_name_taken"):
+    """Another category has this name, perhaps in another case."""
+
+
+class DeliveriesPending(Conflict, code="deliveries_pending"):
+    """The webhook has too many pending deliveries for a replay."""
+
+
+class IllegalTransition(Conflict, code="illegal_transition"):
+    """The requested status cannot follow the current one."""
+
+
+class LastAdminKey(Conflict, code="last_admin_key"):
+    """This is the last API key with the scope ``keys:admin``."""
+
+
+class OrderClosed(Conflict, code="order_closed"):
+    """The order is delivered or cancelled and cannot change."""
+
+
+class PetNotAvailable(Conflict, code="pet_not_available"):
+    """The animal is not available, so it cannot be ordered."""
+
+
+class PetReserved(Conflict, code="pet_reserved"):
+    """An open order reserves the animal, so its status cannot change, and it cannot be deleted."""
+
+
+class ResponseSealed(Conflict, code="response_sealed"):
+    """The response contains a token, and was requested with another token than this one."""
+
+
+class TooManyWebhooks(Conflict, code="too_many_webhooks"):
+    """The API key has the maximum number of webhooks."""
 
 
 class WebhookDisabled(Conflict, code="webhook_disabled"):
-    """The webhook is disabled."""
+    """The webhook is disabled, so the service cannot send to it."""
 
 
-class IdempotencyKeyInUse(Conflict, code="idempotency_key_in_use"):
-    """The first request with this idempotency key is still under way."""
-
-
-class Gone(ErrorResponse, status=410):
-    """410: the operation has ended, or what was asked for is not kept any more."""
+class WebhooksNotConfigured(Conflict, code="webhooks_not_configured"):
+    """The operator has not set up webhooks: the secret file is missing."""
 
 
 class CursorExpired(Gone, code="cursor_expired"):
-    """The events behind the cursor are not kept any more, or an older backup was restored."""
-
-
-class PreconditionFailed(ErrorResponse, status=412):
-    """412: the resource has changed since the version in ``if_match``."""
-
-
-class IdempotencyKeyReused(ErrorResponse, status=422, code="idempotency_key_reused"):
-    """422: an earlier request used this idempotency key with other content."""
-
-
-class RateLimited(ErrorResponse, status=429):
-    """429: a limit is reached. ``retry_after`` says for how many seconds."""
-
-
-class KeyBanned(RateLimited, code="api_key_banned"):
-    """The key kept sending requests after a 429 and is banned for a while."""
-
-
-class ServerError(ErrorResponse):
-    """5xx: the service has failed."""
-
-
-class ServiceUnavailable(ServerError, status=503):
-    """503: the service is not available now."""
-
-
-_FAULT = 500
-
-
-def error_of(
-    message: str,
-    *,
-    status: int,
-    code: str,
-    request_id: str | None,
-    retry_after: float | None,
-) -> ErrorResponse:
-    """Return the error for an Error body: by its code, else by its status, else by its hundred."""
-    fallback = ServerError if status >= _FAULT else ErrorResponse
-    kind = ErrorResponse.by_status.get(status, fallback)
-    named = ErrorResponse.by_code.get(code, kind)
-    # A code that a later service gives to another status is unknown here.
-    kind = named if issubclass(named, kind) else kind
-    return kind(message, status=status, code=code, request_id=request_id, retry_after=retry_after)
+    """The events after the cursor are no longer kept, or belong to another history."""

@@ -1,42 +1,59 @@
-"""What the service returns, as typed structs. Members that they do not know are ignored."""
+# Generated from the operations of the service by clients/python/generate.py: run `make client`.
+"""What the service returns, as typed structs. Unknown members are ignored."""
 
 from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
+from petstore_client._model import Model, Versioned, without
 
+__all__ = [
+    "Category",
+    "Change",
+    "Delivery",
+    "DeliveryState",
+    "DeprecatedUse",
+    "Event",
+    "Inventory",
+    "Key",
+    "KeyDeprecatedUse",
+    "KeyEnvironment",
+    "KeyEvent",
+    "KeyState",
+    "KeyWithToken",
+    "Model",
+    "Order",
+    "OrderStatus",
+    "Pet",
+    "PetStatus",
+    "PlanName",
+    "Replay",
+    "Usage",
+    "UsageDay",
+    "UsageWindow",
+    "Versioned",
+    "Webhook",
+    "WebhookTest",
+    "WebhookWithSecret",
+]
 # An editor proposes the literals; a later service may add others.
-PetStatus: TypeAlias = Literal["available", "pending", "sold"] | str  # noqa: PYI051
-OrderStatus: TypeAlias = Literal["placed", "approved", "delivered", "cancelled"] | str  # noqa: PYI051
-PlanName: TypeAlias = Literal["free", "pro", "business", "enterprise"] | str  # noqa: PYI051
-DeliveryState: TypeAlias = Literal["pending", "succeeded", "failed"] | str  # noqa: PYI051
-
-
-class Model(Struct, frozen=True, rename="camel", kw_only=True):
-    """Part of a response. The members of the JSON are in camel case."""
-
-
-class Versioned(Model, frozen=True, dict=True):
-    """A resource that can be changed if it still has the version that you know."""
-
-    @property
-    def etag(self) -> str:
-        """The version that was returned, for ``if_match``.
-
-        Raises:
-            AttributeError: the resource came in a list, which has no versions; get it alone.
-        """
-        try:
-            etag: str = self.__dict__["etag"]
-        except KeyError:
-            msg = f"this {type(self).__name__} came in a list, without its etag; get it alone"
-            raise AttributeError(msg) from None
-        return etag
+DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
+PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"] | str
+KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
+KeyState: TypeAlias = Literal["active", "expired", "revoked"] | str
+OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"] | str
+PetStatus: TypeAlias = Literal["available", "pending", "sold"] | str
 
 
 class Pet(Versioned, frozen=True, kw_only=True):
-    """An animal. ``status`` is ``None`` if it was never given."""
+    """An animal of the store. ``status`` is ``None`` when it was never given.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
+        category_id: Identifier of the category the animal belongs to.
+        status: Availability status.
+    """
 
     id: int
     name: str
@@ -45,7 +62,13 @@ class Pet(Versioned, frozen=True, kw_only=True):
 
 
 class Category(Versioned, frozen=True, kw_only=True):
-    """A category of animals."""
+    """A category. ``description`` may be ``None``.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        name: The name, unique ignoring case.
+        description: A description of the category.
+    """
 
     id: int
     name: str
@@ -53,7 +76,18 @@ class Category(Versioned, frozen=True, kw_only=True):
 
 
 class Order(Versioned, frozen=True, kw_only=True):
-    """An order. A placed one has ``reserved_until``, if its reservation can lapse."""
+    """An order. A placed one has ``reserved_until``, if its reservation can lapse.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        pet_id: Identifier of the animal.
+        quantity: Always 1, because every animal is unique.
+        status: The status of the order.
+        complete: Whether the order is delivered.
+        placed_at: When the order was placed.
+        ship_date: When to ship it (RFC 3339).
+        reserved_until: When the reservation lapses, unless the order is approved.
+    """
 
     id: int
     pet_id: int
@@ -66,61 +100,104 @@ class Order(Versioned, frozen=True, kw_only=True):
 
 
 class Inventory(Model, frozen=True, kw_only=True):
-    """The number of animals of each status."""
+    """The number of animals of each status.
+
+    Attributes:
+        available: Animals that can be ordered. By default ``0``.
+        pending: Animals that are reserved. By default ``0``.
+        sold: Animals that are sold. By default ``0``.
+    """
 
     available: int = 0
     pending: int = 0
     sold: int = 0
 
 
+class Event(Model, frozen=True, kw_only=True):
+    """Something that happened. ``previous`` is ``None`` where something began or ended.
+
+    Attributes:
+        id: Unique, and the same in the feed and in every delivery.
+        type: One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``,
+            ``order.updated``, ``order.approved``, ``order.delivered``, ``order.cancelled``,
+            ``order.lapsed``, ``category.created``, ``category.updated``,
+            ``category.deleted``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
+            ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow:
+            ignore types that you do not know.
+        timestamp: When it happened (RFC 3339, to the millisecond).
+        resource: The resource of the event, such as ``pet/7``.
+        sequence: The place among all events of the store, without gaps.
+        data: The resource after the change, or before it was deleted.
+        previous: The old values of the members that changed; ``None`` for an absent member.
+    """
+
+    id: str
+    type: str
+    timestamp: datetime
+    resource: str
+    sequence: int
+    data: Mapping[str, Any]
+    previous: Mapping[str, Any] | None = None
+
+
 class Key(Versioned, frozen=True, kw_only=True):
-    """An API key, without its token. No limit is unlimited; no time is never."""
+    """An API key, without its tokens. A ``None`` limit is unlimited; a ``None`` time is never.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        name: What the key is for.
+        plan: How many requests it may make.
+        per_minute: Requests a minute; ``None`` is unlimited.
+        per_day: Requests a day; ``None`` is unlimited.
+        scopes: What it may do.
+        allowed_networks: The networks it may be used from, in CIDR notation; none is
+            anywhere.
+        rehearse_sunset: Whether deprecated operations respond as they will from their
+            sunset on.
+        environment: The environment of the services that take it.
+        state: Only an active key can be used.
+        banned_until: When its ban ends; ``None`` if it is not banned.
+        created_at: When it was created.
+        expires_at: When it ends; ``None`` is never.
+        last_used_at: When it was last used, to about a minute.
+    """
 
     id: int
     name: str
     plan: PlanName
-    per_minute: int | None
-    per_day: int | None
+    per_minute: int | None = None
+    per_day: int | None = None
     scopes: list[str]
-    allowed_networks: list[str] = []
-    rehearse_sunset: bool = False
-    environment: str
-    state: str
+    allowed_networks: list[str]
+    rehearse_sunset: bool
+    environment: KeyEnvironment
+    state: KeyState
     banned_until: datetime | None = None
     created_at: datetime
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
 
 
-class KeyWithToken(Key, frozen=True, kw_only=True):
-    """A key and its token, which is returned only once."""
-
-    token: str
-
-    def __repr__(self) -> str:
-        """Leave the token out."""
-        return f"KeyWithToken(id={self.id!r}, name={self.name!r}, plan={self.plan!r})"
-
-
 class Change(Model, frozen=True, kw_only=True):
-    """The value of a field before and after a change."""
+    """The value of a field before and after a change.
 
-    before: Any = None
-    after: Any = None
+    Attributes:
+        before: The value before the change; ``None`` if none.
+        after: The value after it; ``None`` if none.
+    """
 
-
-class KeyEvent(Model, frozen=True, kw_only=True):
-    """A change to a key: who did what, and when."""
-
-    id: int
-    at: datetime
-    by: str
-    action: str
-    changes: dict[str, Change]
+    before: Any
+    after: Any
 
 
 class UsageWindow(Model, frozen=True, kw_only=True):
-    """A window of a limit. ``reset`` is a Unix timestamp in seconds."""
+    """One window: its limit, what remains of it, and the Unix timestamp at which it resets.
+
+    Attributes:
+        limit: Requests of the whole window; 2147483647 is unlimited.
+        remaining: Requests that remain.
+        reset: Unix timestamp at which the window resets.
+    """
 
     limit: int
     remaining: int
@@ -128,14 +205,35 @@ class UsageWindow(Model, frozen=True, kw_only=True):
 
 
 class UsageDay(Model, frozen=True, kw_only=True):
-    """The requests of one UTC day."""
+    """The requests of one UTC day.
+
+    Attributes:
+        date: The day (UTC).
+        requests: The requests on it.
+    """
 
     date: date
     requests: int
 
 
 class DeprecatedUse(Model, frozen=True, kw_only=True):
-    """A deprecated operation that a key still calls, and the last call."""
+    """A deprecated operation that a key still calls: its calls in the last 30 days, and the last.
+
+    The user agent and the request id are those of the last call.
+
+    Attributes:
+        operation: The id of the operation, such as ``getPet``.
+        method: Its method.
+        path: The template of its path.
+        since: When it was deprecated.
+        sunset: When it ends.
+        use: What to call instead.
+        documentation: The address of the explanation.
+        calls: Calls in the last 30 days (UTC).
+        last_called_at: When it was last called.
+        last_user_agent: The ``User-Agent`` of the last call, up to 100 characters.
+        last_request_id: The id of the last request.
+    """
 
     operation: str
     method: str
@@ -150,42 +248,19 @@ class DeprecatedUse(Model, frozen=True, kw_only=True):
     last_request_id: str
 
 
-class KeyDeprecatedUse(DeprecatedUse, frozen=True, kw_only=True):
-    """A deprecated operation that a key still calls, with the key."""
-
-    key_id: int
-    key_name: str
-
-
-class Usage(Model, frozen=True, kw_only=True):
-    """What a key has used. ``banned_until`` is ``None`` while it is not banned."""
-
-    plan: PlanName
-    minute: UsageWindow
-    day: UsageWindow
-    banned_until: datetime | None
-    days: list[UsageDay]
-    deprecated: list[DeprecatedUse] = []
-
-
-class Event(Model, frozen=True, kw_only=True):
-    """Something that happened. Ignore types that you do not know.
-
-    ``data`` is the resource after the change, or before it was deleted, with the JSON's member
-    names. ``previous`` has the members that changed, as they were.
-    """
-
-    id: str
-    type: str
-    timestamp: datetime
-    resource: str
-    sequence: int
-    data: Mapping[str, Any]
-    previous: Mapping[str, Any] | None = None
-
-
 class Webhook(Versioned, frozen=True, kw_only=True):
-    """Where a key wants its events sent."""
+    """A webhook, without its secret. ``description`` and times may be ``None``.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        url: Where its events are sent.
+        types: The types of events that it wants; none is all that its key may read.
+        description: A description of the webhook.
+        enabled: Whether the webhook is enabled.
+        disabled_reason: Why the service disabled the webhook; ``None`` if it did not.
+        created_at: When it was created.
+        last_success_at: When the URL last accepted an event.
+    """
 
     id: int
     url: str
@@ -197,24 +272,33 @@ class Webhook(Versioned, frozen=True, kw_only=True):
     last_success_at: datetime | None = None
 
 
-class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
-    """A webhook and its secret, which is returned only once."""
-
-    secret: str
-
-    def __repr__(self) -> str:
-        """Leave the secret out."""
-        return f"WebhookWithSecret(id={self.id!r}, url={self.url!r})"
-
-
 class WebhookTest(Model, frozen=True, kw_only=True):
-    """The event that tests a webhook."""
+    """The event that tests a webhook.
+
+    Attributes:
+        event_id: The ``id`` of the event.
+    """
 
     event_id: str
 
 
 class Delivery(Model, frozen=True, kw_only=True):
-    """An event on its way to a webhook, with the outcome of the last attempt."""
+    """An event on its way to a webhook, with the outcome of the last attempt.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        event_id: The ``id`` of the event.
+        type: The type of the event.
+        resource: The resource of the event, such as ``pet/7``.
+        state: ``pending`` until the event is accepted or no attempt will follow.
+        attempts: The number of attempts.
+        created_at: When it was created.
+        last_attempt_at: When it was last attempted; ``None`` if never.
+        next_attempt_at: The earliest time of the next attempt; ``None`` unless pending.
+        response_status: The HTTP status of the last response.
+        response_body: The beginning of the body of the last response, up to 1 KiB.
+        error: Why the last attempt failed.
+    """
 
     id: int
     event_id: str
@@ -231,6 +315,91 @@ class Delivery(Model, frozen=True, kw_only=True):
 
 
 class Replay(Model, frozen=True, kw_only=True):
-    """How many deliveries a replay has begun."""
+    """What a replay has begun.
+
+    Attributes:
+        deliveries: How many events will be sent again.
+    """
 
     deliveries: int
+
+
+class KeyWithToken(Key, frozen=True, kw_only=True):
+    """A key and its token, which is shown only once.
+
+    Attributes:
+        token: The token, which is shown only this once.
+    """
+
+    token: str
+
+    def __repr__(self) -> str:
+        return without(self, "token")
+
+
+class KeyDeprecatedUse(DeprecatedUse, frozen=True, kw_only=True):
+    """A deprecated operation that a key still calls, with the key.
+
+    Attributes:
+        key_id: The ``id`` of the key.
+        key_name: What the key is for.
+    """
+
+    key_id: int
+    key_name: str
+
+
+class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
+    """A webhook and its secret, which is shown only once.
+
+    Attributes:
+        secret: The secret that signs the deliveries: ``whsec_`` and 32 bytes in base64.
+    """
+
+    secret: str
+
+    def __repr__(self) -> str:
+        return without(self, "secret")
+
+
+class KeyEvent(Model, frozen=True, kw_only=True):
+    """A change to a key, or a link of the console that signs somebody in with it.
+
+    ``by`` is ``key 3``, ``command line`` with the operator's login, or ``link`` for
+    somebody who used one.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        at: When it was changed.
+        by: Who did it: ``key 3``, ``command line`` and the operator's login, or ``link``
+            for somebody who signed in with one.
+        action: ``created``, ``changed``, ``rotated``, ``revoked``, ``unbanned``,
+            ``link_created`` or ``link_used``.
+        changes: The fields that changed, by their names.
+    """
+
+    id: int
+    at: datetime
+    by: str
+    action: str
+    changes: dict[str, Change]
+
+
+class Usage(Model, frozen=True, kw_only=True):
+    """The usage of a key. ``banned_until`` is ``None`` while the key is not banned.
+
+    Attributes:
+        plan: The plan of the key.
+        minute: The window of the minute.
+        day: The window of the day.
+        banned_until: When the ban ends; ``None`` without one.
+        days: The requests of each of the last 30 days that had any, oldest first.
+        deprecated: The deprecated operations that the key called in the last 30 days.
+    """
+
+    plan: PlanName
+    minute: UsageWindow
+    day: UsageWindow
+    banned_until: datetime | None = None
+    days: list[UsageDay]
+    deprecated: list[DeprecatedUse]

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
 from petstore.databases.contract import Row
+from petstore.databases.schema import TABLES
 
 
-class Table(NamedTuple):
+class CopiedTable(NamedTuple):
     """A table, the columns of its key, and the other columns once ``Side.columns`` read them."""
 
     name: str
@@ -30,35 +31,7 @@ class Table(NamedTuple):
         return self.key == ("id",)
 
 
-TABLES = (
-    Table("pets", ("id",)),
-    Table("categories", ("id",)),
-    Table("orders", ("id",)),
-    Table("events", ("sequence",)),
-    Table("pet_imports", ("digest",)),
-    Table("api_keys", ("id",)),
-    Table("api_key_tokens", ("digest",)),
-    Table("api_key_events", ("id",)),
-    Table("api_key_revision", ("revision",)),
-    Table("webhooks", ("id",)),
-    Table("webhook_deliveries", ("id",)),
-    Table("rate_limits", ("key_id",)),
-    Table("usage", ("key_id", "day")),
-    Table("kept_answers", ("key_id", "idempotency_key")),
-    Table("deprecated_calls", ("key_id", "operation", "day")),
-    Table("deprecated_call_saves", ("process",)),
-    Table("responses", ("key_id", "day", "status")),
-    Table("key_notices", ("key_id", "notice", "period")),
-    Table("console_seal", ("one",)),
-    Table("console_sessions", ("digest",)),
-    Table("console_links", ("digest",)),
-    Table("console_imports", ("id",)),
-    Table("console_import_batches", ("import_id", "start")),
-)
-"""All tables of a store, a referenced table before the one that refers to it.
-
-The inventory is missing: it follows from the animals.
-"""
+COPIED = tuple(CopiedTable(table.name, table.key) for table in TABLES if table.is_copied)
 
 PRESET = "api_key_revision"
 """The table that has a row even in a new store."""
@@ -82,18 +55,18 @@ class Side(Protocol):
         """Return the names of the columns of a table."""
         ...
 
-    def pages(self, table: Table) -> AsyncIterator[list[Row]]:
+    def pages(self, table: CopiedTable) -> AsyncIterator[list[Row]]:
         """Yield every row of ``table``, by its key, some thousands at a time."""
         ...
 
-    async def add(self, table: Table, rows: Sequence[Row]) -> None:
+    async def add(self, table: CopiedTable, rows: Sequence[Row]) -> None:
         """Add ``rows`` to ``table`` as they are."""
         ...
 
-    async def last_id(self, table: Table) -> int:
+    async def last_id(self, table: CopiedTable) -> int:
         """Return the highest id that ``table`` ever gave, or 0."""
         ...
 
-    async def go_on_after(self, table: Table, last_id: int) -> None:
+    async def set_sequence(self, table: CopiedTable, last_id: int) -> None:
         """Let ``table`` give ids above ``last_id`` from now on."""
         ...

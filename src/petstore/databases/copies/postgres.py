@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
-from petstore.databases.contract import Row, Value, faults
-from petstore.databases.copies.contract import TABLES, Side, Table
+from petstore.databases.contract import Row, Value, as_unavailable
+from petstore.databases.copies.contract import COPIED, CopiedTable, Side
 from petstore.databases.postgres_connection import ERRORS, Connection, connect
 
 _PAGE = 5000
@@ -16,7 +16,7 @@ SET LOCAL idle_in_transaction_session_timeout = 0;
 SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'
 """
 # Every error: the statements are ours alone, but the rows may be refused.
-_faults = partial(faults, ERRORS, "PostgreSQL")
+_faults = partial(as_unavailable, ERRORS, "PostgreSQL")
 _SEQUENCE = "SELECT pg_get_serial_sequence($1, 'id')"
 
 
@@ -24,7 +24,7 @@ _SEQUENCE = "SELECT pg_get_serial_sequence($1, 'id')"
 async def open_postgres(url: str, *, to_fill: bool) -> AsyncIterator[Side]:
     """Open the store in the database ``url``: to read it, or ``to_fill`` it (see ``Side``)."""
     connection = await connect(url, _WAIT_SECONDS)
-    names = ", ".join(table.name for table in TABLES)
+    names = ", ".join(table.name for table in COPIED)
     try:
         with _faults():
             if to_fill:
@@ -49,7 +49,7 @@ async def open_postgres(url: str, *, to_fill: bool) -> AsyncIterator[Side]:
         connection.terminate()
 
 
-def _select_events(table: Table) -> str:
+def _select_events(table: CopiedTable) -> str:
     """Return the query of all events, also those that have no place in the feed yet.
 
     They get the places that the publisher would give them if nothing else was recorded: this
@@ -84,7 +84,7 @@ class _PostgresSide(Side):
         )
         return [column for (column,) in await self.run(sql)]
 
-    async def pages(self, table: Table) -> AsyncIterator[list[Row]]:
+    async def pages(self, table: CopiedTable) -> AsyncIterator[list[Row]]:
         is_feed = table.name == "events" and not self._to_fill
         select = _select_events(table) if is_feed else table.select
         await self.run(f"DECLARE pages CURSOR FOR {select}")
@@ -92,20 +92,20 @@ class _PostgresSide(Side):
             yield page
         await self.run("CLOSE pages")
 
-    async def add(self, table: Table, rows: Sequence[Row]) -> None:
+    async def add(self, table: CopiedTable, rows: Sequence[Row]) -> None:
         with _faults():
             await self._connection.copy_records_to_table(
                 table.name, records=rows, columns=table.columns
             )
 
-    async def last_id(self, table: Table) -> int:
+    async def last_id(self, table: CopiedTable) -> int:
         ((sequence,),) = await self.run(_SEQUENCE, table.name)
         ((last, is_given),) = await self.run(
             f"SELECT last_value, is_called FROM {sequence}"  # noqa: S608 - a quoted name
         )
         return int(last) - (not is_given)
 
-    async def go_on_after(self, table: Table, last_id: int) -> None:
+    async def set_sequence(self, table: CopiedTable, last_id: int) -> None:
         ((sequence,),) = await self.run(_SEQUENCE, table.name)
         # Unlike setval, it is undone with the transaction.
         await self.run(f"ALTER SEQUENCE {sequence} RESTART WITH {last_id + 1}")

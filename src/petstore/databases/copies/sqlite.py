@@ -9,8 +9,8 @@ from pathlib import Path
 
 import apsw
 
-from petstore.databases.contract import Row, Value, faults
-from petstore.databases.copies.contract import Side, Table
+from petstore.databases.contract import Row, Value, as_unavailable
+from petstore.databases.copies.contract import CopiedTable, Side
 from petstore.databases.sqlite_connection import connected
 
 _PAGE = 5000
@@ -23,7 +23,7 @@ _CACHE = -64 * 1024
 async def open_sqlite(path: Path, *, to_fill: bool) -> AsyncIterator[Side]:
     """Open the store in the file ``path``: to read it, or ``to_fill`` it (see ``Side``)."""
     # Every error: the statements are ours alone, but the rows may be refused.
-    refusing = partial(faults, (apsw.Error,), str(path))
+    refusing = partial(as_unavailable, (apsw.Error,), str(path))
     with ExitStack() as opened:
         with refusing():
             connection = opened.enter_context(connected(path, _WAIT))
@@ -57,10 +57,12 @@ class _SqliteSide(Side):
     """A transaction on a SQLite file."""
 
     def __init__(
-        self, connection: apsw.Connection, faults: Callable[[], AbstractContextManager[None]]
+        self,
+        connection: apsw.Connection,
+        as_unavailable: Callable[[], AbstractContextManager[None]],
     ) -> None:
         self._connection = connection
-        self._faults = faults
+        self._faults = as_unavailable
 
     async def run(self, sql: str, *parameters: Value) -> list[Row]:
         with self._faults():
@@ -70,7 +72,7 @@ class _SqliteSide(Side):
         sql = f"SELECT name FROM pragma_table_info('{name}')"  # noqa: S608 - a name
         return [column for (column,) in await self.run(sql)]
 
-    async def pages(self, table: Table) -> AsyncIterator[list[Row]]:
+    async def pages(self, table: CopiedTable) -> AsyncIterator[list[Row]]:
         with self._faults():
             rows = self._connection.execute(table.select)
         while True:
@@ -81,7 +83,7 @@ class _SqliteSide(Side):
             await asyncio.sleep(0)  # as above
             yield page
 
-    async def add(self, table: Table, rows: Sequence[Row]) -> None:
+    async def add(self, table: CopiedTable, rows: Sequence[Row]) -> None:
         values = ", ".join(repeat("?", len(table.columns)))
         with self._faults():
             self._connection.executemany(
@@ -89,10 +91,10 @@ class _SqliteSide(Side):
                 rows,
             )
 
-    async def last_id(self, table: Table) -> int:
+    async def last_id(self, table: CopiedTable) -> int:
         found = await self.run("SELECT seq FROM sqlite_sequence WHERE name = ?", table.name)
         return int(found[0][0]) if found else 0
 
-    async def go_on_after(self, table: Table, last_id: int) -> None:
+    async def set_sequence(self, table: CopiedTable, last_id: int) -> None:
         await self.run("DELETE FROM sqlite_sequence WHERE name = ?", table.name)
         await self.run("INSERT INTO sqlite_sequence VALUES (?, ?)", table.name, last_id)

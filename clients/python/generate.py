@@ -1,0 +1,249 @@
+"""Write the errors, models and resources of the client from the operations of the service.
+
+It imports nothing of the client, so it can mend it. Methods that are by hand are in ``_BASES``.
+"""
+
+import re
+import subprocess
+import sys
+from inspect import getdoc
+from pathlib import Path
+from textwrap import fill, indent
+from typing import Any, get_args, get_origin
+
+from msgspec.json import schema_components
+
+from petstore.errors import ResponseSealed
+from petstore.interface.operation import Operation
+from petstore.interface.operations import OPERATIONS
+
+PACKAGE = Path(__file__).parent / "src/petstore_client"
+
+_BASES = {"Pets": "PetById", "Orders": "OrderSteps", "Events": "EventFeed"}
+_BY_HAND = ("getPet", "listEvents")
+_NAMES = {"Inventory": "InventoryCounts", "Usage": "KeyUsage", "KeyPlan": "PlanName"}
+_STATUSES = {400: "BadRequest", 403: "Forbidden", 409: "Conflict", 410: "Gone"}
+_HEADERS = {"POST": "idempotency_key", "PATCH": "if_match", "DELETE": "if_match"}
+_FORMATS = {"date": "date", "date-time": "datetime"}
+_TYPES = {"boolean": "bool", "integer": "int", "object": "Mapping[str, Any]", "string": "str"}
+_ABOUT = {
+    "limit": "The size of a page, from 1 to 100. By default 100.",
+    "if_match": "The ``etag`` of the version to change. A later version is left as it is.",
+    "idempotency_key": "A name for this call. Made again with the same one, it acts once.",
+}
+_PYTHON = {
+    # Sentences that only HTTP or another language needs.
+    r"(?:^|(?<=\.) )[^.]*(?:\bLink\b(?!. header of)|\bpage may\b|\[\]|JavaScript)[^.]*\.": "",
+    r"Returns a (?:page|paginated list) of": "Iterates over",
+    "the members in the body": "what you name",
+    "the `Link` header": "the `cursor`",
+    r"\bnull\b": "`None`",
+    r"\b(is|be) absent\b": r"\1 `None`",
+    "`+([^`]+)`+": r"``\1``",
+}
+"""What the interface says of HTTP and JSON, and what Python says instead."""
+
+_HEAD = '''\
+# Generated from the operations of the service by clients/python/generate.py: run `make client`.
+"""{}"""
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Generic, Literal, TypeAlias
+from msgspec import UNSET, UnsetType
+from petstore_client._calls import Call, Listing, given, into, members, nothing, parameters
+from petstore_client._event_stream import EventFeed
+from petstore_client._faces import D, Resource, listing, operation, paging
+from petstore_client._model import Model, Versioned, without
+from petstore_client._shortcuts import OrderSteps, PetById
+'''
+
+
+def generated() -> dict[Path, str]:
+    """Return the text of each generated module, by its path."""
+    texts = {"errors": _errors(), "models": _models(), "resources": _resources()}
+    return {PACKAGE / f"{name}.py": _formatted(text) for name, text in texts.items()}
+
+
+def _errors() -> str:
+    by_hand = re.findall(r"^class (\w+)", (PACKAGE / "_errors.py").read_text(), re.MULTILINE)
+    kinds = sorted({x for row in OPERATIONS for x in row.errors}, key=lambda x: (x.status, x.code))
+    text = _HEAD.format("The one tree of errors: ``PetstoreError`` is the base of all.")
+    text += f"from petstore_client._errors import {', '.join(by_hand)}\n"
+    text += f"__all__ = {[*by_hand, *(kind.__name__ for kind in kinds)]}\n"
+    for kind in kinds:
+        text += f'class {kind.__name__}({_STATUSES[kind.status]}, code="{kind.code}"):\n'
+        text += _docstring(_prose(getdoc(kind) or ""))
+    return text
+
+
+def _models() -> str:
+    text = _HEAD.format("What the service returns, as typed structs. Unknown members are ignored.")
+    text += f"__all__ = {['Model', 'Versioned', *_ALIASES.values(), *_MODELS]}\n"
+    text += "# An editor proposes the literals; a later service may add others.\n"
+    text += "".join(f"{x}: TypeAlias = Literal{[*of]} | str\n" for of, x in _ALIASES.items())
+    # A model stands behind those that it is made of.
+    names = sorted(_MODELS, key=lambda name: ("$ref" in str(_MODELS[name]), name in _PARENTS))
+    return text + "".join(map(_model, names))
+
+
+def _model(name: str) -> str:
+    rows = [row for row in OPERATIONS if row.success.content is _KINDS.get(name)]
+    root = "Versioned" if any(row.method == "PATCH" for row in rows) else "Model"
+    base = _PARENTS.get(name, root)
+    inherited = _members(_MODELS[base]) if base in _MODELS else {}
+    own = {each: x for each, x in _members(_MODELS[name]).items() if each not in inherited}
+    about = {each: _about(member) for each, member in own.items()}
+    text = f"class {name}({base}, frozen=True, kw_only=True):\n"
+    text += _docstring(_prose(_MODELS[name]["description"]), Attributes=about)
+    text += "".join(f"    {each}: {_held(member)}\n" for each, member in own.items())
+    hidden = f'    def __repr__(self) -> str: return without(self, "{next(iter(own))}")\n'
+    return text + hidden * any(ResponseSealed in row.errors for row in rows)
+
+
+def _held(member: dict[str, Any]) -> str:
+    """Return the type of a field of a model, and its default."""
+    kind = _type(member)
+    if "default" in member:
+        return f"{kind} = {member['default']!r}"
+    return kind if member["is_required"] and "anyOf" not in member else f"{kind} | None = None"
+
+
+def _resources() -> str:
+    text = _HEAD.format("The resources of the service, each with its operations.")
+    text += f"from petstore_client.models import {', '.join([*_ALIASES.values(), *_MODELS])}\n"
+    client = f"class Resources(Generic[D]):\n{_docstring('The resources of a client.')}"
+    client += "    def __init__(self, driver: D) -> None:\n"
+    for name in dict.fromkeys(map(_resource, OPERATIONS)):
+        kind = _NAMES.get(name.capitalize(), name.capitalize())
+        rows = (row for row in OPERATIONS if _resource(row) == name and row.id not in _BY_HAND)
+        text += f"class {kind}({_BASES.get(kind, 'Resource')}[D]):\n"
+        text += _docstring(f"The operations of ``client.{name}``.")
+        text += "".join(indent(_method(row), "    ") for row in rows)
+        client += f"        self.{name}: {kind}[D] = {kind}(driver)\n"
+    return text + client
+
+
+def _resource(row: Operation) -> str:
+    return row.path.split("/")[2] if row.tag == "Store" else row.tag.lower()
+
+
+def _method(row: Operation) -> str:
+    verb, last = re.split("[A-Z]", row.id)[0], row.path.split("/")[-1]
+    # A list of something else is called as that is: ``keys.history``.
+    name = last if verb == "list" and last != _resource(row) else verb
+    body = row.body or row.query
+    sent = _members(_SENT[body.__name__]) if body else {}
+    first = {_snake(row.parameter): f"The ``id`` of the {row.resource}."} if row.parameter else {}
+    names = sorted(sent, key=lambda each: each in ("limit", "cursor"))
+    taken = {each: _taken(sent[each], row.method) for each in names}
+    taken |= {_HEADERS[row.method]: "str | None = None"} if row.method in _HEADERS else {}
+    about = first | {each: _ABOUT.get(each) or _about(sent[each]) for each in taken}
+    signature = ["self", *(f"{each}: int" for each in first), *["*"][: len(taken)]]
+    signature += [f"{each}: {kind}" for each, kind in taken.items()]
+    kind, call = _call(row, ", ".join(f"{each}={each}" for each in names))
+    text = "@listing\n" if kind.startswith("Listing") else "@operation\n"
+    text += f"def {name}({', '.join(signature)}) -> {kind}:\n{_doc(row, about)}"
+    return f"{text}    return {call}\n" + "pages = paging(list)\n" * (name == "list")
+
+
+def _call(row: Operation, sent: str) -> tuple[str, str]:
+    """Return the type of a call, and the call with what is ``sent``."""
+    path = re.sub("}", ":d}", f'f"{_snake(row.path)}"')
+    kind = "None" if row.success.content is None else _item(row).__name__
+    if get_origin(row.success.content) is list:
+        return f"Listing[{kind}]", f'Listing("{row.id}", {path}, {kind}, parameters({sent}))'
+    decode = "nothing" if kind == "None" else f"into({kind})"
+    call = f'Call("{row.id}", "{row.method}", {path}, {decode}'
+    call += f", body={'members' if row.method == 'PATCH' else 'given'}({sent})" if sent else ""
+    call += f", {_HEADERS[row.method]}={_HEADERS[row.method]}" if row.method in _HEADERS else ""
+    return f"Call[{kind}]", call + ", charged=False" * (not row.charged) + ")"
+
+
+def _taken(member: dict[str, Any], method: str) -> str:
+    """Return the type of a parameter of a method, and its default."""
+    kind = _type(member).replace("list[int]", "int | list[int]").replace("list[", "Sequence[")
+    if method == "PATCH":
+        return f"{kind} | UnsetType{' | None' * ('anyOf' in member)} = UNSET"
+    return kind if member["is_required"] else f"{kind} | None = None"
+
+
+def _doc(row: Operation, about: dict[str, str]) -> str:
+    scope = f" Your key needs the scope ``{row.scope}``." if row.scope else ""
+    raised = {kind.__name__: _prose(getdoc(kind) or "") for kind in row.errors}
+    if row.method in ("PATCH", "DELETE"):
+        raised["OutcomeUnknown"] = "The connection broke, or the service failed, after it was sent."
+    text = f"{row.summary}.\n\n{_prose(row.description)}{scope}"
+    return _docstring(text, Args=about, Raises=raised)
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return _ALIASES.get(tuple(schema["enum"]), f"Literal{schema['enum']}")
+    if "items" in schema:
+        return f"list[{re.sub('Literal.*', 'str', _type(schema['items']))}]"
+    if "additionalProperties" in schema:
+        return f"dict[str, {_type(schema['additionalProperties'])}]"
+    plain = _FORMATS.get(schema.get("format", "")) or _TYPES.get(schema.get("type", ""), "Any")
+    return str(schema.get("$ref", plain))
+
+
+def _members(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the schemas of the members of an object, by their names in Python."""
+    found = {}
+    for name, member in schema["properties"].items():
+        value = member.get("anyOf", [member])[0]  # the other one is null
+        found[_snake(name)] = member | value | {"is_required": name in schema["required"]}
+    return found
+
+
+def _item(row: Operation) -> Any:
+    return next(iter(get_args(row.success.content)), row.success.content)
+
+
+def _about(member: dict[str, Any]) -> str:
+    about, default = _prose(member["description"]).removesuffix("."), member.get("default")
+    return f"{about}." + f" By default ``{default}``." * isinstance(default, str | int)
+
+
+def _prose(text: str) -> str:
+    for pattern, words in _PYTHON.items():
+        text = re.sub(pattern, words, text)
+    return re.sub("(?<=``)(?!getPet)[a-z]+[A-Z][a-zA-Z]+", lambda each: _snake(each[0]), text)
+
+
+def _snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+
+
+def _docstring(text: str, **sections: dict[str, str]) -> str:
+    summary, *paragraphs = text.split("\n\n")
+    blocks = [summary, *(fill(" ".join(each.split()), 88) for each in paragraphs)]
+    for title, entries in sections.items():
+        lines = [fill(f"    {x}: {of}", 88, subsequent_indent=8 * " ") for x, of in entries.items()]
+        blocks += ["\n".join([f"{title}:", *lines])] if lines else []
+    return indent('"""' + "\n\n".join(blocks) + "\n" * (len(blocks) > 1) + '"""\n', "    ")
+
+
+def _formatted(text: str) -> str:
+    """Return a text without the imports that it does not need, as ``ruff format`` leaves it."""
+    for command in ("check --fix --select F401,F541,I,RUF022", "format"):
+        ruff = [sys.executable, "-m", "ruff", *command.split(), "--quiet", "-"]
+        text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+    return text
+
+
+_KINDS = {kind.__name__: kind for kind in map(_item, OPERATIONS) if kind}
+_, _MODELS = schema_components(_KINDS.values(), ref_template="{name}")
+_BODIES = {row.body or row.query for row in OPERATIONS} - {None}
+_, _SENT = schema_components(_BODIES, ref_template="{name}")
+_PARENTS = {x: of for x, kind in _KINDS.items() if (of := kind.__base__.__name__) in _MODELS}
+_ALIASES = {
+    tuple(schema["enum"]): _NAMES.get(alias := f"{model}{name.capitalize()}", alias)
+    for model, of in reversed(_MODELS.items())
+    for name, schema in of["properties"].items()
+    if "enum" in schema
+}
+
+if __name__ == "__main__":
+    for path, text in generated().items():
+        path.write_text(text)

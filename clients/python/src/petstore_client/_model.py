@@ -1,0 +1,32 @@
+"""What all models have: typed structs of what the service returns."""
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+
+class Model(Struct, frozen=True, rename="camel", kw_only=True):
+    """Part of a response. The members of the JSON are in camel case."""
+
+
+class Versioned(Model, frozen=True, dict=True):
+    """A resource that can be changed if it still has the version that you know."""
+
+    @property
+    def etag(self) -> str:
+        """The version that was returned, for ``if_match``.
+
+        Raises:
+            AttributeError: the resource came in a list, which has no versions; get it alone.
+        """
+        try:
+            etag: str = self.__dict__["etag"]
+        except KeyError:
+            msg = f"this {type(self).__name__} came in a list, without its etag; get it alone"
+            raise AttributeError(msg) from None
+        return etag
+
+
+def without(model: Model, secret: str) -> str:
+    """Return the ``repr`` of a model without its member ``secret``."""
+    members = (f"{name}={value!r}" for name, value in asdict(model).items() if name != secret)
+    return f"{type(model).__name__}({', '.join(members)})"

@@ -1,0 +1,972 @@
+# Generated from the operations of the service by clients/python/generate.py: run `make client`.
+"""The resources of the service, each with its operations."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Generic, Literal
+
+from msgspec import UNSET, UnsetType
+
+from petstore_client._calls import Call, Listing, given, into, members, nothing, parameters
+from petstore_client._event_stream import EventFeed
+from petstore_client._faces import D, Resource, listing, operation, paging
+from petstore_client._shortcuts import OrderSteps, PetById
+from petstore_client.models import (
+    Category,
+    Delivery,
+    DeliveryState,
+    Inventory,
+    Key,
+    KeyDeprecatedUse,
+    KeyEvent,
+    KeyWithToken,
+    Order,
+    OrderStatus,
+    Pet,
+    PetStatus,
+    PlanName,
+    Replay,
+    Usage,
+    Webhook,
+    WebhookTest,
+    WebhookWithSecret,
+)
+
+
+class Pets(PetById[D]):
+    """The operations of ``client.pets``."""
+
+    @listing
+    def list(
+        self,
+        *,
+        status: PetStatus | None = None,
+        category_id: int | None = None,
+        id: int | Sequence[int] | None = None,
+        name: str | None = None,
+        sort: Literal["-id", "id"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Listing[Pet]:
+        """List animals.
+
+        Iterates over animals, by ascending ``id``. With ``sort=-id`` the newest come first;
+        with ``name`` the animals are sorted by name. Your key needs the scope ``pets:read``.
+
+        Args:
+            status: Filters by availability status.
+            category_id: Filters by category.
+            id: Filters by identifier; may be repeated, up to 100 times.
+            name: Only animals whose name begins with this text, ignoring case, sorted by name
+                and then ``id``. Cannot be used together with ``sort``, and has no U+0000.
+            sort: The order: ``id`` (the default), or ``-id`` for the newest first.
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing(
+            "listPets",
+            "/pets",
+            Pet,
+            parameters(
+                status=status,
+                category_id=category_id,
+                id=id,
+                name=name,
+                sort=sort,
+                limit=limit,
+                cursor=cursor,
+            ),
+        )
+
+    pages = paging(list)
+
+    @operation
+    def create(
+        self,
+        *,
+        name: str,
+        category_id: int,
+        status: PetStatus | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[Pet]:
+        """Add an animal.
+
+        Adds a new animal. It is on disk before the response is sent. Your key needs the scope
+        ``pets:write``.
+
+        Args:
+            name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
+            category_id: Identifier of the category the animal belongs to.
+            status: Availability status.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            UnknownCategory: The body names an unregistered category, and this store accepts
+                only registered ones.
+        """
+        return Call(
+            "createPet",
+            "POST",
+            "/pets",
+            into(Pet),
+            body=given(name=name, category_id=category_id, status=status),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def update(
+        self,
+        pet_id: int,
+        *,
+        name: str | UnsetType = UNSET,
+        category_id: int | UnsetType = UNSET,
+        status: PetStatus | UnsetType | None = UNSET,
+        if_match: str | None = None,
+    ) -> Call[Pet]:
+        """Change an animal.
+
+        Changes what you name (RFC 7396). A ``status`` of ``None`` removes the status.
+        ``available`` can become ``pending``, ``sold`` or none; ``pending`` can become
+        ``available`` or ``sold``; ``sold`` can become ``available``; none can become any
+        status. While an open order reserves the animal, its status cannot change. Your key
+        needs the scope ``pets:write``.
+
+        Args:
+            pet_id: The ``id`` of the pet.
+            name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
+            category_id: Identifier of the category the animal belongs to.
+            status: Availability status.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            UnknownCategory: The body names an unregistered category, and this store accepts
+                only registered ones.
+            IllegalTransition: The requested status cannot follow the current one.
+            PetReserved: An open order reserves the animal, so its status cannot change, and it
+                cannot be deleted.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "updatePet",
+            "PATCH",
+            f"/pets/{pet_id:d}",
+            into(Pet),
+            body=members(name=name, category_id=category_id, status=status),
+            if_match=if_match,
+        )
+
+    @operation
+    def delete(self, pet_id: int, *, if_match: str | None = None) -> Call[None]:
+        """Delete an animal.
+
+        Deletes an animal, unless an open order reserves it. Its ``id`` is not used again. Your
+        key needs the scope ``pets:write``.
+
+        Args:
+            pet_id: The ``id`` of the pet.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            PetReserved: An open order reserves the animal, so its status cannot change, and it
+                cannot be deleted.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call("deletePet", "DELETE", f"/pets/{pet_id:d}", nothing, if_match=if_match)
+
+
+class Categories(Resource[D]):
+    """The operations of ``client.categories``."""
+
+    @listing
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Category]:
+        """List categories.
+
+        Iterates over categories, by ascending ``id``. Your key needs the scope ``pets:read``.
+
+        Args:
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing(
+            "listCategories", "/categories", Category, parameters(limit=limit, cursor=cursor)
+        )
+
+    pages = paging(list)
+
+    @operation
+    def create(
+        self, *, name: str, description: str | None = None, idempotency_key: str | None = None
+    ) -> Call[Category]:
+        """Add a category.
+
+        Adds a category. Its name must be unique, ignoring case. Your key needs the scope
+        ``pets:write``.
+
+        Args:
+            name: The name, unique ignoring case.
+            description: A description of the category.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            CategoryNameTaken: Another category has this name, perhaps in another case.
+        """
+        return Call(
+            "createCategory",
+            "POST",
+            "/categories",
+            into(Category),
+            body=given(name=name, description=description),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def get(self, category_id: int) -> Call[Category]:
+        """Get a category.
+
+        Returns one category. Your key needs the scope ``pets:read``.
+
+        Args:
+            category_id: The ``id`` of the category.
+        """
+        return Call("getCategory", "GET", f"/categories/{category_id:d}", into(Category))
+
+    @operation
+    def update(
+        self,
+        category_id: int,
+        *,
+        name: str | UnsetType = UNSET,
+        description: str | UnsetType | None = UNSET,
+        if_match: str | None = None,
+    ) -> Call[Category]:
+        """Change a category.
+
+        Changes what you name (RFC 7396). A ``description`` of ``None`` removes it. Your key
+        needs the scope ``pets:write``.
+
+        Args:
+            category_id: The ``id`` of the category.
+            name: The name, unique ignoring case.
+            description: A description of the category.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            CategoryNameTaken: Another category has this name, perhaps in another case.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "updateCategory",
+            "PATCH",
+            f"/categories/{category_id:d}",
+            into(Category),
+            body=members(name=name, description=description),
+            if_match=if_match,
+        )
+
+    @operation
+    def delete(self, category_id: int, *, if_match: str | None = None) -> Call[None]:
+        """Delete a category.
+
+        Deletes a category without animals. Its ``id`` is not used again. Your key needs the
+        scope ``pets:write``.
+
+        Args:
+            category_id: The ``id`` of the category.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            CategoryInUse: Animals belong to the category, so it cannot be deleted.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "deleteCategory", "DELETE", f"/categories/{category_id:d}", nothing, if_match=if_match
+        )
+
+
+class Orders(OrderSteps[D]):
+    """The operations of ``client.orders``."""
+
+    @listing
+    def list(
+        self,
+        *,
+        status: OrderStatus | None = None,
+        pet_id: int | None = None,
+        sort: Literal["-id", "id"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Listing[Order]:
+        """List orders.
+
+        Iterates over orders, by ascending ``id``. With ``sort=-id`` the newest come first. Your
+        key needs the scope ``orders:read``.
+
+        Args:
+            status: Filters by status.
+            pet_id: Filters by animal.
+            sort: The order: ``id`` (the default), or ``-id`` for the newest first.
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing(
+            "listOrders",
+            "/store/orders",
+            Order,
+            parameters(status=status, pet_id=pet_id, sort=sort, limit=limit, cursor=cursor),
+        )
+
+    pages = paging(list)
+
+    @operation
+    def place(
+        self,
+        *,
+        pet_id: int,
+        quantity: int | None = None,
+        ship_date: datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[Order]:
+        """Order an animal.
+
+        Reserves an ``available`` animal: it becomes ``pending``. If several buyers order the
+        same animal, only one succeeds. An order that is not approved by ``reserved_until`` is
+        cancelled, and the animal is available again. Your key needs the scope ``orders:write``.
+
+        Args:
+            pet_id: Identifier of the animal.
+            quantity: Always 1, because every animal is unique. By default ``1``.
+            ship_date: When to ship it (RFC 3339).
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            UnknownPet: The body names an animal that does not exist.
+            PetNotAvailable: The animal is not available, so it cannot be ordered.
+        """
+        return Call(
+            "placeOrder",
+            "POST",
+            "/store/orders",
+            into(Order),
+            body=given(pet_id=pet_id, quantity=quantity, ship_date=ship_date),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def get(self, order_id: int) -> Call[Order]:
+        """Get an order.
+
+        Returns one order, even if it is delivered or cancelled. Your key needs the scope
+        ``orders:read``.
+
+        Args:
+            order_id: The ``id`` of the order.
+        """
+        return Call("getOrder", "GET", f"/store/orders/{order_id:d}", into(Order))
+
+    @operation
+    def update(
+        self,
+        order_id: int,
+        *,
+        status: OrderStatus | UnsetType = UNSET,
+        ship_date: datetime | UnsetType | None = UNSET,
+        quantity: int | UnsetType = UNSET,
+        if_match: str | None = None,
+    ) -> Call[Order]:
+        """Approve, deliver or cancel an order, or change its date.
+
+        Changes what you name (RFC 7396). ``placed`` can become ``approved`` or ``cancelled``;
+        ``approved`` can become ``delivered`` or ``cancelled``. The animal of a delivered order
+        becomes ``sold``, and the animal of a cancelled order becomes ``available``. A
+        ``ship_date`` of ``None`` removes the date. It can change while the order is placed or
+        approved. Your key needs the scope ``orders:write``.
+
+        Args:
+            order_id: The ``id`` of the order.
+            status: The status of the order.
+            ship_date: When to ship it (RFC 3339).
+            quantity: Always 1, because every animal is unique.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            IllegalTransition: The requested status cannot follow the current one.
+            OrderClosed: The order is delivered or cancelled and cannot change.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "updateOrder",
+            "PATCH",
+            f"/store/orders/{order_id:d}",
+            into(Order),
+            body=members(status=status, ship_date=ship_date, quantity=quantity),
+            if_match=if_match,
+        )
+
+    @operation
+    def cancel(self, order_id: int, *, if_match: str | None = None) -> Call[None]:
+        """Cancel an order.
+
+        Cancels an order that is not delivered; its animal becomes ``available``. The order can
+        still be read. Cancelling it again has no effect. Your key needs the scope
+        ``orders:write``.
+
+        Args:
+            order_id: The ``id`` of the order.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            IllegalTransition: The requested status cannot follow the current one.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "cancelOrder", "DELETE", f"/store/orders/{order_id:d}", nothing, if_match=if_match
+        )
+
+
+class InventoryCounts(Resource[D]):
+    """The operations of ``client.inventory``."""
+
+    @operation
+    def get(self) -> Call[Inventory]:
+        """Count the animals.
+
+        Returns the number of animals of each status. Your key needs the scope ``orders:read``.
+        """
+        return Call("getInventory", "GET", "/store/inventory", into(Inventory))
+
+
+class Events(EventFeed[D]):
+    """The operations of ``client.events``."""
+
+
+class Keys(Resource[D]):
+    """The operations of ``client.keys``."""
+
+    @listing
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Key]:
+        """List keys.
+
+        Iterates over the keys of this environment, by ascending ``id``. Your key needs the
+        scope ``keys:admin``.
+
+        Args:
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing("listKeys", "/keys", Key, parameters(limit=limit, cursor=cursor))
+
+    pages = paging(list)
+
+    @operation
+    def create(
+        self,
+        *,
+        name: str,
+        plan: PlanName | None = None,
+        per_minute: int | None = None,
+        per_day: int | None = None,
+        scopes: Sequence[str] | None = None,
+        expires_at: datetime | None = None,
+        allowed_networks: Sequence[str] | None = None,
+        rehearse_sunset: bool | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[KeyWithToken]:
+        """Create a key.
+
+        Creates a key of this environment. By default it has the plan ``free`` and the scopes of
+        pets and orders. The ``token`` is shown only once. Your key cannot give a scope, a
+        higher limit, a longer life or a network that it does not have itself. Your key needs
+        the scope ``keys:admin``.
+
+        Args:
+            name: The name of the key.
+            plan: The plan, which sets the limits of the key. By default ``free``.
+            per_minute: The key's own limit, only for the plan enterprise; ``None`` means no
+                limit.
+            per_day: The key's own limit, only for the plan enterprise; ``None`` means no limit.
+            scopes: The scopes of the key.
+            expires_at: When the key expires, within the next 100 years; ``None`` means never.
+            allowed_networks: The networks that the key may be used from, in CIDR notation or as
+                single addresses. An empty list means anywhere.
+            rehearse_sunset: Whether deprecated operations respond as they will after their
+                sunset. By default ``False``.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            BeyondOwnRights: The API key tries to give another key more rights than it has
+                itself.
+            ResponseSealed: The response contains a token, and was requested with another token
+                than this one.
+        """
+        return Call(
+            "createKey",
+            "POST",
+            "/keys",
+            into(KeyWithToken),
+            body=given(
+                name=name,
+                plan=plan,
+                per_minute=per_minute,
+                per_day=per_day,
+                scopes=scopes,
+                expires_at=expires_at,
+                allowed_networks=allowed_networks,
+                rehearse_sunset=rehearse_sunset,
+            ),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def get(self, key_id: int) -> Call[Key]:
+        """Get a key.
+
+        Returns one key, without its token. Your key needs the scope ``keys:admin``.
+
+        Args:
+            key_id: The ``id`` of the key.
+        """
+        return Call("getKey", "GET", f"/keys/{key_id:d}", into(Key))
+
+    @operation
+    def update(
+        self,
+        key_id: int,
+        *,
+        name: str | UnsetType = UNSET,
+        plan: PlanName | UnsetType = UNSET,
+        per_minute: int | UnsetType | None = UNSET,
+        per_day: int | UnsetType | None = UNSET,
+        scopes: Sequence[str] | UnsetType = UNSET,
+        expires_at: datetime | UnsetType | None = UNSET,
+        allowed_networks: Sequence[str] | UnsetType = UNSET,
+        rehearse_sunset: bool | UnsetType = UNSET,
+        if_match: str | None = None,
+    ) -> Call[Key]:
+        """Change a key.
+
+        Changes what you name (RFC 7396); usage carries over. A key that leaves the plan
+        ``enterprise`` loses its own limits. The last key with the scope ``keys:admin`` cannot
+        lose it, or exclude its own address. Your key needs the scope ``keys:admin``.
+
+        Args:
+            key_id: The ``id`` of the key.
+            name: The name of the key.
+            plan: The plan, which sets the limits of the key.
+            per_minute: The key's own limit, only for the plan enterprise; ``None`` means no
+                limit.
+            per_day: The key's own limit, only for the plan enterprise; ``None`` means no limit.
+            scopes: The scopes of the key.
+            expires_at: When the key expires, within the next 100 years; ``None`` means never.
+            allowed_networks: The networks that the key may be used from, in CIDR notation or as
+                single addresses. An empty list means anywhere.
+            rehearse_sunset: Whether deprecated operations respond as they will after their
+                sunset.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            BeyondOwnRights: The API key tries to give another key more rights than it has
+                itself.
+            LastAdminKey: This is the last API key with the scope ``keys:admin``.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "updateKey",
+            "PATCH",
+            f"/keys/{key_id:d}",
+            into(Key),
+            body=members(
+                name=name,
+                plan=plan,
+                per_minute=per_minute,
+                per_day=per_day,
+                scopes=scopes,
+                expires_at=expires_at,
+                allowed_networks=allowed_networks,
+                rehearse_sunset=rehearse_sunset,
+            ),
+            if_match=if_match,
+        )
+
+    @operation
+    def revoke(self, key_id: int, *, if_match: str | None = None) -> Call[None]:
+        """Revoke a key.
+
+        Revokes a key for good, within a second everywhere. Revoking it again has no effect. The
+        last key with the scope ``keys:admin`` cannot be revoked here. Your key needs the scope
+        ``keys:admin``.
+
+        Args:
+            key_id: The ``id`` of the key.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            LastAdminKey: This is the last API key with the scope ``keys:admin``.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call("revokeKey", "DELETE", f"/keys/{key_id:d}", nothing, if_match=if_match)
+
+    @operation
+    def rotate(
+        self, key_id: int, *, grace_seconds: int | None = None, idempotency_key: str | None = None
+    ) -> Call[KeyWithToken]:
+        """Rotate a key.
+
+        Issues a new token for the same key. Usage, limits and bans carry over. The old token
+        stays valid for ``grace_seconds``. The new token is shown only once. Your key needs the
+        scope ``keys:admin``.
+
+        Args:
+            key_id: The ``id`` of the key.
+            grace_seconds: How long the old token stays valid, in seconds. By default ``0``.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            BeyondOwnRights: The API key tries to give another key more rights than it has
+                itself.
+            KeyEnded: The API key to change is expired or revoked.
+            ResponseSealed: The response contains a token, and was requested with another token
+                than this one.
+        """
+        return Call(
+            "rotateKey",
+            "POST",
+            f"/keys/{key_id:d}/rotate",
+            into(KeyWithToken),
+            body=given(grace_seconds=grace_seconds),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def unban(self, key_id: int, *, idempotency_key: str | None = None) -> Call[None]:
+        """Lift the ban of a key.
+
+        Lifts the ban of a key, and forgets how often it was banned before. Your key needs the
+        scope ``keys:admin``.
+
+        Args:
+            key_id: The ``id`` of the key.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+        """
+        return Call(
+            "unbanKey", "POST", f"/keys/{key_id:d}/unban", nothing, idempotency_key=idempotency_key
+        )
+
+    @listing
+    def history(
+        self, key_id: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> Listing[KeyEvent]:
+        """List the changes to a key.
+
+        Iterates over the changes to a key, oldest first, with author and time. Your key needs
+        the scope ``keys:admin``.
+
+        Args:
+            key_id: The ``id`` of the key.
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing(
+            "listKeyHistory",
+            f"/keys/{key_id:d}/history",
+            KeyEvent,
+            parameters(limit=limit, cursor=cursor),
+        )
+
+    @listing
+    def deprecations(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Listing[KeyDeprecatedUse]:
+        """List calls of deprecated operations.
+
+        Iterates over the deprecated operations that keys of this environment called in the last
+        30 days (UTC), sorted by key, with the last call of each. Your key needs the scope
+        ``keys:admin``.
+
+        Args:
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing(
+            "listDeprecations",
+            "/deprecations",
+            KeyDeprecatedUse,
+            parameters(limit=limit, cursor=cursor),
+        )
+
+
+class KeyUsage(Resource[D]):
+    """The operations of ``client.usage``."""
+
+    @operation
+    def get(self) -> Call[Usage]:
+        """Get the usage of your key.
+
+        Returns the plan of your key, both windows, its ban if there is one, its requests on
+        each of the last 30 days (UTC), and the deprecated operations that it called on these
+        days. The request costs nothing, and works even at a limit.
+        """
+        return Call("getUsage", "GET", "/usage", into(Usage), charged=False)
+
+
+class Webhooks(Resource[D]):
+    """The operations of ``client.webhooks``."""
+
+    @listing
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Webhook]:
+        """List webhooks.
+
+        Iterates over the webhooks of your key, by ascending ``id``. Your key needs the scope
+        ``webhooks:write``.
+
+        Args:
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing("listWebhooks", "/webhooks", Webhook, parameters(limit=limit, cursor=cursor))
+
+    pages = paging(list)
+
+    @operation
+    def create(
+        self,
+        *,
+        url: str,
+        types: Sequence[str] | None = None,
+        description: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[WebhookWithSecret]:
+        """Create a webhook.
+
+        Sends later events of these types to a URL. Each delivery is signed with the ``secret``,
+        which is shown only once. A webhook belongs to your key: it gets the events that the key
+        may read, and ends with the key. A key has up to 16 webhooks. Your key needs the scope
+        ``webhooks:write``.
+
+        Args:
+            url: Where its events are sent: ``https`` on port 443, unless the operator allows
+                more.
+            types: The types of events that it wants; none is all that its key may read.
+            description: What it is for. 1 to 255 printable characters, not only white space.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            InvalidWebhookUrl: The body names a URL to which the service delivers no events.
+            UnknownEventType: The body names a type of event that does not exist.
+            TooManyWebhooks: The API key has the maximum number of webhooks.
+            WebhooksNotConfigured: The operator has not set up webhooks: the secret file is
+                missing.
+            ResponseSealed: The response contains a token, and was requested with another token
+                than this one.
+        """
+        return Call(
+            "createWebhook",
+            "POST",
+            "/webhooks",
+            into(WebhookWithSecret),
+            body=given(url=url, types=types, description=description),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def get(self, webhook_id: int) -> Call[Webhook]:
+        """Get a webhook.
+
+        Returns one webhook, without its secret. Your key needs the scope ``webhooks:write``.
+
+        Args:
+            webhook_id: The ``id`` of the webhook.
+        """
+        return Call("getWebhook", "GET", f"/webhooks/{webhook_id:d}", into(Webhook))
+
+    @operation
+    def update(
+        self,
+        webhook_id: int,
+        *,
+        url: str | UnsetType = UNSET,
+        types: Sequence[str] | UnsetType = UNSET,
+        description: str | UnsetType | None = UNSET,
+        enabled: bool | UnsetType = UNSET,
+        resume: Literal["lastSuccess", "now"] | UnsetType = UNSET,
+        if_match: str | None = None,
+    ) -> Call[Webhook]:
+        """Change a webhook.
+
+        Changes what you name (RFC 7396). A webhook that is enabled again continues after its
+        last success, so it misses nothing. With ``resume`` set to ``now`` it skips the events
+        since then. Your key needs the scope ``webhooks:write``.
+
+        Args:
+            webhook_id: The ``id`` of the webhook.
+            url: Where its events are sent: ``https`` on port 443, unless the operator allows
+                more.
+            types: The types of events that it wants; none is all that its key may read.
+            description: What it is for. 1 to 255 printable characters, not only white space.
+            enabled: Whether the webhook is enabled.
+            resume: Where a webhook continues when it is enabled again.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            InvalidWebhookUrl: The body names a URL to which the service delivers no events.
+            UnknownEventType: The body names a type of event that does not exist.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "updateWebhook",
+            "PATCH",
+            f"/webhooks/{webhook_id:d}",
+            into(Webhook),
+            body=members(
+                url=url, types=types, description=description, enabled=enabled, resume=resume
+            ),
+            if_match=if_match,
+        )
+
+    @operation
+    def delete(self, webhook_id: int, *, if_match: str | None = None) -> Call[None]:
+        """Delete a webhook.
+
+        Deletes a webhook and its deliveries, including pending ones. Your key needs the scope
+        ``webhooks:write``.
+
+        Args:
+            webhook_id: The ``id`` of the webhook.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "deleteWebhook", "DELETE", f"/webhooks/{webhook_id:d}", nothing, if_match=if_match
+        )
+
+    @operation
+    def rotate(
+        self,
+        webhook_id: int,
+        *,
+        grace_seconds: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[WebhookWithSecret]:
+        """Rotate the secret of a webhook.
+
+        Gives a webhook a new secret, which is shown only once. For ``grace_seconds`` deliveries
+        are signed with the old secret too. Your key needs the scope ``webhooks:write``.
+
+        Args:
+            webhook_id: The ``id`` of the webhook.
+            grace_seconds: How long the old secret signs deliveries too. By default ``86400``.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            WebhooksNotConfigured: The operator has not set up webhooks: the secret file is
+                missing.
+            ResponseSealed: The response contains a token, and was requested with another token
+                than this one.
+        """
+        return Call(
+            "rotateWebhook",
+            "POST",
+            f"/webhooks/{webhook_id:d}/rotate",
+            into(WebhookWithSecret),
+            body=given(grace_seconds=grace_seconds),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def test(self, webhook_id: int, *, idempotency_key: str | None = None) -> Call[WebhookTest]:
+        """Test a webhook.
+
+        Sends an event ``webhook.test`` to this webhook only, whatever its types. Its deliveries
+        show the outcome. Your key needs the scope ``webhooks:write``.
+
+        Args:
+            webhook_id: The ``id`` of the webhook.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            WebhookDisabled: The webhook is disabled, so the service cannot send to it.
+        """
+        return Call(
+            "testWebhook",
+            "POST",
+            f"/webhooks/{webhook_id:d}/test",
+            into(WebhookTest),
+            idempotency_key=idempotency_key,
+        )
+
+    @listing
+    def deliveries(
+        self,
+        webhook_id: int,
+        *,
+        state: DeliveryState | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Listing[Delivery]:
+        """List the deliveries of a webhook.
+
+        Iterates over the deliveries of a webhook, newest first, each with the outcome of its
+        last attempt. Your key needs the scope ``webhooks:write``.
+
+        Args:
+            webhook_id: The ``id`` of the webhook.
+            state: Filters by state.
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing(
+            "listWebhookDeliveries",
+            f"/webhooks/{webhook_id:d}/deliveries",
+            Delivery,
+            parameters(state=state, limit=limit, cursor=cursor),
+        )
+
+    @operation
+    def replay(
+        self,
+        webhook_id: int,
+        *,
+        since: datetime,
+        until: datetime | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[Replay]:
+        """Send events again.
+
+        Sends the events from ``since`` until ``until`` again, except events that are pending or
+        that the webhook would not get now. Their ids stay the same. A window has up to 2,000
+        events of all types. Your key needs the scope ``webhooks:write``.
+
+        Args:
+            webhook_id: The ``id`` of the webhook.
+            since: The events from this moment on (RFC 3339).
+            until: The events before this moment.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            ReplayTooLarge: The window of the replay has too many events.
+            WebhookDisabled: The webhook is disabled, so the service cannot send to it.
+            DeliveriesPending: The webhook has too many pending deliveries for a replay.
+        """
+        return Call(
+            "replayWebhook",
+            "POST",
+            f"/webhooks/{webhook_id:d}/replay",
+            into(Replay),
+            body=given(since=since, until=until),
+            idempotency_key=idempotency_key,
+        )
+
+
+class Resources(Generic[D]):
+    """The resources of a client."""
+
+    def __init__(self, driver: D) -> None:
+        self.pets: Pets[D] = Pets(driver)
+        self.categories: Categories[D] = Categories(driver)
+        self.orders: Orders[D] = Orders(driver)
+        self.inventory: InventoryCounts[D] = InventoryCounts(driver)
+        self.events: Events[D] = Events(driver)
+        self.keys: Keys[D] = Keys(driver)
+        self.usage: KeyUsage[D] = KeyUsage(driver)
+        self.webhooks: Webhooks[D] = Webhooks(driver)

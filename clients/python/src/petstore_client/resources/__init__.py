@@ -1,1 +1,0 @@
-"""The resources of the service, each with its operations."""

@@ -1,0 +1,150 @@
+"""The databases, the rate limiter and the secret file that settings name."""
+
+from petstore.chores import PeriodicTask
+from petstore.clock import SECOND, Clock, Milliseconds
+from petstore.databases.contract import Store
+from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
+from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
+from petstore.databases.secret_files import SecretFile
+from petstore.databases.sqlite import SqliteStore, file_has_webhooks
+from petstore.domain.plans import UNLIMITED, Limits
+from petstore.limits.contract import BanRules, RateLimiter
+from petstore.limits.database import StoredRateLimits
+from petstore.limits.memory import MemoryLimiter
+from petstore.limits.minutes import MinuteLimiter, network_of
+from petstore.observability.hooks import Observers, observed_limiter, observed_store
+from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
+
+
+def database_of(
+    settings: Settings, observers: Observers = (), *, brief_locks: bool = False
+) -> Store:
+    """Return the store that ``settings`` name."""
+    timeout, connections = _timeout(settings), settings.database_connections
+    store = store_at(settings.database, timeout, connections, brief_locks=brief_locks)
+    return observed_store(store, "primary", observers)
+
+
+def replica_of(settings: Settings, observers: Observers = ()) -> Store | None:
+    """Return the store that lists are read from, if ``settings`` name one."""
+    if not settings.read_database:
+        return None
+    timeout = _timeout(settings) // 3  # the rest is for the primary
+    store = store_at(settings.read_database, timeout, settings.database_connections)
+    return observed_store(store, "replica", observers)
+
+
+def store_at(
+    database: str, timeout: Milliseconds, connections: int = 1, *, brief_locks: bool = False
+) -> Store:
+    """Return the store at a valid address, not yet open."""
+    if not is_postgres(database):
+        return SqliteStore(sqlite_path(database), timeout, brief_locks=brief_locks)
+    # Imported where it is used: it is slow to import.
+    from petstore.databases.postgres import PostgresStore
+
+    return PostgresStore(database, timeout, connections)
+
+
+def file_check(store: Store) -> PeriodicTask:
+    """Return what notices that a file of a SQLite database was deleted while in use."""
+    # Until all processes have noticed it, none of them can write.
+    return PeriodicTask(store.check, 0.2, "database check failed")
+
+
+def create_readers(
+    settings: Settings, store: Store, replica: Store | None, clock: Clock
+) -> Readers:
+    """Return what chooses between the database and its replica, if there is one."""
+    if replica is None:
+        return Readers(store)
+    if not settings.redis:
+        last_writes: LastWrites = MemoryLastWrites(clock)
+    else:
+        from petstore.redis_client.client import RedisClient, RedisUnavailable
+
+        last_writes = RedisLastWrites(RedisClient(settings.redis), (RedisUnavailable,))
+    return ReplicaReaders(store, replica, last_writes, clock, _timeout(settings))
+
+
+def create_limiter(
+    settings: Settings, store: Store, clock: Clock, observers: Observers = ()
+) -> RateLimiter:
+    """Return the limiter of one process, or with ``settings.redis`` of many."""
+    rules = BanRules(
+        min_strikes=settings.ban_strikes,
+        strikes_divisor=settings.ban_strikes_divisor,
+        grace=int(settings.ban_grace_seconds * SECOND),
+        window=int(settings.ban_window_seconds * SECOND),
+        duration=int(settings.ban_seconds * SECOND),
+        max_duration=int(settings.ban_max_seconds * SECOND),
+        decay=int(settings.ban_decay_seconds * SECOND),
+    )
+    states = StoredRateLimits(store)
+    if not settings.redis:
+        memory = MemoryLimiter(states, clock, rules, address_limiter(settings, clock))
+        return observed_limiter(memory, observers)
+    # Imported where it is used: it is slow to import.
+    from petstore.limits.redis import RedisLimiter
+    from petstore.redis_client.client import RedisClient
+
+    limiter = RedisLimiter(
+        RedisClient(settings.redis),
+        states,
+        clock,
+        rules,
+        Limits(settings.anonymous_per_minute, UNLIMITED),
+        settings.max_tracked_addresses,
+        settings.workers,
+    )
+    return observed_limiter(limiter, observers)
+
+
+def address_limiter(settings: Settings, clock: Clock) -> MinuteLimiter[str]:
+    """Return a limit by client address, counted by this process alone."""
+    per_minute, table = settings.anonymous_per_minute, settings.max_tracked_addresses
+    return MinuteLimiter(clock, per_minute, table, network_of)
+
+
+def secret_file_of(settings: Settings) -> SecretFile:
+    """Return the file with the master secret of all webhooks, if there is one.
+
+    Raises:
+        SettingError: it does not hold a secret, or is missing and is for the operator to make.
+    """
+    path = settings.secret_path
+    # Instances on PostgreSQL may run on several machines, and each would make another.
+    file = SecretFile(path, may_create=not is_postgres(settings.database))
+    try:
+        file.check()
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        msg = f"secret-file: {path}: {reason}"
+        raise SettingError(msg) from error
+    return file
+
+
+def require_secret(settings: Settings) -> None:
+    """Refuse a SQLite store that has webhooks and no secret file any more.
+
+    Another file would silently change the secret of every webhook.
+
+    Raises:
+        SettingError: it says what to do.
+        UnusableDatabase: the store cannot be read.
+    """
+    secret = settings.secret_path
+    if is_postgres(settings.database) or secret is None or secret.exists():
+        return
+    store = sqlite_path(settings.database)
+    if store.is_file() and file_has_webhooks(store):  # opening a pipe would block
+        msg = (
+            f"secret-file: {secret} is missing, and webhooks in {store} were signed with it: put it"
+            " back. If it is lost, create another one with (umask 077; openssl rand -base64 32 >"
+            f" {secret}), and rotate the secret of each webhook"
+        )
+        raise SettingError(msg)
+
+
+def _timeout(settings: Settings) -> Milliseconds:
+    return int(settings.database_timeout * SECOND)

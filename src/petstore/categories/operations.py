@@ -1,0 +1,112 @@
+"""The operations on categories."""
+
+from functools import partial
+
+from petstore.categories.model import Category, CategoryCreate, CategoryPatch
+from petstore.categories.store import (
+    create_category,
+    delete_category,
+    get_category,
+    list_categories,
+    update_category,
+)
+from petstore.errors import CategoryInUse, CategoryNameTaken
+from petstore.interface.idempotency import change
+from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.interface.pages import PageQuery, page_result
+
+
+async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Category]]:
+    after, limit = call.query.after, call.query.limit
+    return page_result(await list_categories(await context.reader(), after, limit))
+
+
+async def _create(context: Context, call: Call[CategoryCreate, None]) -> Result[Category]:
+    return await change(context, create_category(call.body, now=context.services.clock()))
+
+
+async def _get(context: Context, call: Call[None, None]) -> Result[Category]:
+    return Result(await get_category(context.services.store, call.path_id))
+
+
+async def _update(context: Context, call: Call[CategoryPatch, None]) -> Result[Category]:
+    check, now = context.conditions.check, context.services.clock()
+    return await change(context, update_category(call.path_id, call.body, now, check))
+
+
+async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
+    now = context.services.clock()
+    return await change(context, delete_category(call.path_id, now, context.conditions.check))
+
+
+_CATEGORY = {"id": 13, "name": "Ferrets", "description": "Great and small."}
+
+_operation = partial(Operation, tag="Categories")
+
+OPERATIONS = (
+    _operation(
+        id="listCategories",
+        method="GET",
+        path="/categories",
+        summary="List categories",
+        description="Returns a page of categories, by ascending `id`.",
+        handler=_list,
+        scope="pets:read",
+        cached=True,
+        query=PageQuery,
+        success=Success(
+            200, "A page of categories.", list[Category], [{"id": 2, "name": "Cats"}, _CATEGORY]
+        ),
+    ),
+    _operation(
+        id="createCategory",
+        method="POST",
+        path="/categories",
+        summary="Add a category",
+        description="Adds a category. Its name must be unique, ignoring case.",
+        handler=_create,
+        scope="pets:write",
+        body=CategoryCreate,
+        body_example={"name": "Ferrets", "description": "Great and small."},
+        success=Success(
+            201, "The category, with the `id` the service assigned.", Category, _CATEGORY
+        ),
+        errors=(CategoryNameTaken,),
+    ),
+    _operation(
+        id="getCategory",
+        method="GET",
+        path="/categories/{categoryId}",
+        summary="Get a category",
+        description="Returns one category.",
+        handler=_get,
+        scope="pets:read",
+        success=Success(200, "The category.", Category, _CATEGORY),
+    ),
+    _operation(
+        id="updateCategory",
+        method="PATCH",
+        path="/categories/{categoryId}",
+        summary="Change a category",
+        description=(
+            "Changes the members in the body (RFC 7396). A `description` of null removes it."
+        ),
+        handler=_update,
+        scope="pets:write",
+        body=CategoryPatch,
+        body_example={"description": "Great and small."},
+        success=Success(200, "The category as it is now.", Category, _CATEGORY),
+        errors=(CategoryNameTaken,),
+    ),
+    _operation(
+        id="deleteCategory",
+        method="DELETE",
+        path="/categories/{categoryId}",
+        summary="Delete a category",
+        description="Deletes a category without animals. Its `id` is not used again.",
+        handler=_delete,
+        scope="pets:write",
+        success=Success(204, "The category is deleted."),
+        errors=(CategoryInUse,),
+    ),
+)

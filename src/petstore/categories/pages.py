@@ -1,0 +1,118 @@
+"""The pages of categories: list, add, rename, delete."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from petstore.categories.model import Category
+from petstore.console.fields import Field, FieldSet, optional, undo_fields
+from petstore.console.notices import Notice, Undo, change_notice
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.templates import isolated
+from petstore.errors import InvalidParameter, NotFound, PetstoreError
+from petstore.http.messages import Response
+from petstore.interface.operation import Result
+
+_FORM = FieldSet(
+    Field("name", "Name", attributes={"required": ""}),
+    Field("description", "Description", parse=optional, hint="May be empty"),
+)
+
+
+async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    """Return the list, and the form of a new category.
+
+    A ``NotFound`` means that somebody has deleted the category that the person was changing.
+    """
+    found = Result[list[Category]]([])
+    if not isinstance(error, InvalidParameter):
+        found = await visit.list_page("listCategories")
+    form = (
+        _FORM.anew(visit.form, error)
+        if isinstance(error, NotFound)
+        else _FORM.new(visit.form, error)
+    )
+    return visit.page(
+        "categories.html",
+        error=error,
+        categories=found.value,
+        cursor=found.next,
+        form=form,
+    )
+
+
+async def _create(visit: PageRequest) -> Response:
+    body = _FORM.body(_FORM.typed(visit.form))
+    created = await visit.execute("createCategory", body)
+    category: Category = created.value
+    undo = Undo(f"/categories/{category.id}/delete", {"version": created.version})
+    return await visit.redirect(
+        "/categories", Notice(f"{isolated(category.name)} is now category {category.id}.", undo)
+    )
+
+
+async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    """Return the page of a category, with the form as it was sent and what is wrong with it."""
+    if isinstance(error, NotFound):
+        return await _list(visit, error)
+    found = await _get(visit)
+    now = _FORM.texts(found.value)
+    form = _FORM.shown(now, found.version, visit.form, error)
+    return visit.page(
+        "category.html",
+        error=error,
+        found=found,
+        now=now,
+        form=form,
+    )
+
+
+async def _update(visit: PageRequest) -> Response:
+    before: Category = (await _get(visit)).value
+    changed = await visit.execute("updateCategory", _FORM.patch(visit.form))
+    return await visit.redirect("/categories", _change_notice(visit, before, changed))
+
+
+def _change_notice(visit: PageRequest, before: Category, changed: Result[Any]) -> Notice:
+    after: Category = changed.value
+    if after == before:
+        return Notice("Nothing was changed.")
+    back = undo_fields(_FORM.texts(before), _FORM.texts(after), changed.version)
+    is_renamed = replace(before, name=after.name) == after
+    name = isolated(after.name)
+    what = f"{isolated(before.name)} is now called {name}." if is_renamed else f"{name} is changed."
+    undo = Undo(f"/categories/{after.id}", back)
+    return change_notice(name, what, undo, visit.form.text("undo"))
+
+
+async def _delete(visit: PageRequest) -> Response:
+    before = await _get(visit)
+    category: Category = before.value
+    await visit.execute("deleteCategory")
+    fields = {**_FORM.texts(category), "once": before.version}
+    undo = Undo("/categories", fields, "Add it again, with a new number")
+    return await visit.redirect(
+        "/categories", Notice(f"{isolated(category.name)} is deleted.", undo)
+    )
+
+
+async def _get(visit: PageRequest) -> Result[Any]:
+    """Return the category of the path and its version.
+
+    Raises:
+        NotFound: there is none.
+    """
+    try:
+        return await visit.execute("getCategory")
+    except NotFound:
+        msg = f"there is no category {visit.path_id}; somebody may have deleted it"
+        raise NotFound(msg) from None
+
+
+PAGES = (
+    ConsolePage("GET", "/categories", _list, "listCategories", _list),
+    ConsolePage("POST", "/categories", _create, "createCategory", _list),
+    ConsolePage("GET", "/categories/{categoryId}", _show, "getCategory"),
+    ConsolePage("POST", "/categories/{categoryId}", _update, "updateCategory", _show),
+    ConsolePage("POST", "/categories/{categoryId}/delete", _delete, "deleteCategory", _show),
+)

@@ -1,0 +1,196 @@
+"""List, add, change and delete categories."""
+
+from collections.abc import Callable, Collection
+
+from msgspec import UNSET
+
+from petstore.categories.model import Category, CategoryCreate, CategoryPatch, patched
+from petstore.clock import Milliseconds
+from petstore.databases.contract import (
+    Duplicate,
+    Reader,
+    Row,
+    Statement,
+    Unit,
+    Value,
+    placeholder_list,
+    placeholders,
+)
+from petstore.databases.pages import Page, found, read_page
+from petstore.domain.names import name_key
+from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
+from petstore.events.model import resource_event
+from petstore.events.store import record
+
+_SELECT = "SELECT id, name, description FROM categories"
+_NAMES_AT_ONCE = 500
+
+
+async def list_categories(store: Reader, after: int | None, limit: int) -> Page[Category]:
+    """Return the first ``limit`` categories with an id above ``after``, by ascending id."""
+    return await read_page(store, "select_categories", _SELECT, {}, after, limit, _category_of)
+
+
+async def get_category(store: Reader, category_id: int) -> Category:
+    """Return one category, or raise ``NotFound``."""
+    select = Statement(f"{_SELECT} WHERE id = ?1", (category_id,), name="select_category")
+    return found(await store.read(select), _category_of, "category", category_id)
+
+
+async def first_category_names(store: Reader, limit: int) -> list[str]:
+    """Return the first ``limit`` names of categories, sorted ignoring case."""
+    sql = "SELECT name FROM categories ORDER BY name_key LIMIT ?1"
+    rows = await store.read(Statement(sql, (limit,), name="select_first_category_names"))
+    return [name for (name,) in rows]
+
+
+async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, str]:
+    """Return the names of those categories among ``ids`` that are registered."""
+    if not ids:
+        return {}
+    sql = f"SELECT id, name FROM categories WHERE id IN {placeholders(len(ids))}"  # noqa: S608
+    select = Statement(sql, tuple(ids), name="select_category_names")
+    return dict(await store.read(select))
+
+
+async def ids_of_categories(store: Reader, names: Collection[str]) -> dict[str, int]:
+    """Return the ids of those categories among ``names`` that are registered, ignoring case."""
+    # PostgreSQL has no U+0000 in a text.
+    keys = {name: name_key(name) for name in names if "\0" not in name}
+    wanted, ids = sorted(set(keys.values())), dict[str, int]()
+    for start in range(0, len(wanted), _NAMES_AT_ONCE):
+        some = wanted[start : start + _NAMES_AT_ONCE]
+        sql = f"SELECT name_key, id FROM categories WHERE name_key IN {placeholders(len(some))}"  # noqa: S608
+        ids |= dict(await store.read(Statement(sql, tuple(some), name="select_category_ids")))
+    return {name: ids[key] for name, key in keys.items() if key in ids}
+
+
+def create_category(new: CategoryCreate, *, now: Milliseconds) -> Unit[Category]:
+    """Add a category and return it.
+
+    Raises:
+        CategoryNameTaken: another category has this name.
+    """
+    insert = Statement(
+        "INSERT INTO categories (name, name_key, description) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (name_key) DO NOTHING RETURNING id",
+        _values(new),
+        name="insert_category",
+    )
+    while not (rows := (yield insert)):
+        yield from _require_free_name(new.name)
+    category = Category(rows[0][0], new.name, new.description)
+    yield record(now, resource_event("category.created", category))
+    return category
+
+
+def update_category(
+    category_id: int,
+    patch: CategoryPatch,
+    now: Milliseconds,
+    check: Callable[[Category], None],
+) -> Unit[Category]:
+    """Change a category that passes ``check``, and return it.
+
+    Raises:
+        NotFound: no category has this id.
+        CategoryNameTaken: another category has this name.
+    """
+    category = yield from _locked(category_id)
+    check(category)
+    changed = patched(category, patch)
+    if patch.name is not UNSET and name_key(patch.name) != name_key(category.name):
+        yield from _require_free_name(patch.name)
+    if changed == category:
+        return category
+    try:
+        yield Statement(
+            "UPDATE categories SET name = ?1, name_key = ?2, description = ?3 WHERE id = ?4",
+            (*_values(changed), category_id),
+            name="update_category",
+        )
+    except Duplicate:
+        msg = f"name: another category has just got the name {changed.name!r}"
+        raise CategoryNameTaken(msg) from None
+    yield record(now, resource_event("category.updated", changed, category))
+    return changed
+
+
+def delete_category(
+    category_id: int, now: Milliseconds, check: Callable[[Category], None]
+) -> Unit[None]:
+    """Delete a category that passes ``check``.
+
+    Raises:
+        NotFound: no category has this id.
+        CategoryInUse: a pet belongs to it.
+    """
+    category = yield from _locked(category_id)
+    check(category)
+    pets = yield Statement(
+        "SELECT id FROM pets WHERE category_id = ?1 ORDER BY id LIMIT 1",
+        (category_id,),
+        name="select_pet_of_category",
+    )
+    if pets:
+        msg = f"pet {pets[0][0]}, and perhaps others, belong to category {category_id}"
+        raise CategoryInUse(msg)
+    yield Statement("DELETE FROM categories WHERE id = ?1", (category_id,), name="delete_category")
+    yield record(now, resource_event("category.deleted", category))
+
+
+def require_category(category_id: int) -> Unit[None]:
+    """Keep a category from being deleted until the unit of work ends.
+
+    Raises:
+        UnknownCategory: no category has this id.
+    """
+    if not (yield from lock_categories({category_id})):
+        raise unknown_category(category_id)
+
+
+def lock_categories(ids: Collection[int]) -> Unit[set[int]]:
+    """Keep categories from being deleted until the unit of work ends; return which there are."""
+    some = placeholder_list(1, ids)
+    sql = f"SELECT id FROM categories WHERE id IN ({some}) ORDER BY id /*pg FOR KEY SHARE */"  # noqa: S608
+    rows = yield Statement(sql, tuple(ids), name="lock_categories")
+    return {category_id for (category_id,) in rows}
+
+
+def unknown_category(category_id: int) -> UnknownCategory:
+    """Return the error for a pet whose category is not registered."""
+    msg = f"categoryId: expected a registered category; there is no category {category_id}"
+    return UnknownCategory(msg)
+
+
+def _locked(category_id: int) -> Unit[Category]:
+    """Return a category, and lock its row.
+
+    With strict categories, nobody can add pets to it meanwhile.
+    """
+    sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
+    rows = yield Statement(sql, (category_id,), name="lock_category")
+    return found(rows, _category_of, "category", category_id)
+
+
+def _require_free_name(name: str) -> Unit[None]:
+    rows = yield _named(name)
+    if rows:
+        taken = _category_of(rows[0])
+        msg = f"name: category {taken.id} already has the name {taken.name!r}"
+        raise CategoryNameTaken(msg)
+
+
+def _named(name: str) -> Statement:
+    sql = f"{_SELECT} WHERE name_key = ?1"
+    return Statement(sql, (name_key(name),), name="select_category_named")
+
+
+def _category_of(row: Row) -> Category:
+    category_id, name, description = row
+    return Category(category_id, name, UNSET if description is None else description)
+
+
+def _values(category: CategoryCreate | Category) -> tuple[Value, ...]:
+    description = None if category.description is UNSET else category.description
+    return (category.name, name_key(category.name), description)

@@ -1,0 +1,105 @@
+"""Concurrent calls that share work: one call made for many, and many calls made as one batch."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class SharedCalls(Generic[K, R]):
+    """Calls with the same key get the result of the one in progress.
+
+    A caller that is cancelled does not cancel the call.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[K, asyncio.Task[R]] = {}
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._calls
+
+    async def call(self, key: K, begin: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        """Return the result of the call in progress, or of the one that ``begin`` makes.
+
+        Raises:
+            Exception: what the call raises.
+        """
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = asyncio.create_task(begin())
+            call.add_done_callback(partial(self._end, key))
+        return await asyncio.shield(call)
+
+    def _end(self, key: K, call: asyncio.Task[R]) -> None:
+        del self._calls[key]
+        if not call.cancelled():
+            call.exception()  # retrieved, even if nobody still waits for it
+
+
+class Batches(Generic[T, R]):
+    """Calls that are made while a batch runs are in the next one, up to ``max_size`` of them.
+
+    ``run`` makes the calls with these arguments, and returns the result of each: an exception is
+    raised to its caller. If ``run`` itself raises one, every waiting call fails with it at once:
+    the next batch would fail as late. A caller that is cancelled does not cancel its call.
+    """
+
+    def __init__(
+        self, run: Callable[[Sequence[T]], Awaitable[Sequence[R | Exception]]], max_size: int
+    ) -> None:
+        self._run = run
+        self._max_size = max_size
+        self._waiting: list[tuple[T, asyncio.Future[R]]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def call(self, argument: T) -> R:
+        """Return the result of a call.
+
+        Raises:
+            Exception: the call failed, or its batch.
+        """
+        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._waiting.append((argument, done))
+        if self._running is None:
+            self._running = asyncio.create_task(self._run_all())
+        return await done
+
+    def cancel(self) -> None:
+        """Drop every call that has no result."""
+        if self._running is not None:
+            self._running.cancel()
+
+    async def _run_all(self) -> None:
+        try:
+            while self._waiting:
+                await asyncio.sleep(0)  # calls in the loop's queue join
+                batch = self._waiting[: self._max_size]
+                del self._waiting[: self._max_size]
+                await self._settle(batch)
+        finally:
+            self._running = None
+
+    async def _settle(self, batch: list[tuple[T, asyncio.Future[R]]]) -> None:
+        results: Sequence[R | Exception]
+        try:
+            results = await self._run([argument for argument, _ in batch])
+        except Exception as error:  # noqa: BLE001 - it concerns the callers
+            batch += self._waiting
+            self._waiting.clear()
+            results = [error] * len(batch)
+        for (_, done), result in zip(batch, results, strict=True):
+            settle(done, result)
+
+
+def settle(done: asyncio.Future[R], result: R | BaseException) -> None:
+    """Give a future its result, or the exception to raise, unless it has one or was cancelled."""
+    if done.done():
+        return
+    if isinstance(result, BaseException):
+        done.set_exception(result)
+    else:
+        done.set_result(result)

@@ -1,0 +1,161 @@
+"""Single items, and pages of a list: the rows after an id, so page N costs what page 1 costs.
+
+SQLite reads a page along the index of its filters. PostgreSQL would choose between that index and
+the primary key by its statistics, and then perhaps pass over most of the table
+(``petstore.databases.planner``).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Generic, NamedTuple, TypeAlias
+
+from msgspec import UNSET, UnsetType
+
+from petstore.databases.contract import Reader, Row, Statement, T, Value, placeholder_list
+from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
+from petstore.errors import NotFound
+
+Filter: TypeAlias = str | int | Sequence[int] | UnsetType
+_Kind: TypeAlias = tuple[str, type | int]  # a column, and the type of its value or how many
+_SINGLE = (str, int)
+
+
+class Page(NamedTuple, Generic[T]):
+    """Items in order of their ids, and the id that the next page starts after.
+
+    ``next_after`` is ``None`` on the last page.
+    """
+
+    items: list[T]
+    next_after: int | None
+
+
+def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
+    """Return the item of this ``kind`` and id in ``rows``.
+
+    Raises:
+        NotFound: there is no row.
+    """
+    if not rows:
+        msg = f"there is no {kind} {item_id}"
+        raise NotFound(msg)
+    return item_of(rows[0])
+
+
+async def read_page(
+    reader: Reader,
+    name: str,
+    select: str,
+    filters: Mapping[str, Filter],
+    after: int | None,
+    limit: int,
+    item_of: Callable[[Row], T],
+    *,
+    newest_first: bool = False,
+) -> Page[T]:
+    """Return the first ``limit`` rows of ``select`` with an id above ``after``, as items.
+
+    With ``newest_first`` these are the rows with an id below ``after``, by descending id. ``name``
+    is the name of the statement. ``filters`` maps a column to the value it must have, in the order
+    of the columns of an index that ends with the id; an unset value does not filter. For ``id`` it
+    is a list of those allowed. The first column of ``select`` is the id, and ids begin at 1.
+    """
+    kinds, parameters = _bound(filters, after)
+    sql = _page_sql(
+        *(select, kinds, "LIMIT ?"),
+        has_start=after is not None,
+        newest_first=newest_first,
+        is_short=limit <= SHORT,
+    )
+    # One row more than the page holds shows whether there is a next page.
+    rows = await reader.read(Statement(sql, (*parameters, limit + 1), name=name))
+    next_after = rows[limit - 1][0] if len(rows) > limit else None
+    return Page([item_of(row) for row in rows[:limit]], next_after)
+
+
+async def read_next_after(
+    reader: Reader,
+    name: str,
+    select: str,
+    filters: Mapping[str, Filter],
+    after: int | None,
+    limit: int,
+) -> int | None:
+    """Return the ``next_after`` of ``read_page`` without its items, for large pages.
+
+    ``select`` selects the id alone.
+    """
+    kinds, parameters = _bound(filters, after)
+    sql = _page_sql(select, kinds, "LIMIT 2 OFFSET ?", has_start=after is not None)
+    rows = await reader.read(Statement(sql, (*parameters, limit - 1), name=name))
+    return rows[0][0] if len(rows) > 1 else None
+
+
+async def read_count(
+    reader: Reader,
+    name: str,
+    select: str,
+    filters: Mapping[str, Filter],
+    after: int | None,
+    limit: int,
+) -> int:
+    """Return how many items ``read_page`` would return; ``select`` selects the id alone."""
+    kinds, parameters = _bound(filters, after)
+    page = _page_sql(select, kinds, "LIMIT ?", has_start=after is not None)
+    sql = f"SELECT count(*) FROM ({page}) AS page"  # noqa: S608 - only names
+    return int((await reader.read(Statement(sql, (*parameters, limit), name=name)))[0][0])
+
+
+def _bound(
+    filters: Mapping[str, Filter], after: int | None
+) -> tuple[tuple[_Kind, ...], list[Value]]:
+    """Return what is filtered, and the parameters of a page."""
+    kinds: list[_Kind] = []
+    parameters: list[Value] = []
+    for column, wanted in filters.items():
+        if isinstance(wanted, _SINGLE):
+            kinds.append((column, type(wanted)))
+            parameters.append(wanted)
+        elif wanted is not UNSET:
+            kinds.append((column, len(wanted)))
+            parameters += wanted
+    if after is not None:
+        parameters.append(after)
+    return tuple(kinds), parameters
+
+
+@lru_cache(maxsize=1024)
+def _page_sql(
+    select: str,
+    filters: tuple[_Kind, ...],
+    limit: str,
+    *,
+    has_start: bool,
+    newest_first: bool = False,
+    is_short: bool = False,
+) -> str:
+    """Return the SELECT of a page.
+
+    Its parameters are the values of ``filters``, the id to start after, and that of ``limit``.
+    """
+    conditions, number = [], 1
+    for column, kind in filters:
+        if isinstance(kind, int):
+            conditions.append(f"{column} IN ({placeholder_list(number, range(kind))})")
+            number += kind
+        else:
+            conditions.append(f"{column} = ?{number}")
+            number += 1
+    after = f"?{number}" if has_start else str(LAST_ID if newest_first else 0)
+    if has_start:
+        conditions.append(f"id {'<' if newest_first else '>'} {after}")
+        number += 1
+    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+    order = f"{where}ORDER BY id{' DESC' if newest_first else ''}"
+    single = {column: kind for column, kind in filters if isinstance(kind, type)}
+    if single and len(single) == len(filters):
+        values = [unplanned(position, kind) for position, kind in enumerate(single.values(), 1)]
+        in_index = index_range([*single], values, "id", after, descending=newest_first)
+        order = f"/*sqlite*/ {order} /*end*/ /*pg {in_index} */"
+    sql = f"{select} {order}"
+    return f"{in_short(sql) if is_short else sql} {limit}{number}"

@@ -1,0 +1,77 @@
+"""The tables of the database: their keys, how long their rows are kept, and what is copied."""
+
+from typing import Literal, NamedTuple, TypeAlias
+
+from petstore.clock import DAY, MINUTE, Milliseconds
+from petstore.deprecations.model import KEPT_DAYS
+
+RetentionSetting: TypeAlias = Literal["event_days", "history_days"]
+"""A setting for how many days rows are kept; 0 is forever."""
+
+IDEMPOTENCY_RECORDS_KEPT: Milliseconds = DAY
+"""How long a retry gets the recorded response."""
+
+IMPORTS_KEPT: Milliseconds = 7 * DAY
+"""How long an import is kept, finished or not: a large one can take a key several days."""
+
+_COUNTS_KEPT: Milliseconds = (KEPT_DAYS + 1) * DAY
+
+
+class Table(NamedTuple):
+    """A table, and the columns of its primary key.
+
+    Rows are deleted once their ``time`` is longer ago than ``kept_for``; 0 is forever. The column
+    ``time`` counts ``time_unit`` since the epoch, and has an index. Rows ``in_order`` of the key
+    need none: they are deleted without gaps, but for the newest. A unit of work deletes ``at_once``
+    rows.
+    """
+
+    name: str
+    key: tuple[str, ...]
+    time: str = ""
+    kept_for: Milliseconds | RetentionSetting = 0
+    time_unit: Milliseconds = 1
+    in_order: bool = False
+    at_once: int = 500
+    is_copied: bool = True
+
+
+TABLES = (
+    Table("pets", ("id",)),
+    Table("categories", ("id",)),
+    Table("orders", ("id",)),
+    Table("events", ("sequence",), "at", "event_days", in_order=True),
+    Table("pet_imports", ("digest",)),
+    Table("api_keys", ("id",)),
+    Table("api_key_tokens", ("digest",), "expires_at", "history_days"),
+    Table("api_key_events", ("id",), "at", "history_days", in_order=True),
+    Table("api_key_revision", ("revision",)),
+    Table("webhooks", ("id",)),
+    # Pending ones are deleted too: their events are not kept for longer.
+    Table("webhook_deliveries", ("id",), "created_at", "event_days", in_order=True),
+    Table("rate_limits", ("key_id",)),
+    Table("usage", ("key_id", "day"), "day", "history_days", DAY),
+    Table("kept_answers", ("key_id", "idempotency_key"), "kept_at", IDEMPOTENCY_RECORDS_KEPT),
+    Table("deprecated_calls", ("key_id", "operation", "day"), "day", _COUNTS_KEPT, DAY),
+    # Only processes of version 2.0.0 write it, beside newer ones during an update.
+    Table("deprecated_call_saves", ("process",), "saved_at", _COUNTS_KEPT, is_copied=False),
+    Table("responses", ("key_id", "day", "status"), "day", _COUNTS_KEPT, DAY),
+    # A notice is told once a month or more often, and could be told again once its row is gone.
+    Table("key_notices", ("key_id", "notice", "period"), "noticed_at", 62 * DAY),
+    Table("console_seal", ("one",)),
+    # People are told why their session has ended.
+    Table("console_sessions", ("digest",), "used_at", DAY),
+    Table("console_links", ("digest",), "expires_at", 10 * MINUTE),
+    # With each import, all its rows are deleted.
+    Table("console_imports", ("id",), "created_at", IMPORTS_KEPT, at_once=1),
+    Table("console_import_batches", ("import_id", "start")),
+    # The inventory follows from the animals, and the outbox is copied with the events.
+    Table("inventory", ("status",), is_copied=False),
+    Table("events_outbox", ("position",), is_copied=False),
+)
+"""All tables, a referenced table before the one that refers to it: rows are copied in this order.
+
+SQLite has no ``events_outbox``.
+"""
+
+TABLES_BY_NAME = {table.name: table for table in TABLES}

@@ -1,0 +1,223 @@
+"""Group commit: units of work that arrive during a commit run in the next transaction.
+
+Each runs in a savepoint, in the thread of the event loop, and each caller gets its result after the
+fsync. Only COMMIT and waiting for the lock leave that thread.
+"""
+
+import asyncio
+from collections import Counter, deque
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import apsw
+from msgspec import Struct
+
+from petstore.clock import SECOND
+from petstore.coalescing import settle
+from petstore.databases.contract import T, Unit, as_unavailable
+from petstore.databases.sqlite_connection import OPERATIONAL_ERRORS
+from petstore.databases.sqlite_recovery import SqliteConnections
+from petstore.databases.sqlite_versions import PageVersions
+from petstore.errors import Unavailable
+
+_MAX_GROUP = 256
+_MAX_TURNS = 4
+_WATCH_SECONDS = 0.05
+_POLL_SECONDS = 0.001
+
+
+class _Waiting(Struct, frozen=True):
+    """A unit of work, the future of its caller, and its deadline by the clock of the loop."""
+
+    unit: Unit[Any]
+    done: asyncio.Future[Any]
+    deadline: float
+
+
+_Outcome: TypeAlias = tuple[asyncio.Future[Any], Any]
+"""The future of a caller, and the result or error of its unit."""
+
+
+class GroupCommit:
+    """Commits units of work in groups, one group after another.
+
+    With ``brief_locks``, nothing waits while it has the write lock (see ``SqliteStore``).
+    """
+
+    def __init__(
+        self, connections: SqliteConnections, versions: PageVersions, *, brief_locks: bool
+    ) -> None:
+        self._connections = connections
+        self._versions = versions
+        self._brief_locks = brief_locks
+        self._waiting: deque[_Waiting] = deque()
+        self._group: asyncio.Task[None] | None = None
+        self.is_committing = False
+        """Whether the thread may have the writer now."""
+        self.committed: Counter[int] = Counter()
+        """The number of committed groups, by the number of their units of work."""
+
+    async def write(self, unit: Unit[T]) -> T:
+        """Run a unit of work in the next group and return its result once it is durable."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        deadline = loop.time() + self._connections.timeout / SECOND
+        self._waiting.append(_Waiting(unit, done, deadline))
+        if self._group is None:
+            self._group = asyncio.create_task(self._commit_groups())
+        return await done
+
+    async def finish(self) -> None:
+        """Return once no unit of work is in progress."""
+        while self._group is not None:
+            await self._group
+
+    async def _commit_groups(self) -> None:
+        try:
+            while self._waiting:
+                size = min(len(self._waiting), _MAX_GROUP)
+                await self._commit([self._waiting.popleft() for _ in range(size)])
+                # Callers with a result may write again at once: larger groups, fewer fsyncs.
+                for _ in range(min(size, _MAX_TURNS)):
+                    await asyncio.sleep(0)
+                    if len(self._waiting) >= size:
+                        break
+        finally:
+            self._group = None
+
+    async def _commit(self, group: list[_Waiting]) -> None:
+        outcomes: list[_Outcome] = []
+        loop = asyncio.get_running_loop()
+        self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
+        self.is_committing = True
+        try:
+            with as_unavailable(OPERATIONAL_ERRORS):
+                await self._begin()
+                # Holding the lock: from here on, every new version is this group's.
+                with suppress(
+                    *OPERATIONAL_ERRORS
+                ):  # a reader that fails is no reason to refuse a change
+                    self._versions.note()
+                # A change that got a 503 in the meantime must not be made.
+                outcomes.extend(
+                    (waiting.done, self._run(waiting.unit))
+                    for waiting in group
+                    if not waiting.done.done()
+                )
+                await self._commit_durably(outcomes)
+                self.committed[len(outcomes)] += 1
+        except BaseException as error:
+            with suppress(apsw.Error):  # if this fails, so does the next BEGIN
+                if self._connections.writer.in_transaction:
+                    self._connections.write("ROLLBACK")
+            for waiting in group:
+                settle(waiting.done, error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self.is_committing = False
+            self._watching.cancel()
+
+    async def _commit_durably(self, outcomes: list[_Outcome]) -> None:
+        """Commit in the thread, and settle all outcomes in the very next turn of the loop.
+
+        If the log lost its name, what was committed to it is saved first.
+        """
+        connections, loop = self._connections, asyncio.get_running_loop()
+        committed: asyncio.Future[bool] = loop.create_future()
+
+        def settle_all(error: BaseException | None) -> None:
+            is_safe = error is None and connections.files.log_is_in_place()
+            if is_safe:
+                self.is_committing = False
+                for outcome in outcomes:
+                    settle(*outcome)
+            settle(committed, error or is_safe)
+
+        ended: Future[Any]
+        if self._brief_locks:
+            connections.write("COMMIT")
+            ended = connections.thread.submit(connections.files.sync_log)
+        else:
+            ended = connections.thread.submit(connections.write, "COMMIT")
+        ended.add_done_callback(lambda _: loop.call_soon_threadsafe(settle_all, ended.exception()))
+        if not await committed:
+            await connections.save_log()
+            for outcome in outcomes:
+                settle(*outcome)
+
+    def _give_up(self, group: list[_Waiting]) -> None:
+        """Fail everything whose deadline has passed; units not yet run will not run."""
+        loop = asyncio.get_running_loop()
+        self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
+        for waiting in (*group, *self._waiting):
+            if waiting.deadline <= loop.time():
+                error = Unavailable("the database did not confirm the change in time")
+                settle(waiting.done, error)
+
+    async def _begin(self) -> None:
+        """Take the write lock on files that still have their names."""
+        connections = self._connections
+        if not connections.files.are_open:
+            await connections.reopen()
+        try:
+            await self._lock()
+        except apsw.BusyError:
+            # Who has the lock may keep it for long.
+            if not connections.files.log_is_in_place():
+                connections.warn_once()
+                await connections.save_log()
+            raise
+        if not connections.files.may_be_written():
+            connections.write("ROLLBACK")
+            await connections.replace_files()
+            await self._lock()
+
+    async def _lock(self) -> None:
+        """Take the write lock, waiting for another process's transaction."""
+        connections = self._connections
+        try:
+            connections.writer.set_busy_timeout(0)
+            connections.write("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            if self._brief_locks:
+                await self._poll_lock()
+                return
+            connections.writer.set_busy_timeout(connections.timeout)
+            await connections.in_thread(connections.write, "BEGIN IMMEDIATE")
+
+    async def _poll_lock(self) -> None:
+        """Take the lock in a turn of the loop: a thread would have it before the loop continues."""
+        connections, loop = self._connections, asyncio.get_running_loop()
+        deadline = loop.time() + connections.timeout / SECOND
+        while not connections.writer.in_transaction:
+            await asyncio.sleep(_POLL_SECONDS)
+            try:
+                connections.write("BEGIN IMMEDIATE")
+            except apsw.BusyError:
+                if loop.time() >= deadline:
+                    raise
+
+    def _run(self, unit: Unit[Any]) -> Any:
+        """Run one unit in its savepoint; return its result, or the error that undid it."""
+        execute, versions = self._connections.write, self._versions
+        execute("SAVEPOINT unit")
+        try:
+            statement = next(unit)
+            while True:
+                rows = execute(statement.sql, statement.parameters).fetchall()
+                versions.own_changes += statement.affects_pages
+                if statement.gives_id:
+                    # RETURNING would open a table for the one row each time.
+                    rows = [(self._connections.writer.last_insert_rowid(),)]
+                statement = unit.send(rows)
+        except StopIteration as finished:
+            result = finished.value
+        except OPERATIONAL_ERRORS:
+            raise
+        except Exception as error:  # noqa: BLE001 - it concerns the caller of this unit alone
+            execute("ROLLBACK TO unit")
+            result = error
+        execute("RELEASE unit")
+        return result

@@ -1,0 +1,1 @@
+"""Deprecated operations, and the keys that still call them."""

@@ -1,0 +1,1 @@
+"""Events: what changed, in the order of the commits."""

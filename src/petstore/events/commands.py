@@ -1,0 +1,204 @@
+"""``petstore events``: what happens in a running service, and each event to a local address."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+import click
+
+from petstore import __version__
+from petstore.cli.client import client_of, is_address, service_option
+from petstore.cli.client_failures import CommandFailure, ExitStatus, notice_of
+from petstore.cli.options import TEXT, SecretOption
+from petstore.cli.output import SectionedGroup, printable
+from petstore.clock import SECOND, system_clock
+from petstore.webhooks.secrets import secret_of_text, secret_text
+from petstore.webhooks.signatures import signed_headers
+
+if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    from petstore_client import PetstoreError
+
+_URL = re.compile(r"https?://[^\s/?#@]+([/?][^\s#]*)?", re.IGNORECASE)
+# What a header can carry. Standard Webhooks signs the id, so it has no dot.
+_ID = re.compile(r"[!-\-/-~]+")
+_SECRET_BYTES = 32
+_MAX_TEXT = 100
+_EXPIRED = (
+    "the events to go on from are not kept any more, or an older backup was restored: start again"
+    " to listen from now on, or with --from-start to begin with the oldest event that is kept"
+)
+
+
+class Receiver:
+    """A local address that gets each event as a webhook does: signed, by POST."""
+
+    def __init__(self, url: str, secret: bytes, seconds: float = 10) -> None:
+        self._url = urlsplit(url)
+        self._secret = secret
+        self._seconds = seconds
+
+    def send(self, event: Mapping[str, Any]) -> str:
+        """Send an event and return the status of the response, or why there is none."""
+        from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
+        if not _ID.fullmatch(event["id"]):
+            return f"not sent: expected an id of visible characters without dots, not {event['id']}"
+        body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
+        timestamp = system_clock() // SECOND
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"petstore/{__version__}",
+            **signed_headers(event["id"], timestamp, body, [self._secret]),
+        }
+        target = urlunsplit(("", "", self._url.path or "/", self._url.query, ""))
+        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
+        connection = kind(self._url.hostname or "", self._url.port, timeout=self._seconds)
+        try:
+            connection.request("POST", target, body, headers)
+            response = connection.getresponse()
+        except TimeoutError:
+            return f"no response within {self._seconds} s"
+        except (HTTPException, ConnectionResetError):
+            return "broke the connection off, or does not speak HTTP"
+        except OSError as error:
+            return error.strerror or str(error)
+        finally:
+            connection.close()
+        return f"{response.status} {response.reason}".rstrip()
+
+
+class OutageNotice:
+    """Waits while the service is away, and prints so: once, until it is back."""
+
+    def __init__(self, sleep: Callable[[float], object] = time.sleep) -> None:
+        self._sleep = sleep
+        self._is_known = False
+
+    def wait(self, seconds: float, error: "PetstoreError | None") -> None:
+        """Wait."""
+        if not self._is_known:
+            click.echo(f"{notice_of(error)} Waiting for the service.", err=True)
+        self._is_known = True
+        self._sleep(seconds)
+
+    def end(self) -> None:
+        """Note that the service has responded."""
+        if self._is_known:
+            click.echo("Going on.", err=True)
+        self._is_known = False
+
+
+def _receiver_url(_ctx: click.Context, _param: click.Parameter, url: str | None) -> str | None:
+    if url is not None and not is_address(url, _URL):
+        msg = f"{url!r}: expected an address such as http://localhost:3000/webhooks."
+        raise click.BadParameter(msg)
+    return url
+
+
+def _secret(_ctx: click.Context, _param: click.Parameter, text: str | None) -> bytes | None:
+    try:
+        return None if text is None else secret_of_text(text)
+    except ValueError as error:
+        msg = f"{error}."
+        raise click.BadParameter(msg) from None
+
+
+@click.group(cls=SectionedGroup)
+def events() -> None:
+    """See what happens in a running service."""
+
+
+@events.command()
+@click.option(
+    "--type", "types", type=TEXT, multiple=True, help="Only events of this type; may be repeated."
+)
+@click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
+@click.option(
+    "--forward-to",
+    "receiver_url",
+    metavar="URL",
+    callback=_receiver_url,
+    help="Also send each event there by POST, signed like the delivery of a webhook.",
+)
+@click.option(
+    "--secret",
+    cls=SecretOption,
+    envvar="PETSTORE_LISTEN_SECRET",
+    warns=False,
+    metavar="WHSEC",
+    callback=_secret,
+    help="What signs them. [default: a new one, printed at the start]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each event as JSON in one line.")
+@service_option
+def listen(
+    *,
+    types: tuple[str, ...],
+    from_start: bool,
+    receiver_url: str | None,
+    secret: bytes | None,
+    as_json: bool,
+    service: str,
+) -> None:
+    """Print events as they happen, until Ctrl-C.
+
+    It waits for a service that restarts, and for limits, and neither misses nor repeats an event.
+    """
+    from petstore_client.errors import CursorExpired
+
+    absence = OutageNotice()
+    with client_of(service, absence.wait) as client:
+        receiver = None if receiver_url is None else Receiver(receiver_url, secret or _new_secret())
+        cursor = None if from_start else "latest"
+        pages = client.events.follow(cursor=cursor, types=types or None).pages()
+        try:
+            page = next(pages)
+            click.echo("Listening for events; Ctrl-C ends it.", err=True)
+            while True:
+                absence.end()
+                for event in page.response.json():
+                    _hand_over(event, receiver, as_json=as_json)
+                page = next(pages)
+        except CursorExpired:
+            raise CommandFailure(_EXPIRED, ExitStatus.NOT_FOUND) from None
+
+
+def _new_secret() -> bytes:
+    """Return a new secret, and print it for the receiver."""
+    secret = token_bytes(_SECRET_BYTES)
+    click.echo(f"Webhook signing secret: {secret_text(secret)}", err=True)
+    return secret
+
+
+def _hand_over(event: Mapping[str, Any], receiver: Receiver | None, *, as_json: bool) -> None:
+    click.echo(json.dumps(event) if as_json else printable(_line(event)))
+    if receiver is not None:
+        click.echo(printable(f"  receiver: {receiver.send(event)}"), err=True)
+
+
+def _line(event: Mapping[str, Any]) -> str:
+    line = f"{event['timestamp']}  {event['type']:<16}  {event['resource']:<11}  "
+    return line + _shortened(", ".join(_changes(event["data"], event.get("previous"))))
+
+
+def _changes(data: Mapping[str, Any], previous: Mapping[str, Any] | None) -> list[str]:
+    """Return what changed; of what began or ended, its members."""
+    if previous is None:
+        return [f"{name}: {_text(value)}" for name, value in data.items() if name != "id"]
+    return [
+        f"{name}: {_text(before)} -> {_text(data.get(name))}" for name, before in previous.items()
+    ]
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."

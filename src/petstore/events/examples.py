@@ -1,0 +1,105 @@
+"""An example of every type of event."""
+
+from typing import Any
+
+from petstore.events.model import EVENT_TYPES, EventType
+
+_PET = {"id": 7, "name": "Bella", "categoryId": 1, "status": "pending"}
+_ORDER = {
+    "id": 3,
+    "petId": 7,
+    "quantity": 1,
+    "status": "placed",
+    "complete": False,
+    "placedAt": "2026-11-21T10:05:00.120000Z",
+    "reservedUntil": "2026-11-22T10:05:00.120000Z",
+}
+_CLOSED = {name: value for name, value in _ORDER.items() if name != "reservedUntil"}
+_CATEGORY = {"id": 1, "name": "Dogs", "description": "Great and small."}
+
+WEBHOOK = {
+    "id": 2,
+    "url": "https://shop.example/hooks",
+    "types": ["order.placed"],
+    "description": "The website",
+    "enabled": True,
+    "disabledReason": None,
+    "createdAt": "2026-11-21T10:00:00Z",
+    "lastSuccessAt": None,
+}
+"""A webhook."""
+
+DEPRECATED_USE = {
+    "operation": "getPet",
+    "method": "GET",
+    "path": "/v1/pets/{petId}",
+    "since": "2026-11-21T00:00:00Z",
+    "sunset": "2030-12-05T00:00:00Z",
+    "use": "GET /v1/pets, with id for one animal or with status",
+    "documentation": "/docs/operations/getPet",
+    "calls": 312,
+    "lastCalledAt": "2026-11-21T10:05:00Z",
+    "lastUserAgent": "corner-shop/1.4",
+    "lastRequestId": "3f9c0a7be1d2",
+}
+"""What a key has called of a deprecated operation."""
+
+_DATA: dict[EventType, dict[str, Any]] = {
+    "pet.created": _PET | {"status": "available"},
+    "pet.updated": _PET,
+    "pet.deleted": _PET | {"status": "available"},
+    "order.placed": _ORDER,
+    "order.updated": _ORDER | {"shipDate": "2026-12-24T10:00:00Z"},
+    "order.approved": _CLOSED | {"status": "approved"},
+    "order.delivered": _CLOSED | {"status": "delivered", "complete": True},
+    "order.cancelled": _CLOSED | {"status": "cancelled"},
+    "order.lapsed": _CLOSED | {"status": "cancelled"},
+    "category.created": _CATEGORY,
+    "category.updated": _CATEGORY,
+    "category.deleted": _CATEGORY,
+    "key.limit_near": {
+        "keyId": 4,
+        "percent": 80,
+        "limit": 10000,
+        "used": 8000,
+        "resetAt": "2026-11-22T00:00:00Z",
+    },
+    "key.banned": {
+        "keyId": 4,
+        "bannedAt": "2026-11-21T10:05:00Z",
+        "bannedUntil": "2026-11-21T10:10:00Z",
+        "level": 1,
+    },
+    "key.expiring": {"keyId": 4, "expiresAt": "2026-11-28T10:00:00Z"},
+    "deprecation.used": {"keyId": 4} | DEPRECATED_USE,
+    "webhook.disabled": WEBHOOK | {"enabled": False, "disabledReason": "failing", "types": []},
+    "webhook.test": WEBHOOK,
+}
+_PREVIOUS: dict[EventType, dict[str, Any]] = {
+    "pet.updated": {"status": "available"},
+    "order.updated": {"shipDate": None},
+    "order.approved": {"status": "placed", "reservedUntil": _ORDER["reservedUntil"]},
+    "order.delivered": {"status": "approved", "complete": False},
+    "order.cancelled": {"status": "approved"},
+    "order.lapsed": {"status": "placed", "reservedUntil": _ORDER["reservedUntil"]},
+    "category.updated": {"description": None},
+    "webhook.disabled": {"enabled": True, "disabledReason": None},
+}
+
+
+def example_of(event_type: EventType) -> dict[str, Any]:
+    """Return an example of an event of this type."""
+    data = _DATA[event_type]
+    kind = event_type.partition(".")[0]
+    is_of_key = "keyId" in data
+    sequence = EVENT_TYPES.index(event_type) + 1
+    event = {
+        "id": f"evt_5f1c3c6a9a3d2b3f0a7e9d{sequence:02}",
+        "type": event_type,
+        "timestamp": "2026-11-21T10:05:00.120Z",
+        "resource": f"key/{data['keyId']}" if is_of_key else f"{kind}/{data['id']}",
+        "sequence": sequence,
+        "data": data,
+    }
+    previous = _PREVIOUS.get(event_type)
+    return event if previous is None else event | {"previous": previous}

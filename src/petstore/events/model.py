@@ -1,0 +1,182 @@
+"""Events: what changed in the store, and what concerns a key."""
+
+from collections.abc import Iterable, Mapping
+from random import getrandbits
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
+
+from msgspec import UNSET, Meta, Struct, UnsetType, to_builtins
+
+from petstore.domain.cursors import CursorForm, base64_bytes, base64_text
+from petstore.domain.fields import INT64_MAX
+from petstore.keys.model import Scope
+
+ResourceEventType: TypeAlias = Literal[
+    "pet.created",
+    "pet.updated",
+    "pet.deleted",
+    "order.placed",
+    "order.updated",
+    "order.approved",
+    "order.delivered",
+    "order.cancelled",
+    "order.lapsed",
+    "category.created",
+    "category.updated",
+    "category.deleted",
+]
+"""The types of events about the resources of the store."""
+
+KeyEventType: TypeAlias = Literal[
+    "key.limit_near",
+    "key.banned",
+    "key.expiring",
+    "deprecation.used",
+    "webhook.disabled",
+    "webhook.test",
+]
+"""The types of events that only the holder of the key they concern can read."""
+
+EventType: TypeAlias = ResourceEventType | KeyEventType
+
+EVENT_TYPES: tuple[EventType, ...] = (*get_args(ResourceEventType), *get_args(KeyEventType))
+"""Every type. The list is open: a client ignores types that it does not know."""
+
+_MAX_SEQUENCE = 2**62
+_MARK = slice(len("evt_"), len("evt_") + 8)
+_SCOPES: dict[str, Scope] = {
+    "pet": "pets:read",
+    "order": "orders:read",
+    "category": "pets:read",
+}
+
+
+def type_description(types: Iterable[EventType]) -> str:
+    """Describe the type of an event that has one of these ``types``."""
+    names = ", ".join(f"`{name}`" for name in types)
+    return f"One of {names}. More will follow: ignore types that you do not know."
+
+
+class Event(Struct, frozen=True):
+    """Something that happened. ``previous`` is absent where something began or ended."""
+
+    id: Annotated[str, Meta(description="Unique, and the same in the feed and in every delivery.")]
+    type: Annotated[
+        str,
+        Meta(description=type_description(EVENT_TYPES)),
+    ]
+    timestamp: Annotated[
+        str,
+        Meta(
+            description="When it happened (RFC 3339, to the millisecond).",
+            extra_json_schema={"format": "date-time"},
+        ),
+    ]
+    resource: Annotated[str, Meta(description="The resource of the event, such as `pet/7`.")]
+    sequence: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=INT64_MAX,
+            description="The place among all events of the store, without gaps.",
+            extra_json_schema={"format": "int64"},
+        ),
+    ]
+    data: Annotated[
+        Any,
+        Meta(
+            description="The resource after the change, or before it was deleted.",
+            extra_json_schema={"type": "object"},
+        ),
+    ]
+    previous: (
+        Annotated[
+            Any,
+            Meta(
+                description=(
+                    "The old values of the members that changed; null for an absent member."
+                ),
+                extra_json_schema={"type": "object"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class Position(NamedTuple):
+    """A place in the feed: behind the event of this ``sequence``, or before all others at 0.
+
+    ``mark`` is part of that event's id. After an older backup was restored, another event takes
+    the same place, and its mark differs.
+    """
+
+    sequence: int
+    mark: bytes
+
+    @classmethod
+    def behind(cls, sequence: int, event_id: str) -> "Position":
+        """Return the position behind an event."""
+        return cls(sequence, bytes.fromhex(event_id[_MARK]))
+
+
+START = Position(0, bytes(4))
+"""The position before the first event of a store."""
+
+
+def _encode_position(position: Position) -> str:
+    return base64_text(position.sequence.to_bytes(8) + position.mark)
+
+
+def _decode_position(cursor: str) -> Position:
+    content = base64_bytes(cursor)
+    sequence = int.from_bytes(content[:8])
+    if sequence > _MAX_SEQUENCE:
+        msg = "no store has had so many events"
+        raise ValueError(msg)
+    return Position(sequence, content[8:])
+
+
+IN_FEED = CursorForm("[A-Za-z0-9_-]{16}", 16, _encode_position, _decode_position)
+"""The cursors of the feed: 96 bits each."""
+
+
+class NewEvent(NamedTuple):
+    """An event to record. ``data`` and ``previous`` become JSON.
+
+    With ``key_id`` only the holder of that key can read it.
+    """
+
+    type: EventType
+    resource: str
+    data: Struct | Mapping[str, Any]
+    previous: Mapping[str, Any] | None = None
+    key_id: int | None = None
+
+
+def resource_event(kind: ResourceEventType, item: Struct, before: Struct | None = None) -> NewEvent:
+    """Return the event that an ``item`` began, ended, or changed from what it was ``before``."""
+    resource = f"{kind.partition('.')[0]}/{item.id}"  # type: ignore[attr-defined] # each has one
+    return NewEvent(kind, resource, item, None if before is None else changed_members(before, item))
+
+
+def readable_types(scopes: frozenset[Scope]) -> frozenset[EventType]:
+    """Return the types that a key with these ``scopes`` may read, those about itself included."""
+    return frozenset(
+        kind for kind in EVENT_TYPES if (scope := scope_of(kind)) is None or scope in scopes
+    )
+
+
+def scope_of(kind: EventType) -> Scope | None:
+    """Return the scope that reads events of a type; ``None`` for those about a key."""
+    return _SCOPES.get(kind.partition(".")[0])
+
+
+def changed_members(before: Struct, after: Struct) -> dict[str, Any]:
+    """Return the members of ``before`` that differ in ``after``; ``None`` for an absent one."""
+    # Equal moments may differ in their offset, and so in JSON.
+    old, new = to_builtins(before), to_builtins(after)
+    return {name: old.get(name) for name in old | new if old.get(name) != new.get(name)}
+
+
+def new_event_id() -> str:
+    """Return a new id, which no event had in any store."""
+    return f"evt_{getrandbits(96):024x}"  # no secret: it need not cost a system call

@@ -1,0 +1,163 @@
+"""The operation that reads the feed of events."""
+
+import asyncio
+from collections.abc import Collection
+from time import perf_counter
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.errors import CursorExpired, InvalidParameter, MissingScope
+from petstore.events.examples import example_of
+from petstore.events.model import (
+    EVENT_TYPES,
+    IN_FEED,
+    Event,
+    EventType,
+    Position,
+    readable_types,
+    scope_of,
+)
+from petstore.events.store import FeedPage, newest_position, read_feed
+from petstore.interface.authentication import require_scope
+from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.interface.pages import limit_of
+from petstore.keys.model import ApiKey
+
+LATEST = "latest"
+_MAX_SEARCHES = 10
+
+
+class ListEventsQuery(Struct, frozen=True):
+    """The query parameters of ``listEvents``."""
+
+    limit: Annotated[int, limit_of("events")] = 20
+    type: (
+        Annotated[
+            list[EventType],
+            Meta(
+                max_length=100,
+                description="Filters by type; may be repeated, up to 100 times.",
+                extra={"expected": f"one of {', '.join(map(repr, EVENT_TYPES))}"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    cursor: (
+        Annotated[
+            str,
+            Meta(
+                pattern=rf"^(?:{LATEST}|{IN_FEED.pattern})$",
+                # The pattern's end alone would let a line break pass.
+                max_length=IN_FEED.max_length,
+                description=(
+                    "Where to continue, from the `Link` header of the previous page. `latest`"
+                    " starts after the newest event. Without a cursor, the feed starts with the"
+                    " oldest event that is kept."
+                ),
+                extra={"expected": f"the cursor of a Link header, unchanged, or {LATEST}"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    wait: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=25,
+            description=(
+                "How many seconds to wait for an event if there is none (long poll). The response"
+                " comes as soon as there is an event. However long it takes, it counts as one"
+                " request."
+            ),
+            extra={"expected": "an integer from 0 to 25, in plain digits"},
+        ),
+    ] = 0
+
+
+async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[list[Event]]:
+    query, services = call.query, context.services
+    types = _types(query, context.key)
+    after: Position | None = None
+    if query.cursor == LATEST:
+        after = await newest_position(services.store)
+    elif query.cursor is not UNSET:
+        after = _position(query.cursor)
+    ends, waited = perf_counter() + query.wait, 0.0
+    page = await _search(context, types, after, query.limit)
+    while not page.events and page.is_last and (began := perf_counter()) < ends:
+        after, seconds = page.position, ends - began
+        is_news = await services.feed.wait(
+            after.sequence, types, context.key.id, seconds, context.client
+        )
+        waited += perf_counter() - began
+        key = await context.find_key_again()
+        if not is_news:
+            break
+        types = _types(query, key)  # its scopes may be others by now
+        page = await _search(context, types, after, query.limit)
+    # Also where nothing follows yet, there is a next page.
+    return Result(page.events, IN_FEED.encode(page.position), waited=waited)
+
+
+def _position(cursor: str) -> Position:
+    """Return the position in a cursor, or raise ``InvalidParameter``."""
+    try:
+        return IN_FEED.decode(cursor)
+    except ValueError:
+        msg = f"cursor: expected the cursor of a Link header, unchanged, or {LATEST}"
+        raise InvalidParameter(msg) from None
+
+
+def _types(query: ListEventsQuery, key: ApiKey) -> Collection[str]:
+    """Return the types that are wanted, and that the key may read.
+
+    Raises:
+        MissingScope: the key may not read one that the client asks for.
+    """
+    if query.type is UNSET:
+        return readable_types(key.scopes)
+    for kind in query.type:
+        require_scope(key, scope_of(kind))
+    return frozenset(query.type)
+
+
+async def _search(
+    context: Context, types: Collection[str], after: Position | None, limit: int
+) -> FeedPage:
+    """Read on until there is an event, the feed ends, or enough was searched for one request."""
+    store, key_id = context.services.store, context.key.id
+    page = await read_feed(store, types, key_id, after, limit)
+    for _ in range(_MAX_SEARCHES):
+        if page.events or page.is_last:
+            break
+        await asyncio.sleep(0)
+        page = await read_feed(store, types, key_id, page.position, limit)
+    return page
+
+
+OPERATIONS = (
+    Operation(
+        id="listEvents",
+        method="GET",
+        path="/events",
+        tag="Events",
+        summary="List events",
+        description=(
+            "Returns events, oldest first, in the order in which their changes were committed."
+            ' Every page has `Link` with `rel="next"`, even an empty one: a client that follows it'
+            " sees every event exactly once. A key sees the events that its scopes may read, and"
+            " the events about itself. A page may be empty even if more events follow. With `wait`"
+            " the response waits for an event."
+        ),
+        handler=_list,
+        scope=None,
+        tagged=False,
+        no_store=True,
+        waits=True,
+        endless=True,
+        query=ListEventsQuery,
+        success=Success(200, "Events.", list[Event], [example_of("pet.updated")]),
+        errors=(CursorExpired, MissingScope),
+    ),
+)

@@ -1,0 +1,91 @@
+"""What changed in the store, for a page that is open: a long poll of the feed of events."""
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.errors import CursorExpired, InvalidParameter, MissingScope
+from petstore.events.model import EVENT_TYPES, EventType, readable_types
+from petstore.events.operations import LATEST
+from petstore.http.messages import Response
+from petstore.interface.messages import json_response
+
+_SECONDS = 25
+_AT_ONCE = 100
+_NO_STORE = b"cache-control: no-store"
+
+
+def _kind_of(event: EventType) -> str:
+    """Return the kind of the resource that events of a type are about."""
+    kind = event.partition(".")[0]
+    return "key" if kind == "deprecation" else kind
+
+
+_KINDS = tuple(dict.fromkeys(map(_kind_of, EVENT_TYPES)))
+
+
+class Changes(Struct, frozen=True):
+    """The resources that changed, such as ``pet/7``, and the cursor to ask with next time.
+
+    ``resources`` is ``None`` if any may have changed.
+    """
+
+    cursor: str
+    resources: Sequence[str] | None
+
+
+async def _changes(visit: PageRequest) -> Response:
+    """Respond as soon as something has changed after a cursor, or with nothing after 25 seconds.
+
+    The query has the cursor ``after``, and the ``kinds`` of resources. Without a cursor the
+    response is at once, with the newest one.
+
+    Raises:
+        InvalidParameter: the query is not of this console.
+        MissingScope: the key may read none of these changes.
+        MissingKey: the session has ended while this waited.
+    """
+    query: dict[str, Any] = {"type": _types(visit), "limit": _AT_ONCE}
+    found, waited = None, 0.0
+    if after := visit.form.text("after"):
+        with suppress(CursorExpired):
+            page = await visit.execute(
+                "listEvents", query=query | {"cursor": after, "wait": _SECONDS}
+            )
+            waited = page.waited
+            if len(page.value) < _AT_ONCE:
+                resources = dict.fromkeys(event.resource for event in page.value)
+                found = Changes(page.next, [*resources])
+    if found is None:
+        latest = await visit.execute("listEvents", query=query | {"cursor": LATEST})
+        found = Changes(latest.next, None)
+    if found.resources != []:
+        # The lists that the page is about to read must not be older than the changes.
+        await visit.services.readers.record_write(visit.key.id)
+    return replace(json_response(200, found, [_NO_STORE]), waited=waited)
+
+
+def _types(visit: PageRequest) -> Collection[EventType]:
+    """Return the types of events about the wanted kinds that the key may read.
+
+    Raises:
+        InvalidParameter: there is no such kind.
+        MissingScope: the key may read none of them.
+    """
+    kinds = visit.form.text("kinds").split()
+    if not kinds or not set(kinds).issubset(_KINDS):
+        msg = f"kinds: expected some of {', '.join(_KINDS)}"
+        raise InvalidParameter(msg)
+    readable = readable_types(visit.key.scopes)
+    types = [kind for kind in EVENT_TYPES if kind in readable and _kind_of(kind) in kinds]
+    if not types:
+        msg = "this key may not see these changes"
+        raise MissingScope(msg)
+    return types
+
+
+PAGES = (ConsolePage("GET", "/changes", _changes, needs="listEvents"),)

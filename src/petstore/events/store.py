@@ -1,0 +1,260 @@
+"""Events: recorded in the transaction of their change, then read in the order of the commits.
+
+SQLite runs one unit of work after another, so an event gets its place in the feed with its row. On
+PostgreSQL units run concurrently: the first to take a place may be the last to commit, and a
+reader that is past that place would miss its event. There a unit records to ``events_outbox``, and
+``publish_events`` gives places to what has been committed.
+"""
+
+from collections.abc import Collection, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from petstore.chores import PeriodicTask
+from petstore.clock import Milliseconds, rfc3339_milliseconds
+from petstore.databases.contract import (
+    Reader,
+    Row,
+    Statement,
+    Store,
+    Unit,
+    Value,
+    placeholder_list,
+    placeholders,
+)
+from petstore.errors import CursorExpired
+from petstore.events.model import START, Event, NewEvent, Position, new_event_id
+
+_COLUMNS = "id, type, at, resource, key_id, data, previous"
+_WIDTH = 7
+_RECORDED = "insert_events"
+_SEARCHED_AT_ONCE = 2000
+_PUBLISHED_AT_ONCE = 2000
+_PUBLISHER = 0x45564E54  # "EVNT": names the lock of the process that gives places
+
+_encode = msgspec.json.Encoder().encode
+
+
+class FeedPage(NamedTuple):
+    """Events in order, the position to continue from, and whether nothing was left to search."""
+
+    events: list[Event]
+    position: Position
+    is_last: bool
+
+
+def record(now: Milliseconds, *events: NewEvent) -> Statement:
+    """Return the INSERT of ``events``, which stay next to each other.
+
+    It comes after the locks that the unit of work takes on what the events are about. So on
+    PostgreSQL, too, events of one resource are in the order of its changes.
+    """
+    values: list[Value] = []
+    for event in events:
+        values += (
+            new_event_id(),
+            event.type,
+            now,
+            event.resource,
+            event.key_id,
+            _json(event.data),
+            None if event.previous is None else _json(event.previous),
+        )
+    sql = _insert(len(events))
+    return Statement(sql, values, name=_RECORDED, affects_pages=False)
+
+
+@cache
+def _insert(rows: int) -> str:
+    values = placeholders(_WIDTH, rows)
+    return f"INSERT INTO events/*pg _outbox */ ({_COLUMNS}) VALUES {values}"  # noqa: S608 - only names
+
+
+def recorded_types(statement: Statement) -> Sequence[Any]:
+    """Return the type of each event that a statement of a unit of work records."""
+    return statement.parameters[1::_WIDTH] if statement.name == _RECORDED else ()
+
+
+async def newest_position(store: Reader) -> Position:
+    """Return the position behind the newest event."""
+    return await _last_position(store, 2**63 - 1)
+
+
+async def read_feed(
+    store: Reader, types: Collection[str], key_id: int, after: Position | None, limit: int
+) -> FeedPage:
+    """Return the first ``limit`` events of these ``types`` after a position, else from the oldest.
+
+    Of events about a key, those of ``key_id`` alone. It searches a bounded part of the feed: the
+    page may be empty although more events follow.
+
+    Raises:
+        CursorExpired: the event at the position was deleted, or is of another history.
+    """
+    first = await _oldest_sequence(store) - 1 if after is None else after.sequence
+    end = await _last_position(store, first + _SEARCHED_AT_ONCE)
+    kinds = tuple(types)
+    names = placeholder_list(5, kinds)
+    rows = await store.read(
+        Statement(
+            f"SELECT sequence, {_COLUMNS} FROM events WHERE sequence >= ?1 AND sequence <= ?2"  # noqa: S608
+            f" AND (sequence = ?1 OR type IN ({names}) AND (key_id IS NULL OR key_id = ?3))"
+            " ORDER BY sequence LIMIT ?4",
+            (first, end.sequence, key_id, limit + 2, *kinds),
+            name="select_events",
+        )
+    )
+    known = [Position.behind(*row[:2]) for row in rows[:1] if row[0] == first]
+    # Asked last: the first events may just be deleted.
+    is_expired = (
+        await _oldest_sequence(store) > 1 if after == START else after not in (None, *known)
+    )
+    if is_expired:
+        raise _expired()
+    found = rows[len(known) :]
+    events = [_event_of(row) for row in found[:limit]]
+    if len(found) > limit:
+        return FeedPage(events, Position.behind(*found[limit - 1][:2]), is_last=False)
+    is_last = end.sequence < first + _SEARCHED_AT_ONCE
+    return FeedPage(events, end if end.sequence > first else after or end, is_last)
+
+
+async def read_event(store: Reader, sequence: int, event_id: str) -> Event | None:
+    """Return one event, or ``None`` if it is no longer kept."""
+    select = Statement(
+        f"SELECT sequence, {_COLUMNS} FROM events WHERE sequence = ?1 AND id = ?2",  # noqa: S608
+        (sequence, event_id),
+        name="select_event",
+    )
+    rows = await store.read(select)
+    return _event_of(rows[0]) if rows else None
+
+
+async def recent_events(store: Reader, after: int) -> list[Row]:
+    """Return sequence, type and key of the first events after ``after``, to tell whom they concern.
+
+    They are a few thousand at most.
+    """
+    select = Statement(
+        "SELECT sequence, type, key_id FROM events WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
+        (after, _SEARCHED_AT_ONCE),
+        name="select_recent_events",
+    )
+    return await store.read(select)
+
+
+async def publish_all(store: Store) -> None:
+    """Give places in the feed to all committed events (PostgreSQL alone).
+
+    Raises:
+        Unavailable: the database is unreachable or failing; the next call continues.
+    """
+    select = "SELECT 1 FROM events_outbox ORDER BY position LIMIT 1"
+    pending = Statement(select, name="select_unpublished_event")
+    limit = _PUBLISHED_AT_ONCE
+    while await store.read(pending):
+        published = await store.write(_publish(limit))
+        if published is None:
+            return
+        # None at all: a transaction has recorded more events than were looked at.
+        limit = _PUBLISHED_AT_ONCE if published else 2 * limit
+
+
+def publishing(store: Store) -> PeriodicTask:
+    """Return what publishes events soon after their commit (PostgreSQL alone)."""
+    return PeriodicTask(partial(publish_all, store), 0.05, "cannot publish events to the feed")
+
+
+async def oldest_unpublished(store: Reader) -> Milliseconds | None:
+    """Return when the oldest event that has no place yet was recorded (PostgreSQL alone)."""
+    select = "SELECT at FROM events_outbox ORDER BY position LIMIT 1"
+    rows = await store.read(Statement(select, name="select_oldest_unpublished"))
+    return rows[0][0] if rows else None
+
+
+def _publish(limit: int) -> Unit[int | None]:
+    """Give places to committed events among the first ``limit`` recorded; return how many.
+
+    Events of one transaction stay together. A transaction that waited for another one has recorded
+    its last event later, and so follows it. If another process is publishing, this does nothing and
+    returns ``None``.
+    """
+    # The outbox is empty in one moment and long in the next, so what the planner believes about it
+    # is often wrong. Each way that is left to it takes time in proportion to the events.
+    ((may_publish, *_),) = yield Statement(
+        "SELECT pg_try_advisory_xact_lock(?1),"
+        " set_config('plan_cache_mode', 'force_custom_plan', true),"
+        " set_config('enable_nestloop', 'off', true), set_config('enable_seqscan', 'off', true)",
+        (_PUBLISHER,),
+        name="lock_feed",
+    )
+    if not may_publish:
+        return None
+    ((count,),) = yield Statement(
+        "WITH first AS MATERIALIZED ("  # noqa: S608 - only names
+        "  SELECT transaction, position FROM events_outbox ORDER BY position LIMIT ?1"
+        "), whole AS MATERIALIZED ("
+        "  SELECT transaction, max(position) AS last FROM first GROUP BY transaction"
+        # OFFSET 0 keeps it a search for each transaction, and + 0 one by its index.
+        "  HAVING NOT EXISTS (SELECT 1 FROM events_outbox o"
+        "  WHERE o.transaction = first.transaction"
+        "  AND o.position + 0 > (SELECT max(position) FROM first) OFFSET 0)"
+        "), taken AS ("
+        "  DELETE FROM events_outbox o USING whole w"
+        "  WHERE o.transaction = w.transaction"
+        "  AND o.position <= (SELECT max(position) FROM first) RETURNING o.*, w.last"
+        "), published AS ("
+        f"  INSERT INTO events (sequence, {_COLUMNS})"
+        "  SELECT (SELECT coalesce(max(sequence), 0) FROM events)"
+        f"  + row_number() OVER (ORDER BY last, position), {_COLUMNS} FROM taken RETURNING 1"
+        ") SELECT count(*) FROM published",
+        (limit,),
+        name="publish_events",
+    )
+    return int(count)
+
+
+async def _oldest_sequence(store: Reader) -> int:
+    """Return the place of the oldest event that is kept, or 1 before there is any."""
+    select = Statement("SELECT min(sequence) FROM events", name="select_oldest_event")
+    ((sequence,),) = await store.read(select)
+    return sequence or 1
+
+
+async def _last_position(store: Reader, up_to: int) -> Position:
+    rows = await store.read(
+        Statement(
+            "SELECT sequence, id FROM events WHERE sequence <= ?1 ORDER BY sequence DESC LIMIT 1",
+            (up_to,),
+            name="select_last_event",
+        )
+    )
+    return Position.behind(*rows[0]) if rows else START
+
+
+def _expired() -> CursorExpired:
+    msg = (
+        "cursor: the events after it are no longer kept, or an older backup was restored;"
+        " read from the start without a cursor, or continue with cursor=latest"
+    )
+    return CursorExpired(msg)
+
+
+def _event_of(row: Row) -> Event:
+    sequence, event_id, kind, at, resource, _, data, previous = row
+    return Event(
+        id=event_id,
+        type=kind,
+        timestamp=rfc3339_milliseconds(at),
+        resource=resource,
+        sequence=sequence,
+        data=Raw(data),
+        previous=UNSET if previous is None else Raw(previous),
+    )
+
+
+def _json(value: object) -> str:
+    return _encode(value).decode("utf-8")

@@ -1,0 +1,54 @@
+"""A bounded cache in two generations."""
+
+import sys
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Generations(Generic[K, V]):
+    """Keeps what was used lately, so that forgetting the rest costs nothing.
+
+    What is used is in the newer of two generations. ``turn`` makes that the older one, and drops
+    what was not used since the turn before. So does a new value if the newer generation would
+    exceed ``max_size``; a single value that does is not kept.
+    """
+
+    def __init__(
+        self, max_size: int = sys.maxsize, size_of: Callable[[K, V], int] = lambda *_: 1
+    ) -> None:
+        self._max_size = max_size
+        self._size_of = size_of
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._older: dict[K, V] = {}
+        self._newer: dict[K, V] = {}
+        self._room = self._max_size
+
+    def get(self, key: K) -> V | None:
+        """Return the value of ``key``, if it is kept."""
+        value = self._newer.get(key)
+        if value is None:
+            value = self._older.get(key)
+            if value is not None:
+                self.put(key, value)
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value, or replace one by another of the same size."""
+        if key not in self._newer:
+            size = self._size_of(key, value)
+            if size > self._room:
+                self.turn()
+            if size > self._room:
+                return
+            self._room -= size
+        self._newer[key] = value
+
+    def turn(self) -> None:
+        """Drop what was not used since the turn before."""
+        self._older, self._newer, self._room = self._newer, {}, self._max_size

@@ -1,0 +1,475 @@
+"""The path of a request, outermost layer first. Only the outermost adds the common headers."""
+
+import logging
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from petstore.domain.decoding import decode_json
+from petstore.errors import (
+    InternalError,
+    InvalidKey,
+    InvalidRequest,
+    MissingKey,
+    NetworkNotAllowed,
+    NotFound,
+    PetstoreError,
+    Unavailable,
+)
+from petstore.http.messages import Headers, Receive, Request, Response
+from petstore.interface.addresses import Addresses
+from petstore.interface.authentication import (
+    authenticate,
+    bearer_token,
+    require_network,
+    require_scope,
+)
+from petstore.interface.bodies import BodyReader
+from petstore.interface.client_address import Network, client_address
+from petstore.interface.cross_origin import cross_origin_headers, is_preflight, preflight_response
+from petstore.interface.deprecation_headers import check_sunset, deprecation_headers
+from petstore.interface.entity_tags import NO_CONDITIONS, conditional, conditions_of
+from petstore.interface.idempotency import idempotency_key, request_digest
+from petstore.interface.idempotency_records import Attempt
+from petstore.interface.messages import NO_STORE, error_response, refusal_response
+from petstore.interface.operation import (
+    Call,
+    Context,
+    IdempotentRequest,
+    Operation,
+    Services,
+    Target,
+    execute,
+    shows_lapse,
+)
+from petstore.interface.parameters import Query, decode_path_id, decode_query
+from petstore.interface.rate_limit_headers import (
+    ADDRESS,
+    KEY,
+    LOOKUP,
+    Holder,
+    rate_limit_headers,
+    refusal,
+)
+from petstore.interface.response_cache import ResponseCache
+from petstore.interface.results import encode_result
+from petstore.interface.routes import Route, Routes, not_allowed
+from petstore.keys.model import ApiKey
+from petstore.limits.contract import Decision
+from petstore.logs import RequestLine
+
+PublicPage: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+_LOG = logging.getLogger(__name__)
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
+_PUBLIC = b"x-request-id: %b\r\nx-content-type-options: nosniff"
+_KEYED = _PUBLIC + b"\r\nvary: Authorization\r\n"
+_PRIVATE = _KEYED + b"cache-control: private, no-cache"
+_NO_STORE = _KEYED + b"cache-control: no-store"
+_FIRST_ERROR = 400
+_PAGE_METHODS = ["GET", "HEAD"]
+_NO_QUERY: Query[Any] = Query(None)
+_EMPTY_BODY = b"{}"
+_WITHOUT_CONTENT = (204, 304)
+_WHOLE = ("none", "read")
+
+
+@dataclass(frozen=True)
+class HttpRules:
+    """The URLs of the service, and the proxies and the origins that it trusts."""
+
+    addresses: Addresses
+    trusted_proxies: Sequence[Network] = ()
+    allowed_origins: Sequence[str] = ()
+
+
+class Exchange(Struct):
+    """A request in progress.
+
+    ``client`` is the address behind trusted proxies and ``parameter`` the text of the path's
+    parameter. ``template`` is the path template, without values of the client, if the path has one.
+    A public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
+    public here. ``root`` is the URL of the service; it, ``token``, ``key`` and ``decision`` are set
+    as soon as they are known.
+    """
+
+    request: Request
+    request_id: str
+    started: float
+    client: str
+    page: PublicPage | None
+    section: "Section | None"
+    route: Route[Operation]
+    parameter: str
+    template: str | None
+    operation: Operation | None
+    is_public: bool
+    root: str
+    token: bytes = b""
+    key: ApiKey | None = None
+    decision: Decision | None = None
+
+
+class Section(Protocol):
+    """Pages below a path of their own, which find out themselves who requests them."""
+
+    @property
+    def path(self) -> str:
+        """The path of its first page; the others are below it."""
+        ...
+
+    async def __call__(self, exchange: Exchange, receive: Receive) -> Response:
+        """Respond to one request, whatever happens, with every header but those of all responses.
+
+        Set the ``key`` and the ``template`` of ``exchange`` for the log.
+        """
+        ...
+
+
+class RequestHooks(NamedTuple):
+    """What logs, counts and traces requests: called as one arrives, and once it has its response.
+
+    Both calls are in the task of the request.
+    """
+
+    on_request: Sequence[Callable[[Request], None]]
+    on_response: Sequence[Callable[[RequestLine], None]]
+
+
+class Pages(NamedTuple):
+    """What is served beside the interface: pages that take no key, and a section.
+
+    ``by_path`` has the pages by their exact path.
+    """
+
+    by_path: Mapping[str, PublicPage]
+    section: Section
+
+
+class Application:
+    """The application: the interface, and the ``pages`` beside it.
+
+    ``lifespan`` opens its resources and closes them at the end of the block.
+    """
+
+    def __init__(
+        self,
+        *,
+        services: Services,
+        routes: Routes[Operation],
+        pages: Pages,
+        bodies: BodyReader,
+        rules: HttpRules,
+        hooks: RequestHooks,
+        lifespan: Callable[[], AbstractAsyncContextManager[None]],
+        on_retire: Callable[[], None],
+    ) -> None:
+        self.services = services
+        self._routes = routes
+        self._pages = pages.by_path
+        self._section = pages.section
+        self._response_cache = ResponseCache(services.store)
+        self._within = f"{pages.section.path}/"
+        self._bodies = bodies
+        self._rules = rules
+        self._on_request, self._on_response = hooks
+        self.lifespan = lifespan
+        self._on_retire = on_retire
+        self._retiring = False
+        self._id_prefix = os.urandom(6).hex()
+        self._id_count = count(1)
+
+    def shut_down(self) -> None:
+        """Report not ready, and close each connection after its next response."""
+        self._retiring = True
+        self.services.feed.release()
+        self._on_retire()
+
+    async def __call__(self, request: Request, receive: Receive) -> Response:
+        """Respond to one request, within the ``lifespan``, whatever happens."""
+        for note in self._on_request:
+            note(request)
+        exchange = self._begin(request)
+        try:
+            response = await self._respond(exchange, receive)
+        except PetstoreError as error:
+            if isinstance(error, Unavailable):
+                _LOG.warning("request %s: %s", exchange.request_id, error)
+            response = error_response(error, exchange.root)
+        except Exception:  # noqa: BLE001 - whatever it is, the caller gets an Error body
+            _LOG.exception("request %s failed", exchange.request_id)
+            failure = InternalError("the service failed; its log has the reason")
+            response = error_response(failure, exchange.root)
+        if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
+            exchange.decision = await self.services.limiter.look_address(exchange.client)
+        size = response.size
+        headers = self._headers(exchange, response, size)
+        if request.body != "none":
+            await self._bodies.discard(request, receive)
+        is_last = self._retiring or request.body not in _WHOLE
+        if request.method == "HEAD":
+            response, size = _without_content(response), 0
+        self._note(exchange, response, size)
+        return Response(response.status, response.body, headers, is_last, file=response.file)
+
+    def _begin(self, request: Request) -> Exchange:
+        started = time.perf_counter()
+        given = request.fields.get(b"x-request-id")
+        if given is not None and _REQUEST_ID.match(given):
+            request_id = given.decode("ascii")
+        else:
+            request_id = f"{self._id_prefix}{next(self._id_count):08x}"
+        trusted, client = self._rules.trusted_proxies, request.client
+        if trusted:
+            client = client_address(request, trusted)
+        path, page, section = request.path, None, None
+        route, parameter = self._routes.find(path)
+        operation = route.operations.get(request.method)
+        is_public, template = False, route.template or None
+        if operation is None:
+            page = self._pages.get(path)
+            template = None if page is None else path
+            if path.startswith(self._within) or path == self._section.path:
+                section = self._section
+            is_public = (
+                page is not None
+                or not _is_api(path)
+                or is_preflight(request, self._rules.allowed_origins)
+            )
+        return Exchange(
+            request,
+            request_id,
+            started,
+            client,
+            page,
+            section,
+            route,
+            parameter,
+            template,
+            operation,
+            is_public,
+            self._rules.addresses.public_url,
+        )
+
+    async def _respond(self, exchange: Exchange, receive: Receive) -> Response:
+        request, operation = exchange.request, exchange.operation
+        if request.refusal is not None:
+            return refusal_response(request.refusal, exchange.root)
+        if exchange.section is not None:
+            exchange.root = self._rules.addresses.root(request)
+            return await exchange.section(exchange, receive)
+        if exchange.is_public:
+            return await self._respond_without_key(exchange)
+        key = await self._admit(exchange)
+        if operation is None:
+            raise exchange.route.refusal(request.method, request.path)
+        if operation.deprecation is not None:
+            now, user_agent = self.services.clock(), request.fields.get(b"user-agent")
+            self.services.deprecated_calls.count(
+                key.id, operation.id, now, user_agent, exchange.request_id
+            )
+            check_sunset(operation.deprecation, now, is_rehearsed=key.rehearse_sunset)
+        require_scope(key, operation.scope)
+        body = None
+        if operation.body is not None:
+            text = await self._bodies.read(request, receive)
+            if request.content is None:  # some of it came later than the head
+                key = await self._find_key_again(exchange)
+                require_scope(key, operation.scope)
+            if not text and not operation.body_required:
+                text = _EMPTY_BODY
+            body = decode_json(text, operation.body)
+        response = await self._execute(exchange, operation, key, body)
+        if operation.waits:
+            key = await self._find_key_again(exchange)
+            exchange.decision = await self.services.limiter.look(key)
+        return response
+
+    async def _respond_without_key(self, exchange: Exchange) -> Response:
+        request, page = exchange.request, exchange.page
+        exchange.root = self._rules.addresses.root(request)
+        if is_preflight(request, self._rules.allowed_origins):
+            return preflight_response(exchange.route.methods())
+        if page is None:
+            msg = "there is nothing here; the interface is under /v1, and its docs are at /docs"
+            raise NotFound(msg)
+        if request.method not in _PAGE_METHODS:
+            raise not_allowed(request.method, _PAGE_METHODS)
+        return await page(request)
+
+    async def _admit(self, exchange: Exchange) -> ApiKey:
+        """Check the key and its networks, then its ban and limits.
+
+        Without a valid key, or from outside its networks, it is the limit of the address.
+        """
+        request, operation = exchange.request, exchange.operation
+        keys, limiter = self.services.keys, self.services.limiter
+        try:
+            exchange.root = self._rules.addresses.root(request)
+            token = exchange.token = bearer_token(request)
+            key = exchange.key = keys.get_cached(token) or await self._look_up(exchange, token)
+            if key.allowed_networks:
+                require_network(key, exchange.client)
+        except (InvalidRequest, MissingKey, InvalidKey, NetworkNotAllowed):
+            exchange.decision = await limiter.take_address(exchange.client)
+            self._refuse_unadmitted(exchange.decision, ADDRESS)
+            raise
+        if operation is not None and not operation.charged:
+            exchange.decision = self.services.uncharged.take(key.id)
+            holder = Holder("operation", f"this key for {operation.id}")
+            self._refuse_unadmitted(exchange.decision, holder)
+            exchange.decision = await limiter.look(key)
+        else:
+            exchange.decision = await limiter.take(key)
+            self._refuse_unadmitted(exchange.decision, KEY)
+        return key
+
+    async def _find_key_again(self, exchange: Exchange) -> ApiKey:
+        """Return the key as it is after a wait for the client.
+
+        Raises:
+            InvalidKey: it has ended meanwhile.
+            NetworkNotAllowed: it may no longer be used from there.
+        """
+        keys, token = self.services.keys, exchange.token
+        key = exchange.key = keys.get_cached(token) or await authenticate(token, keys)
+        if key.allowed_networks:
+            require_network(key, exchange.client)
+        return key
+
+    async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
+        """Return the key of a token that is not in memory.
+
+        The look-up of a new token is charged to its address first, so that a flood of invalid
+        tokens does not reach the database. The charge is given back if the token is valid.
+        """
+        keys, look_ups = self.services.keys, self.services.look_ups
+        if not keys.is_new(token):
+            return await authenticate(token, keys)
+        address = exchange.client
+        exchange.decision = look_ups.take(address)
+        self._refuse_unadmitted(exchange.decision, LOOKUP)
+        try:
+            key = await authenticate(token, keys)
+        except Unavailable:
+            look_ups.give_back(address)
+            raise
+        look_ups.give_back(address)
+        return key
+
+    def _refuse_unadmitted(self, decision: Decision, holder: Holder) -> None:
+        if decision.verdict != "admitted":
+            raise refusal(decision, holder)
+
+    async def _execute(
+        self, exchange: Exchange, operation: Operation, key: ApiKey, body: object
+    ) -> Response:
+        """Return the response to an operation; if it is cached, perhaps without executing it."""
+        request = exchange.request
+        query: Query[Any] = _NO_QUERY
+        if operation.query is not None:
+            query = decode_query(request.query, operation.query)
+        path_id = 0 if operation.parameter is None else decode_path_id(exchange.parameter)
+        conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
+        target = Target(exchange.root, request.path, query.filters)
+        is_post = operation.method == "POST"
+        context = Context(
+            self.services,
+            key,
+            exchange.client,
+            token=exchange.token,
+            conditions=conditions,
+            once=_idempotent(operation, request, target, key, body) if is_post else None,
+            client=request,
+        )
+        call = Call(query.values, body, path_id)
+        if operation.cached:
+            if shows_lapse(operation, self.services):
+                await self.services.reservations.settle()
+            page = (exchange.root, request.path, request.query)
+            respond = partial(_respond, operation, target, context, call)
+            response = await self._response_cache.get(page, respond)
+        else:
+            response = encode_result(operation, target, await execute(operation, context, call))
+        return conditional(conditions, response) if operation.method == "GET" else response
+
+    def _headers(self, exchange: Exchange, response: Response, size: int) -> Headers:
+        operation, decision = exchange.operation, exchange.decision
+        allowed, request_id = self._rules.allowed_origins, exchange.request_id.encode("ascii")
+        headers = response.headers.copy()
+        if operation is not None:
+            headers.append((_NO_STORE if operation.no_store else _PRIVATE) % request_id)
+            if operation.deprecation is not None:
+                headers += deprecation_headers(operation.deprecation, exchange.root)
+        else:
+            headers.append((_PUBLIC if exchange.is_public else _PRIVATE) % request_id)
+            is_page = exchange.is_public and exchange.section is None
+            if is_page and response.status >= _FIRST_ERROR:
+                headers.append(NO_STORE)
+        # No file is written for HEAD, so its size is unknown (RFC 9110 section 8.6).
+        is_unwritten = exchange.request.method == "HEAD" and response.file is not None
+        if response.status not in _WITHOUT_CONTENT and not is_unwritten:
+            headers.append(b"content-length: %d" % size)
+        if decision is not None:
+            headers.append(rate_limit_headers(decision))
+        if allowed and exchange.section is None:
+            headers += cross_origin_headers(exchange.request, allowed)
+        return headers
+
+    def _note(self, exchange: Exchange, response: Response, size: int) -> None:
+        operation, key, decision = exchange.operation, exchange.key, exchange.decision
+        if key is not None and decision is not None:  # not at the console, which has no limits
+            self.services.responses.add((key.id, decision.day_number, response.status))
+        seconds = time.perf_counter() - exchange.started - response.waited
+        line = RequestLine(
+            request=exchange.request_id,
+            client=exchange.client,
+            key=None if key is None else key.id,
+            method=exchange.request.method,
+            route=exchange.template,
+            operation=None if operation is None else operation.id,
+            status=response.status,
+            code=response.code,
+            limit=response.limit,
+            bytes=size,
+            # A third of what rounding to three digits costs.
+            milliseconds=round(seconds * 1e6) / 1e3,
+        )
+        for note in self._on_response:
+            note(line)
+
+
+async def _respond(
+    operation: Operation, target: Target, context: Context, call: Call[Any, Any]
+) -> Response:
+    return encode_result(operation, target, await execute(operation, context, call))
+
+
+def _idempotent(
+    operation: Operation, request: Request, target: Target, key: ApiKey, body: object
+) -> IdempotentRequest | None:
+    name = idempotency_key(request)
+    if name is None:
+        return None
+    attempt = Attempt(key, name, request_digest(operation.method, request.path, body))
+    return IdempotentRequest(attempt, operation, target)
+
+
+def _without_content(response: Response) -> Response:
+    """Return the response to HEAD."""
+    if response.file is not None:
+        response.file.close()
+    return replace(response, body=b"", file=None)
+
+
+def _is_api(path: str) -> bool:
+    return path.startswith(("/v1/", "/v1%")) or path == "/v1"

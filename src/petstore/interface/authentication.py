@@ -1,0 +1,69 @@
+"""The bearer token of a request (RFC 6750 section 2.1) and the key it stands for."""
+
+from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed
+from petstore.http.messages import Request
+from petstore.keys.cache import ApiKeyCache
+from petstore.keys.model import ApiKey, Scope
+
+_CHALLENGE = 'Bearer realm="petstore"'
+_MISSING = {"WWW-Authenticate": _CHALLENGE}
+_INVALID = {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'}
+
+
+async def authenticate(token: bytes, keys: ApiKeyCache) -> ApiKey:
+    """Return the key of a token.
+
+    Raises:
+        InvalidKey: it does not belong to a key that is valid here and now.
+        Unavailable: the database is unreachable and the key is not in memory.
+    """
+    key = await keys.find(token)
+    if key is None:
+        msg = "Authorization: the API key is not valid here, or no longer valid"
+        raise InvalidKey(msg, _INVALID)
+    return key
+
+
+def bearer_token(request: Request) -> bytes:
+    """Return the token of the request, valid or not.
+
+    Raises:
+        MissingKey: there is no bearer token.
+        InvalidKey: there are two.
+    """
+    authorization = request.fields.get(b"authorization")
+    if authorization is None:
+        msg = "Authorization: expected Bearer and an API key"
+        raise MissingKey(msg, _MISSING)
+    if b"authorization" in request.repeated:
+        msg = "Authorization: expected once, got it twice"
+        raise InvalidKey(msg, _INVALID)
+    scheme, _, token = authorization.partition(b" ")
+    token = token.strip(b" ")
+    if scheme.lower() != b"bearer" or not token:
+        msg = "Authorization: expected Bearer and an API key"
+        raise MissingKey(msg, _MISSING)
+    return token
+
+
+def require_scope(key: ApiKey, scope: Scope | None, purpose: str = "") -> None:
+    """Refuse a key without ``scope``; the message ends with its ``purpose``.
+
+    Raises:
+        MissingScope: the key does not have it (RFC 6750 section 3.1, ``insufficient_scope``).
+    """
+    if scope is not None and scope not in key.scopes:
+        msg = f"this key lacks the scope {scope}{purpose}"
+        challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
+        raise MissingScope(msg, {"WWW-Authenticate": challenge})
+
+
+def require_network(key: ApiKey, address: str) -> None:
+    """Refuse a key that may not be used from the ``address`` of the client.
+
+    Raises:
+        NetworkNotAllowed: the address is in none of its networks.
+    """
+    if not key.works_from(address):
+        msg = f"this key may not be used from {address}; the address is not in its networks"
+        raise NetworkNotAllowed(msg)

@@ -1,0 +1,194 @@
+"""Request bodies, received within their size and time."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, cast
+
+from petstore.chores import PeriodicTask
+from petstore.errors import (
+    ContentTooLarge,
+    IncompleteBody,
+    Overloaded,
+    PetstoreError,
+    RequestTimeout,
+    Unavailable,
+    UnsupportedMediaType,
+)
+from petstore.http.messages import Overload, Receive, Request
+
+MERGE_PATCH = "application/merge-patch+json"
+
+ACCEPT_PATCH = f"{MERGE_PATCH}, application/json"
+"""The media types of a PATCH, for ``Accept-Patch`` (RFC 5789 section 3.1)."""
+
+_JSON = b"application/json"
+_PATCHES = (_JSON, MERGE_PATCH.encode("ascii"))
+
+
+class BodyReader:
+    """Receives bodies of at most ``largest`` bytes within ``seconds``.
+
+    A timer for each body would cost more than all the rest of receiving it, so the deadlines are
+    kept in one place, and ``end_late`` looks at them.
+    """
+
+    def __init__(self, largest: int, seconds: float) -> None:
+        self._largest = largest
+        self._seconds = seconds
+        self._deadlines: dict[asyncio.Task[Any], float] = {}
+        self.chore = PeriodicTask(self.end_late, 0.1, "late bodies not ended")
+
+    async def read(self, request: Request, receive: Receive) -> bytes:
+        """Return the whole body of ``request``, which is JSON.
+
+        Raises:
+            UnsupportedMediaType: it is not plain ``application/json``, nor a merge patch on PATCH.
+            ContentTooLarge: it is too long; what is over was not read.
+            RequestTimeout: it was not whole in time.
+            IncompleteBody: it ended early, or its framing is broken.
+            Overloaded: there is no memory for it now.
+        """
+        self._check_media_type(request)
+        return await self.read_any(request, receive, self._largest)
+
+    async def read_any(self, request: Request, receive: Receive, largest: int) -> bytes:
+        """Return the whole body of ``request``, of any media type and at most ``largest`` bytes.
+
+        Raises:
+            ContentTooLarge: it is too long; what is over was not read.
+            RequestTimeout: it was not whole in time.
+            IncompleteBody: it ended early, or its framing is broken.
+            Overloaded: there is no memory for it now.
+        """
+        body = bytearray()
+        if request.content is None:
+            await self._read(request, receive, body.extend, largest)
+            return bytes(body)
+        if len(request.content) > largest:
+            raise _too_large(largest)
+        return request.content
+
+    async def read_file(
+        self, request: Request, receive: Receive, largest: int, seconds: float = 0
+    ) -> BinaryIO:
+        """Return what ``read_any`` does in a file without a name; the caller closes it.
+
+        Its time grows with what has arrived, up to ``seconds`` more than other bodies have.
+
+        Raises:
+            ContentTooLarge: it is too long; what is over was not read.
+            RequestTimeout: it was not whole in time.
+            IncompleteBody: it ended early, or its framing is broken.
+            Unavailable: there is no memory for it now, or the disk has no room.
+        """
+        try:
+            file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - the caller closes it
+            try:
+                if request.content is None:
+                    request.keeps_body = False
+                    await self._read(request, receive, file.write, largest, seconds)
+                else:
+                    file.write(await self.read_any(request, receive, largest))
+                file.seek(0)
+            except BaseException:
+                with suppress(OSError):
+                    file.close()  # tries once more to write
+                raise
+        except OSError as error:
+            detail = f"cannot write a body to a file: {error}"
+            raise Unavailable(detail, "there is no room for the body now; try again") from error
+        return file
+
+    async def discard(self, request: Request, receive: Receive) -> None:
+        """Take in a body that nobody asked for, or the connection could serve no other request."""
+        # Who expects 100 (Continue) has not sent the body yet, and shall not.
+        if request.body == "waiting" and b"expect" not in request.fields:
+            request.keeps_body = False
+            with suppress(PetstoreError):
+                await self._read(request, receive, _drop, self._largest)
+
+    async def end_late(self) -> None:
+        """End the reading of every body whose time is over."""
+        now = time.monotonic()
+        for task, deadline in list(self._deadlines.items()):
+            if deadline <= now:
+                del self._deadlines[task]
+                task.cancel()
+
+    async def _read(
+        self,
+        request: Request,
+        receive: Receive,
+        take: Callable[[bytes], object],
+        largest: int,
+        seconds: float = 0,
+    ) -> None:
+        _check_length(request, largest)
+        request.body = "broken"
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - every coroutine runs in a task
+        self._deadlines[task] = time.monotonic() + self._seconds
+
+        def take_in_time(piece: bytes) -> None:
+            take(piece)
+            self._deadlines[task] += seconds * len(piece) / largest
+
+        try:
+            await _receive(receive, take_in_time, largest)
+        except asyncio.CancelledError:
+            if task in self._deadlines:
+                raise
+            task.uncancel()
+            pace = f"all of it within {self._seconds:g} seconds"
+            if seconds:
+                pace = f"at least {largest / seconds:,.0f} bytes a second"
+            msg = f"the body: expected {pace}"
+            raise RequestTimeout(msg) from None
+        finally:
+            self._deadlines.pop(task, None)
+        request.body = "read"
+
+    def _check_media_type(self, request: Request) -> None:
+        fields = request.fields
+        media_type = fields.get(b"content-type", _JSON).partition(b";")[0].strip().lower()
+        if request.method == "PATCH" and media_type not in _PATCHES:
+            msg = f"Content-Type: expected application/json or {MERGE_PATCH}"
+            raise UnsupportedMediaType(msg, {"Accept-Patch": ACCEPT_PATCH})
+        if request.method != "PATCH" and media_type != _JSON:
+            msg = "Content-Type: expected application/json"
+            raise UnsupportedMediaType(msg)
+        if b"content-encoding" in fields:
+            msg = "Content-Encoding: expected none; send the body without encoding"
+            raise UnsupportedMediaType(msg, {"Accept-Encoding": "identity"})
+
+
+def _check_length(request: Request, largest: int) -> None:
+    length = request.fields.get(b"content-length", b"0")
+    if length.isdigit() and int(length[:20]) > largest:
+        raise _too_large(largest)
+
+
+async def _receive(receive: Receive, take: Callable[[bytes], None], largest: int) -> None:
+    size = 0
+    try:
+        while piece := await receive():
+            size += len(piece)
+            if size > largest:
+                raise _too_large(largest)
+            take(piece)
+    except Overload as error:
+        raise Overloaded(str(error)) from error
+    except ConnectionError as error:
+        msg = f"the body: expected all of it; {error}"
+        raise IncompleteBody(msg) from error
+
+
+def _drop(_: bytes) -> None:
+    """Keep nothing of a piece."""
+
+
+def _too_large(largest: int) -> ContentTooLarge:
+    return ContentTooLarge(f"the body: expected at most {largest} bytes")

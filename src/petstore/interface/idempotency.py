@@ -1,0 +1,132 @@
+"""``Idempotency-Key``: a repeated request takes effect once and gets the first response."""
+
+import re
+from hashlib import sha256
+from typing import Any, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from petstore.databases.contract import Unit
+from petstore.errors import Conflict, InvalidParameter, ResponseSealed
+from petstore.http.messages import Request, Response
+from petstore.interface.messages import error_response
+from petstore.interface.operation import Context, IdempotentRequest, Result
+from petstore.interface.results import encode_result
+from petstore.interface.sealing import seal, unseal
+
+T = TypeVar("T")
+
+# What a parameter of an item is in structured fields, up to a length (RFC 8941 section 3.1.2).
+_PARAMETER = (
+    r"; {0,9}[a-z*][a-z0-9_.*-]{0,31}"
+    r'(?:=(?:"(?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\]){0,64}"|[!#-+./0-9:=?A-Z^-z|~-]{1,64}))?'
+)
+
+# Bare, or as a string of structured fields (RFC 8941 section 3.3.3), whose parameters say nothing.
+_KEY = re.compile(
+    r"(?:[\x21\x23-\x7e][\x21-\x7e]{0,254}"
+    rf'|"((?:[\x21\x23-\x5b\x5d-\x7e]|\\["\\]){{1,255}})"(?:{_PARAMETER}){{0,9}})\Z'
+)
+_ESCAPED = re.compile(r"\\(.)")
+_LOCATION = "location: "
+_REPLAYED = {"Idempotent-Replayed": "true"}
+_CONFLICTS: dict[str, type[Conflict]] = {error.code: error for error in Conflict.__subclasses__()}
+
+# An annotation of an inner function is evaluated at each call of the outer one.
+_RecordUnit: TypeAlias = Unit[bytes]
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Response).decode
+
+
+def idempotency_key(request: Request) -> str | None:
+    """Return the Idempotency-Key of the request, if it has one.
+
+    Quotes around it, and parameters behind them, do not matter.
+
+    Raises:
+        InvalidParameter: it is not 1 to 255 visible characters, or was sent twice.
+    """
+    field = request.fields.get(b"idempotency-key")
+    if field is None:
+        return None
+    key = _KEY.match(field.decode("latin-1"))
+    if b"idempotency-key" in request.repeated or key is None:
+        msg = "Idempotency-Key: expected 1 to 255 visible ASCII characters, bare or quoted, once"
+        raise InvalidParameter(msg)
+    return key[0] if key[1] is None else _ESCAPED.sub(r"\1", key[1])
+
+
+def request_digest(method: str, path: str, body: object) -> bytes:
+    """Return a digest of a request with a decoded ``body``, to tell it from another one."""
+    # The order of a set differs from process to process.
+    text = msgspec.json.encode(body, order="deterministic")
+    return sha256(f"{method} {path}\n".encode() + text).digest()
+
+
+async def change(context: Context, unit: Unit[T], *, is_sealed: bool = False) -> Result[T]:
+    """Run ``unit`` and return its result; if the request was sent before, the result then.
+
+    Conflicts are recorded too, other errors are not. The record of a result that ``is_sealed`` can
+    be read only with the token of the client.
+
+    Raises:
+        IdempotencyKeyInUse: the first request is in progress.
+        IdempotencyKeyReused: the first request was another one.
+        ResponseSealed: it was made with another token of the same key.
+        Unavailable: the database is unreachable, full or failing; nothing was acknowledged.
+        PetstoreError: what ``unit`` raises.
+    """
+    request, services = context.once, context.services
+    if request is None:
+        return Result(await services.store.write(unit))
+    secret = context.token if is_sealed else None
+    outcome: T | Conflict | None = None
+    response: Response | None = None
+
+    def recorded() -> _RecordUnit:
+        nonlocal outcome, response
+        try:
+            outcome = yield from unit
+        except Conflict as error:  # raised before anything is changed
+            outcome = error
+        response = _response(request, outcome)
+        text = _encode(response)
+        return text if secret is None else seal(text, secret)
+
+    record, is_replay = await services.retries.once(request.attempt, recorded())
+    if is_replay:
+        return _replayed(request, record if secret is None else _opened(record, secret))
+    if isinstance(outcome, Conflict):
+        raise outcome
+    return Result(cast("T", outcome), response=response)
+
+
+def _response(request: IdempotentRequest, outcome: object) -> Response:
+    """Return what is recorded: the response, which versions before and after this one can read."""
+    if isinstance(outcome, Conflict):
+        return error_response(outcome, request.target.root)
+    return encode_result(request.operation, request.target, Result(outcome))
+
+
+def _replayed(request: IdempotentRequest, record: bytes) -> Result[Any]:
+    response = _decode(record)
+    if response.code is not None:
+        message = msgspec.json.decode(response.body)["message"]
+        raise _CONFLICTS[response.code](message, _REPLAYED)
+    content = request.operation.success.content
+    value = None if content is None else msgspec.json.decode(response.body, type=content)
+    return Result(value, is_replay=True, location=_location(response))
+
+
+def _location(response: Response) -> str:
+    lines = (line.decode("ascii") for line in response.headers)
+    return "".join(line.removeprefix(_LOCATION) for line in lines if line.startswith(_LOCATION))
+
+
+def _opened(record: bytes, secret: bytes) -> bytes:
+    text = unseal(record, secret)
+    if text is None:
+        msg = "Idempotency-Key: only the token that sent the first request can read its response"
+        raise ResponseSealed(msg)
+    return text

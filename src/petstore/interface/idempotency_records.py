@@ -1,0 +1,89 @@
+"""Safe retries: a retry gets the recorded response to the first request."""
+
+from typing import NamedTuple
+
+from petstore.clock import Clock
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.schema import IDEMPOTENCY_RECORDS_KEPT
+from petstore.errors import IdempotencyKeyInUse, IdempotencyKeyReused
+from petstore.keys.model import ApiKey
+
+
+class Attempt(NamedTuple):
+    """A request with an Idempotency-Key: its API key, and a digest of what it asks for."""
+
+    key: ApiKey
+    idempotency_key: str
+    request: bytes
+
+
+class IdempotencyRecord(NamedTuple):
+    """The first response to a request, encoded, and whether this is a replay of it."""
+
+    response: bytes
+    is_replay: bool
+
+
+class SafeRetries:
+    """Acts once for each API key and Idempotency-Key, and records the first response for 24 hours.
+
+    The record is written in the same transaction as the change, so no crash can separate them.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._under_way: set[tuple[int, str]] = set()
+        self.replays = 0
+
+    async def once(self, attempt: Attempt, unit: Unit[bytes]) -> IdempotencyRecord:
+        """Return the record of the first request, or run ``unit`` and record its response.
+
+        Raises:
+            IdempotencyKeyInUse: the first request is in progress.
+            IdempotencyKeyReused: the first request was a different one.
+            Unavailable: the database is unreachable, full or failing; nothing was acknowledged.
+            PetstoreError: what ``unit`` raises; nothing is recorded then.
+        """
+        name = (attempt.key.id, attempt.idempotency_key)
+        if name in self._under_way:
+            msg = "Idempotency-Key: the first request with it is in progress; try again in a moment"
+            raise IdempotencyKeyInUse(msg)
+        self._under_way.add(name)
+        try:
+            record = await self._store.write(_once(attempt, unit, self._clock()))
+        finally:
+            self._under_way.remove(name)
+        self.replays += record.is_replay
+        return record
+
+
+def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyRecord]:
+    name = (attempt.key.id, attempt.idempotency_key)
+    # Takes the place of an expired record. Units of work that run concurrently with the same key
+    # wait here until the first has ended.
+    claimed = yield Statement(
+        "INSERT INTO kept_answers (key_id, idempotency_key, request, answer, kept_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key_id, idempotency_key) DO UPDATE"
+        " SET request = excluded.request, answer = excluded.answer, kept_at = excluded.kept_at"
+        " WHERE kept_answers.kept_at <= ?6 RETURNING key_id",
+        (*name, attempt.request, b"", now, now - IDEMPOTENCY_RECORDS_KEPT),
+        name="insert_idempotency_record",
+    )
+    if not claimed:
+        ((request, response),) = yield Statement(
+            "SELECT request, answer FROM kept_answers WHERE key_id = ?1 AND idempotency_key = ?2",
+            name,
+            name="select_idempotency_record",
+        )
+        if request != attempt.request:
+            msg = "Idempotency-Key: expected a new one; another request has used this one"
+            raise IdempotencyKeyReused(msg)
+        return IdempotencyRecord(response, is_replay=True)
+    response = yield from unit
+    yield Statement(
+        "UPDATE kept_answers SET answer = ?1 WHERE key_id = ?2 AND idempotency_key = ?3",
+        (response, *name),
+        name="update_idempotency_record",
+    )
+    return IdempotencyRecord(response, is_replay=False)

@@ -1,0 +1,159 @@
+"""The schemas of the document, from the structs of bodies, parameters and responses."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, get_args, get_origin
+
+import msgspec
+
+from petstore.domain.fields import INT64_MAX, INT64_MIN, NO_U0000, NOT_BLANK, PRINTABLE
+from petstore.interface.messages import encode_json
+from petstore.interface.openapi.components import reference
+from petstore.interface.operation import Operation
+from petstore.pets.model import Pet, PetStatus
+
+MAX_ITEMS = 100
+"""The items of the longest page of any list, and more than any other list has."""
+
+_REF = "#/components/schemas/{name}"
+_STATUSES = get_args(PetStatus)
+_INT32_MAX = 2**31 - 1
+# What the service checks with these, not every generated client can compile. Their fields say it in
+# words, and the document has a simpler pattern or none.
+_DOCUMENTED_PATTERNS = {NOT_BLANK: r"\S", PRINTABLE: r"\S", NO_U0000: None}
+_ABSENT = object()
+_SCHEMAS = ("items", "additionalProperties")
+_LISTS_OF_SCHEMAS = ("anyOf",)
+
+
+class Error(msgspec.Struct, frozen=True):
+    """The body of every response that is an error."""
+
+    code: Annotated[str, msgspec.Meta(description="Machine-readable error code.")]
+    message: Annotated[str, msgspec.Meta(description="Human-readable description.")]
+    status: Annotated[int, msgspec.Meta(ge=400, le=599, description="The HTTP status code.")]
+
+
+def component_schemas(operations: Sequence[Operation]) -> dict[str, Any]:
+    """Return the schemas of all bodies of ``operations``, by name."""
+    bodies = [each.body for each in operations if each.body is not None]
+    contents = [each.success.content for each in operations if each.success.content is not None]
+    _, found = msgspec.json.schema_components([*bodies, *contents, Error], ref_template=_REF)
+    of_requests = {body.__name__ for body in bodies}
+    components = {
+        name: {
+            "title": name,
+            **_without_defaults(_documented(schema), is_body=name in of_requests),
+        }
+        for name, schema in found.items()
+    }
+    # interface.md names these two. In the code they are aliases, which have no name.
+    return components | {
+        "Pets": {"title": "Pets", **_page_of(Pet)},
+        "PetStatus": {
+            "title": "PetStatus",
+            "description": "Whether an animal can be bought.",
+            "type": "string",
+            "enum": [*_STATUSES],
+        },
+    }
+
+
+def schema_of(content: Any) -> dict[str, Any]:
+    """Return the schema of a body: a reference to a component, or a page of such."""
+    if content == list[Pet]:
+        return reference("schemas", "Pets")
+    if get_origin(content) is list:
+        return _page_of(*get_args(content))
+    return reference("schemas", content.__name__)
+
+
+def parameter_schemas(query: type[Any]) -> dict[str, Any]:
+    """Return the schema of each parameter of a query."""
+    _, components = msgspec.json.schema_components([query], ref_template=_REF)
+    properties: dict[str, Any] = _documented(components[query.__name__])["properties"]
+    return properties
+
+
+def _page_of(item: type[Any]) -> dict[str, Any]:
+    about = {"description": "A page of the list.", "type": "array"}
+    return about | {"minItems": 0, "maxItems": MAX_ITEMS, "items": schema_of(item)}
+
+
+def _documented(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return ``schema`` with what generated clients need, and without what they cannot take."""
+    found = dict(schema)
+    for name, inner in schema.items():
+        if name in _SCHEMAS:
+            found[name] = _documented(inner)
+        elif name in _LISTS_OF_SCHEMAS:
+            found[name] = [_documented(each) for each in inner]
+        elif name == "properties":
+            found[name] = {field: _documented(each) for field, each in inner.items()}
+    for change in (_describe_choice, _describe_integer, _describe_array, _describe_text):
+        change(found)
+    if not found.get("required", True):
+        del found["required"]
+    if set(found.get("enum", ())) == set(_STATUSES):
+        others = {name: value for name, value in found.items() if name not in ("type", "enum")}
+        return reference("schemas", "PetStatus") | others
+    return found
+
+
+def _describe_choice(schema: dict[str, Any]) -> None:
+    """Move the description of a value that may be null to where every tool looks for it."""
+    for option in schema.get("anyOf", ()):
+        if "description" in option:
+            schema["description"] = option.pop("description")
+
+
+def _describe_integer(schema: dict[str, Any]) -> None:
+    """Name its size: without a format, clients in Java, Go and Rust take 32 bits.
+
+    Bounds that the format has anyway are left out: JavaScript cannot state them exactly.
+    """
+    if schema.get("type") == "integer":
+        is_short = schema.get("maximum", INT64_MAX) <= _INT32_MAX
+        schema.setdefault("format", "int32" if is_short else "int64")
+        for name, bound in (("minimum", INT64_MIN), ("maximum", INT64_MAX)):
+            if schema.get(name) == bound:
+                del schema[name]
+
+
+def _describe_array(schema: dict[str, Any]) -> None:
+    """Let a client repeat an item, even where the service makes a set of it."""
+    if schema.get("type") == "array":
+        schema.pop("uniqueItems", None)
+        schema.setdefault("minItems", 0)
+        schema.setdefault("maxItems", MAX_ITEMS)
+
+
+def _describe_text(schema: dict[str, Any]) -> None:
+    """Name the type of an enumeration, and replace the patterns that clients cannot compile."""
+    if "enum" in schema:
+        schema["type"] = "string"
+    pattern = _DOCUMENTED_PATTERNS.get(schema.get("pattern", ""), _ABSENT)
+    if pattern is None:
+        del schema["pattern"]
+    elif pattern is not _ABSENT:
+        schema["pattern"] = pattern
+
+
+def _without_defaults(component: dict[str, Any], *, is_body: bool) -> dict[str, Any]:
+    """Return a schema without ``default``, which makes members of requests mandatory in clients.
+
+    A request's description says it in words. A response always has the member.
+    """
+    for name, field in component["properties"].items():
+        default = field.pop("default", _ABSENT)
+        if not is_body and default is not _ABSENT:
+            component.setdefault("required", []).append(name)
+        elif default is not _ABSENT and default is not None:
+            field["description"] += f" Default: {_words(default)}."
+    return component
+
+
+def _words(default: Any) -> str:
+    if isinstance(default, list | tuple):
+        return ", ".join(_words(item) for item in sorted(default)) or "none"
+    text = default if isinstance(default, str) else encode_json(default).decode()
+    return f"`{text}`"

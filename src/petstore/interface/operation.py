@@ -1,0 +1,267 @@
+"""An operation of the interface: one row of the table that routes, validates and documents."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from petstore.clock import Clock
+from petstore.databases.contract import Reader, Store
+from petstore.databases.replicas import Readers
+from petstore.databases.secret_files import SecretFile
+from petstore.deprecations.store import DeprecatedCalls
+from petstore.errors import MissingKey, PetstoreError
+from petstore.events.feed import Client, Feed
+from petstore.http.messages import Response
+from petstore.interface.authentication import authenticate, require_network
+from petstore.interface.entity_tags import NO_CONDITIONS, Conditions, entity_tag
+from petstore.interface.idempotency_records import Attempt, SafeRetries
+from petstore.interface.messages import encode_json
+from petstore.interface.parameters import Values
+from petstore.keys.cache import ApiKeyCache
+from petstore.keys.model import ApiKey, Scope
+from petstore.limits.contract import RateLimiter
+from petstore.limits.minutes import MinuteLimiter
+from petstore.orders.reservations import Reservations
+from petstore.sessions.store import Session, find_session
+from petstore.usage.responses import Responses
+from petstore.webhooks.model import Networks
+
+BASE = "/v1"
+
+Body = TypeVar("Body")
+Value = TypeVar("Value")
+Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
+
+
+@dataclass(frozen=True)
+class Services:
+    """The parts that operations work with, and the rules of this store.
+
+    ``look_ups`` limits the look-ups of unknown tokens by address. ``uncharged`` limits the requests
+    of a key that cost nothing. ``webhook_secret`` holds the master secret of all webhooks.
+    """
+
+    store: Store
+    readers: Readers
+    limiter: RateLimiter
+    look_ups: MinuteLimiter[str]
+    uncharged: MinuteLimiter[int]
+    clock: Clock
+    keys: ApiKeyCache
+    retries: SafeRetries
+    feed: Feed
+    reservations: Reservations
+    deprecated_calls: DeprecatedCalls
+    responses: Responses
+    reservation_minutes: int
+    strict_categories: bool
+    webhook_secret: SecretFile
+    webhook_networks: Networks
+
+
+class Call(Struct, Generic[Body, Values], frozen=True):
+    """The input of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
+
+    ``query`` and ``body`` are ``None`` where the operation has none.
+    """
+
+    query: Values
+    body: Body
+    path_id: int = 0
+
+
+class Context(Struct, frozen=True):
+    """What an operation may use: the parts of the service, and who calls it and how.
+
+    ``address`` is that of the client, behind trusted proxies. ``token`` is what authenticated the
+    call: the token of a key, or the secret of a session of the console, whose digest is then in
+    ``session``. ``once`` names the request if it has an ``Idempotency-Key``. ``client`` is told to
+    a long poll, which ends if the client leaves.
+    """
+
+    services: Services
+    key: ApiKey
+    address: str
+    token: bytes = b""
+    session: bytes | None = None
+    conditions: Conditions = NO_CONDITIONS
+    once: "IdempotentRequest | None" = None
+    client: Client | None = None
+
+    async def reader(self) -> Reader:
+        """Return a database that has every change of the key.
+
+        Raises:
+            Unavailable: none is reachable.
+        """
+        return await self.services.readers.for_key(self.key.id)
+
+    async def find_key_again(self) -> ApiKey:
+        """Return the key as it is after a wait.
+
+        Raises:
+            InvalidKey: it has ended meanwhile.
+            MissingKey: the session of the console has ended.
+            NetworkNotAllowed: the key may no longer be used from there.
+            Unavailable: the database is unreachable.
+        """
+        keys = self.services.keys
+        if self.session is None:
+            key = await authenticate(self.token, keys)
+        else:
+            secret, now = self.token.decode("latin-1"), self.services.clock()
+            session = await find_session(self.services.store, secret, keys.environment, now)
+            if not isinstance(session, Session):
+                msg = "sign in again"
+                raise MissingKey(msg)
+            key = session.key
+        if key.allowed_networks:
+            require_network(key, self.address)
+        return key
+
+
+class Result(Struct, Generic[Value], frozen=True):
+    """What an operation returns.
+
+    ``value`` has the type of the ``success.content`` of the operation. ``next`` is the cursor of
+    the next page of a list, empty if there is none. ``is_replay``: an earlier request with the same
+    ``Idempotency-Key`` took effect, and this is what it returned. The ``location`` of a new
+    resource, a URL, is empty if it is below that of the request. A long poll has ``waited`` this
+    many seconds for events. What was recorded for retries has its ``response`` already.
+    """
+
+    value: Value
+    next: str = ""
+    is_replay: bool = False
+    location: str = ""
+    waited: float = 0.0
+    response: Response | None = None
+
+    @property
+    def version(self) -> str:
+        """The entity tag of a single resource, for ``If-Match``."""
+        return entity_tag(encode_json(self.value)).decode("ascii")
+
+
+@dataclass(frozen=True)
+class Success:
+    """The response to a successful request. Without ``content`` it has no body."""
+
+    status: int
+    description: str
+    content: Any = None
+    example: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Deprecation:
+    """When an operation was deprecated, when it ends, and what replaces it.
+
+    ``use`` says to people what to call instead of it, and ``successor`` is the address of that.
+    """
+
+    since: datetime
+    sunset: datetime
+    documentation: str
+    successor: str
+    use: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation of the interface. ``path`` is relative to ``BASE``.
+
+    ``errors`` are those of the operation itself; the OpenAPI document adds those that follow from
+    the other fields. ``tagged``: an ``ETag`` names the version of the resource that the operation
+    responds with or deletes. ``shows_orders``: a lapsed reservation shows in the response.
+    ``cached``: the response is the same for every key, and valid until the database changes.
+    ``no_store``: the response is about keys, so no cache may keep it.
+    ``waits``: the handler may wait long (a long poll), so the key is checked once more after it.
+    ``endless``: every page of the list has a next one.
+    """
+
+    id: str
+    method: Method
+    path: str
+    tag: str
+    summary: str
+    description: str
+    handler: Callable[[Context, Call[Any, Any]], Awaitable[Result[Any]]]
+    scope: Scope | None
+    success: Success
+    errors: Sequence[type[PetstoreError]] = ()
+    query: type[Any] | None = None
+    body: type[Any] | None = None
+    body_example: Any = None
+    body_required: bool = True
+    tagged: bool = True
+    shows_orders: bool = False
+    cached: bool = False
+    no_store: bool = False
+    waits: bool = False
+    endless: bool = False
+    charged: bool = True
+    deprecation: Deprecation | None = None
+
+    @cached_property
+    def parameter(self) -> str | None:
+        """The name of the only parameter that a path can have, an int64 in plain digits."""
+        return self.path.partition("{")[2].partition("}")[0] or None
+
+    @cached_property
+    def resource(self) -> str | None:
+        """What ``parameter`` identifies, such as ``pet``."""
+        return None if self.parameter is None else self.parameter.removesuffix("Id")
+
+    @cached_property
+    def is_conditional(self) -> bool:
+        """Whether ``If-Match`` and ``If-None-Match`` apply: it reads or changes a resource.
+
+        Adding a resource to a list does not change a version of it.
+        """
+        return self.tagged if self.method == "GET" else self.parameter is not None
+
+
+class Target(Struct, frozen=True, gc=False):
+    """Where a request was sent: the URL of the service, the path, and the filters of the query."""
+
+    root: str
+    path: str
+    filters: str = ""
+
+    def next_page(self, cursor: str) -> str:
+        """Return the path and the query of the page that begins at ``cursor``."""
+        filters = f"{self.filters}&" if self.filters else ""
+        return f"{self.path}?{filters}cursor={cursor}"
+
+
+class IdempotentRequest(NamedTuple):
+    """A request with an ``Idempotency-Key``."""
+
+    attempt: Attempt
+    operation: Operation
+    target: Target
+
+
+async def execute(operation: Operation, context: Context, call: Call[Any, Any]) -> Result[Any]:
+    """Execute an operation for a key that has its scope.
+
+    Raises:
+        PetstoreError: what its handler raises.
+        Unavailable: the database is unreachable, full or failing.
+    """
+    if shows_lapse(operation, context.services):
+        await context.services.reservations.settle()
+    result = await operation.handler(context, call)
+    if operation.method != "GET":
+        await context.services.readers.record_write(context.key.id)
+    return result
+
+
+def shows_lapse(operation: Operation, services: Services) -> bool:
+    """Return whether a reservation has lapsed that the response to the operation would show."""
+    return operation.shows_orders and services.reservations.are_due()

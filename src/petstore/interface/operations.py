@@ -1,0 +1,22 @@
+"""The operations of the interface. Routes, checks and documentation all come from here."""
+
+from petstore.categories import operations as categories
+from petstore.deprecations import operations as deprecations
+from petstore.events import operations as events
+from petstore.interface.operation import Operation
+from petstore.keys import operations as api_keys
+from petstore.orders import operations as orders
+from petstore.pets import operations as pets
+from petstore.usage import operations as usage
+from petstore.webhooks import operations as webhooks
+
+OPERATIONS: tuple[Operation, ...] = (
+    *pets.OPERATIONS,
+    *categories.OPERATIONS,
+    *orders.OPERATIONS,
+    *events.OPERATIONS,
+    *api_keys.OPERATIONS,
+    *deprecations.OPERATIONS,
+    *usage.OPERATIONS,
+    *webhooks.OPERATIONS,
+)

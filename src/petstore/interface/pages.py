@@ -1,0 +1,76 @@
+"""Lists: their query parameters, their pages and the link to the next page."""
+
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.databases.pages import Page
+from petstore.domain.cursors import BY_ID, CursorForm
+from petstore.errors import InvalidParameter
+from petstore.interface.operation import Result
+from petstore.pets.search import PetsByName
+
+P = TypeVar("P")
+AnyPage: TypeAlias = Page[Any] | PetsByName
+
+Sort = Annotated[
+    Literal["id", "-id"],
+    Meta(
+        description="The order: `id` (the default), or `-id` for the newest first.",
+        extra={"expected": "one of 'id', '-id'"},
+    ),
+]
+
+
+def limit_of(records: str) -> Meta:
+    """Describe the parameter ``limit`` of a list of such ``records``."""
+    return Meta(
+        ge=1,
+        le=100,
+        description=f"Maximum number of {records} returned.",
+        extra={"expected": "an integer from 1 to 100, in plain digits"},
+    )
+
+
+def cursor_of(*forms: CursorForm[Any]) -> Meta:
+    """Describe the parameter ``cursor`` of a list whose orders have cursors of these ``forms``."""
+    patterns = "|".join(form.pattern for form in forms)
+    return Meta(
+        pattern=f"^({patterns})$" if len(forms) > 1 else f"^{patterns}$",
+        # The pattern's end alone would let a line break pass.
+        max_length=max(form.max_length for form in forms),
+        description="Where the page starts, from the `Link` header of the previous page.",
+        extra={"expected": "the cursor of a Link header, unchanged"},
+    )
+
+
+class PageQuery(Struct, frozen=True):
+    """The query parameters of every list."""
+
+    limit: Annotated[int, limit_of("records")] = 20
+    cursor: Annotated[str, cursor_of(BY_ID)] | UnsetType = UNSET
+
+    @property
+    def after(self) -> int | None:
+        """The id after which the page starts."""
+        return self.start(BY_ID)
+
+    def start(self, form: CursorForm[P]) -> P | None:
+        """Return the position after which the page starts, ``None`` for the first page.
+
+        Raises:
+            InvalidParameter: the cursor is not of this ``form``: it is broken, or of another order
+                of the list.
+        """
+        if self.cursor is UNSET:
+            return None
+        try:
+            return form.decode(self.cursor)
+        except ValueError:
+            msg = "cursor: expected the cursor of a Link header of this list, in the same order"
+            raise InvalidParameter(msg) from None
+
+
+def page_result(page: AnyPage, form: CursorForm[Any] = BY_ID) -> Result[Any]:
+    """Return a page, and the cursor of the position that the next one starts after."""
+    return Result(page.items, "" if page.next_after is None else form.encode(page.next_after))

@@ -1,0 +1,82 @@
+"""The headers of limits, and the 429 beyond one (interface.md, section "Rate limit headers")."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from petstore.clock import DAY, MINUTE, SECOND, seconds_up
+from petstore.domain.plans import UNLIMITED, Limits
+from petstore.errors import KeyBanned, PetstoreError, RateLimitExceeded
+from petstore.limits.contract import Decision
+
+_DAY = DAY // SECOND
+_SHOWN = b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d"
+_WITH_MINUTE = _SHOWN + b'%b\r\nratelimit: "minute";r=%d;t=%d'
+_WITH_DAY = _SHOWN + b'%b\r\nratelimit: "day";r=%d;t=%d'
+_WITH_BOTH = _WITH_MINUTE + b', "day";r=%d;t=%d'
+
+
+def rate_limit_headers(decision: Decision) -> bytes:
+    """Return the three ``X-RateLimit`` headers, and beside them the windows as the IETF drafts.
+
+    ``RateLimit-Policy`` and ``RateLimit`` follow draft-ietf-httpapi-ratelimit-headers. They list
+    the windows that have a limit, and are left out if none has.
+    """
+    limits, now = decision.limits, decision.now
+    per_minute, per_day = limits
+    minute_left, day_left, is_day = decision.left()
+    # Whole seconds, rounded up: clock.seconds_up without its calls.
+    second = -(-now // SECOND)
+    minute_end = -(-(decision.minute_started + MINUTE) // SECOND)
+    day_end = (decision.day_number + 1) * _DAY
+    if decision.verdict == "banned":
+        limit, left, reset = decision.described
+    elif is_day:
+        limit, left, reset = per_day, day_left, day_end
+    else:
+        limit, left, reset = per_minute, minute_left, minute_end
+    minute, day = (minute_left, minute_end - second), (day_left, day_end - second)
+    if per_day == UNLIMITED:
+        if per_minute == UNLIMITED:
+            return _SHOWN % (limit, left, reset)
+        return _WITH_MINUTE % (limit, left, reset, _policy(limits), *minute)
+    if per_minute == UNLIMITED:
+        return _WITH_DAY % (limit, left, reset, _policy(limits), *day)
+    return _WITH_BOTH % (limit, left, reset, _policy(limits), *minute, *day)
+
+
+class Holder(NamedTuple):
+    """Whose limit it is: a name for the log, and words for the caller."""
+
+    name: str
+    words: str
+
+
+KEY = Holder("key", "this key")
+ADDRESS = Holder("address", "this address without a valid key")
+LOOKUP = Holder("lookup", "this address with keys that the service has not seen yet")
+
+
+def refusal(decision: Decision, holder: Holder) -> PetstoreError:
+    """Return the 429 of a request that was not admitted; ``holder`` owns the limit."""
+    seconds = seconds_up(decision.described.reset * SECOND - decision.now)
+    headers = {"Retry-After": str(seconds)}
+    if decision.verdict == "banned":
+        msg = (
+            f"this key is banned because it kept sending requests after 429: wait {seconds} seconds"
+        )
+        return KeyBanned(msg, headers)
+    length = "minute" if decision.described == decision.minute else "day"
+    limit = f"{decision.described.limit} requests a {length}"
+    msg = f"the limit of {holder.words}, {limit}, is reached: wait {seconds} seconds"
+    return RateLimitExceeded(msg, headers, f"{holder.name}_{length}")
+
+
+@lru_cache(maxsize=1024)
+def _policy(limits: Limits) -> bytes:
+    """Return the line of ``RateLimit-Policy``, for at least one limit."""
+    windows = []
+    if limits.per_minute != UNLIMITED:
+        windows.append(b'"minute";q=%d;w=60' % limits.per_minute)
+    if limits.per_day != UNLIMITED:
+        windows.append(b'"day";q=%d;w=86400' % limits.per_day)
+    return b"\r\nratelimit-policy: %b" % b", ".join(windows)

@@ -1,0 +1,108 @@
+"""API keys by their token, from memory while no key has changed."""
+
+from functools import partial
+
+from msgspec.structs import replace
+
+from petstore.chores import PeriodicTask
+from petstore.clock import Clock
+from petstore.coalescing import SharedCalls
+from petstore.databases.contract import Reader, Row, Statement, Unit
+from petstore.keys.model import ApiKey, Environment, digest, is_token
+from petstore.keys.status import COLUMNS, api_key_of
+
+_SELECT_BY_DIGEST = (
+    f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)}, t.expires_at"  # noqa: S608 - only names
+    " FROM api_key_tokens t JOIN api_keys k ON k.id = t.key_id WHERE t.digest = ?1"
+)
+
+
+def find_key(token: bytes) -> Unit[ApiKey | None]:
+    """Return the key of a token, as it is within a unit of work; it expires with the token."""
+    return _key_of((yield _select(token)))
+
+
+def _select(token: bytes) -> Statement:
+    return Statement(_SELECT_BY_DIGEST, (digest(token),), name="select_key_by_digest")
+
+
+def _key_of(rows: list[Row]) -> ApiKey | None:
+    if not rows:
+        return None
+    key, token_ends_at = api_key_of(rows[0]), rows[0][-1]
+    if token_ends_at is not None and token_ends_at < key.end:
+        # Keys created with this token must not outlive it either.
+        key = replace(key, expires_at=token_ends_at)
+    return key
+
+
+class ApiKeyCache:
+    """Finds the key of a token, from memory while no key has changed.
+
+    ``refresh`` asks the database whether any key has changed. The service calls it several times a
+    second, so a revocation by another process takes effect within one. Tokens found once count as
+    known afterwards too, so their look-ups are not limited. Requests with the same token share one
+    look-up.
+    """
+
+    def __init__(self, store: Reader, clock: Clock, environment: Environment) -> None:
+        self._store = store
+        self._clock = clock
+        self.environment: Environment = environment
+        self._known: dict[bytes, ApiKey] = {}
+        self._look_ups: SharedCalls[bytes, ApiKey | None] = SharedCalls()
+        self._seen: set[bytes] = set()  # of tokens that were issued, so there are not too many
+        self._revision = -1
+
+    def chore(self, seconds: float) -> PeriodicTask:
+        """Return what calls ``refresh`` every ``seconds``."""
+        return PeriodicTask(self.refresh, seconds, "cannot refresh the API key cache")
+
+    def get_cached(self, token: bytes) -> ApiKey | None:
+        """Return the key of ``token`` if it is in memory and can be used now."""
+        return self._usable(self._known.get(token))
+
+    def is_new(self, token: bytes) -> bool:
+        """Return whether ``token`` may be made up: it is well formed, and was never looked up."""
+        if token in self._seen or token in self._look_ups:
+            return False
+        return is_token(token, self.environment)
+
+    async def find(self, token: bytes) -> ApiKey | None:
+        """Return the key of ``token`` if it can be used now; it expires no later than the token.
+
+        Raises:
+            Unavailable: the database is unreachable and the key is not in memory.
+        """
+        key = self._known.get(token)
+        if key is None and is_token(token, self.environment):
+            key = await self._look_ups.call(token, partial(self._read, token))
+        return self._usable(key)
+
+    async def refresh(self) -> None:
+        """Forget every key if any has changed since the last time.
+
+        Raises:
+            Unavailable: the database is unreachable; known keys stay in force.
+        """
+        select = Statement("SELECT revision FROM api_key_revision", name="select_key_revision")
+        ((revision,),) = await self._store.read(select)
+        if revision != self._revision:
+            self._revision = revision
+            self._known = {}
+            # A look-up from before the refresh is not shared: its row may be stale.
+            self._look_ups = SharedCalls()
+
+    def _usable(self, key: ApiKey | None) -> ApiKey | None:
+        return key if key is not None and key.state(self._clock()) == "active" else None
+
+    async def _read(self, token: bytes) -> ApiKey | None:
+        known = self._known
+        key = _key_of(await self._store.read(_select(token)))
+        if key is None or key.environment != self.environment:
+            self._seen.discard(token)
+            return None
+        # Into the dict from before the read: after a refresh in between, this row may be stale.
+        known[token] = key
+        self._seen.add(token)
+        return key

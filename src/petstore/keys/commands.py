@@ -1,0 +1,372 @@
+"""``petstore keys``: issue, list, change and revoke API keys."""
+
+import re
+from collections.abc import Callable
+from typing import Any, get_args
+
+import click
+from msgspec import to_builtins
+
+from petstore.cli.options import (
+    ID,
+    NONE,
+    Cidr,
+    Duration,
+    Integer,
+    OrWord,
+    database_option,
+    given,
+    json_option,
+    key_name,
+)
+from petstore.cli.output import (
+    JsonList,
+    SectionedGroup,
+    TextTable,
+    plain_failures,
+    print_json,
+    print_secret,
+    print_table,
+    printable,
+)
+from petstore.cli.stores import in_store, note_new_store, operator
+from petstore.clock import Milliseconds, system_clock
+from petstore.databases.contract import Store, T, Unit
+from petstore.domain.names import name_key
+from petstore.domain.networks import canonical_networks
+from petstore.domain.plans import PLANS, UNLIMITED
+from petstore.keys import store as api_keys
+from petstore.keys.history import KeyEvent, list_changes_by, list_history
+from petstore.keys.model import (
+    DEFAULT_SCOPES,
+    PREFIXES,
+    SCOPES,
+    Environment,
+    KeyFields,
+    KeyState,
+    Scope,
+)
+from petstore.keys.status import Key, KeyWithToken, every_key, get_key
+from petstore.keys.store import Actor, unconditional
+
+_ALL = 2**62
+_DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")
+_DATE, _TO_THE_MINUTE = len("2026-12-01"), len("2026-12-01T12:00")
+_LIMIT = Integer(1, UNLIMITED - 1)
+_ANY_LIMIT = OrWord(_LIMIT, "unlimited")
+_VALIDITY = Duration(min_seconds=1)
+_NETWORK = Cidr()
+_PLAN = click.Choice(list(PLANS))
+_SCOPE = click.Choice(SCOPES)
+_ONE_SCOPE = f"{', '.join(SCOPES[:-1])} or {SCOPES[-1]}"
+
+
+@click.group(cls=SectionedGroup)
+def keys() -> None:
+    """Issue, list, change and revoke API keys. A running service applies it within a second."""
+
+
+@keys.command()
+@click.option("--name", required=True, type=key_name, metavar="NAME", help="What the key is for.")
+@click.option("--plan", required=True, type=_PLAN, help="How many requests it may make.")
+@click.option("--per-minute", type=_LIMIT, help="Enterprise only: requests a minute.")
+@click.option("--per-day", type=_LIMIT, help="Enterprise only: requests a day.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=_SCOPE,
+    metavar="SCOPE",
+    help=f"What it may do: {_ONE_SCOPE}; may be repeated. [default: those of pets and orders]",
+)
+@click.option("--expires-in", type=_VALIDITY, help="How long it is valid, such as 30d.")
+@click.option(
+    "--network",
+    "networks",
+    multiple=True,
+    type=_NETWORK,
+    help="A network it may be used from; may be repeated. [default: anywhere]",
+)
+@click.option(
+    "--rehearse-sunset/--no-rehearse-sunset",
+    default=False,
+    help="Whether deprecated operations respond as they will after their sunset.",
+)
+@click.option(
+    "--environment",
+    type=click.Choice(list(PREFIXES)),
+    envvar="PETSTORE_ENVIRONMENT",
+    show_envvar=True,
+    default="production",
+    show_default=True,
+    help="Where it is valid.",
+)
+@database_option
+def create(
+    *,
+    scopes: tuple[Scope, ...],
+    expires_in: Milliseconds | None,
+    networks: tuple[str, ...],
+    environment: Environment,
+    database: str,
+    **options: Any,
+) -> None:
+    """Issue a key, and print its token once, alone on standard output. It is stored nowhere."""
+    new = KeyFields(
+        scopes=frozenset(scopes or DEFAULT_SCOPES),
+        expires_at=_expiry(expires_in),
+        allowed_networks=_networks(networks),
+        **options,
+    )
+    note_new_store(database)
+    unit = api_keys.create_key(new, environment, Actor(operator()), system_clock())
+    _print_issued(_write(database, unit, create=True), "created")
+
+
+@keys.command("list")
+@click.option("--name", default="", metavar="PREFIX", help="Filters by how the name begins.")
+@click.option("--plan", type=_PLAN, help="Filters by plan.")
+@click.option("--state", type=click.Choice(get_args(KeyState)), help="Filters by state.")
+@click.option("--environment", type=click.Choice(list(PREFIXES)), help="Filters by environment.")
+@click.option("--limit", type=Integer(1, _ALL), default=_ALL, help="How many at most.")
+@json_option
+@database_option
+def list_all(*, as_json: bool, database: str, limit: int, **filters: Any) -> None:
+    """List keys by ID, without their tokens: all of them unless an option filters."""
+    if as_json:
+        output = JsonList()
+        in_store(database, lambda store: _list(store, filters, limit, output.print))
+        output.end()
+        return
+    table = TextTable(_DISPENSABLE, "keys show ID, or --json")
+    is_any = in_store(
+        database,
+        lambda store: _list(store, filters, limit, lambda some: table.print([*map(_row, some)])),
+    )
+    table.end()
+    if not is_any:
+        found = "No key matches." if any(filters.values()) else "There are no keys yet."
+        click.echo(found, err=True)
+
+
+async def _list(
+    store: Store,
+    filters: dict[str, Any],
+    limit: int,
+    show: Callable[[list[dict[str, Any]]], None],
+) -> bool:
+    """Show the first ``limit`` keys that pass ``filters``, page by page; return whether any did."""
+    shown = 0
+    async for keys in every_key(store, filters["environment"], system_clock):
+        some = [key for key in keys if _is_wanted(key, filters)][: limit - shown]
+        if some:
+            show(to_builtins(some))
+        shown += len(some)
+        if shown == limit:
+            break
+    return shown > 0
+
+
+def _is_wanted(key: Key, filters: dict[str, Any]) -> bool:
+    return (
+        name_key(key.name).startswith(name_key(filters["name"]))
+        and filters["plan"] in (key.plan, None)
+        and filters["state"] in (key.state, None)
+    )
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=ID)
+@json_option
+@database_option
+def show(*, key_id: int, as_json: bool, database: str) -> None:
+    """Show one key."""
+    key = to_builtins(in_store(database, lambda store: get_key(store, key_id, None, system_clock)))
+    if as_json:
+        print_json(key)
+        return
+    for name, value in key.items():
+        label = re.sub("([A-Z])", r" \1", name).lower()
+        unlimited = value is None and name in ("perMinute", "perDay")
+        click.echo(f"{label:16}  {'unlimited' if unlimited else printable(_text(value))}")
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=ID, required=False)
+@click.option("--by", type=ID, metavar="ID", help="Instead: what this key did to any key.")
+@json_option
+@database_option
+def history(*, key_id: int | None, by: int | None, as_json: bool, database: str) -> None:
+    """Show every change to a key, with its author and time, or all changes by a key."""
+    changes: list[tuple[int | None, KeyEvent]]
+    if by is not None and key_id is None:
+        changes = [*in_store(database, lambda store: list_changes_by(store, by))]
+        unknown = f"what key {by} did to keys"
+    elif key_id is not None and by is None:
+        page = in_store(database, lambda store: list_history(store, key_id, None, None, _ALL))
+        changes = [(None, event) for event in page.items]
+        unknown = f"what was done to key {key_id}"
+    else:
+        msg = "expected either the ID of a key or --by"
+        raise click.UsageError(msg)
+    if as_json:
+        print_json([_of_key(about) | to_builtins(event) for about, event in changes])
+    elif changes:
+        print_table([_event_row(event, about) for about, event in changes])
+    else:  # a key from before changes were recorded
+        click.echo(f"Nothing is known of {unknown}.", err=True)
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=ID)
+@click.option("--name", type=key_name, metavar="NAME", help="What the key is for.")
+@click.option("--plan", type=_PLAN, help="How many requests it may make; its usage carries over.")
+@click.option("--per-minute", type=_ANY_LIMIT, help="Enterprise only: requests a minute.")
+@click.option("--per-day", type=_ANY_LIMIT, help="Enterprise only: requests a day.")
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=_SCOPE,
+    metavar="SCOPE",
+    help=f"What it may do, all of it: {_ONE_SCOPE}; may be repeated.",
+)
+@click.option(
+    "--expires-in",
+    "expires_at",
+    type=OrWord(_VALIDITY, "never"),
+    help="How long from now it is valid.",
+)
+@click.option(
+    "--network",
+    "allowed_networks",
+    multiple=True,
+    type=OrWord(_NETWORK, "anywhere"),
+    help="A network it may be used from; the named ones replace all others.",
+)
+@click.option(
+    "--rehearse-sunset/--no-rehearse-sunset",
+    default=None,
+    help="Whether deprecated operations respond as they will after their sunset.",
+)
+@database_option
+def change(*, key_id: int, database: str, **options: Any) -> None:
+    """Change a key. Fields without an option do not change."""
+    wanted = given(options)
+    if "scopes" in wanted:
+        wanted["scopes"] = frozenset(wanted["scopes"])
+    if "expires_at" in wanted:
+        wanted["expires_at"] = _expiry(wanted["expires_at"])
+    if "allowed_networks" in wanted:
+        wanted["allowed_networks"] = _networks(wanted["allowed_networks"])
+    unit = api_keys.change_key(key_id, wanted, Actor(operator()), system_clock(), unconditional)
+    _write(database, unit)
+    click.echo(f"Key {key_id} changed.", err=True)
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=ID)
+@click.option(
+    "--grace",
+    type=Duration(),
+    default="0s",
+    show_default=True,
+    help="How long the old token stays valid, such as 1h.",
+)
+@database_option
+def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
+    """Issue a new token for a key, and print it alone on standard output. Usage carries over."""
+    unit = api_keys.rotate_key(key_id, grace, Actor(operator()), system_clock(), unconditional)
+    _print_issued(_write(database, unit), "rotated")
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=ID)
+@database_option
+def revoke(*, key_id: int, database: str) -> None:
+    """Revoke a key for good."""
+    _write(database, api_keys.revoke_key(key_id, Actor(operator()), system_clock(), unconditional))
+    click.echo(f"Key {key_id} revoked.", err=True)
+
+
+@keys.command()
+@click.argument("key_id", metavar="ID", type=ID)
+@database_option
+def unban(*, key_id: int, database: str) -> None:
+    """Lift the ban of a key."""
+    _write(database, api_keys.unban_key(key_id, Actor(operator()), system_clock(), unconditional))
+    click.echo(f"Key {key_id} unbanned.", err=True)
+
+
+def _print_issued(key: KeyWithToken, done: str) -> None:
+    print_secret(
+        "token",
+        key.token,
+        f"Key {key.id} ({printable(key.name)}) {done}. The token is shown this once.",
+        f"key {key.id} was {done}, but nobody saw its token: petstore keys rotate {key.id} issues"
+        " another",
+    )
+
+
+def _expiry(duration: Milliseconds | None) -> Milliseconds | None:
+    return None if duration is None else system_clock() + duration
+
+
+def _networks(given: tuple[Any, ...]) -> tuple[str, ...]:
+    """Return the networks of a key, none for the word ``anywhere``."""
+    networks = [network for network in given if network is not NONE]
+    if networks and len(networks) < len(given):
+        msg = "--network: expected networks or the word anywhere, not both"
+        raise click.UsageError(msg)
+    with plain_failures():
+        return canonical_networks(networks)
+
+
+def _write(database: str, unit: Unit[T], *, create: bool = False) -> T:
+    return in_store(database, lambda store: store.write(unit), create=create)
+
+
+def _row(key: dict[str, Any]) -> dict[str, str]:
+    return {
+        "id": str(key["id"]),
+        "name": key["name"],
+        "plan": key["plan"],
+        "per min/day": _limits(key["perMinute"], key["perDay"]),
+        "scopes": " ".join(key["scopes"]),
+        "environment": key["environment"],
+        "state": "banned" if key["bannedUntil"] and key["state"] == "active" else key["state"],
+        "created": _text(key["createdAt"])[:_DATE],
+        "expires": _text(key["expiresAt"])[:_DATE],
+        "last used (UTC)": _text(key["lastUsedAt"])[:_TO_THE_MINUTE].replace("T", " "),
+    }
+
+
+def _of_key(about: int | None) -> dict[str, Any]:
+    return {} if about is None else {"key": about}
+
+
+def _event_row(event: KeyEvent, about: int | None) -> dict[str, str]:
+    changes = [
+        f"{name}: {_text(change.before)} -> {_text(change.after)}"
+        for name, change in event.changes.items()
+    ]
+    return {name: str(key) for name, key in _of_key(about).items()} | {
+        "at (UTC)": event.at.strftime("%Y-%m-%d %H:%M:%S"),
+        "by": event.by,
+        "action": event.action,
+        "changes": "; ".join(changes),
+    }
+
+
+def _limits(per_minute: int | None, per_day: int | None) -> str:
+    if per_minute is None and per_day is None:
+        return "unlimited"
+    return f"{_text(per_minute)}/{_text(per_day)}"
+
+
+def _text(value: Any) -> str:
+    if value is None or value == []:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(value) if isinstance(value, list) else str(value)

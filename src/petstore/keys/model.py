@@ -1,0 +1,226 @@
+"""API keys: their tokens, scopes and states, and what a key may give to another."""
+
+import re
+import secrets
+import string
+from functools import cached_property
+from hashlib import sha256
+from itertools import chain
+from typing import Annotated, Generic, Literal, TypeAlias, TypeVar, get_args
+from zlib import crc32
+
+from msgspec import Meta, Struct
+
+from petstore.clock import DAY, Milliseconds
+from petstore.domain.fields import PRINTABLE, Moment, patch_of
+from petstore.domain.networks import MAX_NETWORKS, Network, compiled_networks, contain, outside
+from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName, limits_of
+from petstore.errors import BeyondOwnRights
+
+Environment: TypeAlias = Literal["production", "staging"]
+Scope: TypeAlias = Literal[
+    "pets:read", "pets:write", "orders:read", "orders:write", "webhooks:write", "keys:admin"
+]
+KeyState: TypeAlias = Literal["active", "expired", "revoked"]
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+DEFAULT_SCOPES: tuple[Scope, ...] = SCOPES[:4]
+PREFIXES: dict[Environment, str] = {"production": "ps_live_", "staging": "ps_test_"}
+
+LONGEST_LIFE: Milliseconds = 100 * 365 * DAY
+"""The maximum life of a key, or of its old token."""
+
+_NEVER: Milliseconds = 2**63
+_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_RANDOM_LENGTH = 32
+_CHECKSUM_LENGTH = 6
+_TOKEN = re.compile(rb"ps_(?:live|test)_[0-9A-Za-z]{38}\Z")
+
+KeyName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        pattern=PRINTABLE,
+        description=("The name of the key."),
+        extra={"expected": "1 to 100 printable characters, not only white space"},
+    ),
+]
+_Plan = Annotated[
+    PlanName,
+    Meta(
+        description="The plan, which sets the limits of the key.",
+        extra={"expected": f"one of {', '.join(map(repr, PLANS))}"},
+    ),
+]
+_Limit = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=UNLIMITED - 1,
+        description="The key's own limit, only for the plan enterprise; null means no limit.",
+        extra={"expected": f"an integer from 1 to {UNLIMITED - 1}, or null"},
+    ),
+]
+_Scopes = Annotated[
+    frozenset[Scope],
+    Meta(
+        min_length=1,
+        description="The scopes of the key.",
+        extra={"expected": f"a list of one or more of {', '.join(map(repr, SCOPES))}"},
+    ),
+]
+# The longest address has 45 characters, the longest prefix four.
+_Network = Annotated[str, Meta(extra_json_schema={"minLength": 2, "maxLength": 49})]
+_Networks = Annotated[
+    tuple[_Network, ...],
+    Meta(
+        max_length=MAX_NETWORKS,
+        description=(
+            "The networks that the key may be used from, in CIDR notation or as single addresses."
+            " An empty list means anywhere."
+        ),
+        extra={
+            "expected": (
+                f"a list of up to {MAX_NETWORKS} networks such as 203.0.113.0/24 or 2001:db8::/32"
+            )
+        },
+    ),
+]
+_RehearseSunset = Annotated[
+    bool,
+    Meta(
+        description="Whether deprecated operations respond as they will after their sunset.",
+        extra={"expected": "true or false"},
+    ),
+]
+_ExpiresAt = Annotated[
+    Moment, Meta(description="When the key expires, within the next 100 years; null means never.")
+]
+
+_MomentT = TypeVar("_MomentT")
+
+
+class KeyFields(Struct, Generic[_MomentT], frozen=True, rename="camel"):
+    """The fields of a key that can be set, with its end as a moment of that type.
+
+    ``allowed_networks`` of a stored key are in their canonical form; without any, the key works
+    from anywhere. A key that rehearses a sunset gets from deprecated operations what it will get
+    after it.
+    """
+
+    name: KeyName
+    plan: _Plan = "free"
+    per_minute: _Limit | None = None
+    per_day: _Limit | None = None
+    scopes: _Scopes = frozenset(DEFAULT_SCOPES)
+    expires_at: _MomentT | None = None
+    allowed_networks: _Networks = ()
+    rehearse_sunset: _RehearseSunset = False
+
+
+class KeyCreate(KeyFields[_ExpiresAt], frozen=True):
+    """A key to create."""
+
+
+KeyPatch = patch_of(KeyCreate, "KeyPatch", "The fields of a key to change (RFC 7396).")
+
+
+class ApiKey(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
+    """A key as stored, without its tokens."""
+
+    id: int
+    environment: Environment
+    created_at: Milliseconds
+    revoked_at: Milliseconds | None = None
+    unbanned_at: Milliseconds | None = None
+
+    @cached_property
+    def limits(self) -> Limits:
+        """The limits in force for this key."""
+        return limits_of(self.plan, self.per_minute, self.per_day)
+
+    @cached_property
+    def networks(self) -> tuple[Network, ...]:
+        """The fewest networks that have all addresses of ``allowed_networks``."""
+        return compiled_networks(self.allowed_networks)
+
+    def works_from(self, address: str) -> bool:
+        """Return whether the key may be used from the address of a client."""
+        return not self.allowed_networks or contain(self.networks, address)
+
+    @property
+    def end(self) -> Milliseconds:
+        """When it expires; after every other moment if never."""
+        return _NEVER if self.expires_at is None else self.expires_at
+
+    def state(self, now: Milliseconds) -> KeyState:
+        """Return the state at ``now``."""
+        if self.revoked_at is not None:
+            return "revoked"
+        if self.expires_at is not None and now >= self.expires_at:
+            return "expired"
+        return "active"
+
+
+def check_rights(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> None:
+    """Refuse a ``key`` with more than its ``giver`` has and it had ``before``.
+
+    Raises:
+        BeyondOwnRights: it has another scope, a higher limit, a longer life or other networks.
+    """
+    scopes = key.scopes - giver.scopes - (before.scopes if before else frozenset())
+    if scopes:
+        named = ", ".join(sorted(scopes))
+        msg = f"scopes: your key cannot give {named}, because it does not have it"
+        raise BeyondOwnRights(msg)
+    had = before.limits if before else Limits(0, 0)
+    fields = (("perMinute", key.per_minute), ("perDay", key.per_day))
+    for (field, set_here), limit, own, old in zip(
+        fields, key.limits, giver.limits, had, strict=True
+    ):
+        if limit > max(own, old):
+            name = "plan" if set_here is None else field
+            msg = f"{name}: your key cannot give a higher {field} than its own, {own}"
+            raise BeyondOwnRights(msg)
+    if key.end > max(giver.end, before.end if before else 0):
+        msg = "expiresAt: your key cannot give a longer life than its own"
+        raise BeyondOwnRights(msg)
+    _check_networks(giver, key, before)
+
+
+def _check_networks(giver: ApiKey, key: ApiKey, before: ApiKey | None) -> None:
+    allowed = [each.allowed_networks for each in (giver, before) if each is not None]
+    if not all(allowed):  # one of them works from anywhere
+        return
+    own = compiled_networks(chain.from_iterable(allowed))
+    beyond = outside(key.networks, own) if key.networks else "anywhere"
+    if beyond is not None:
+        msg = f"allowedNetworks: your key cannot give {beyond}, which is outside its own networks"
+        raise BeyondOwnRights(msg)
+
+
+def new_token(environment: Environment) -> str:
+    """Return a fresh token: prefix, 32 random base62 characters, 6 of CRC-32 over both."""
+    body = PREFIXES[environment] + "".join(secrets.choice(_BASE62) for _ in range(_RANDOM_LENGTH))
+    return body + _checksum(body.encode("ascii"))
+
+
+def is_token(token: bytes, environment: Environment) -> bool:
+    """Return whether ``token`` has the form and checksum of a token of ``environment``."""
+    return (
+        token.startswith(PREFIXES[environment].encode("ascii"))
+        and _TOKEN.match(token) is not None
+        and token[-_CHECKSUM_LENGTH:].decode("ascii") == _checksum(token[:-_CHECKSUM_LENGTH])
+    )
+
+
+def digest(token: bytes) -> bytes:
+    """Return the SHA-256 digest of a token, which is all that we store of it."""
+    return sha256(token).digest()
+
+
+def _checksum(body: bytes) -> str:
+    value, base = crc32(body), len(_BASE62)
+    powers = range(_CHECKSUM_LENGTH - 1, -1, -1)
+    return "".join(_BASE62[value // base**power % base] for power in powers)

@@ -1,0 +1,179 @@
+"""What the holder of a key should know, told once by an event that only the key can read.
+
+The chore looks at what is saved, whichever process saved it. Every process looks. A row of
+``key_notices`` is inserted in the transaction of the event, and a notice whose row is there already
+is not told again.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import Struct, to_builtins
+
+from petstore.chores import PeriodicTask
+from petstore.clock import DAY, MINUTE, Clock, Milliseconds, rfc3339, utc
+from petstore.databases.contract import Row, Statement, Store, Unit
+from petstore.databases.upserts import upsert
+from petstore.deprecations.model import Calls, DeprecatedOperation
+from petstore.deprecations.store import select_uses, use_of
+from petstore.domain.plans import UNLIMITED
+from petstore.events.model import KeyEventType, NewEvent
+from petstore.events.store import record
+from petstore.keys.status import COLUMNS, api_key_of
+from petstore.limits.contract import NEVER
+from petstore.usage.counts import first_day
+
+_Name: TypeAlias = tuple[int, str, int]
+"""The id of a key, what it is told, and the period in which it is told that once."""
+
+# How long before its expiry the holder of a key is told.
+_EXPIRY_NOTICE: Milliseconds = 7 * DAY
+_LIMIT_NEAR = (100, 80)
+_KEYS_AT_ONCE = 500
+# Other processes save a moment later than they count, perhaps by another clock.
+_OVERLAP = 2 * MINUTE
+_STATE = ("day", "day_used", "banned_at", "banned_until", "ban_level")
+_SELECT = (
+    f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)},"  # noqa: S608 - only names
+    f" {', '.join(f'r.{name}' for name in _STATE)}"
+    " FROM api_keys k LEFT JOIN rate_limits r ON r.key_id = k.id"
+    " WHERE k.id > ?1 AND k.id <= ?2"
+    " AND (r.used_at >= ?3 OR k.expires_at > ?4 AND k.expires_at <= ?5)"
+)
+
+
+class KeyNotice(Struct, frozen=True):
+    """Something to tell the holder of a key, once for each ``detail`` and ``period``.
+
+    Without ``data`` it is about an ``operation``, whose use is read once the notice is known to be
+    new.
+    """
+
+    key_id: int
+    type: KeyEventType
+    period: int
+    detail: str = ""
+    data: Mapping[str, Any] | None = None
+    operation: DeprecatedOperation | None = None
+
+    @property
+    def row(self) -> _Name:
+        """The primary key of its row."""
+        return self.key_id, f"{self.type} {self.detail}".rstrip(), self.period
+
+
+class KeyNotices:
+    """Tells holders of keys what was saved since the last look."""
+
+    def __init__(
+        self, store: Store, clock: Clock, operations: Sequence[DeprecatedOperation]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._operations = {each.id: each for each in operations}
+        self._since: Milliseconds | None = None
+        self._seen: set[_Name] = set()
+        self.chore = PeriodicTask(self.look, 10, "cannot record key notices")
+
+    async def look(self) -> None:
+        """Record an event for each notice that is due and new.
+
+        Raises:
+            Unavailable: the database is unreachable; the next look finds the same.
+        """
+        now = self._clock()
+        since = now - DAY if self._since is None else self._since - _OVERLAP
+        select = Statement("SELECT coalesce(max(id), 0) FROM api_keys", name="select_last_key")
+        ((last,),) = await self._store.read(select)
+        seen: set[_Name] = set()
+        for first in range(0, last, _KEYS_AT_ONCE):
+            due = {
+                notice.row: notice
+                for notice in (
+                    *await self._of_states(first, since, now),
+                    *await self._of_calls(first, since, now),
+                )
+            }
+            fresh = {row: notice for row, notice in due.items() if row not in self._seen}
+            if fresh:
+                await self._store.write(_tell(fresh, now))
+            seen |= due.keys()
+            await asyncio.sleep(0)  # requests come between
+        self._since, self._seen = now, seen
+
+    async def _of_states(
+        self, first: int, since: Milliseconds, now: Milliseconds
+    ) -> list[KeyNotice]:
+        parameters = (first, first + _KEYS_AT_ONCE, since, now, now + _EXPIRY_NOTICE)
+        rows = await self._store.read(Statement(_SELECT, parameters, name="select_active_keys"))
+        return [notice for row in rows for notice in _notices(row, now)]
+
+    async def _of_calls(
+        self, first: int, since: Milliseconds, now: Milliseconds
+    ) -> list[KeyNotice]:
+        notices: list[KeyNotice] = []
+        for day in (now // DAY - 1, now // DAY):
+            rows = await self._store.read(
+                Statement(
+                    "SELECT key_id, operation FROM deprecated_calls WHERE day = ?1"
+                    " AND key_id > ?2 AND key_id <= ?3 AND last_called_at >= ?4",
+                    (day, first, first + _KEYS_AT_ONCE, since),
+                    name="select_recent_deprecated_calls",
+                )
+            )
+            month = utc(day * DAY)
+            notices += [
+                KeyNotice(
+                    key_id,
+                    "deprecation.used",
+                    12 * month.year + month.month,
+                    name,
+                    operation=self._operations[name],
+                )
+                for key_id, name in rows
+                if name in self._operations
+            ]
+        return notices
+
+
+def _tell(notices: Mapping[_Name, KeyNotice], now: Milliseconds) -> Unit[None]:
+    """Record an event for each notice that no process has told yet."""
+    columns = ("key_id", "notice", "period", "noticed_at")
+    rows = [(*name, now) for name in notices]
+    conflict = "DO NOTHING RETURNING key_id, notice, period"
+    new = yield from upsert("key_notices", columns, rows, conflict)
+    for name in sorted(new):
+        yield record(now, (yield from _event(notices[name], now)))
+
+
+def _event(notice: KeyNotice, now: Milliseconds) -> Unit[NewEvent]:
+    key_id, data, operation = notice.key_id, notice.data, notice.operation
+    if operation is not None:
+        rows = yield select_uses(first_day(now), key_id)
+        (calls,) = (Calls(*row[3:]) for row in rows if row[1] == operation.id)
+        data = {"keyId": key_id, **to_builtins(use_of(operation, calls))}
+    return NewEvent(notice.type, f"key/{key_id}", data or {}, key_id=key_id)
+
+
+def _notices(row: Row, now: Milliseconds) -> Iterator[KeyNotice]:
+    """Yield the notices of a key and what the limiter has saved about it."""
+    key, (day, day_used, banned_at, banned_until, ban_level) = api_key_of(row), row[len(COLUMNS) :]
+    if key.state(now) != "active":
+        return
+    own: dict[str, Any] = {"keyId": key.id}
+    if key.expires_at is not None and key.expires_at <= now + _EXPIRY_NOTICE:
+        end = {"expiresAt": rfc3339(key.expires_at)}
+        yield KeyNotice(key.id, "key.expiring", key.expires_at, data=own | end)
+    if day is None:  # never used
+        return
+    limit = key.limits.per_day
+    percent = next((each for each in _LIMIT_NEAR if 100 * day_used >= each * limit), None)
+    if day == now // DAY and limit != UNLIMITED and percent is not None:
+        window = {"limit": limit, "used": day_used, "resetAt": rfc3339((day + 1) * DAY)}
+        near = own | {"percent": percent} | window
+        yield KeyNotice(key.id, "key.limit_near", day, str(percent), near)
+    # A ban that was lifted, or that began long ago, is no news.
+    if banned_at > max(key.unbanned_at or NEVER, now - DAY):
+        times = {"bannedAt": rfc3339(banned_at), "bannedUntil": rfc3339(banned_until)}
+        yield KeyNotice(key.id, "key.banned", banned_at, data=own | times | {"level": ban_level})

@@ -1,0 +1,274 @@
+"""The operations on API keys, for keys that may administer keys."""
+
+from contextlib import suppress
+from functools import partial
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct
+from msgspec.structs import asdict
+
+from petstore.clock import SECOND, Milliseconds, milliseconds
+from petstore.databases.contract import T, Unit
+from petstore.domain.networks import canonical_networks
+from petstore.errors import (
+    BeyondOwnRights,
+    InvalidBody,
+    KeyEnded,
+    LastAdminKey,
+    ResponseSealed,
+    Unavailable,
+)
+from petstore.interface.idempotency import change
+from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.interface.pages import PageQuery, page_result
+from petstore.keys.cache import find_key
+from petstore.keys.history import KeyEvent, list_history
+from petstore.keys.model import (
+    LONGEST_LIFE,
+    ApiKey,
+    KeyCreate,
+    KeyFields,
+    KeyPatch,
+)
+from petstore.keys.status import Key, KeyWithToken, get_key, list_keys
+from petstore.keys.store import (
+    Actor,
+    change_key,
+    create_key,
+    revoke_key,
+    rotate_key,
+    unban_key,
+)
+from petstore.sessions.store import find_session_key
+
+
+class Rotation(Struct, frozen=True, rename="camel"):
+    """How to rotate a key."""
+
+    grace_seconds: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=LONGEST_LIFE // SECOND,
+            description="How long the old token stays valid, in seconds.",
+            extra={"expected": f"an integer from 0 to {LONGEST_LIFE // SECOND}"},
+        ),
+    ] = 0
+
+
+async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Key]]:
+    query, services, own = call.query, context.services, context.key.environment
+    return page_result(
+        await list_keys(services.store, own, query.after, query.limit, services.clock)
+    )
+
+
+async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWithToken]:
+    now = context.services.clock()
+    new = KeyFields(**_wanted(call.body, now))
+    unit = create_key(new, context.key.environment, _actor(context), now)
+    return await change(context, unit, is_sealed=True)
+
+
+async def _get(context: Context, call: Call[None, None]) -> Result[Key]:
+    services, own = context.services, context.key.environment
+    return Result(await get_key(services.store, call.path_id, own, services.clock))
+
+
+async def _update(context: Context, call: Call[Struct, None]) -> Result[Key]:
+    now, check = context.services.clock(), context.conditions.check
+    changes = _wanted(call.body, now)
+    return await _change(context, change_key(call.path_id, changes, _actor(context), now, check))
+
+
+async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
+    grace, now = call.body.grace_seconds * SECOND, context.services.clock()
+    unit = rotate_key(call.path_id, grace, _actor(context), now, context.conditions.check)
+    return await _change(context, unit, is_sealed=True)
+
+
+async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
+    now, check = context.services.clock(), context.conditions.check
+    return await _change(context, revoke_key(call.path_id, _actor(context), now, check))
+
+
+async def _unban(context: Context, call: Call[None, None]) -> Result[Key]:
+    now, check = context.services.clock(), context.conditions.check
+    return await _change(context, unban_key(call.path_id, _actor(context), now, check))
+
+
+async def _list_history(context: Context, call: Call[None, PageQuery]) -> Result[list[KeyEvent]]:
+    query, own = call.query, context.key.environment
+    return page_result(
+        await list_history(context.services.store, call.path_id, own, query.after, query.limit)
+    )
+
+
+async def _change(context: Context, unit: Unit[T], *, is_sealed: bool = False) -> Result[T]:
+    """Change a key, and let this process see it at once. If that fails, it does in a moment."""
+    result = await change(context, unit, is_sealed=is_sealed)
+    with suppress(Unavailable):
+        await context.services.keys.refresh()
+    return result
+
+
+def _actor(context: Context) -> Actor:
+    key = context.key
+    return Actor(f"key {key.id}", key, context.address, partial(_find_key, context))
+
+
+def _find_key(context: Context) -> Unit[ApiKey | None]:
+    """Return the key of a call as it is within a unit of work: its token may have just ended."""
+    if context.session is not None:
+        return find_session_key(context.session, context.services.clock())
+    return find_key(context.token)
+
+
+def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
+    """Return the fields that a body sets, as a key has them.
+
+    Raises:
+        InvalidBody: its end is in the past or more than 100 years ahead, or a network is none.
+    """
+    wanted = {name: value for name, value in asdict(body).items() if value is not UNSET}
+    if wanted.get("expires_at") is not None:
+        wanted["expires_at"] = expires_at = milliseconds(wanted["expires_at"])
+        if not now < expires_at <= now + LONGEST_LIFE:
+            msg = "expiresAt: expected a date and time within the next 100 years, or null"
+            raise InvalidBody(msg)
+    if "allowed_networks" in wanted:
+        wanted["allowed_networks"] = canonical_networks(wanted["allowed_networks"])
+    return wanted
+
+
+_KEY = {
+    "id": 4,
+    "name": "Till 2",
+    "plan": "pro",
+    "perMinute": 300,
+    "perDay": 10000,
+    "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
+    "allowedNetworks": ["203.0.113.0/24"],
+    "rehearseSunset": False,
+    "environment": "production",
+    "state": "active",
+    "bannedUntil": None,
+    "createdAt": "2026-11-21T10:00:00Z",
+    "expiresAt": None,
+    "lastUsedAt": None,
+}
+_ISSUED = _KEY | {"token": "ps_live_" + 38 * "0"}
+_EVENT = {
+    "id": 9,
+    "at": "2026-11-21T10:05:00Z",
+    "by": "key 1",
+    "action": "changed",
+    "changes": {"plan": {"before": "free", "after": "pro"}},
+}
+
+_operation = partial(Operation, tag="Keys", scope="keys:admin", no_store=True)
+
+OPERATIONS = (
+    _operation(
+        id="listKeys",
+        method="GET",
+        path="/keys",
+        summary="List keys",
+        description="Returns a page of the keys of this environment, by ascending `id`.",
+        handler=_list,
+        query=PageQuery,
+        success=Success(200, "A page of keys.", list[Key], [_KEY]),
+    ),
+    _operation(
+        id="createKey",
+        method="POST",
+        path="/keys",
+        summary="Create a key",
+        description=(
+            "Creates a key of this environment. By default it has the plan `free` and the scopes"
+            " of pets and orders. The `token` is shown only once. Your key cannot give a scope, a"
+            " higher limit, a longer life or a network that it does not have itself."
+        ),
+        handler=_create,
+        tagged=False,
+        body=KeyCreate,
+        body_example={"name": "Till 2", "plan": "pro"},
+        success=Success(201, "The key and its token.", KeyWithToken, _ISSUED),
+        errors=(BeyondOwnRights, ResponseSealed),
+    ),
+    _operation(
+        id="getKey",
+        method="GET",
+        path="/keys/{keyId}",
+        summary="Get a key",
+        description="Returns one key, without its token.",
+        handler=_get,
+        success=Success(200, "The key.", Key, _KEY),
+    ),
+    _operation(
+        id="updateKey",
+        method="PATCH",
+        path="/keys/{keyId}",
+        summary="Change a key",
+        description=(
+            "Changes the members in the body (RFC 7396); usage carries over. A key that leaves"
+            " the plan `enterprise` loses its own limits. The last key with the scope `keys:admin`"
+            " cannot lose it, or exclude its own address."
+        ),
+        handler=_update,
+        body=KeyPatch,
+        body_example={"plan": "pro"},
+        success=Success(200, "The key as it is now.", Key, _KEY),
+        errors=(BeyondOwnRights, LastAdminKey),
+    ),
+    _operation(
+        id="revokeKey",
+        method="DELETE",
+        path="/keys/{keyId}",
+        summary="Revoke a key",
+        description=(
+            "Revokes a key for good, within a second everywhere. Revoking it again has no effect."
+            " The last key with the scope `keys:admin` cannot be revoked here."
+        ),
+        handler=_revoke,
+        success=Success(204, "The key is revoked."),
+        errors=(LastAdminKey,),
+    ),
+    _operation(
+        id="rotateKey",
+        method="POST",
+        path="/keys/{keyId}/rotate",
+        summary="Rotate a key",
+        description=(
+            "Issues a new token for the same key. Usage, limits and bans carry over. The old"
+            " token stays valid for `graceSeconds`. The new token is shown only once."
+        ),
+        handler=_rotate,
+        tagged=False,
+        body=Rotation,
+        body_example={"graceSeconds": 3600},
+        body_required=False,
+        success=Success(200, "The key and its new token.", KeyWithToken, _ISSUED),
+        errors=(BeyondOwnRights, KeyEnded, ResponseSealed),
+    ),
+    _operation(
+        id="unbanKey",
+        method="POST",
+        path="/keys/{keyId}/unban",
+        summary="Lift the ban of a key",
+        description="Lifts the ban of a key, and forgets how often it was banned before.",
+        handler=_unban,
+        tagged=False,
+        success=Success(204, "The key is not banned."),
+    ),
+    _operation(
+        id="listKeyHistory",
+        method="GET",
+        path="/keys/{keyId}/history",
+        summary="List the changes to a key",
+        description="Returns a page of the changes to a key, oldest first, with author and time.",
+        handler=_list_history,
+        query=PageQuery,
+        success=Success(200, "A page of changes.", list[KeyEvent], [_EVENT]),
+    ),
+)

@@ -1,0 +1,191 @@
+"""The pages of keys, for administrators: find, create, change, rotate, revoke and unban them."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from petstore.clock import DAY
+from petstore.console import charts
+from petstore.console.forms import Problem
+from petstore.console.notices import Notice, Undo, change_notice
+from petstore.console.page import HOME, ConsolePage, PageRequest
+from petstore.console.rotation import GRACES, rotate
+from petstore.console.scopes import SCOPE_WORDS
+from petstore.console.templates import isolated
+from petstore.errors import PetstoreError, PreconditionFailed, ResponseSealed
+from petstore.http.messages import Response
+from petstore.interface.operation import Result
+from petstore.keys.alerts import EXPIRES_SOON, MAX_ALERTS, KeyUse, find_alerts, find_use
+from petstore.keys.form import (
+    action_in_words,
+    changes_in_words,
+    key_form,
+    new_fields,
+    undo_of,
+)
+from petstore.keys.model import check_rights
+from petstore.keys.status import Key, found, rehearsing, select_key
+from petstore.sessions.store import create_link
+
+_LOG = logging.getLogger(__name__)
+_SENT_BEFORE = Problem(
+    "",
+    "This form was sent before, and the key is there. Its token was shown then and cannot be shown"
+    " again. Find the key in the list and rotate it to get another one.",
+)
+
+
+async def _list(visit: PageRequest) -> Response:
+    keys = await visit.list_page("listKeys")
+    services = visit.services
+    alerts = await find_alerts(services.store, visit.key.environment, services.clock())
+    return visit.page(
+        "keys.html",
+        keys=keys,
+        alerts=alerts,
+        windows=_windows,
+        most=MAX_ALERTS,
+        days=EXPIRES_SOON // DAY,
+    )
+
+
+async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    form = key_form(visit.key).new(visit.form, error, new_fields(visit.key))
+    problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
+    return visit.page("key_new.html", error=error, form=form, problem=problem)
+
+
+async def _create(visit: PageRequest) -> Response:
+    fields = key_form(visit.key)
+    body = fields.body(fields.typed(visit.form))
+    created = await visit.execute("createKey", body)
+    return visit.page("key_token.html", 201, key=created.value)
+
+
+async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    """Return the page of a key as it is now, with what was typed and what is wrong with it."""
+    key: Key = (await _get(visit)).value
+    texts = key_form(visit.key).texts(key)
+    form = key_form(visit.key, texts).shown(texts, "", visit.form, error)
+    use = await find_use(visit.services.store, key, visit.services.clock())
+    return visit.page(
+        "key.html",
+        error=error,
+        key=key,
+        form=form,
+        meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
+        scope_words=SCOPE_WORDS,
+        graces=GRACES,
+        is_own=key.id == visit.key.id,
+    )
+
+
+async def _update(visit: PageRequest) -> Response:
+    before, fields = await _get(visit), key_form(visit.key)
+    # The form has no version: a key that is used has another one every minute.
+    fields.require_unchanged(visit.form, before.value)
+    if before.value.state == "revoked":
+        msg = "somebody else revoked this key"
+        raise PreconditionFailed(msg)
+    changed = await visit.execute("updateKey", fields.patch(visit.form), if_match=before.version)
+    key: Key = changed.value
+    if key.id == visit.key.id and "keys:admin" not in key.scopes:
+        return await visit.redirect("")  # these pages are no longer for this person
+    undo = Undo(_path(visit), undo_of(before.value, key, visit.key))
+    name = isolated(key.name)
+    notice = change_notice(name, f"{name} is changed.", undo, visit.form.text("undo"))
+    return await visit.redirect(_path(visit), notice)
+
+
+async def _rotate(visit: PageRequest) -> Response:
+    return await rotate(visit, visit.path_id, _path(visit))
+
+
+async def _revoke(visit: PageRequest) -> Response:
+    before = await _get(visit)
+    await visit.execute("revokeKey")
+    return await visit.redirect("/keys", Notice(f"{isolated(before.value.name)} is revoked."))
+
+
+async def _unban(visit: PageRequest) -> Response:
+    await visit.execute("unbanKey")
+    return await visit.redirect(_path(visit), Notice("The ban is lifted."))
+
+
+async def _rehearse(visit: PageRequest) -> Response:
+    """Let a key rehearse the sunset, or end that."""
+    wanted = visit.form.text("on") == "true"
+    body = {"rehearseSunset": wanted}
+    changed = await visit.execute("updateKey", body)
+    name = isolated(changed.value.name)
+    text = f"{name} gets the usual responses again."
+    if wanted:
+        text = f"Operations that will end respond to {name} as if they had ended."
+    undo = Undo(f"{_path(visit)}/rehearse", {"on": "" if wanted else "true"})
+    return await visit.redirect("/deprecations", Notice(text, undo))
+
+
+async def _link(visit: PageRequest) -> Response:
+    """Make a link that signs a person in with the key, if that gives no more than the own key."""
+    services, key_id = visit.services, visit.path_id
+    rows = await services.store.read(select_key(key_id))
+    key = found(rows, key_id, visit.key.environment).key
+    now = services.clock()
+    check_rights(visit.key, key)
+    unit = create_link(key_id, f"key {visit.key.id}", now, visit.session)
+    secret = await services.store.write(unit)
+    _LOG.info("key %d made a link to sign in with key %d", visit.key.id, key_id)
+    return visit.page("key_link.html", key=key, link=f"{visit.root}{HOME}/link/{secret}")
+
+
+async def _history(visit: PageRequest) -> Response:
+    key = await _get(visit)
+    events = await visit.list_page("listKeyHistory")
+    return visit.page(
+        "key_history.html",
+        key=key.value,
+        cursor=events.next,
+        action_in_words=action_in_words,
+        events=[(event, changes_in_words(event, visit.key)) for event in events.value],
+    )
+
+
+async def _get(visit: PageRequest) -> Result[Any]:
+    return await visit.execute("getKey")
+
+
+async def _deprecations(visit: PageRequest) -> Response:
+    """Show the calls of deprecated operations, by key."""
+    uses = await visit.list_page("listDeprecations")
+    key_ids = {use.key_id for use in uses.value}
+    return visit.page(
+        "deprecations.html",
+        uses=uses,
+        rehearsing=await rehearsing(visit.services.store, key_ids),
+    )
+
+
+def _windows(use: KeyUse) -> Sequence[tuple[str, int, int | None]]:
+    """Return each window of a key in words, what is used of it, and its limit."""
+    key = use.key
+    return (("this minute", use.minute, key.per_minute), ("today", use.day, key.per_day))
+
+
+def _path(visit: PageRequest) -> str:
+    return f"/keys/{visit.path_id}"
+
+
+PAGES = (
+    ConsolePage("GET", "/keys", _list, "listKeys"),
+    ConsolePage("GET", "/keys/new", _new, "createKey"),
+    ConsolePage("POST", "/keys", _create, "createKey", _new),
+    ConsolePage("GET", "/keys/{keyId}", _show, "getKey"),
+    ConsolePage("POST", "/keys/{keyId}", _update, "updateKey", _show),
+    ConsolePage("POST", "/keys/{keyId}/rotate", _rotate, "rotateKey", _show),
+    ConsolePage("POST", "/keys/{keyId}/revoke", _revoke, "revokeKey", _show),
+    ConsolePage("POST", "/keys/{keyId}/unban", _unban, "unbanKey"),
+    ConsolePage("POST", "/keys/{keyId}/rehearse", _rehearse, "updateKey"),
+    ConsolePage("POST", "/keys/{keyId}/link", _link, "rotateKey", _show),
+    ConsolePage("GET", "/keys/{keyId}/history", _history, "listKeyHistory"),
+    ConsolePage("GET", "/deprecations", _deprecations, "listDeprecations"),
+)

@@ -1,0 +1,210 @@
+"""An API key with its state, its ban and its last use, as its managers see it."""
+
+from collections.abc import AsyncIterator, Callable, Collection
+from datetime import datetime
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import UNSET, Meta, Struct
+from msgspec.structs import asdict, fields
+
+from petstore.clock import Clock, Milliseconds, utc_second
+from petstore.databases.contract import Reader, Row, Statement, Value, placeholder_list
+from petstore.databases.pages import Page, read_page
+from petstore.databases.planner import looked_up
+from petstore.domain.fields import Id
+from petstore.domain.plans import UNLIMITED, PlanName
+from petstore.errors import NotFound
+from petstore.keys.model import ApiKey, Environment, KeyFields, KeyState, Scope
+from petstore.limits.contract import NEVER
+
+Time = Annotated[datetime, Meta(tz=True)]
+
+_RENAMED = {"unbanned_at": "pardoned_at"}
+"""The columns that are not called like the field."""
+
+_FIELDS = ("id", *(name for name in ApiKey.__struct_fields__ if name != "id"))
+
+COLUMNS = tuple(_RENAMED.get(name, name) for name in _FIELDS)
+"""The columns of a key in SQL, of which the first is its id."""
+
+STORED_COLUMNS = (
+    *(f"k.{name}" for name in COLUMNS),
+    *("r.used_at", "r.banned_at", "r.banned_until"),
+)
+"""The columns of a ``StoredKey``, from ``api_keys k`` and ``rate_limits r``."""
+
+_OF_VALUE: dict[type, Callable[[Any], Any]] = {
+    bool: bool,
+    tuple: lambda text: tuple(text.split()),
+    frozenset: lambda text: frozenset(text.split()),
+}
+# SQL has neither lists nor booleans. The default of such a field has its type.
+_DECODERS = [
+    (field.name, _OF_VALUE[type(field.default)])
+    for field in fields(ApiKey)
+    if type(field.default) in _OF_VALUE
+]
+
+_READ_AT_ONCE = 500
+_SELECT = (
+    f"SELECT {', '.join(STORED_COLUMNS)}"  # noqa: S608 - only names
+    f" FROM api_keys k {looked_up('LEFT JOIN', 'rate_limits', 'r', 'key_id', 'k.id')}"
+)
+
+
+class Key(Struct, frozen=True, rename="camel"):
+    """An API key, without its tokens. A null limit is unlimited; a null time is never."""
+
+    id: Id
+    name: Annotated[str, Meta(description="What the key is for.")]
+    plan: Annotated[PlanName, Meta(description="How many requests it may make.")]
+    per_minute: Annotated[int, Meta(description="Requests a minute; null is unlimited.")] | None
+    per_day: Annotated[int, Meta(description="Requests a day; null is unlimited.")] | None
+    scopes: Annotated[list[Scope], Meta(description="What it may do.")]
+    allowed_networks: Annotated[
+        list[str],
+        Meta(description="The networks it may be used from, in CIDR notation; none is anywhere."),
+    ]
+    rehearse_sunset: Annotated[
+        bool,
+        Meta(
+            description="Whether deprecated operations respond as they will from their sunset on."
+        ),
+    ]
+    environment: Annotated[
+        Environment, Meta(description="The environment of the services that take it.")
+    ]
+    state: Annotated[KeyState, Meta(description="Only an active key can be used.")]
+    banned_until: (
+        Annotated[Time, Meta(description="When its ban ends; null if it is not banned.")] | None
+    )
+    created_at: Annotated[Time, Meta(description="When it was created.")]
+    expires_at: Annotated[Time, Meta(description="When it ends; null is never.")] | None
+    last_used_at: (
+        Annotated[Time, Meta(description="When it was last used, to about a minute.")] | None
+    )
+
+
+class KeyWithToken(Key, frozen=True):
+    """A key and its token, which is shown only once."""
+
+    token: Annotated[str, Meta(description="The token, which is shown only this once.")]
+
+
+class StoredKey(NamedTuple):
+    """A key as stored, and what the limiter has saved about it."""
+
+    key: ApiKey
+    used_at: Milliseconds | None
+    banned_at: Milliseconds | None
+    banned_until: Milliseconds | None
+
+    def shown(self, now: Milliseconds) -> Key:
+        """Return the key as its managers see it at ``now``."""
+        key, until = self.key, self.banned_until
+        unbanned_at = key.unbanned_at or NEVER
+        is_banned = until is not None and now < until and (self.banned_at or NEVER) > unbanned_at
+        return Key(
+            id=key.id,
+            name=key.name,
+            plan=key.plan,
+            per_minute=_limit(key.limits.per_minute),
+            per_day=_limit(key.limits.per_day),
+            scopes=sorted(key.scopes),
+            allowed_networks=list(key.allowed_networks),
+            rehearse_sunset=key.rehearse_sunset,
+            environment=key.environment,
+            state=key.state(now),
+            banned_until=_time(until) if is_banned else None,
+            created_at=utc_second(key.created_at),
+            expires_at=_time(key.expires_at),
+            last_used_at=_time(self.used_at),
+        )
+
+
+async def get_key(store: Reader, key_id: int, environment: Environment | None, clock: Clock) -> Key:
+    """Return one key, or raise ``NotFound`` (see ``found``)."""
+    return found(await store.read(select_key(key_id)), key_id, environment).shown(clock())
+
+
+async def list_keys(
+    store: Reader, environment: Environment | None, after: int | None, limit: int, clock: Clock
+) -> Page[Key]:
+    """Return the first ``limit`` keys with an id above ``after``, of ``environment`` if given."""
+    now, filters = clock(), {"environment": environment or UNSET}
+    return await read_page(
+        store, "select_keys", _SELECT, filters, after, limit, lambda row: stored_key(row).shown(now)
+    )
+
+
+async def every_key(
+    store: Reader, environment: Environment | None, clock: Clock
+) -> AsyncIterator[list[Key]]:
+    """Yield all keys by ascending id, of ``environment`` if given, some hundreds at a time."""
+    after: int | None = 0
+    while after is not None:
+        page = await list_keys(store, environment, after, _READ_AT_ONCE, clock)
+        yield page.items
+        after = page.next_after
+
+
+async def rehearsing(store: Reader, key_ids: Collection[int]) -> set[int]:
+    """Return which of these keys rehearse a sunset."""
+    sql = (
+        "SELECT id FROM api_keys WHERE rehearse_sunset = 1"  # noqa: S608 - only placeholders
+        f" AND id IN ({placeholder_list(1, key_ids)})"
+    )
+    rows = await store.read(Statement(sql, tuple(key_ids), name="select_rehearsing_keys"))
+    return {key_id for (key_id,) in rows}
+
+
+def select_key(key_id: int) -> Statement:
+    """Return the SELECT of one key, with what the limiter has saved about it."""
+    return Statement(f"{_SELECT} WHERE k.id = ?1", (key_id,), name="select_key")
+
+
+def found(rows: list[Row], key_id: int, environment: Environment | None) -> StoredKey:
+    """Return the key in the rows of ``select_key``.
+
+    Raises:
+        NotFound: no key has this id, or it is of another ``environment`` than the one given.
+    """
+    stored = stored_key(rows[0]) if rows else None
+    if stored is None or environment not in (stored.key.environment, None):
+        msg = f"there is no key {key_id}"
+        raise NotFound(msg)
+    return stored
+
+
+def api_key_of(row: Row) -> ApiKey:
+    """Return the key in a row that begins with ``COLUMNS``."""
+    values = dict(zip(_FIELDS, row, strict=False))
+    for name, decode in _DECODERS:
+        values[name] = decode(values[name])
+    return ApiKey(**values)
+
+
+def stored_key(row: Row) -> StoredKey:
+    """Return the key in a row that begins with ``STORED_COLUMNS``."""
+    return StoredKey(api_key_of(row), *row[len(COLUMNS) : len(STORED_COLUMNS)])
+
+
+def values_of(key: KeyFields[Milliseconds]) -> dict[str, Value]:
+    """Return the fields of a key as the database stores them, by their columns."""
+    return {_RENAMED.get(name, name): _value(value) for name, value in asdict(key).items()}
+
+
+def _value(value: Any) -> Value:
+    if isinstance(value, frozenset):
+        return " ".join(sorted(value))
+    if isinstance(value, tuple):
+        return " ".join(value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _limit(limit: int) -> int | None:
+    return None if limit == UNLIMITED else limit
+
+
+def _time(moment: Milliseconds | None) -> datetime | None:
+    return None if moment is None else utc_second(moment)

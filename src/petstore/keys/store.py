@@ -1,0 +1,272 @@
+"""Create, change, rotate, revoke and unban API keys.
+
+Each change is one unit of work. It begins by counting up the revision of all keys, so changes to
+keys happen one after another, and a running service learns of them. It ends by writing an event
+with its actor to the history of the key.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from msgspec.structs import asdict, replace
+
+from petstore.clock import Milliseconds
+from petstore.databases.contract import Statement, Unit, placeholders
+from petstore.domain.plans import PlanName
+from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
+from petstore.keys.history import Action, insert_event
+from petstore.keys.model import (
+    ApiKey,
+    Environment,
+    KeyFields,
+    check_rights,
+    digest,
+    new_token,
+)
+from petstore.keys.status import (
+    COLUMNS,
+    Key,
+    KeyWithToken,
+    StoredKey,
+    found,
+    select_key,
+    values_of,
+)
+
+_VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
+_UPDATE = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only names
+
+
+class Actor(NamedTuple):
+    """Who changes a key: the operator at the command line, or another ``key``.
+
+    ``address`` is where the client of the ``key`` is. ``find_key`` finds the key once more by what
+    the client has shown, a token or a session, if that is still valid.
+    """
+
+    name: str
+    key: ApiKey | None = None
+    address: str = ""
+    find_key: Callable[[], Unit[ApiKey | None]] | None = None
+
+    @property
+    def environment(self) -> Environment | None:
+        """The environment whose keys the actor sees; ``None`` is all of them."""
+        return self.key.environment if self.key else None
+
+
+def create_key(
+    new: KeyFields[Milliseconds], environment: Environment, actor: Actor, now: Milliseconds
+) -> Unit[KeyWithToken]:
+    """Create a key and its first token.
+
+    Raises:
+        InvalidBody: the key has limits of its own, and its plan is not enterprise.
+        BeyondOwnRights: the new key would have more rights than the actor's key.
+    """
+    _check_own_limits(new.plan, new.per_minute, new.per_day)
+    actor = yield from _begin(actor, now)
+    values = values_of(new) | {"environment": environment, "created_at": now}
+    ((key_id,),) = yield Statement(
+        f"INSERT INTO api_keys ({', '.join(values)})"  # noqa: S608 - only names
+        f" VALUES {placeholders(len(values))} RETURNING id",
+        tuple(values.values()),
+        name="insert_key",
+    )
+    stored = yield from _read(key_id, actor)
+    if actor.key is not None:
+        check_rights(actor.key, stored.key)
+    token = yield from _issue_token(stored.key)
+    yield insert_event(actor.name, "created", None, stored.key, now)
+    return KeyWithToken(**asdict(stored.shown(now)), token=token)
+
+
+def change_key(
+    key_id: int,
+    changes: Mapping[str, Any],
+    actor: Actor,
+    now: Milliseconds,
+    check: Callable[[Key], None],
+) -> Unit[Key]:
+    """Change fields of a key that passes ``check``, by their names in ``KeyFields``.
+
+    A key that leaves enterprise loses its own limits.
+
+    Raises:
+        NotFound: the actor sees no key with this id.
+        InvalidBody: the key has limits of its own, and its plan is not enterprise.
+        BeyondOwnRights: the key would get rights that the actor's key does not have.
+        LastAdminKey: over HTTP, no other key could administer keys afterwards.
+    """
+
+    def change(stored: StoredKey) -> ApiKey:
+        key = stored.key
+        is_enterprise = changes.get("plan", key.plan) == "enterprise"
+        lost = {} if is_enterprise else {"per_minute": None, "per_day": None}
+        changed = replace(key, **{**lost, **changes})
+        _check_own_limits(changed.plan, changed.per_minute, changed.per_day)
+        return changed
+
+    return (yield from _change(key_id, "changed", change, actor, now, check))
+
+
+def rotate_key(
+    key_id: int,
+    grace: Milliseconds,
+    actor: Actor,
+    now: Milliseconds,
+    check: Callable[[Key], None],
+) -> Unit[KeyWithToken]:
+    """Issue a new token for a key that passes ``check``. Its old token stays valid for ``grace``.
+
+    Raises:
+        NotFound: the actor sees no key with this id.
+        KeyEnded: the key is expired or revoked.
+        BeyondOwnRights: the key has rights that the actor's key does not have.
+    """
+    actor = yield from _begin(actor, now)
+    stored = yield from _read(key_id, actor)
+    key, shown = stored.key, stored.shown(now)
+    check(shown)
+    if shown.state != "active":
+        msg = f"key {key.id} is {shown.state}; only an active key can be rotated"
+        raise KeyEnded(msg)
+    if actor.key is not None:
+        check_rights(actor.key, key)
+    yield Statement(
+        "UPDATE api_key_tokens SET expires_at = ?1"
+        " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
+        (now + grace, key_id),
+        name="end_tokens",
+    )
+    token = yield from _issue_token(key)
+    yield insert_event(actor.name, "rotated", key, key, now)
+    return KeyWithToken(**asdict(shown), token=token)
+
+
+def revoke_key(
+    key_id: int, actor: Actor, now: Milliseconds, check: Callable[[Key], None]
+) -> Unit[Key]:
+    """End a key that passes ``check``, for good. Revoking it again changes nothing.
+
+    Raises:
+        NotFound: the actor sees no key with this id.
+        LastAdminKey: over HTTP, no other key could administer keys afterwards.
+    """
+
+    def revoke(stored: StoredKey) -> ApiKey:
+        key = stored.key
+        return key if key.revoked_at is not None else replace(key, revoked_at=now)
+
+    return (yield from _change(key_id, "revoked", revoke, actor, now, check))
+
+
+def unban_key(
+    key_id: int, actor: Actor, now: Milliseconds, check: Callable[[Key], None]
+) -> Unit[Key]:
+    """Lift the ban of a key that passes ``check``, and forget how often it was banned before.
+
+    Raises:
+        NotFound: the actor sees no key with this id.
+    """
+
+    def unban(stored: StoredKey) -> ApiKey:
+        # Later than the ban and any unban before, whatever their clocks, so it counts, and once.
+        latest = max(stored.banned_at or 0, stored.key.unbanned_at or 0)
+        return replace(stored.key, unbanned_at=max(now, latest + 1))
+
+    return (yield from _change(key_id, "unbanned", unban, actor, now, check))
+
+
+def unconditional(_: object) -> None:
+    """Accept any version: the check of a caller without conditions."""
+
+
+def _change(
+    key_id: int,
+    action: Action,
+    change: Callable[[StoredKey], ApiKey],
+    actor: Actor,
+    now: Milliseconds,
+    check: Callable[[Key], None],
+) -> Unit[Key]:
+    actor = yield from _begin(actor, now)
+    stored = yield from _read(key_id, actor)
+    check(stored.shown(now))
+    before, after = stored.key, change(stored)
+    if after == before:
+        return stored.shown(now)
+    if actor.key is not None:
+        # A longer life extends all rights of the key. A key that has ended has no rights left.
+        check_rights(actor.key, after, before if after.end <= before.end else None)
+        stays = _administers(after, now) and after.end >= before.end
+        if after.id == actor.key.id:
+            stays = stays and after.works_from(actor.address)
+        if _administers(before, now) and not stays:
+            yield from _require_other_admin_key(before)
+    values = values_of(after)
+    yield Statement(_UPDATE, tuple(values[name] for name in COLUMNS), name="update_key")
+    yield insert_event(actor.name, action, before, after, now)
+    return stored._replace(key=after).shown(now)
+
+
+def _begin(actor: Actor, now: Milliseconds) -> Unit[Actor]:
+    """Count up the revision, and return the actor with its key as it is now.
+
+    Raises:
+        MissingScope: the actor's token or session has ended since the request began, or its key
+            has lost the scope or the network.
+    """
+    # This row lock makes changes to keys wait for each other.
+    yield Statement(
+        "UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision"
+    )
+    if actor.find_key is None:
+        return actor
+    key = yield from actor.find_key()
+    if key is None or not _administers(key, now) or not key.works_from(actor.address):
+        msg = "this key may no longer administer keys"
+        raise MissingScope(msg)
+    return actor._replace(key=key)
+
+
+def _read(key_id: int, actor: Actor) -> Unit[StoredKey]:
+    return found((yield select_key(key_id)), key_id, actor.environment)
+
+
+def _issue_token(key: ApiKey) -> Unit[str]:
+    token = new_token(key.environment)
+    yield Statement(
+        "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)",
+        (digest(token.encode("ascii")), key.id),
+        name="insert_token",
+    )
+    return token
+
+
+def _administers(key: ApiKey, now: Milliseconds) -> bool:
+    return "keys:admin" in key.scopes and key.state(now) == "active"
+
+
+def _require_other_admin_key(key: ApiKey) -> Unit[None]:
+    """Refuse to end the last admin key: another must live at least as long."""
+    others = yield Statement(
+        "SELECT id FROM api_keys WHERE environment = ?1 AND id <> ?2"
+        " AND scopes LIKE '%keys:admin%' AND revoked_at IS NULL"
+        " AND (expires_at IS NULL OR expires_at >= ?3) LIMIT 1",
+        (key.environment, key.id, key.expires_at),
+        name="select_other_admin_key",
+    )
+    if not others:
+        msg = (
+            f"key {key.id} is the last one that can administer keys: give another key the scope"
+            " keys:admin first, or use the command line"
+        )
+        raise LastAdminKey(msg)
+
+
+def _check_own_limits(plan: PlanName, per_minute: int | None, per_day: int | None) -> None:
+    for name, value in (("perMinute", per_minute), ("perDay", per_day)):
+        if value is not None and plan != "enterprise":
+            msg = f"{name}: only a key of the plan enterprise has its own limits, not {plan}"
+            raise InvalidBody(msg)

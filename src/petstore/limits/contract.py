@@ -1,0 +1,203 @@
+"""The types that every limiter shares."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from petstore.chores import PeriodicTask
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds, seconds_up
+from petstore.domain.plans import UNLIMITED, Limits
+from petstore.keys.model import ApiKey
+
+Verdict: TypeAlias = Literal["admitted", "limited", "banned"]
+
+NEVER: Milliseconds = -(2**62)
+
+
+class BanRules(Struct, frozen=True):
+    """When a key that ignores 429 is banned, and for how long."""
+
+    min_strikes: int = 20
+    strikes_divisor: int = 3
+    grace: Milliseconds = SECOND
+    window: Milliseconds = MINUTE
+    duration: Milliseconds = 5 * MINUTE
+    max_duration: Milliseconds = DAY
+    decay: Milliseconds = DAY
+
+    def threshold(self, per_minute: int) -> int:
+        """Return how many strikes within the window ban a key of this minute limit."""
+        if per_minute == UNLIMITED:
+            return self.min_strikes
+        return max(self.min_strikes, per_minute // self.strikes_divisor)
+
+    @property
+    def last_level(self) -> int:
+        """The first level whose ban has the maximum length."""
+        return max(0, -(-self.max_duration // self.duration) - 1).bit_length()
+
+
+NO_BANS = BanRules(min_strikes=UNLIMITED)
+
+
+class State(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a limiter remembers of a key or an address.
+
+    Its field names are those of the hash in Redis and the columns in SQL. It holds no limit, so a
+    new plan applies at once. ``refused_since`` and ``refused_at`` are the first and latest 429 of
+    the current run. ``strikes`` counts those within ``BanRules.window`` of ``struck_since``.
+    ``unbanned_at`` is the latest unban that was applied.
+    """
+
+    minute_started: Milliseconds = NEVER
+    minute_used: int = 0
+    day: int = 0
+    day_used: int = 0
+    refused_since: Milliseconds = NEVER
+    refused_at: Milliseconds = NEVER
+    strikes: int = 0
+    struck_since: Milliseconds = NEVER
+    banned_at: Milliseconds = NEVER
+    banned_until: Milliseconds = NEVER
+    ban_level: int = 0
+    used_at: Milliseconds = NEVER
+    unbanned_at: Milliseconds = NEVER
+
+
+class LimitWindow(NamedTuple):
+    """One window as the client sees it; ``reset`` in whole seconds since the epoch."""
+
+    limit: int
+    remaining: int
+    reset: int
+
+
+class Decision(Struct, frozen=True, gc=False):
+    """The verdict on a request made at ``now``, and what was used of its ``limits`` after it.
+
+    ``now`` is the time of the limiter's clock, perhaps that of another machine. Count from it
+    whatever you tell of the windows. Every request makes a decision, so it stores plain counts,
+    and the properties compute the rest on demand.
+    """
+
+    verdict: Verdict
+    limits: Limits
+    minute_started: Milliseconds
+    minute_used: int
+    day_number: int
+    day_used: int
+    banned_until: Milliseconds
+    now: Milliseconds
+
+    @property
+    def minute(self) -> LimitWindow:
+        """The minute's window."""
+        left, _, _ = self.left()
+        return LimitWindow(self.limits.per_minute, left, seconds_up(self.minute_started + MINUTE))
+
+    @property
+    def day(self) -> LimitWindow:
+        """The day's window."""
+        _, left, _ = self.left()
+        return LimitWindow(self.limits.per_day, left, seconds_up((self.day_number + 1) * DAY))
+
+    @property
+    def described(self) -> LimitWindow:
+        """The window in ``X-RateLimit-*``. During a ban it resets at the end of the ban."""
+        _, _, of_day = self.left()
+        window = self.day if of_day else self.minute
+        if self.verdict == "banned":
+            return LimitWindow(window.limit, 0, seconds_up(self.banned_until))
+        return window
+
+    def left(self) -> tuple[int, int, bool]:
+        """Return the requests left in the minute and in the day, and if ``described`` is the day.
+
+        The described window is the one with fewer left; on a tie, the one that resets later, to
+        the second. On a 429 that is the exhausted window that resets later.
+        """
+        minute, day = self.limits
+        if minute != UNLIMITED:
+            minute = minute - self.minute_used if minute > self.minute_used else 0
+        if day != UNLIMITED:
+            day = day - self.day_used if day > self.day_used else 0
+        if day != minute:
+            return minute, day, day < minute
+        minute_ends, day_ends = self.minute_started + MINUTE, (self.day_number + 1) * DAY
+        return minute, day, minute_ends <= day_ends - SECOND
+
+
+class RateLimiter(Protocol):
+    """Counts requests and bans exactly, however many arrive at once."""
+
+    async def take(self, key: ApiKey) -> Decision:
+        """Judge a request with ``key`` and charge it if it is admitted."""
+
+    async def look(self, key: ApiKey) -> Decision:
+        """Describe the windows of ``key`` without charging anything."""
+
+    async def charge(self, key: ApiKey, requests: int) -> Decision:
+        """Charge ``requests`` to the day of ``key``, all of them or none; a refusal is no strike.
+
+        ``verdict`` says whether they were charged.
+        """
+
+    async def take_address(self, address: str) -> Decision:
+        """Judge a request without a valid key from ``address``, and charge it if admitted."""
+
+    async def look_address(self, address: str) -> Decision:
+        """Describe the window of ``address`` without charging anything."""
+
+    async def heartbeat(self) -> None:
+        """Announce this process to the others. Call it each second."""
+
+    async def save(self) -> None:
+        """Make the counts so far survive a restart.
+
+        Raises:
+            Unavailable: the counts could not be saved; the next call saves them.
+        """
+
+    async def close(self) -> None:
+        """Release the limiter's connections."""
+
+
+def limiter_chores(limiter: RateLimiter, save_seconds: float) -> tuple[PeriodicTask, PeriodicTask]:
+    """Return what announces this process, and what saves the counts every ``save_seconds``."""
+    failure = "cannot read the list of workers from Redis"
+    return (
+        PeriodicTask(limiter.heartbeat, 1, failure, at_start=True),
+        PeriodicTask(limiter.save, save_seconds, "counts not saved", at_stop=True),
+    )
+
+
+class RateLimitStore(Protocol):
+    """Where states survive a restart."""
+
+    async def load(self, key_id: int) -> State | None:
+        """Return the saved state of a key.
+
+        Raises:
+            Unavailable: the database is unreachable.
+        """
+
+    async def save(self, states: Iterable[tuple[int, State]]) -> None:
+        """Save the states of many keys, and the requests of their days.
+
+        A state that is older than the saved one changes nothing: other processes save too.
+
+        Raises:
+            Unavailable: the database is unreachable; nothing was saved.
+        """
+
+
+class UnbanStore(RateLimitStore, Protocol):
+    """A store in which the command line or another process may lift bans."""
+
+    async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
+        """Return when each of these keys was unbanned last; keys without an unban are left out.
+
+        Raises:
+            Unavailable: the database is unreachable.
+        """

@@ -1,0 +1,100 @@
+"""The states of the rate limiter, and the requests of each key and day, in the database."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import astuple, replace
+
+from petstore.clock import Milliseconds
+from petstore.databases.contract import Row, Statement, Store, Unit, placeholders
+from petstore.databases.upserts import upsert
+from petstore.limits.contract import NEVER, State
+
+# All but the last, the latest unban: the row of the key has that.
+_FIELDS = State.__struct_fields__[:-1]
+_COLUMNS = ", ".join(_FIELDS)
+# Another process may have saved a newer state of the key, or seen more of the day. The state used
+# later is the newer one, unless a clock was set back since: each request uses more of the day, and
+# the day is never further ahead than tomorrow.
+_NEWER = """
+    (excluded.used_at, excluded.day_used, excluded.banned_at)
+      >= (rate_limits.used_at, rate_limits.day_used, rate_limits.banned_at)
+    OR (excluded.day, excluded.day_used) > (rate_limits.day, rate_limits.day_used)
+    OR excluded.day + 1 < rate_limits.day"""
+_MORE = "excluded.requests > usage.requests"
+
+
+class StoredRateLimits:
+    """Loads and saves the states of the limiter."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def load(self, key_id: int) -> State | None:
+        """Return the saved state of a key."""
+        rows = await self._store.read(
+            Statement(
+                f"SELECT {_COLUMNS} FROM rate_limits WHERE key_id = ?1",  # noqa: S608 - only names
+                (key_id,),
+                name="select_rate_limit",
+            )
+        )
+        return _state(rows[0]) if rows else None
+
+    async def save(self, states: Iterable[tuple[int, State]]) -> None:
+        """Save the states of many keys, and the requests of each on its day.
+
+        Other processes save too, so a state that is older than the saved one is skipped.
+        """
+        await self._store.write(_save(states))
+
+    async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
+        """Return when each of these keys was last unbanned; keys never unbanned are absent."""
+        ids = tuple(key_ids)
+        rows = await self._store.read(
+            Statement(
+                f"SELECT id, pardoned_at FROM api_keys WHERE id IN {placeholders(len(ids))}"  # noqa: S608
+                " AND pardoned_at IS NOT NULL",
+                ids,
+                name="select_unbans",
+            )
+        )
+        return dict(rows)
+
+
+def _state(row: Row) -> State:
+    """Return the state in a row. It already knows each unban that is older than its ban."""
+    state = State(*row)
+    return replace(state, unbanned_at=max(NEVER, state.banned_at - 1))
+
+
+def _row(state: State) -> tuple[int, ...]:
+    """Return the row of a state. Its ban is later than any unban before, whatever the clocks."""
+    if state.banned_at != NEVER:
+        state = replace(state, banned_at=max(state.banned_at, state.unbanned_at + 1))
+    return astuple(state)[:-1]
+
+
+def _save(states: Iterable[tuple[int, State]]) -> Unit[None]:
+    latest: dict[int, State] = {}
+    usage: dict[tuple[int, int], int] = {}
+    for key_id, state in states:
+        latest[key_id] = state
+        if state.day_used:
+            usage[key_id, state.day] = state.day_used
+    rows = [(key_id, *_row(state)) for key_id, state in latest.items()]
+    yield from _upsert("rate_limits", ("key_id",), _FIELDS, _NEWER, rows)
+    counts = [(*name, requests) for name, requests in usage.items()]
+    yield from _upsert("usage", ("key_id", "day"), ("requests",), _MORE, counts)
+
+
+def _upsert(
+    table: str,
+    key: tuple[str, ...],
+    values: tuple[str, ...],
+    condition: str,
+    rows: Sequence[Row],
+) -> Unit[None]:
+    """Insert ``rows``. Update an existing row only on ``condition``."""
+    updates = ", ".join(f"{name} = excluded.{name}" for name in values)
+    conflict = f"({', '.join(key)}) DO UPDATE SET {updates} WHERE {condition}"
+    yield from upsert(table, (*key, *values), rows, conflict)

@@ -1,0 +1,133 @@
+"""The limiter of one process: exact, in memory, saved each half second and at shutdown."""
+
+from petstore.clock import MINUTE, Clock
+from petstore.generations import Generations
+from petstore.keys.model import ApiKey
+from petstore.limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
+from petstore.limits.decide import charge, decide, describe, touched
+from petstore.limits.minutes import MinuteLimiter
+
+_FRESH = State()
+_GENERATION = 2 * MINUTE
+
+
+class UnsavedStates:
+    """The states that are newer than those in ``store``, and the days that ended since."""
+
+    def __init__(self, store: RateLimitStore) -> None:
+        self._store = store
+        self._states: dict[int, State] = {}
+        self._ended_days: list[tuple[int, State]] = []
+
+    async def load(self, key_id: int) -> State | None:
+        """Return the latest state of a key."""
+        return self._states.get(key_id) or await self._store.load(key_id)
+
+    def put(self, key_id: int, state: State) -> None:
+        """Have ``state`` saved the next time."""
+        before = self._states.get(key_id)
+        if before is not None and before.day != state.day and before.day_used:
+            self._ended_days.append((key_id, before))
+        self._states[key_id] = state
+
+    async def save(self) -> None:
+        """Save everything that is not saved yet."""
+        states, ended_days = self._states, self._ended_days
+        if not states:
+            return
+        self._states, self._ended_days = {}, []
+        try:
+            await self._store.save([*ended_days, *states.items()])
+        except BaseException:
+            newer, newly_ended = self._states, self._ended_days
+            self._states, self._ended_days = states, ended_days + newly_ended
+            for key_id, state in newer.items():
+                self.put(key_id, state)
+            raise
+
+
+class MemoryLimiter:
+    """Keeps the states of active keys in memory; the store has the rest.
+
+    Nothing is awaited between reading a state and writing it back, so in one event loop the
+    count is exact however many requests come at once. The states of idle keys are forgotten once
+    they are saved.
+    """
+
+    def __init__(
+        self,
+        store: RateLimitStore,
+        clock: Clock,
+        rules: BanRules,
+        addresses: MinuteLimiter[str],
+    ) -> None:
+        self._clock = clock
+        self._rules = rules
+        self._addresses = addresses
+        self._states: Generations[int, State] = Generations()
+        self._turned_at = clock()
+        self._unsaved = UnsavedStates(store)
+        self.bans = 0
+
+    async def take(self, key: ApiKey) -> Decision:
+        """Judge a request with ``key`` and charge it if it is admitted."""
+        state = self._states.get(key.id) or await self._load(key.id)
+        decision, after = decide(
+            state, key.limits, self._rules, self._clock(), key.unbanned_at or NEVER
+        )
+        if after is not state:
+            self._keep(key.id, after)
+            self.bans += after.banned_at > state.banned_at
+        return decision
+
+    async def look(self, key: ApiKey) -> Decision:
+        """Describe the windows of ``key`` without charging anything."""
+        state = self._states.get(key.id) or await self._load(key.id)
+        now = self._clock()
+        after = touched(state, now)
+        if after is not state:
+            self._keep(key.id, after)
+        return describe(state, key.limits, now, key.unbanned_at or NEVER)
+
+    async def charge(self, key: ApiKey, requests: int) -> Decision:
+        """Charge ``requests`` to the day of ``key``: all of them, or none."""
+        state = self._states.get(key.id) or await self._load(key.id)
+        decision, after = charge(
+            state, key.limits, self._clock(), key.unbanned_at or NEVER, requests
+        )
+        if after is not state:
+            self._keep(key.id, after)
+        return decision
+
+    async def take_address(self, address: str) -> Decision:
+        """Judge a request without a valid key from ``address``, and charge it if admitted."""
+        return self._addresses.take(address)
+
+    async def look_address(self, address: str) -> Decision:
+        """Describe the window of ``address`` without charging anything."""
+        return self._addresses.look(address)
+
+    async def save(self) -> None:
+        """Save every state that changed since the last time, and forget idle keys."""
+        await self._unsaved.save()
+        now = self._clock()
+        if now >= self._turned_at + _GENERATION:
+            self._states.turn()  # the save that just ended has saved whatever is dropped
+            self._turned_at = now
+
+    async def heartbeat(self) -> None:
+        """Do nothing: there are no other processes."""
+
+    async def close(self) -> None:
+        """Do nothing: there are no connections."""
+
+    def _keep(self, key_id: int, state: State) -> None:
+        self._states.put(key_id, state)
+        self._unsaved.put(key_id, state)
+
+    async def _load(self, key_id: int) -> State:
+        loaded = await self._unsaved.load(key_id) or _FRESH
+        state = self._states.get(key_id)  # of a request that was faster
+        if state is None:
+            self._states.put(key_id, loaded)
+        return state or loaded

@@ -1,0 +1,90 @@
+"""Limits by the minute alone, in the memory of one process."""
+
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Network, ip_address
+from typing import Generic, TypeVar
+
+from msgspec.structs import replace
+
+from petstore.clock import MINUTE, Clock, Milliseconds
+from petstore.domain.plans import UNLIMITED, Limits
+from petstore.limits.contract import NEVER, NO_BANS, Decision, State
+from petstore.limits.decide import decide, describe
+
+H = TypeVar("H", bound=Hashable)
+
+_FRESH = State()
+
+
+@lru_cache(maxsize=4096)
+def network_of(address: str) -> str:
+    """Return the network that a client address counts as: IPv4 itself, IPv6 its /64."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv4Address):
+        return address
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Network((int(parsed), 64), strict=False))
+
+
+class MinuteLimiter(Generic[H]):
+    """One window a minute for each holder, without bans.
+
+    Holders with the same ``group`` share a window, such as the addresses of a network. The table
+    holds at most ``capacity`` windows; when it is full, the one that started first is forgotten.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        per_minute: int,
+        capacity: int,
+        group: Callable[[H], Hashable] = lambda holder: holder,
+    ) -> None:
+        self._clock = clock
+        self._limits = Limits(per_minute, UNLIMITED)
+        self._capacity = capacity
+        self._group = group
+        self._states: dict[Hashable, State] = {}
+
+    def take(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
+        """Judge a request of ``holder``, and charge it if it is admitted.
+
+        ``per_minute`` is the limit of this holder, if that is lower than the limit of all.
+        """
+        limits = self._limits
+        if per_minute < limits.per_minute:
+            limits = Limits(per_minute, UNLIMITED)
+        group, now = self._group(holder), self._clock()
+        state = self._states.get(group, _FRESH)
+        decision, after = decide(state, limits, NO_BANS, now, NEVER)
+        if after.minute_started != state.minute_started:
+            # A new window goes to the end, so the first in the table is always the oldest.
+            self._states.pop(group, None)
+            self._make_room(now)
+        self._states[group] = after
+        return decision
+
+    def look(self, holder: H) -> Decision:
+        """Describe the window of ``holder`` without charging anything."""
+        state = self._states.get(self._group(holder), _FRESH)
+        return describe(state, self._limits, self._clock(), NEVER)
+
+    def give_back(self, holder: H) -> None:
+        """Take back the charge of one request, if ``holder`` has any."""
+        group = self._group(holder)
+        state = self._states.get(group, _FRESH)
+        if state.minute_used:
+            self._states[group] = replace(state, minute_used=state.minute_used - 1)
+
+    def _make_room(self, now: Milliseconds) -> None:
+        while self._states:
+            oldest = next(iter(self._states))
+            ended = now >= self._states[oldest].minute_started + MINUTE
+            if not ended and len(self._states) < self._capacity:
+                return
+            del self._states[oldest]

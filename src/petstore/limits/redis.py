@@ -1,0 +1,207 @@
+"""The limiter of many processes: limits in Redis, and in memory while Redis is unavailable."""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from petstore.clock import Clock, Milliseconds
+from petstore.coalescing import Batches
+from petstore.domain.plans import Limits
+from petstore.errors import Unavailable
+from petstore.keys.model import ApiKey
+from petstore.limits.contract import NEVER, BanRules, Decision, State, UnbanStore
+from petstore.limits.memory import MemoryLimiter
+from petstore.limits.minutes import MinuteLimiter, network_of
+from petstore.limits.redis_judge import Mode, RedisRateLimiter
+from petstore.redis_client.client import RedisClient, RedisUnavailable
+
+_TIMEOUT = 0.14
+_UNBANS_TIMEOUT = 0.1
+_LOG = logging.getLogger(__name__)
+
+
+class RedisLimiter:
+    """Limits in Redis, and this process's share of them while Redis is unavailable.
+
+    Meanwhile the limiter's time is ``clock``, corrected by what the last heartbeat said about the
+    server's clock, so clients that waited for ``Retry-After`` have waited long enough. There are at
+    least ``min_processes``, even if fewer have announced themselves. Bans begin and end in every
+    process at once: before the limiter enforces a ban, it asks the store whether it was lifted.
+    """
+
+    def __init__(
+        self,
+        client: RedisClient,
+        store: UnbanStore,
+        clock: Clock,
+        rules: BanRules,
+        address_limits: Limits,
+        address_capacity: int,
+        min_processes: int = 1,
+        timeout: float = _TIMEOUT,
+    ) -> None:
+        self._clock = clock
+        self._rules = rules
+        self._address_limits = address_limits
+        self._address_capacity = address_capacity
+        self._min_processes = self._processes = min_processes
+        self._unbans = Unbans(store)
+        self._shared = RedisRateLimiter(client, store, rules, address_limits, timeout)
+        self.save = self._shared.save  # copies the states that changed into the store
+        self._local: MemoryLimiter | None = None
+        self._server_ahead: Milliseconds = 0
+        self.fallbacks = 0
+
+    @property
+    def bans(self) -> int:
+        """How many bans began in Redis by a request of this process."""
+        return self._shared.bans
+
+    @property
+    def has_fallen_back(self) -> bool:
+        """Whether Redis is unavailable, and this process enforces its share alone."""
+        return self._local is not None
+
+    async def take(self, key: ApiKey) -> Decision:
+        """Judge a request with ``key`` and charge it if it is admitted."""
+        return await self._unless_unbanned("take", key)
+
+    async def look(self, key: ApiKey) -> Decision:
+        """Describe the windows of ``key`` without charging anything."""
+        return await self._unless_unbanned("look", key)
+
+    async def charge(self, key: ApiKey, requests: int) -> Decision:
+        """Charge ``requests`` to the day of ``key``: all of them, or none."""
+        return await self._unless_unbanned("charge", key, requests)
+
+    async def take_address(self, address: str) -> Decision:
+        """Judge a request without a valid key from ``address``, and charge it if admitted."""
+        return await self._judge_address("take", address)
+
+    async def look_address(self, address: str) -> Decision:
+        """Describe the window of ``address`` without charging anything."""
+        return await self._judge_address("look", address)
+
+    async def heartbeat(self) -> None:
+        """Announce this process, learn how many there are, and return to Redis if it is back."""
+        try:
+            processes, now = await self._shared.heartbeat()
+        except RedisUnavailable as error:
+            self._fall_back(error)
+            return
+        self._server_ahead = now - self._clock()
+        if self._local is None:
+            self._processes = max(self._min_processes, processes)
+        else:
+            # The others may not have announced themselves yet to a server that was restarted.
+            self._processes = max(self._processes, processes)
+            self._local = None
+            _LOG.warning("Redis is back; processes share limits again")
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._shared.close()
+
+    async def _unless_unbanned(self, mode: Mode, key: ApiKey, requests: int = 0) -> Decision:
+        decision = await self._judge(mode, key, requests)
+        if decision.verdict == "banned":
+            unbanned_at = await self._unbans.latest(key)
+            if unbanned_at > (key.unbanned_at or NEVER):
+                return await self._judge(mode, replace(key, unbanned_at=unbanned_at), requests)
+        return decision
+
+    async def _judge(self, mode: Mode, key: ApiKey, requests: int) -> Decision:
+        local = self._local
+        if local is None:
+            try:
+                return await self._shared.judge(mode, key, requests)
+            except RedisUnavailable as error:
+                local = self._fall_back(error)
+        per_minute, per_day = key.limits.share(self._processes)
+        key = replace(key, per_minute=per_minute, per_day=per_day)
+        if mode == "charge":
+            return await local.charge(key, requests)
+        return await (local.take(key) if mode == "take" else local.look(key))
+
+    async def _judge_address(self, mode: Mode, address: str) -> Decision:
+        local = self._local
+        if local is None:
+            try:
+                return await self._shared.judge_address(mode, address)
+            except RedisUnavailable as error:
+                local = self._fall_back(error)
+        return await (
+            local.take_address(address) if mode == "take" else local.look_address(address)
+        )
+
+    def _fall_back(self, error: RedisUnavailable) -> MemoryLimiter:
+        if self._local is None:
+            _LOG.warning(
+                "Redis is unavailable; each of %d processes enforces its share of the limits: %s",
+                self._processes,
+                error,
+            )
+            self.fallbacks += 1
+            self._local = self._share()
+        return self._local
+
+    def _share(self) -> MemoryLimiter:
+        """Return a limiter in memory with what this process may admit alone."""
+
+        def clock() -> Milliseconds:
+            return self._clock() + self._server_ahead
+
+        per_minute, _ = self._address_limits.share(self._processes)
+        addresses = MinuteLimiter[str](clock, per_minute, self._address_capacity, network_of)
+        store = _Shares(self._shared, self._processes)
+        return MemoryLimiter(store, clock, self._rules, addresses)
+
+
+class Unbans:
+    """Looks up in the store when keys were unbanned: what a process knows may be a moment old.
+
+    Calls made during a query share the next one, so clients that ignore their ban do not load the
+    store.
+    """
+
+    def __init__(self, store: UnbanStore) -> None:
+        self._store = store
+        self._calls: Batches[int, Milliseconds | None] = Batches(self._query, sys.maxsize)
+
+    async def latest(self, key: ApiKey) -> Milliseconds:
+        """Return when a key was unbanned last; what ``key`` says if the store does not respond."""
+        unbanned_at = await self._calls.call(key.id)
+        return (key.unbanned_at or NEVER) if unbanned_at is None else unbanned_at
+
+    async def _query(self, key_ids: Sequence[int]) -> Sequence[Milliseconds | None]:
+        unbans: dict[int, Milliseconds] = {}
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(_UNBANS_TIMEOUT):
+                unbans = await self._store.unbans(set(key_ids))
+        return [unbans.get(key_id) for key_id in key_ids]
+
+
+class _Shares:
+    """The states of keys, with the usage divided by ``processes``."""
+
+    def __init__(self, shared: RedisRateLimiter, processes: int) -> None:
+        self._shared = shared
+        self._processes = processes
+
+    async def load(self, key_id: int) -> State | None:
+        state = await self._shared.load(key_id)
+        if state is None:
+            return None
+        # Rounded up: together the processes count no less than was used.
+        return replace(
+            state,
+            minute_used=-(-state.minute_used // self._processes),
+            day_used=-(-state.day_used // self._processes),
+        )
+
+    async def save(self, states: Iterable[tuple[int, State]]) -> None:
+        """Save nothing: the count of one process alone is not the state of a key."""

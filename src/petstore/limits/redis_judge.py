@@ -1,0 +1,163 @@
+"""Limits in Redis or Valkey: one atomic script and one round trip a request."""
+
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any, Literal, TypeAlias
+from uuid import uuid4
+
+from msgspec import Struct
+from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import asdict
+
+from petstore.clock import DAY, MINUTE, Milliseconds
+from petstore.domain.plans import UNLIMITED, Limits
+from petstore.keys.model import ApiKey
+from petstore.limits.contract import (
+    NEVER,
+    NO_BANS,
+    BanRules,
+    Decision,
+    RateLimitStore,
+    State,
+    Verdict,
+)
+from petstore.limits.decide import decision, describe
+from petstore.limits.memory import UnsavedStates
+from petstore.limits.minutes import network_of
+from petstore.redis_client.client import Command, RedisClient, RedisUnavailable
+from petstore.redis_client.script import BatchedScript
+
+Mode: TypeAlias = Literal["take", "charge", "look"]
+
+# An idle hash expires; the store has a copy of the state of a key.
+_KEY_LIFETIME = DAY
+_ADDRESS_LIFETIME = 2 * MINUTE
+_FRESH = State()
+_FOLDER = files("petstore.limits")
+_DEFAULTS = ", ".join(f"{name} = {default}" for name, default in asdict(_FRESH).items())
+_JUDGE = f"local DEFAULTS = {{ {_DEFAULTS} }}\n{_FOLDER.joinpath('judge.lua').read_text('utf-8')}"
+_HEARTBEAT = _FOLDER.joinpath("heartbeat.lua").read_text("utf-8")
+_PROCESSES = "petstore:processes"
+_SILENT_SECONDS = 5
+
+
+class JudgeCall(Struct, omit_defaults=True):
+    """The argument of ``judge.lua``, with the state to begin with if Redis has none.
+
+    ``requests`` is how many to charge to the day.
+    """
+
+    mode: Mode
+    per_minute: int
+    per_day: int
+    unbanned_at: Milliseconds
+    rules: BanRules
+    threshold: int
+    last_level: int
+    expires_after: Milliseconds
+    state: State | None = None
+    requests: int = 0
+
+
+class Judgement(Struct, gc=False):
+    """The result of ``judge.lua``: the verdict at ``now`` and the state after it."""
+
+    verdict: Verdict
+    now: Milliseconds
+    state: State
+    begins_ban: bool = False
+
+
+_encode = Encoder().encode
+_decode = Decoder(Judgement).decode
+
+
+class RedisRateLimiter:
+    """Keeps the states of keys and addresses in Redis, and a copy of those of keys in the store.
+
+    The time is that of the Redis server. If Redis does not know a key, because it is new or Redis
+    has lost its memory, the limiter recalls it from the store. Every method that asks Redis raises
+    ``RedisUnavailable``.
+    """
+
+    def __init__(
+        self,
+        client: RedisClient,
+        store: RateLimitStore,
+        rules: BanRules,
+        address_limits: Limits,
+        timeout: float,
+    ) -> None:
+        self._client = client
+        self._rules = rules
+        self._address_limits = address_limits
+        self._script = BatchedScript(client, _JUDGE.encode(), timeout)
+        self._unsaved = UnsavedStates(store)
+        self._timeout = timeout
+        self._process = uuid4().hex
+        self._failed_key: str | None = None
+        self.load, self.save = self._unsaved.load, self._unsaved.save
+        self.bans = 0
+
+    async def judge(self, mode: Mode, key: ApiKey, requests: int = 0) -> Decision:
+        """Judge a request with ``key``, and charge it if it is admitted; or only look.
+
+        To ``charge`` is to charge so many ``requests`` to the day.
+        """
+        name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
+        unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
+        call = JudgeCall(
+            mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME
+        )
+        call.requests = requests
+        reply = await self._run(name, call)
+        if reply is None:
+            call.state = await self.load(key.id) or _FRESH
+            reply = await self._run(name, call)
+        judged = _decode(reply)
+        self.bans += judged.begins_ban
+        self._unsaved.put(key.id, judged.state)
+        return _decision(call, limits, judged)
+
+    async def judge_address(self, mode: Mode, address: str) -> Decision:
+        """Judge a request without a valid key, and charge it if it is admitted; or only look."""
+        name, limits = f"petstore:address:{{{network_of(address)}}}", self._address_limits
+        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _ADDRESS_LIFETIME, _FRESH)
+        return _decision(call, limits, _decode(await self._run(name, call)))
+
+    async def heartbeat(self) -> tuple[int, Milliseconds]:
+        """Announce this process; return how many processes there are, and the server's time.
+
+        After a failure it succeeds only if the server of the failed key takes writes again. Its
+        timeout is longer than that of a request: no client waits for it.
+        """
+        names = [_PROCESSES]
+        if self._failed_key is not None:
+            names.insert(0, f"{_PROCESSES}:{self._failed_key}")
+            await self._client.close()  # a cluster is then asked again which server has which key
+        commands: list[Command] = [
+            ("EVAL", _HEARTBEAT, 1, name, self._process, _SILENT_SECONDS) for name in names
+        ]
+        replies = await self._client.execute(commands, 3 * self._timeout)
+        self._failed_key = None
+        processes, now = replies[-1]
+        return processes, now
+
+    async def close(self) -> None:
+        """Remove this process from the count, and disconnect."""
+        with suppress(RedisUnavailable):
+            await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
+        await self._client.close()
+
+    async def _run(self, name: str, call: JudgeCall) -> Any:
+        try:
+            return await self._script.run(name, _encode(call))
+        except RedisUnavailable:
+            self._failed_key = name
+            raise
+
+
+def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:
+    if call.mode == "look":
+        return describe(judged.state, limits, judged.now, call.unbanned_at)
+    return decision(judged.state, limits, judged.now, judged.verdict)

@@ -1,0 +1,141 @@
+"""The hooks of the service: what metrics and traces learn, and where they learn it.
+
+A part that nobody observes is used as it is, so it pays nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+from petstore.databases.contract import Duplicate, Row, Statement, Store, T, Unit
+from petstore.http.messages import Request
+from petstore.interface.operation import Services
+from petstore.keys.model import ApiKey
+from petstore.limits.contract import Decision, RateLimiter
+from petstore.logs import RequestLine
+
+End: TypeAlias = Callable[[object], None]
+"""Notes the end of some work, with its result or the error that it raised."""
+
+
+class StoreObserver(Protocol):
+    """Notes the work of a database as it begins. The function that it returns notes the end."""
+
+    def check(self) -> End:
+        """Note a check of the database."""
+
+    def read(self, statement: Statement) -> End:
+        """Note a read."""
+
+    def write(self) -> tuple[Callable[[Statement], End], End]:
+        """Note a transaction; the first function notes each of its statements."""
+
+
+class Observer(Protocol):
+    """Metrics or traces. It learns of each part as the service is put together."""
+
+    def requested(self, request: Request) -> None:
+        """Note a request that has just arrived."""
+
+    def responded(self, line: RequestLine) -> None:
+        """Note that a request has its response, in the task of ``requested``."""
+
+    def database(self, store: Store, name: str) -> StoreObserver:
+        """Return what observes ``store``, the database of this ``name``."""
+
+    def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
+        """Return what notes each ``take`` and ``charge`` of ``limiter``."""
+
+    def services(self, services: Services) -> None:
+        """Learn of the other parts."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Report until the block ends. The databases are open."""
+
+
+Observers: TypeAlias = Sequence[Observer]
+
+
+def observed_store(store: Store, name: str, observers: Observers) -> Store:
+    """Return ``store``, the database of this ``name``, with its ``observers``."""
+    for observer in [each.database(store, name) for each in observers]:
+        store = _ObservedStore(store, observer)
+    return store
+
+
+def observed_limiter(limiter: RateLimiter, observers: Observers) -> RateLimiter:
+    """Return ``limiter`` with its ``observers``."""
+    for begin in [each.limiter(limiter) for each in observers]:
+        limiter = _ObservedLimiter(limiter, begin)
+    return limiter
+
+
+def watch(unit: Unit[T], begin: Callable[[Statement], End]) -> Unit[T]:
+    """Return ``unit`` so that ``begin`` runs before each statement, and what it returned after it.
+
+    Only the database works in between.
+    """
+    try:
+        statement = next(unit)
+        while True:
+            end = begin(statement)
+            rows: list[Row] = []
+            duplicate = None
+            try:
+                rows = yield statement
+            except Duplicate as error:
+                duplicate = error
+            finally:
+                end(rows)
+            statement = unit.send(rows) if duplicate is None else unit.throw(duplicate)
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
+
+
+class _ObservedStore:
+    def __init__(self, store: Store, observer: StoreObserver) -> None:
+        self._store = store
+        self._observer = observer
+        self.migrate, self.open, self.close = store.migrate, store.open, store.close
+        self.version = store.version
+
+    def check(self) -> Coroutine[Any, Any, None]:
+        return _observed(self._observer.check, self._store.check())
+
+    def read(self, statement: Statement) -> Coroutine[Any, Any, list[Row]]:
+        return _observed(partial(self._observer.read, statement), self._store.read(statement))
+
+    async def write(self, unit: Unit[T]) -> T:
+        begin, end = self._observer.write()
+        return await _observed(lambda: end, self._store.write(watch(unit, begin)))
+
+
+class _ObservedLimiter:
+    def __init__(self, limiter: RateLimiter, begin: Callable[[str], End]) -> None:
+        self._limiter = limiter
+        self._take, self._charge = partial(begin, "take"), partial(begin, "charge")
+        self.look, self.look_address = limiter.look, limiter.look_address
+        self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
+
+    def take(self, key: ApiKey) -> Coroutine[Any, Any, Decision]:
+        return _observed(self._take, self._limiter.take(key))
+
+    def charge(self, key: ApiKey, requests: int) -> Coroutine[Any, Any, Decision]:
+        return _observed(self._charge, self._limiter.charge(key, requests))
+
+    def take_address(self, address: str) -> Coroutine[Any, Any, Decision]:
+        return _observed(self._take, self._limiter.take_address(address))
+
+
+async def _observed(begin: Callable[[], End], call: Awaitable[T]) -> T:
+    """Return the result of ``call``; note its beginning, and its result or its error."""
+    end = begin()
+    try:
+        result = await call
+    except BaseException as error:
+        end(error)
+        raise
+    end(result)
+    return result

@@ -1,0 +1,1 @@
+"""Orders: reserve, approve, deliver and cancel."""

@@ -1,0 +1,1 @@
+"""Animals: list, find, add, change, delete, import and export."""

@@ -1,0 +1,294 @@
+"""``petstore pets import`` and ``export``: animals from and to files, by database or over HTTP."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, TextIO, get_args
+
+import click
+from click.core import ParameterSource
+
+from petstore.cli.client import Wait, client_of, count_down, service_option
+from petstore.cli.client_failures import CommandFailure, ExitStatus
+from petstore.cli.environment import KEY, read_secret
+from petstore.cli.options import Integer, database_or_service_option
+from petstore.cli.output import (
+    OnProgress,
+    counted,
+    plain_failures,
+    printable,
+    progress,
+    text_output,
+)
+from petstore.cli.stores import in_store, note_new_store, require_store
+from petstore.clock import SECOND, system_clock
+from petstore.databases.private_files import part_of, replacing
+from petstore.errors import Unavailable
+from petstore.pets.exports import export_pets, pet_writer
+from petstore.pets.files import FileFormat, FileRow, open_import_file
+from petstore.pets.imports import MAX_WAIT, ImportRun, import_pets
+from petstore.pets.transfers import fetch_pets, send_pets
+
+_ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+_format_option = click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(get_args(FileFormat)),
+    help="CSV or JSON Lines. [default: by the ending of FILE]",
+)
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, readable=True, path_type=Path))
+@_format_option
+@click.option(
+    "--refused",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write refused rows to this file, so that you can correct and import them.",
+)
+@click.option(
+    "--from-line",
+    type=Integer(1),
+    help="Over HTTP: continue with this line of FILE.",
+)
+@click.option(
+    "--again",
+    is_flag=True,
+    help="With --database: import a file again that was imported before.",
+)
+@click.option(
+    "--strict-categories",
+    is_flag=True,
+    envvar="PETSTORE_STRICT_CATEGORIES",
+    show_envvar=True,
+    help="With --database: refuse animals of categories that are not registered.",
+)
+@service_option
+@database_or_service_option
+@click.pass_context
+def import_file(
+    ctx: click.Context,
+    /,
+    *,
+    file: Path,
+    file_format: FileFormat | None,
+    refused: Path | None,
+    **options: Any,
+) -> None:
+    """Add the animals of FILE: CSV with a header line, or JSON Lines.
+
+    The animals are sent to the service at --url, one per request, within the limits of your key.
+    With --database they are written to the database itself. That is much faster.
+
+    The columns are name, categoryId and status. Other columns are ignored, and animals get new ids.
+    Valid rows are added. Bad rows are reported with their line numbers; the exit status is then 1.
+    If an import is interrupted, it prints how to continue.
+    """
+    chosen = _format(file, file_format)
+    if refused is not None and file.resolve() in {refused.resolve(), part_of(refused).resolve()}:
+        msg = "expected another file than the imported one"
+        raise click.BadParameter(msg, param_hint="--refused")
+    import_rows = _import_into_database if _is_for_database(ctx) else _import_over_http
+    with plain_failures(), file.open("rb") as content:
+        opened = open_import_file(content, chosen)
+        with (
+            _refusals(refused, opened.header) as on_refused,
+            progress(f"Importing {file.name}", file.stat().st_size) as on_progress,
+        ):
+            run = ImportRun(opened, on_refused, on_progress)
+            outcome = import_rows(run, file, on_progress=on_progress, **options)
+    click.echo(outcome)
+    if run.refused:
+        raise click.exceptions.Exit(1)
+
+
+def _import_into_database(
+    run: ImportRun,
+    file: Path,
+    *,
+    database: str,
+    again: bool,
+    strict_categories: bool,
+    **_others: object,
+) -> str:
+    """Add the animals of a file to a database, and return the outcome in words."""
+    note_new_store(database)
+
+    def resume_hint() -> str:
+        done = f"the first {run.done:,} rows of {file} are done"
+        return f"{done}. Run the same command again to go on; nothing is added twice"
+
+    with plain_failures(resume_hint):
+        before = in_store(
+            database,
+            lambda store: import_pets(
+                store,
+                run,
+                system_clock,
+                again=again,
+                strict_categories=strict_categories,
+                on_wait=_note_wait,
+            ),
+            create=True,
+        )
+    if before.is_complete:
+        done = f"{file} was imported before; nothing added. To add it all once more: --again"
+        return printable(done)
+    resumed = f"Resumed after {before.rows_done:,} rows imported earlier.\n"
+    return (resumed if before.rows_done else "") + _outcome(run)
+
+
+def _note_wait(reason: Unavailable) -> None:
+    click.echo(f"Waiting up to {MAX_WAIT // SECOND} s: {printable(str(reason))}", err=True)
+
+
+def _import_over_http(
+    run: ImportRun,
+    file: Path,
+    *,
+    on_progress: OnProgress,
+    service: str,
+    from_line: int | None,
+    **_others: object,
+) -> str:
+    """Send the animals of a file to a service, and return the outcome in words."""
+    start = from_line or 1
+
+    def resume_hint() -> str:
+        line = max(run.line, start)
+        done = f"all before line {line} of {file} is done"
+        again = f"Run the same command with --from-line {line} to go on"
+        return f"{done}. {again}; within a day, nothing is added twice"
+
+    with client_of(service, _in_bar(on_progress), resume_hint) as client:
+        added_before = send_pets(client, run, start)
+    before = f"{counted(added_before, 'animal')} had been added before.\n"
+    return (before if added_before else "") + _outcome(run)
+
+
+def _outcome(run: ImportRun) -> str:
+    return f"{counted(run.added, 'animal')} added, {counted(run.refused, 'row')} refused."
+
+
+def _in_bar(on_progress: OnProgress) -> Wait:
+    """Return what waits for a service, with the countdown in a progress bar."""
+    return partial(count_down, show=lambda text: on_progress(note=text))
+
+
+@click.command("export")
+@click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path), default="-")
+@_format_option
+@click.option(
+    "--spreadsheet-safe",
+    is_flag=True,
+    help="CSV only: put ' before names that a spreadsheet would run as a formula.",
+)
+@service_option
+@database_or_service_option
+@click.pass_context
+def export_file(
+    ctx: click.Context,
+    /,
+    *,
+    file: Path,
+    file_format: FileFormat | None,
+    spreadsheet_safe: bool,
+    service: str,
+    database: str,
+) -> None:
+    """Write every animal to FILE, or to standard output: CSV or JSON Lines.
+
+    Without --database, the animals come from the service at --url, a hundred per request.
+    """
+    to_stdout = str(file) == "-"
+    chosen = file_format or "csv" if to_stdout else _format(file, file_format)
+    if spreadsheet_safe and chosen != "csv":
+        msg = "--spreadsheet-safe is for CSV"
+        raise click.UsageError(msg)
+    is_for_database = _is_for_database(ctx)
+    if is_for_database:
+        require_store(database)
+    outcome = "the output is incomplete" if to_stdout else f"{file} is unchanged"
+    with (
+        plain_failures(lambda: outcome),
+        nullcontext(text_output()) if to_stdout else _replacing(file) as out,
+        progress("Exporting") as on_progress,
+    ):
+        if is_for_database:
+            count = in_store(
+                database,
+                lambda store: export_pets(
+                    store, out, chosen, on_progress, spreadsheet_safe=spreadsheet_safe
+                ),
+            )
+        else:
+            write = pet_writer(out, chosen, spreadsheet_safe=spreadsheet_safe)
+            with client_of(service, _in_bar(on_progress), lambda: outcome) as client:
+                count = fetch_pets(client, write, on_progress)
+    click.echo(f"{counted(count, 'animal')} exported.", err=True)
+
+
+def _is_for_database(ctx: click.Context) -> bool:
+    """Return whether a command works on a database: one is named, and ``--url`` is no option.
+
+    Raises:
+        click.UsageError: both are options, or an option is for the other of the two.
+        Failure: no database is named, and there is no key for a service.
+    """
+    sources = {name: ctx.get_parameter_source(name) for name in ctx.params}
+    options = {name for name, source in sources.items() if source is ParameterSource.COMMANDLINE}
+    if {"database", "service"} <= options:
+        msg = "--database and --url cannot be used together"
+        raise click.UsageError(msg)
+    is_for_database = ctx.params["database"] is not None and "service" not in options
+    if is_for_database and "from_line" in options:
+        msg = "--from-line is for imports over HTTP; with --database, run the same command again"
+        raise click.UsageError(msg)
+    if not is_for_database:
+        for name in options & {"again", "strict_categories"}:
+            msg = f"--{name.replace('_', '-')} is for imports with --database"
+            raise click.UsageError(msg)
+        if not read_secret(KEY):
+            msg = f"expected an API key in the environment variable {KEY}, or --database"
+            raise CommandFailure(msg, ExitStatus.KEY)
+    return is_for_database
+
+
+@contextmanager
+def _replacing(file: Path, errors: str = "strict") -> Iterator[TextIO]:
+    """Write a file that replaces ``file`` once it is complete."""
+    with replacing(file) as part, TextIOWrapper(part, "utf-8", errors, newline="") as out:
+        yield out
+
+
+def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
+    found = chosen or _ENDINGS.get(file.suffix.lower())
+    if found is None:
+        msg = f"{file}: expected a name that ends in .csv or .jsonl, or --format"
+        raise click.UsageError(printable(msg))
+    return found
+
+
+@contextmanager
+def _refusals(target: Path | None, header: str) -> Iterator[Callable[[FileRow], None]]:
+    """Report refused rows, and write them to ``target`` under the header of their file.
+
+    They replace ``target`` at the end. If there are none, it is left alone.
+    """
+    with ExitStack() as stack:
+        gathered: TextIO | None = None
+
+        def refuse(row: FileRow) -> None:
+            nonlocal gathered
+            click.echo(printable(f"line {row.line}: {row.reason}"), err=True)
+            if target is None:
+                return
+            if gathered is None:
+                gathered = stack.enter_context(_replacing(target, "surrogateescape"))
+                gathered.write(header)
+            gathered.write(row.text if row.text.endswith("\n") else row.text + "\n")
+
+        yield refuse

@@ -1,0 +1,131 @@
+"""Animals, as interface.md (section "Resources and their fields") describes them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.domain.fields import NOT_BLANK, Id, Int64
+from petstore.errors import IllegalTransition
+
+PetStatus: TypeAlias = Literal["available", "pending", "sold"]
+
+PetName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=255,
+        pattern=NOT_BLANK,
+        description=(
+            "The animal's name. 1 to 255 characters, not only white space, without U+0000."
+        ),
+        extra={
+            "expected": "a string of 1 to 255 characters, not only white space and without U+0000"
+        },
+    ),
+]
+
+CategoryId = Annotated[
+    Int64,
+    Meta(
+        description=(
+            "Identifier of the category the animal belongs to. JavaScript rounds those above 2^53"
+            " - 1."
+        )
+    ),
+]
+
+Status = Annotated[
+    PetStatus,
+    Meta(
+        description="Availability status.",
+        extra={"expected": "one of 'available', 'pending', 'sold'"},
+    ),
+]
+
+_MOVES: dict[PetStatus, tuple[PetStatus | None, ...]] = {
+    "available": ("pending", "sold", None),
+    "pending": ("available", "sold"),
+    "sold": ("available",),
+}
+_ANY: tuple[PetStatus | None, ...] = ("available", "pending", "sold")
+
+
+class NewPet(Struct, frozen=True, rename="camel"):
+    """An animal to add."""
+
+    name: PetName
+    category_id: CategoryId
+    status: Status | UnsetType = UNSET
+
+
+class PetPatch(Struct, frozen=True, rename="camel"):
+    """Changes to an animal (RFC 7396); a ``status`` of null removes it."""
+
+    name: PetName | UnsetType = UNSET
+    category_id: CategoryId | UnsetType = UNSET
+    status: Status | UnsetType | None = UNSET
+
+
+class Pet(Struct, frozen=True, rename="camel"):
+    """An animal of the store. ``status`` is absent when it was never given."""
+
+    id: Id
+    name: PetName
+    category_id: CategoryId
+    status: Status | UnsetType = UNSET
+
+
+class PetFilter(Struct, frozen=True):
+    """The filters of a list of animals. Unset fields do not filter; ``ids`` has up to 100 items."""
+
+    status: PetStatus | UnsetType = UNSET
+    category_id: int | UnsetType = UNSET
+    ids: Sequence[int] | UnsetType = UNSET
+
+    def admits(self, pet: Pet) -> bool:
+        """Return whether ``pet`` has the status and the category; ``ids`` are not looked at."""
+        return (self.status is UNSET or self.status == pet.status) and (
+            self.category_id is UNSET or self.category_id == pet.category_id
+        )
+
+
+class Inventory(Struct, frozen=True):
+    """The number of animals of each status."""
+
+    available: Annotated[int, Meta(description="Animals that can be ordered.")] = 0
+    pending: Annotated[int, Meta(description="Animals that are reserved.")] = 0
+    sold: Annotated[int, Meta(description="Animals that are sold.")] = 0
+
+
+def status_after(pet: Pet, patch: PetPatch) -> PetStatus | UnsetType:
+    """Return the status that ``patch`` gives to ``pet``, allowed or not."""
+    if patch.status is UNSET:
+        return pet.status
+    return UNSET if patch.status is None else patch.status
+
+
+def statuses_after(status: PetStatus | UnsetType) -> tuple[PetStatus | None, ...]:
+    """Return the statuses that can follow ``status``; ``None`` stands for no status."""
+    return _ANY if status is UNSET else _MOVES[status]
+
+
+def patched(pet: Pet, patch: PetPatch) -> Pet:
+    """Return ``pet`` changed by ``patch``.
+
+    Raises:
+        IllegalTransition: the status cannot follow the current one.
+    """
+    status = status_after(pet, patch)
+    if status != pet.status:
+        following, wanted = statuses_after(pet.status), None if status is UNSET else status
+        if wanted not in following:
+            choices = " or ".join(allowed or "none" for allowed in following)
+            msg = f"status: {pet.status} can become {choices}, not {wanted or 'none'}"
+            raise IllegalTransition(msg)
+    return Pet(
+        pet.id,
+        pet.name if patch.name is UNSET else patch.name,
+        pet.category_id if patch.category_id is UNSET else patch.category_id,
+        status,
+    )

@@ -1,0 +1,214 @@
+"""The operations on animals."""
+
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST
+from petstore.domain.fields import NO_U0000, Int64
+from petstore.domain.names import MAX_SEARCHED
+from petstore.errors import IllegalTransition, InvalidParameter, PetReserved, UnknownCategory
+from petstore.interface.idempotency import change
+from petstore.interface.operation import (
+    BASE,
+    Call,
+    Context,
+    Deprecation,
+    Operation,
+    Result,
+    Success,
+)
+from petstore.interface.pages import PageQuery, Sort, cursor_of, limit_of, page_result
+from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch, Status
+from petstore.pets.search import search_pets
+from petstore.pets.store import create_pet, delete_pet, get_pet, list_pets, update_pet
+
+
+class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
+    """The query parameters of ``listPets``."""
+
+    limit: Annotated[int, limit_of("animals")] = 20
+    cursor: Annotated[str, cursor_of(BY_ID, NEWEST_FIRST, BY_NAME)] | UnsetType = UNSET
+    status: Annotated[Status, Meta(description="Filters by availability status.")] | UnsetType = (
+        UNSET
+    )
+    category_id: Annotated[Int64, Meta(description="Filters by category.")] | UnsetType = UNSET
+    id: (
+        Annotated[
+            list[Int64],
+            Meta(
+                max_length=100,
+                description=(
+                    "Filters by identifier; may be repeated, up to 100 times. `id[]=7` and"
+                    " `id[0]=7` mean the same."
+                ),
+                extra={"expected": "up to 100 integers from -2^63 to 2^63 - 1, in plain digits"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    name: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=MAX_SEARCHED,
+                pattern=NO_U0000,
+                description=(
+                    "Only animals whose name begins with this text, ignoring case, sorted by name"
+                    " and then `id`. Cannot be used together with `sort`, and has no U+0000."
+                ),
+                extra={"expected": "1 to 100 characters, without U+0000"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    sort: Sort | UnsetType = UNSET
+
+
+async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[list[Pet]]:
+    query = call.query
+    wanted, limit = PetFilter(query.status, query.category_id, query.id), query.limit
+    if query.name is not UNSET:
+        return await _search(context, query, query.name, wanted)
+    if query.sort == "-id":
+        before = query.start(NEWEST_FIRST)
+        page = await list_pets(await context.reader(), wanted, before, limit, newest_first=True)
+        return page_result(page, NEWEST_FIRST)
+    after = query.after
+    return page_result(await list_pets(await context.reader(), wanted, after, limit))
+
+
+async def _search(
+    context: Context, query: ListPetsQuery, prefix: str, wanted: PetFilter
+) -> Result[list[Pet]]:
+    if query.sort is not UNSET:
+        msg = "sort: expected no sort together with name; a search is sorted by name"
+        raise InvalidParameter(msg)
+    after = query.start(BY_NAME)
+    page = await search_pets(await context.reader(), prefix, wanted, after, query.limit)
+    return page_result(page, BY_NAME)
+
+
+async def _create(context: Context, call: Call[NewPet, None]) -> Result[Pet]:
+    services = context.services
+    unit = create_pet(call.body, now=services.clock(), strict_categories=services.strict_categories)
+    return await change(context, unit)
+
+
+async def _get(context: Context, call: Call[None, None]) -> Result[Pet]:
+    return Result(await get_pet(context.services.store, call.path_id))
+
+
+async def _update(context: Context, call: Call[PetPatch, None]) -> Result[Pet]:
+    services = context.services
+    unit = update_pet(
+        call.path_id,
+        call.body,
+        services.clock(),
+        context.conditions.check,
+        strict_categories=services.strict_categories,
+    )
+    return await change(context, unit)
+
+
+async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
+    unit = delete_pet(call.path_id, context.services.clock(), context.conditions.check)
+    return await change(context, unit)
+
+
+_PET = {"id": 7, "name": "Bella", "categoryId": 1, "status": "available"}
+
+_operation = partial(Operation, tag="Pets", shows_orders=True)
+
+OPERATIONS = (
+    _operation(
+        id="listPets",
+        method="GET",
+        path="/pets",
+        summary="List animals",
+        description=(
+            "Returns a paginated list of animals, by ascending `id`. With `sort=-id` the newest"
+            " come first; with `name` the animals are sorted by name. If there are more, the"
+            ' `Link` header has the address of the next page with `rel="next"`; the last page has'
+            " none. With `name` and another filter, a page may be shorter than `limit`, or even"
+            " empty, and still have a next page."
+        ),
+        handler=_list,
+        scope="pets:read",
+        cached=True,
+        query=ListPetsQuery,
+        success=Success(
+            200,
+            "A page of animals.",
+            list[Pet],
+            [_PET, {"id": 9, "name": "Oskar", "categoryId": 2}],
+        ),
+    ),
+    _operation(
+        id="createPet",
+        method="POST",
+        path="/pets",
+        summary="Add an animal",
+        description="Adds a new animal. It is on disk before the response is sent.",
+        handler=_create,
+        scope="pets:write",
+        body=NewPet,
+        body_example={"name": "Bella", "categoryId": 1, "status": "available"},
+        success=Success(201, "The animal, with the `id` the service assigned.", Pet, _PET),
+        errors=(UnknownCategory,),
+    ),
+    _operation(
+        id="getPet",
+        method="GET",
+        path="/pets/{petId}",
+        summary="Get an animal",
+        description=(
+            "Returns one animal by identifier. Deprecated, to be removed on 5 December 2030: use"
+            " `GET /pets` with the `status` filter instead, or with the `id` filter for one animal."
+        ),
+        handler=_get,
+        scope="pets:read",
+        success=Success(200, "The animal.", Pet, _PET),
+        deprecation=Deprecation(
+            since=datetime(2026, 11, 21, tzinfo=UTC),
+            sunset=datetime(2030, 12, 5, tzinfo=UTC),
+            documentation="/docs/operations/getPet",
+            successor=f"{BASE}/pets",
+            use=f"GET {BASE}/pets, with id for one animal or with status",
+        ),
+    ),
+    _operation(
+        id="updatePet",
+        method="PATCH",
+        path="/pets/{petId}",
+        summary="Change an animal",
+        description=(
+            "Changes the members in the body (RFC 7396). A `status` of null removes the status."
+            " `available` can become `pending`, `sold` or none; `pending` can become `available`"
+            " or `sold`; `sold` can become `available`; none can become any status. While an open"
+            " order reserves the animal, its status cannot change."
+        ),
+        handler=_update,
+        scope="pets:write",
+        body=PetPatch,
+        body_example={"status": "sold"},
+        success=Success(200, "The animal as it is now.", Pet, _PET | {"status": "sold"}),
+        errors=(UnknownCategory, IllegalTransition, PetReserved),
+    ),
+    _operation(
+        id="deletePet",
+        method="DELETE",
+        path="/pets/{petId}",
+        summary="Delete an animal",
+        description=(
+            "Deletes an animal, unless an open order reserves it. Its `id` is not used again."
+        ),
+        handler=_delete,
+        scope="pets:write",
+        success=Success(204, "The animal is deleted."),
+        errors=(PetReserved,),
+    ),
+)

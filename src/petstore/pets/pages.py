@@ -1,0 +1,327 @@
+"""The pages of animals: find, add, change, sell, reserve, delete, count."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from petstore.categories.store import first_category_names, ids_of_categories, names_of_categories
+from petstore.console.charts import ChartPart, stacked
+from petstore.console.fields import (
+    Difference,
+    Field,
+    FieldSet,
+    Texts,
+    choice,
+    optional,
+    undo_fields,
+)
+from petstore.console.forms import line, typed_id
+from petstore.console.notices import Notice, Undo, change_notice
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.templates import isolated
+from petstore.databases.contract import Reader
+from petstore.domain.decoding import integer_in
+from petstore.errors import (
+    InvalidParameter,
+    NotFound,
+    PetstoreError,
+    UnknownCategory,
+    UnknownPet,
+)
+from petstore.http.messages import Response
+from petstore.interface.operation import Result
+from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
+from petstore.pets.model import Inventory, Pet, PetStatus, statuses_after
+
+_ON_A_PAGE = 50
+_SUGGESTED_CATEGORIES = 100
+_STATUSES = tuple((status, status) for status in ("available", "pending", "sold"))
+STATUS_FILTER = choice("status", "Status", ("", "any"), *_STATUSES, parse=optional)
+CATEGORY_FILTER = Field(
+    *("categoryId", "Category"), parse=optional, attributes={"list": "category-names"}
+)
+_FILTERS = FieldSet(
+    Field("name", "Name", parse=optional, caption="Name begins with", type="search"),
+    STATUS_FILTER,
+    CATEGORY_FILTER,
+    Field("id", "Number", parse=optional, attributes={"inputmode": "numeric"}),
+)
+
+
+def _form(
+    names: Mapping[int, str] | None = None,
+    statuses: Sequence[tuple[str, str]] = (*_STATUSES, ("", "none")),
+    status_hint: str = "",
+) -> FieldSet:
+    """Return the form of an animal; ``names`` are those of categories."""
+    return FieldSet(
+        Field("name", "Name", attributes={"required": ""}),
+        Field(
+            *("categoryId", "Category"),
+            show=lambda pet: _category_text(pet.category_id, names or {}),
+            hint="A name, or a number",
+            attributes={"list": "category-names", "required": ""},
+        ),
+        choice("status", "Status", *statuses, parse=optional, hint=status_hint),
+    )
+
+
+_FORM = _form()
+
+
+async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    wanted = _FILTERS.typed(visit.form)
+    form = _FILTERS.new(visit.form, error)
+    suggested = None
+    found = Result[list[Pet]]([])
+    if error is None:
+        found = await visit.execute("listPets", query=await _query(visit, wanted))
+        suggested = await visit.find_pet(typed_id(wanted["name"]))
+    return visit.page(
+        "pets.html",
+        error=error,
+        pets=found.value,
+        cursor=found.next,
+        is_short=bool(found.next) and len(found.value) < _ON_A_PAGE,
+        suggested=suggested,
+        names=await _category_names(visit, {pet.category_id for pet in found.value}),
+        suggested_categories=await suggested_categories(visit),
+        form=form,
+        filters={name: text for name, text in wanted.items() if text},
+    )
+
+
+async def _query(visit: PageRequest, wanted: Texts) -> dict[str, Any]:
+    """Return the query of ``listPets``: by name, or the newest first."""
+    query = await with_category(visit, _FILTERS.body(wanted))
+    if wanted["id"]:
+        query["id"] = [typed_id(wanted["id"])]
+        if query["id"] == [None]:
+            msg = "id: expected a number, such as 7"
+            raise InvalidParameter(msg)
+    if not wanted["name"]:
+        query["sort"] = "-id"
+    return query | {"limit": _ON_A_PAGE, "cursor": visit.form.text("cursor") or None}
+
+
+async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    """Return the form of a new animal. A ``NotFound`` means that its predecessor was deleted."""
+    form = (
+        _FORM.anew(visit.form, error)
+        if isinstance(error, NotFound)
+        else _FORM.new(visit.form, error, {"status": "available"})
+    )
+    suggested = await suggested_categories(visit)
+    return visit.page("new_pet.html", error=error, form=form, suggested_categories=suggested)
+
+
+async def _create(visit: PageRequest) -> Response:
+    typed = _FORM.typed(visit.form)
+    body = await with_category(visit, _FORM.body(typed))
+    created = await visit.execute("createPet", body)
+    pet: Pet = created.value
+    undo = Undo(f"/pets/{pet.id}/delete", {"version": created.version})
+    notice = Notice(
+        f"{isolated(pet.name)} is in the store: animal {pet.id}.",
+        undo if visit.may("listPets") else None,  # it reads the animal first
+    )
+    if visit.form.text("again"):
+        return await visit.redirect(f"/pets/{pet.id}", notice)
+    kept = urlencode({name: typed[name] for name in ("categoryId", "status")})
+    return await visit.redirect(f"/pets/new?{kept}", notice)
+
+
+async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    """Return the page of an animal, with the form as it was sent and what is wrong with it.
+
+    If the animal was deleted meanwhile, offer to add it anew, as it was typed.
+    """
+    if isinstance(error, NotFound | UnknownPet):
+        return await _new(visit, _not_found(visit))
+    found = await _get(visit)
+    pet: Pet = found.value
+    fields = _form(await _category_names(visit, [pet.category_id]))
+    now = fields.texts(pet)
+    order = await _open_order(visit, pet)
+    form = fields.shown(now, found.version, visit.form, error)
+    following = () if order else tuple(filter(None, statuses_after(pet.status)))
+    return visit.page(
+        "pet.html",
+        error=error,
+        found=found,
+        now=now,
+        form=form._replace(fields=_offered(pet, order, form.typed["status"]).fields),
+        order=order,
+        following=following,
+        ended=await _ended_order(visit, pet, form.differences),
+        suggested_categories=await suggested_categories(visit),
+    )
+
+
+def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
+    """Return the form with the statuses that may follow the present one, and the typed one."""
+    following = () if order else statuses_after(pet.status)
+    statuses = dict.fromkeys([pet.status or "", *(status or "" for status in following), typed])
+    choices = [(status, status or "none") for status in statuses]
+    return _form({}, choices, "The order decides the status." if order else "")
+
+
+async def _open_order(visit: PageRequest, pet: Pet) -> Order | None:
+    """Return the order that reserves an animal, if there is one."""
+    order = await _latest_order(visit, pet) if pet.status == "pending" else None
+    return order if order and order.status in OPEN_STATUSES else None
+
+
+async def _ended_order(
+    visit: PageRequest, pet: Pet, differences: Sequence[Difference]
+) -> Order | None:
+    """Return the order whose end made a pending animal what it is now."""
+    was_pending = any(difference.opened == "pending" for difference in differences)
+    order = await _latest_order(visit, pet) if was_pending else None
+    return order if order and PET_AFTER.get(order.status) == pet.status else None
+
+
+async def _latest_order(visit: PageRequest, pet: Pet) -> Order | None:
+    """Return the newest order of an animal, if the person may see it. No other one can be open."""
+    if not visit.may("listOrders"):
+        return None
+    latest = {"petId": pet.id, "sort": "-id", "limit": 1}
+    orders: list[Order] = (await visit.execute("listOrders", query=latest)).value
+    return orders[0] if orders else None
+
+
+async def _update(visit: PageRequest) -> Response:
+    before = (await _get(visit)).value
+    changed = await visit.execute("updatePet", await with_category(visit, _FORM.patch(visit.form)))
+    notice = await _change_notice(visit, before, changed)
+    return await visit.redirect(f"/pets/{visit.path_id}", notice)
+
+
+async def _change_notice(visit: PageRequest, before: Pet, changed: Result[Any]) -> Notice:
+    """Return what a change did, and the form that changes it back as far as that is allowed."""
+    after: Pet = changed.value
+    if after == before:
+        return Notice("Nothing was changed.")
+    fields = _form(await _category_names(visit, {before.category_id, after.category_id}))
+    back, label = fields.texts(before), "Undo"
+    if before.status != after.status and _or_none(before) not in statuses_after(after.status):
+        back["status"], label = "available", "Make it available again"
+    undo_form = undo_fields(back, fields.texts(after), changed.version)
+    undo = Undo(f"/pets/{after.id}", undo_form, label)
+    is_moved = replace(before, status=after.status) == after
+    what = f"is {after.status or 'without a status'}" if is_moved else "is changed"
+    name = isolated(after.name)
+    return change_notice(name, f"{name} {what}.", undo, visit.form.text("undo"))
+
+
+def _or_none(pet: Pet) -> PetStatus | None:
+    return None if pet.status is UNSET else pet.status
+
+
+async def _reserve(visit: PageRequest) -> Response:
+    placed = await visit.execute("placeOrder", {"petId": visit.path_id})
+    order: Order = placed.value
+    undo = Undo(f"/orders/{order.id}/cancel", {"version": placed.version, "seen": order.status})
+    notice = Notice(f"Order {order.id} reserves the animal.", undo)
+    path = f"/orders/{order.id}" if visit.may("getOrder") else f"/pets/{order.pet_id}"
+    return await visit.redirect(path, notice)
+
+
+async def _delete(visit: PageRequest) -> Response:
+    before = await _get(visit)
+    pet: Pet = before.value
+    await visit.execute("deletePet")
+    texts = _form(await _category_names(visit, [pet.category_id])).texts(pet)
+    again = texts | {"once": before.version, "again": "1"}
+    undo = Undo("/pets", again, "Add it again, with a new number")
+    return await visit.redirect("/pets", Notice(f"{isolated(pet.name)} is deleted.", undo))
+
+
+async def _get(visit: PageRequest) -> Result[Any]:
+    """Return the animal of the path and its version, or raise ``NotFound``."""
+    pet = await visit.find_pet(visit.path_id)
+    if pet is None:
+        raise _not_found(visit)
+    return Result(pet)
+
+
+def _not_found(visit: PageRequest) -> NotFound:
+    return NotFound(f"there is no animal {visit.path_id}; somebody may have deleted it")
+
+
+async def _inventory(visit: PageRequest) -> Response:
+    counts: Inventory = (await visit.execute("getInventory")).value
+    parts = (
+        ChartPart("available", counts.available, "good"),
+        ChartPart("pending", counts.pending, "wait"),
+        ChartPart("sold", counts.sold, "done"),
+    )
+    chart = stacked("by-status", "Animals by status", "animals", "Status", parts)
+    return visit.page("inventory.html", chart=chart)
+
+
+# The category of an animal: a person types or picks a name, or types a number. The interface has no
+# categories by name, so these read the store, with the scope of its list.
+
+
+async def suggested_categories(visit: PageRequest) -> list[str]:
+    """Return the names that the field of a category suggests."""
+    reader = await _reader_of_categories(visit)
+    return await first_category_names(reader, _SUGGESTED_CATEGORIES) if reader else []
+
+
+async def with_category(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
+    """Return what a person typed with the id of its category, if it has one.
+
+    Raises:
+        UnknownCategory: the category is not a number, and none has this name.
+    """
+    if "categoryId" not in body:
+        return body
+    text = body["categoryId"]
+    category_id = integer_in(text)
+    if category_id is None and (reader := await _reader_of_categories(visit)):
+        category_id = (await ids_of_categories(reader, [text])).get(text)
+    if category_id is None:
+        msg = (
+            f"categoryId: no category has the name {text!r}; add it first, or type a number"
+            if text
+            else "categoryId: expected the name of a category, or a number"
+        )
+        raise UnknownCategory(msg)
+    return body | {"categoryId": category_id}
+
+
+async def _category_names(visit: PageRequest, ids: Collection[int]) -> dict[int, str]:
+    """Return the names of the registered ones among the categories ``ids``."""
+    reader = await _reader_of_categories(visit)
+    return await names_of_categories(reader, ids) if reader else {}
+
+
+def _category_text(category_id: int, names: Mapping[int, str]) -> str:
+    """Return what the field shows of a category: a text that means this category and no other."""
+    name = names.get(category_id, "")
+    is_clear = name and line(name) == name and integer_in(name) is None
+    return name if is_clear else str(category_id)
+
+
+async def _reader_of_categories(visit: PageRequest) -> Reader | None:
+    """Return the database of categories, if the person may list them."""
+    if not visit.may("listCategories"):
+        return None
+    return await visit.services.readers.for_key(visit.key.id)
+
+
+PAGES = (
+    ConsolePage("GET", "/pets", _list, "listPets", _list),
+    ConsolePage("GET", "/pets/new", _new, "createPet"),
+    ConsolePage("POST", "/pets", _create, "createPet", _new),
+    ConsolePage("GET", "/pets/{petId}", _show, "listPets"),
+    ConsolePage("POST", "/pets/{petId}", _update, "updatePet", _show),
+    ConsolePage("POST", "/pets/{petId}/reserve", _reserve, "placeOrder", _show),
+    ConsolePage("POST", "/pets/{petId}/delete", _delete, "deletePet", _show),
+    ConsolePage("GET", "/inventory", _inventory, "getInventory"),
+)

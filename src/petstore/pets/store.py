@@ -1,0 +1,174 @@
+"""List, add, change and delete pets."""
+
+from collections.abc import Callable, Iterable
+from itertools import chain, islice
+
+from msgspec.structs import astuple
+
+from petstore.categories.store import require_category
+from petstore.clock import Milliseconds
+from petstore.databases.contract import Reader, Statement, Unit, placeholders
+from petstore.databases.pages import Filter, Page, found, read_count, read_next_after, read_page
+from petstore.domain.names import search_key
+from petstore.errors import PetReserved
+from petstore.events.model import resource_event
+from petstore.events.store import record
+from petstore.orders.store import free_if_lapsed
+from petstore.pets.model import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
+from petstore.pets.rows import COLUMNS, VALUES, new_row_of, pet_of, values_of
+
+_SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
+_INSERT = f"INSERT INTO pets ({', '.join(VALUES)}, name_key) VALUES"
+_WIDTH = len(VALUES)
+_INSERT_ONE = f"{_INSERT} {placeholders(_WIDTH + 1)} /*pg RETURNING id */"
+_UPDATE = f"UPDATE pets SET ({', '.join(VALUES)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
+_ROWS_AT_ONCE = 100
+
+
+async def list_pets(
+    store: Reader,
+    wanted: PetFilter,
+    after: int | None,
+    limit: int,
+    *,
+    newest_first: bool = False,
+) -> Page[Pet]:
+    """Return the first ``limit`` pets with an id above ``after``, by ascending id.
+
+    With ``newest_first`` these are the pets with an id below ``after``, by descending id.
+    """
+    filters = {**_filters(wanted), "id": wanted.ids}
+    return await read_page(
+        store, "select_pets", _SELECT, filters, after, limit, pet_of, newest_first=newest_first
+    )
+
+
+async def next_pets_after(
+    store: Reader, wanted: PetFilter, after: int | None, limit: int
+) -> int | None:
+    """Return the ``next_after`` of a page of ``list_pets``, without reading its pets."""
+    return await read_next_after(
+        store, "select_pets_after", "SELECT id FROM pets", _filters(wanted), after, limit
+    )
+
+
+async def count_pets_after(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> int:
+    """Return how many pets a page of ``list_pets`` has."""
+    return await read_count(
+        store, "count_pets_after", "SELECT id FROM pets", _filters(wanted), after, limit
+    )
+
+
+async def get_pet(store: Reader, pet_id: int) -> Pet:
+    """Return one pet, or raise ``NotFound``."""
+    select = Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
+    return found(await store.read(select), pet_of, "pet", pet_id)
+
+
+async def get_inventory(store: Reader) -> Inventory:
+    """Return the number of pets by status."""
+    select = Statement(
+        "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory GROUP BY status",
+        name="select_inventory",
+    )
+    return Inventory(**dict(await store.read(select)))
+
+
+def create_pet(new: NewPet, *, now: Milliseconds, strict_categories: bool = False) -> Unit[Pet]:
+    """Add a pet and return it.
+
+    Raises:
+        UnknownCategory: categories are strict, and the pet's is not registered.
+    """
+    if strict_categories:
+        yield from require_category(new.category_id)
+    ((pet_id,),) = yield Statement(_INSERT_ONE, new_row_of(new), gives_id=True, name="insert_pet")
+    pet = Pet(pet_id, *astuple(new))
+    yield record(now, resource_event("pet.created", pet))
+    return pet
+
+
+def create_pets(news: Iterable[NewPet], *, now: Milliseconds) -> Unit[list[Pet]]:
+    """Add many pets in the order given, a hundred in each statement, and return them."""
+    rows = map(new_row_of, news)
+    created: list[Pet] = []
+    while batch := list(islice(rows, _ROWS_AT_ONCE)):
+        values = tuple(chain.from_iterable(batch))
+        sql = f"{_INSERT} {placeholders(_WIDTH + 1, len(batch))} RETURNING {COLUMNS}"
+        pets = [*map(pet_of, sorted((yield Statement(sql, values, name="insert_pets"))))]
+        yield record(now, *(resource_event("pet.created", pet) for pet in pets))
+        created += pets
+    return created
+
+
+def update_pet(
+    pet_id: int,
+    patch: PetPatch,
+    now: Milliseconds,
+    check: Callable[[Pet], None],
+    *,
+    strict_categories: bool,
+) -> Unit[Pet]:
+    """Change a pet that passes ``check`` as it is at ``now``, and return it.
+
+    Raises:
+        NotFound: no pet has this id.
+        IllegalTransition: the new status cannot follow the present one.
+        PetReserved: an open order reserves the pet, and its status would change.
+        UnknownCategory: categories are strict, and the new one is not registered.
+    """
+    pet = yield from _locked(pet_id, now)
+    check(pet)
+    if status_after(pet, patch) != pet.status:
+        yield from _require_no_order(pet_id)
+    changed = patched(pet, patch)
+    if strict_categories and changed.category_id != pet.category_id:
+        yield from require_category(changed.category_id)
+    if changed != pet:
+        yield Statement(_UPDATE, (*values_of(changed), pet_id), name="update_pet")
+        if changed.name != pet.name:
+            # The database has cleared the key of the old name: an older version would not know it.
+            yield Statement(
+                "UPDATE pets SET name_key = ?1 WHERE id = ?2",
+                (search_key(changed.name), pet_id),
+                name="update_pet_name_key",
+            )
+        yield record(now, resource_event("pet.updated", changed, pet))
+    return changed
+
+
+def delete_pet(pet_id: int, now: Milliseconds, check: Callable[[Pet], None]) -> Unit[None]:
+    """Delete a pet that passes ``check`` as it is at ``now``.
+
+    Raises:
+        NotFound: no pet has this id.
+        PetReserved: an open order reserves it.
+    """
+    pet = yield from _locked(pet_id, now)
+    check(pet)
+    yield from _require_no_order(pet_id)
+    yield Statement("DELETE FROM pets WHERE id = ?1", (pet_id,), name="delete_pet")
+    yield record(now, resource_event("pet.deleted", pet))
+
+
+def _filters(wanted: PetFilter) -> dict[str, Filter]:
+    return {"category_id": wanted.category_id, "status": wanted.status}
+
+
+def _locked(pet_id: int, now: Milliseconds) -> Unit[Pet]:
+    """Return a pet as it is at ``now``, and lock its row."""
+    yield from free_if_lapsed(pet_id, now)
+    sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
+    rows = yield Statement(sql, (pet_id,), name="lock_pet")
+    return found(rows, pet_of, "pet", pet_id)
+
+
+def _require_no_order(pet_id: int) -> Unit[None]:
+    rows = yield Statement(
+        "SELECT id, status FROM orders WHERE pet_id = ?1 AND status IN ('placed', 'approved')",
+        (pet_id,),
+        name="select_open_order",
+    )
+    for order_id, status in rows:
+        msg = f"order {order_id} is {status} and reserves pet {pet_id}"
+        raise PetReserved(msg)

@@ -1,0 +1,70 @@
+"""The sockets that the service listens on: opened by itself, or by systemd."""
+
+import os
+import socket
+
+_BACKLOG = 4096  # the system may allow fewer
+_INHERITED = 3  # SD_LISTEN_FDS_START
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket.
+
+    Raises:
+        OSError: it cannot listen on the address.
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        takes_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        listener = socket.create_server(
+            address, family=family, backlog=_BACKLOG, dualstack_ipv6=takes_both
+        )
+    except OSError as error:
+        is_of_name = isinstance(error, socket.gaierror)
+        reason = error.strerror if is_of_name else os.strerror(error.errno or 0)
+        msg = f"cannot listen on {host} port {port}: {reason}"
+        raise OSError(msg) from None
+    return _prepared(listener)
+
+
+def inherited_listener() -> socket.socket | None:
+    """Return the listening socket that systemd passes to this process, if any: sd_listen_fds(3).
+
+    Removes the variables that announce it from the environment, so that no child looks for it.
+
+    Raises:
+        OSError: systemd passes anything else than one listening TCP socket.
+    """
+    names = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+    pid, count, _ = (os.environ.pop(name, "") for name in names)
+    if not count or pid != str(os.getpid()):
+        return None
+    if count != "1":
+        msg = f"LISTEN_FDS: expected 1 socket, not {count}"
+        raise OSError(msg)
+    try:
+        listener = socket.socket(fileno=_INHERITED)
+    except OSError as error:
+        raise _not_listening() from error
+    if not _is_listening(listener):
+        listener.close()
+        raise _not_listening()
+    listener.set_inheritable(False)
+    return _prepared(listener)
+
+
+def _not_listening() -> OSError:
+    return OSError("LISTEN_FDS: expected a listening TCP socket as file descriptor 3")
+
+
+def _is_listening(given: socket.socket) -> bool:
+    is_tcp = given.family in {socket.AF_INET, socket.AF_INET6} and given.type == socket.SOCK_STREAM
+    return is_tcp and given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+
+
+def _prepared(listener: socket.socket) -> socket.socket:
+    # Several processes accept: one must not block on a connection that another has accepted.
+    listener.settimeout(0)
+    # Accepted sockets inherit this: a response is sent at once.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener

@@ -1,0 +1,1 @@
+"""Sessions of people at the console."""

@@ -1,0 +1,356 @@
+"""Sessions of people at the console, and links that begin one."""
+
+import secrets
+from hashlib import sha256
+from typing import Literal, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from petstore.clock import MINUTE, SECOND, Milliseconds
+from petstore.databases.contract import Reader, Row, Statement, Unit
+from petstore.databases.retention import are_first
+from petstore.errors import BeyondOwnRights, KeyEnded
+from petstore.keys.history import insert_event
+from petstore.keys.model import ApiKey, Environment, check_rights
+from petstore.keys.model import digest as token_digest
+from petstore.keys.status import COLUMNS, api_key_of, found, select_key
+from petstore.sessions.secrets import SEAL_LENGTH, new_secret
+
+IDLE: Milliseconds = 30 * MINUTE
+"""A session ends once nobody has used it for so long."""
+
+LONGEST: Milliseconds = 12 * 60 * MINUTE
+"""The maximum life of a session."""
+
+LINK_LIFE: Milliseconds = 10 * MINUTE
+"""How long a link works."""
+
+MAX_SESSIONS = 1000
+"""The maximum number of sessions of one key: a new one ends those that were not used for longest.
+
+A script that signs in again and again must not fill the database.
+"""
+
+FIRST_SESSIONS = 100
+"""How many of them no new one ends: those that began first and have not ended.
+
+Or 1,000 new ones within a minute would end one that is used all the time.
+"""
+
+SessionEnd: TypeAlias = Literal["revoked", "expired", "replaced", "unused", "longest"]
+"""Why a session has ended: with its key, with a token, or because of its last use or its age."""
+
+_TOUCH: Milliseconds = 60 * SECOND
+_SELECT_SEAL = Statement("SELECT secret FROM console_seal", name="select_seal")
+
+
+def _select(table: str, values: str) -> str:
+    """Return the SELECT of a session or a link with its key and the token that ends it."""
+    columns = ", ".join(f"k.{name}" for name in COLUMNS)
+    return (
+        f"SELECT {columns}, t.digest, t.expires_at, s.granted_by, {values}"  # noqa: S608 - only names
+        f" FROM {table} s JOIN api_keys k ON k.id = s.key_id"
+        " LEFT JOIN api_key_tokens t ON t.digest = s.token_digest WHERE s.digest = ?1"
+    )
+
+
+_SELECT_SESSION = _select("console_sessions", "s.created_at, s.used_at, s.token_digest")
+_SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest")
+_TOKEN = slice(len(COLUMNS), len(COLUMNS) + 2)
+_GRANTED_BY = len(COLUMNS) + 2
+_VALUES = slice(len(COLUMNS) + 3, None)
+_BY_KEY = "key_id = ?1 OR granted_by IN (SELECT digest FROM api_key_tokens WHERE key_id = ?1)"
+_LAST_USED = "key_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
+_FIRST = (
+    "(SELECT digest FROM console_sessions WHERE key_id = ?1 AND used_at > ?4 AND created_at > ?5"
+    " ORDER BY created_at LIMIT ?6)"
+)
+
+
+class Session(NamedTuple):
+    """A session of a ``key``; ``digest`` is that of its cookie.
+
+    It ends with the ``token`` of its key. If a session of another key granted it by a link, it also
+    ends with the token of that session (``granted_by``). Both are digests.
+    """
+
+    digest: bytes
+    key: ApiKey
+    created_at: Milliseconds
+    used_at: Milliseconds
+    token: bytes
+    granted_by: bytes | None
+
+    @property
+    def ends_at(self) -> Milliseconds:
+        """When it ends if nobody uses it again."""
+        return min(self.created_at + LONGEST, self.used_at + IDLE)
+
+    def needs_touch(self, now: Milliseconds) -> bool:
+        """Return whether its last use is so long ago that a new one is worth a write."""
+        return now - self.used_at >= _TOUCH
+
+
+async def read_seal(store: Reader) -> bytes | None:
+    """Return what marks secrets as issued by this store; ``None`` if it has issued none.
+
+    Raises:
+        Unavailable: the database is unreachable.
+    """
+    rows = await store.read(_SELECT_SEAL)
+    return rows[0][0] if rows else None
+
+
+def open_session(key_id: int, token: bytes, now: Milliseconds, replaced: str = "") -> Unit[str]:
+    """Begin a session with a token of a key, and return its secret, the value of the cookie.
+
+    The session with the secret ``replaced`` ends.
+    """
+    return (yield from _begin(key_id, token_digest(token), None, now, replaced))
+
+
+def _begin(
+    key_id: int, token: bytes, granted_by: bytes | None, now: Milliseconds, replaced: str
+) -> Unit[str]:
+    yield from end_session(_digest(replaced))
+    last_used = MAX_SESSIONS - FIRST_SESSIONS - 1
+    which = f"{are_first('console_sessions', _LAST_USED)} AND digest NOT IN {_FIRST}"
+    yield Statement(
+        f"DELETE FROM console_sessions WHERE {which}",  # noqa: S608 - only names
+        (key_id, MAX_SESSIONS, last_used, now - IDLE, now - LONGEST, FIRST_SESSIONS),
+        name="delete_sessions_beyond",
+        affects_pages=False,
+    )
+    secret = new_secret((yield from _seal()))
+    yield Statement(
+        "INSERT INTO console_sessions"
+        " (digest, key_id, token_digest, granted_by, created_at, used_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+        (_digest(secret), key_id, token, granted_by, now),
+        name="insert_session",
+        affects_pages=False,
+    )
+    return secret
+
+
+def _seal() -> Unit[bytes]:
+    rows = yield _SELECT_SEAL
+    if not rows:
+        yield Statement(
+            "INSERT INTO console_seal (one, secret) VALUES (1, ?1) ON CONFLICT DO NOTHING",
+            (secrets.token_bytes(SEAL_LENGTH),),
+            name="insert_seal",
+            affects_pages=False,
+        )
+        rows = yield _SELECT_SEAL
+    ((seal,),) = rows
+    return bytes(seal)
+
+
+async def find_session(
+    store: Reader, secret: str, environment: Environment, now: Milliseconds
+) -> Session | SessionEnd | None:
+    """Return the session with this secret, or why it has ended; ``None`` if there is none.
+
+    Raises:
+        Unavailable: the database is unreachable.
+    """
+    digest = _digest(secret)
+    rows = await store.read(Statement(_SELECT_SESSION, (digest,), name="select_session"))
+    if not rows:
+        return None
+    row, grants = rows[0], []
+    if row[_GRANTED_BY] is not None:
+        grants = await store.read(_select_grant(row[_GRANTED_BY]))
+    key = api_key_of(row)
+    return _session_of(digest, key, row, grants, now) if key.environment == environment else None
+
+
+def find_session_key(digest: bytes, now: Milliseconds) -> Unit[ApiKey | None]:
+    """Return the key of a session, as it is within a unit of work; ``None`` if it has ended."""
+    rows = yield Statement(_SELECT_SESSION, (digest,), name="select_session")
+    if not rows:
+        return None
+    grants = yield from _grants_of(rows[0])
+    session = _session_of(digest, api_key_of(rows[0]), rows[0], grants, now)
+    return session.key if isinstance(session, Session) else None
+
+
+def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
+    """Note that somebody has just used a session."""
+    yield Statement(
+        "UPDATE console_sessions SET used_at = ?1 WHERE digest = ?2",
+        (now, session.digest),
+        name="update_session_use",
+        affects_pages=False,
+    )
+
+
+def rebind_session(session: Session, token: bytes) -> Unit[None]:
+    """Let a session end with another token of its key."""
+    yield Statement(
+        "UPDATE console_sessions SET token_digest = ?1 WHERE digest = ?2",
+        (token_digest(token), session.digest),
+        name="update_session_token",
+        affects_pages=False,
+    )
+
+
+def end_session(digest: bytes) -> Unit[None]:
+    """End the session whose cookie has this digest, if there is one."""
+    yield Statement(
+        "DELETE FROM console_sessions WHERE digest = ?1",
+        (digest,),
+        name="delete_session",
+        affects_pages=False,
+    )
+
+
+def end_sessions(key_id: int) -> Unit[None]:
+    """End every session of a key, what these granted, and every link that could begin one."""
+    yield Statement(
+        f"DELETE FROM console_sessions WHERE {_BY_KEY}",  # noqa: S608 - only names
+        (key_id,),
+        name="delete_sessions",
+        affects_pages=False,
+    )
+    yield Statement(
+        f"DELETE FROM console_links WHERE {_BY_KEY}",  # noqa: S608 - only names
+        (key_id,),
+        name="delete_links",
+        affects_pages=False,
+    )
+
+
+def create_link(key_id: int, by: str, now: Milliseconds, maker: Session | None = None) -> Unit[str]:
+    """Create a link that signs a person in with a key once, and return its secret.
+
+    The history of the key says ``by`` whom. The session of the ``maker`` passes on when it ends: a
+    link must not outlive the token that made it. Any link ends with the token that is now the
+    newest of its key, if not with an older one.
+
+    Raises:
+        NotFound: there is no key with this id.
+        KeyEnded: the key is expired or revoked, or the session of the maker has ended.
+        BeyondOwnRights: the maker's session came by a link of another key, and so could not pass on
+            when both of them end.
+    """
+    key = found((yield select_key(key_id)), key_id, None).key
+    state = key.state(now)
+    if state != "active":
+        msg = f"key {key_id} is {state}; only an active key can sign somebody in"
+        raise KeyEnded(msg)
+    secret = new_secret((yield from _seal()))
+    token, granted_by = None, None
+    if maker is not None:
+        if (yield from find_session_key(maker.digest, now)) is None:
+            msg = "your session has ended"
+            raise KeyEnded(msg)
+        is_own = maker.key.id == key_id
+        if not is_own and maker.granted_by is not None:
+            msg = "you signed in by a link of another key: sign in with your key to make such links"
+            raise BeyondOwnRights(msg)
+        token = maker.token if is_own else None
+        granted_by = maker.granted_by if is_own else maker.token
+    yield Statement(
+        "INSERT INTO console_links (digest, key_id, expires_at, token_digest, granted_by)"
+        " VALUES (?1, ?2, ?3, coalesce(?4, (SELECT digest FROM api_key_tokens"
+        " WHERE key_id = ?2 AND expires_at IS NULL)), ?5)",
+        (_digest(secret), key_id, now + LINK_LIFE, token, granted_by),
+        name="insert_link",
+        affects_pages=False,
+    )
+    yield insert_event(by, "link_created", key, key, now)
+    return secret
+
+
+def use_link(
+    secret: str, environment: Environment, now: Milliseconds, replaced: str = ""
+) -> Unit[str | None]:
+    """Begin a session with a link, and return its secret; ``None`` if the link has no use left.
+
+    The session with the secret ``replaced`` ends.
+    """
+    digest = _digest(secret)
+    rows = yield Statement(_SELECT_LINK, (digest,), name="select_link")
+    used = yield Statement(
+        "DELETE FROM console_links WHERE digest = ?1 RETURNING 1",
+        (digest,),
+        name="delete_link",
+        affects_pages=False,
+    )
+    if not rows or not used:  # or somebody else was faster
+        return None
+    row, grants = rows[0], (yield from _grants_of(rows[0]))
+    key, (ends_at, token) = _until_replaced(api_key_of(row), row, grants, now), row[_VALUES]
+    if not isinstance(key, ApiKey) or key.environment != environment or now >= ends_at:
+        return None
+    yield insert_event("link", "link_used", key, key, now)
+    return (yield from _begin(key.id, token, row[_GRANTED_BY], now, replaced))
+
+
+def _select_grant(token: bytes) -> Statement:
+    """Return the SELECT of when a token ends, and of its key; it finds none that was revoked."""
+    columns = ", ".join(f"k.{name}" for name in COLUMNS)
+    return Statement(
+        f"SELECT {columns}, t.expires_at"  # noqa: S608 - only names
+        " FROM api_key_tokens t JOIN api_keys k ON k.id = t.key_id"
+        " WHERE t.digest = ?1 AND k.revoked_at IS NULL",
+        (token,),
+        name="select_grant",
+    )
+
+
+def _grants_of(row: Row) -> Unit[list[Row]]:
+    """Return the row of what granted a session or a link; none if nothing did, or it has ended."""
+    granted_by = row[_GRANTED_BY]
+    return [] if granted_by is None else (yield _select_grant(granted_by))
+
+
+def _session_of(
+    digest: bytes, key: ApiKey, row: Row, grants: list[Row], now: Milliseconds
+) -> Session | SessionEnd:
+    until = _until_replaced(key, row, grants, now)
+    if not isinstance(until, ApiKey):
+        return until
+    created_at, used_at, token = row[_VALUES]
+    session = Session(digest, until, created_at, used_at, token, row[_GRANTED_BY])
+    if now < session.ends_at:
+        return session
+    return "longest" if now >= created_at + LONGEST else "unused"
+
+
+def _until_replaced(
+    key: ApiKey, row: Row, grants: list[Row], now: Milliseconds
+) -> ApiKey | SessionEnd:
+    """Return a key that ends with the tokens of its session or link, or why these have ended."""
+    state = key.state(now)
+    if state != "active":
+        return state
+    token, token_ends_at = row[_TOKEN]
+    if token is None:
+        return "replaced"
+    ends = [token_ends_at]
+    if row[_GRANTED_BY] is not None:
+        giver = api_key_of(grants[0]) if grants else None
+        if giver is None or not _has_rights_of(giver, key):
+            return "replaced"
+        ends += [giver.expires_at, grants[0][-1]]
+    end = min((at for at in ends if at is not None), default=key.end)
+    if now >= end:
+        return "replaced"
+    # Keys created in the session must not outlive its tokens either.
+    return replace(key, expires_at=end) if end < key.end else key
+
+
+def _has_rights_of(giver: ApiKey, key: ApiKey) -> bool:
+    """Return whether the giver of a link could make it now; when it ends is another question."""
+    try:
+        check_rights(giver, replace(key, expires_at=giver.expires_at))
+    except BeyondOwnRights:
+        return False
+    return True
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -1,1 +1,0 @@
-"""What the service does, over the store's contract; no HTTP."""

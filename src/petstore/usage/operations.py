@@ -1,0 +1,44 @@
+"""The operation that shows what a key has used."""
+
+from petstore.events.examples import DEPRECATED_USE
+from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.usage.store import Usage, get_usage
+
+
+async def _get(context: Context, _: Call[None, None]) -> Result[Usage]:
+    services, key = context.services, context.key
+    return Result(await get_usage(services.store, services.limiter, services.deprecated_calls, key))
+
+
+OPERATIONS = (
+    Operation(
+        id="getUsage",
+        method="GET",
+        path="/usage",
+        tag="Usage",
+        summary="Get the usage of your key",
+        description=(
+            "Returns the plan of your key, both windows, its ban if there is one, its requests on"
+            " each of the last 30 days (UTC), and the deprecated operations that it called on"
+            " these days. The request costs nothing, and works even at a limit."
+        ),
+        handler=_get,
+        scope=None,
+        charged=False,
+        tagged=False,
+        no_store=True,
+        success=Success(
+            200,
+            "The usage of the key.",
+            Usage,
+            {
+                "plan": "free",
+                "minute": {"limit": 60, "remaining": 59, "reset": 1795262460},
+                "day": {"limit": 1000, "remaining": 999, "reset": 1795305600},
+                "bannedUntil": None,
+                "days": [{"date": "2026-11-21", "requests": 1}],
+                "deprecated": [DEPRECATED_USE],
+            },
+        ),
+    ),
+)

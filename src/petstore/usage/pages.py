@@ -1,0 +1,116 @@
+"""The page of a key's owner: what the key has used, what it may use, and its rotation."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from http import HTTPStatus
+from typing import NamedTuple
+
+from petstore.clock import DAY, utc, utc_second
+from petstore.console.charts import ChartPart, Meter, bars, meter, stacked
+from petstore.console.forms import problem_of
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.rotation import GRACES, rotate
+from petstore.console.scopes import scopes_in_words
+from petstore.domain.plans import UNLIMITED
+from petstore.errors import PetstoreError
+from petstore.http.messages import Response
+from petstore.keys.alerts import EXPIRES_SOON
+from petstore.keys.status import get_key
+from petstore.usage.responses import DayOfStatus
+from petstore.usage.store import Usage, UsageWindow
+
+_TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
+
+
+class StatusUse(NamedTuple):
+    """How many requests got a status, on how many days, and the last of these days."""
+
+    status: HTTPStatus
+    requests: int
+    days: int
+    last: str
+
+
+async def _rotate(visit: PageRequest) -> Response:
+    return await rotate(visit, visit.key.id, "/usage")
+
+
+async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    services, own = visit.services, visit.key
+    usage: Usage = (await visit.execute("getUsage")).value
+    key = await get_key(services.store, own.id, own.environment, services.clock)
+    now = services.clock()
+    statuses = _by_status(await services.responses.of_key(own.id))
+    ends_at = None if own.expires_at is None else utc_second(own.expires_at)
+    days = [(_short(day.date), day.requests) for day in usage.days]
+    return visit.page(
+        "usage.html",
+        error=error,
+        problem=None if error is None else problem_of(error),
+        usage=usage,
+        now=utc(now),
+        key=key,
+        ends_at=ends_at,
+        ends_soon=own.end - now <= EXPIRES_SOON,
+        # The session has the end of its token, which a rotation may have set.
+        token_ends=ends_at != key.expires_at,
+        may_do=scopes_in_words(own.scopes),
+        windows=[_window("This minute", usage.minute), _window("Today", usage.day)],
+        days=bars("days", "Requests on each of the last 30 days", "requests", "Day", days),
+        responses=stacked("responses", "Responses", "requests", "Result", _parts(statuses)),
+        statuses=statuses,
+        too_many=next((each for each in statuses if each.status == _TOO_MANY), None),
+        graces=GRACES,
+    )
+
+
+def _by_status(responses: Sequence[DayOfStatus]) -> list[StatusUse]:
+    """Return what 30 days have of each status."""
+    days: dict[int, list[DayOfStatus]] = {}
+    for each in responses:
+        days.setdefault(each.status, []).append(each)
+    return [
+        StatusUse(
+            HTTPStatus(status),
+            sum(day.requests for day in found),
+            len(found),
+            _short(utc(found[-1].day * DAY)),
+        )
+        for status, found in sorted(days.items())
+    ]
+
+
+def _parts(statuses: Sequence[StatusUse]) -> list[ChartPart]:
+    """Return the results that an owner tells apart."""
+
+    def requests(low: int, high: int, without: int = 0) -> int:
+        return sum(
+            each.requests
+            for each in statuses
+            if low <= each.status <= high and each.status != without
+        )
+
+    return [
+        ChartPart("successful", requests(200, 299), "good"),
+        ChartPart("not changed since", requests(300, 399), "done"),
+        ChartPart("refused", requests(400, 499, _TOO_MANY), "plain"),
+        ChartPart("too many requests", requests(_TOO_MANY, _TOO_MANY), "wait"),
+        ChartPart("failed here", requests(500, 599), "bad"),
+    ]
+
+
+def _short(day: date) -> str:
+    return f"{day.day} {day:%b}"
+
+
+def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
+    """Return the meter of a window, and when the window resets."""
+    limit = None if window.limit == UNLIMITED else window.limit
+    used = window.limit - window.remaining
+    return meter(label, used, limit), datetime.fromtimestamp(window.reset, UTC)
+
+
+PAGES = (
+    ConsolePage("GET", "/usage", _show, "getUsage"),
+    ConsolePage("POST", "/usage/rotate", _rotate, "rotateKey", _show),
+)

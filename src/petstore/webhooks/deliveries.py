@@ -1,0 +1,388 @@
+"""Deliveries of events to webhooks: which there are, which are due, and how they went.
+
+Units lock the webhook first and then its deliveries.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
+
+from msgspec import UNSET, UnsetType
+
+from petstore.clock import Milliseconds, rfc3339_milliseconds
+from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholder_list
+from petstore.databases.pages import Page
+from petstore.databases.planner import LAST_ID, SHORT, in_short
+from petstore.databases.retention import are_first
+from petstore.events.model import EventType, NewEvent
+from petstore.events.store import record
+from petstore.webhooks.leases import LeasedWebhook
+from petstore.webhooks.model import Delivery, DeliveryState
+from petstore.webhooks.resumption import BEFORE
+from petstore.webhooks.schedule import (
+    GONE,
+    HOLD,
+    NOTICED_FAILURES,
+    DisabledReason,
+    WebhookHealth,
+)
+from petstore.webhooks.store import COLUMNS, webhook_of
+
+_COLUMNS = (
+    "id, event_id, type, resource, state, attempts, created_at, last_attempt_at, due_at,"
+    " response_status, response_body, error"
+)
+_DELETED_AT_ONCE = 500
+_SEARCHED_AT_ONCE = 500
+_MADE_AT_ONCE = 1000
+_WEBHOOKS_AT_ONCE = 100
+_READ_AT_ONCE = 100
+_TEST: EventType = "webhook.test"
+
+
+class DueDelivery(NamedTuple):
+    """A pending delivery. Until ``held_until`` it waits for another one of its resource."""
+
+    id: int
+    webhook_id: int
+    sequence: int
+    event_id: str
+    type: str
+    resource: str
+    attempts: int
+    held_until: Milliseconds
+
+
+class Outcome(NamedTuple):
+    """How an attempt at a delivery went, which began ``at`` a moment.
+
+    It is attempted again at ``due_at`` if it is still pending. Without an attempt (``at`` is
+    ``None``) it could not even be sent.
+    """
+
+    delivery: DueDelivery
+    state: DeliveryState
+    at: Milliseconds | None
+    due_at: Milliseconds
+    status: int | None = None
+    body: str | None = None
+    error: str | None = None
+    paused_until: Milliseconds | None = None
+
+    @property
+    def webhook_id(self) -> int:
+        """The webhook of the delivery."""
+        return self.delivery.webhook_id
+
+
+class WebhookNotice(NamedTuple):
+    """Bad news of a webhook. Without a ``reason`` it is failing, with one it was disabled."""
+
+    webhook_id: int
+    key_id: int
+    reason: DisabledReason | None
+
+
+class Backlog(NamedTuple):
+    """Since when the oldest event waits to be delivered, and how many webhooks are disabled."""
+
+    oldest: Milliseconds | None
+    disabled: int
+
+
+async def list_deliveries(
+    store: Reader,
+    webhook_id: int,
+    state: DeliveryState | UnsetType,
+    before: int | None,
+    limit: int,
+    *,
+    is_gone: bool = False,
+) -> Page[Delivery]:
+    """Return ``limit`` deliveries of a webhook with an id below ``before``, the newest first.
+
+    If the webhook ``is_gone``, a 410 disabled it, and the delivery that got it has failed.
+    With a ``state`` it searches a bounded part: a page may be short although there is a next one.
+    """
+    width = limit + 1 if state is UNSET else max(limit + 1, _SEARCHED_AT_ONCE)
+    sql = f"SELECT {_COLUMNS} FROM webhook_deliveries {BEFORE}"  # noqa: S608 - only names
+    rows = await store.read(
+        Statement(
+            f"{in_short(sql) if width <= SHORT else sql} LIMIT ?3",
+            (webhook_id, LAST_ID if before is None else before, width),
+            name="select_deliveries",
+        )
+    )
+    deliveries = [_delivery_of(row, is_gone=is_gone) for row in rows]
+    matching = [each for each in deliveries if state in (UNSET, each.state)]
+    page = matching[:limit]
+    if len(matching) > limit:
+        return Page(page, page[-1].id)
+    return Page(page, rows[-1][0] if len(rows) == width else None)
+
+
+async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> list[DueDelivery]:
+    """Return the first deliveries of a webhook that are due, also those that have to wait.
+
+    There are none if it is disabled.
+    """
+    held = "coalesce(e.first_attempt_at, ?2) + ?3"
+    before = _pending_beside(held, "d.webhook_id", "d.resource", "d.id", before=True)
+    rows = await store.read(
+        Statement(
+            "SELECT d.id, d.webhook_id, d.sequence, d.event_id, d.type, d.resource, d.attempts,"  # noqa: S608
+            f" ({before}) FROM webhook_deliveries d"
+            " WHERE d.webhook_id = ?1 AND d.state = 'pending' AND d.due_at <= ?2"
+            " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = ?1 AND w.enabled = 1)"
+            " ORDER BY d.due_at, d.id LIMIT ?4",
+            (webhook_id, now, HOLD, _READ_AT_ONCE),
+            name="select_due_deliveries",
+        )
+    )
+    return [DueDelivery._make((*row[:-1], row[-1] or 0)) for row in rows]
+
+
+async def read_backlog(store: Reader, webhooks: Iterable[LeasedWebhook]) -> Backlog:
+    """Return what is not yet delivered to these ``webhooks``, and how many others are disabled.
+
+    An event counts even if nobody has made a delivery of it: perhaps no process does.
+    """
+    ids = [webhook.id for webhook in webhooks]
+    listed = placeholder_list(1, ids)
+    ((delivery, event, disabled),) = await store.read(
+        Statement(
+            "SELECT (SELECT min(d.created_at) FROM webhooks w JOIN webhook_deliveries d ON"  # noqa: S608
+            " d.id = (SELECT e.id FROM webhook_deliveries e WHERE"
+            " /*sqlite*/ e.webhook_id = w.id /*end*/"
+            " /*pg e.webhook_id >= w.id AND e.webhook_id <= w.id */"
+            " AND e.state = 'pending' ORDER BY /*pg e.webhook_id, */ e.id LIMIT 1)"
+            f" WHERE w.id IN ({listed})),"
+            " (SELECT min(e.at) FROM webhooks w JOIN events e ON e.sequence ="
+            " (SELECT n.sequence FROM events n WHERE n.sequence > w.position"
+            " ORDER BY n.sequence LIMIT 1)"
+            f" WHERE w.id IN ({listed})),"
+            " (SELECT count(*) FROM webhooks WHERE enabled = 0 AND disabled_reason IS NOT NULL)",
+            ids,
+            name="select_backlog",
+        )
+    )
+    times = [at for at in (delivery, event) if at is not None]
+    return Backlog(min(times, default=None), disabled)
+
+
+def batches(
+    webhooks: Collection[LeasedWebhook], newest: int
+) -> Iterable[tuple[list[LeasedWebhook], int]]:
+    """Yield webhooks of one position, and the position to continue at, in batches of bounded size.
+
+    A transaction that makes many deliveries would keep others from writing.
+    """
+    behind = sorted(
+        (webhook for webhook in webhooks if webhook.position < newest), key=attrgetter("position")
+    )
+    for position, group in groupby(behind, attrgetter("position")):
+        end = min(newest, position + _MADE_AT_ONCE)
+        size = min(_WEBHOOKS_AT_ONCE, _MADE_AT_ONCE // (end - position))
+        waiting = list(group)
+        for first in range(0, len(waiting), size):
+            yield waiting[first : first + size], end
+
+
+def make_deliveries(
+    owner: str, webhooks: Sequence[LeasedWebhook], end: int, now: Milliseconds
+) -> Unit[dict[int, int]]:
+    """Make deliveries of the events behind the position of ``webhooks`` up to ``end``.
+
+    Return how many for each; a webhook that ``owner`` has lost, or that was disabled or moved
+    meanwhile, is missing.
+    """
+    made = {}
+    for webhook in webhooks:
+        moved = yield Statement(
+            "UPDATE webhooks SET position = ?1"
+            " WHERE id = ?2 AND position = ?3 AND leased_by = ?4 AND enabled = 1 RETURNING id",
+            (end, webhook.id, webhook.position, owner),
+            name="move_webhook",
+            affects_pages=False,
+        )
+        if moved:
+            wanted = webhook.wanted
+            rows = yield Statement(
+                "INSERT INTO webhook_deliveries"  # noqa: S608 - only parameters
+                " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts,"
+                " due_at)"
+                " SELECT CAST(?1 AS BIGINT), sequence, id, type, resource, 'pending',"
+                " CAST(?2 AS BIGINT), 0, CAST(?2 AS BIGINT)"
+                " FROM events WHERE sequence > ?3 AND sequence <= ?4"
+                " AND (key_id IS NULL OR key_id = ?5)"
+                f" AND (type IN ({placeholder_list(8, wanted)}) OR type = ?6 AND resource = ?7)"
+                " ORDER BY sequence RETURNING id",
+                (
+                    *(webhook.id, now, webhook.position, end, webhook.key_id),
+                    *(_TEST, f"webhook/{webhook.id}", *wanted),
+                ),
+                name="insert_deliveries",
+                affects_pages=False,
+            )
+            made[webhook.id] = len(rows)
+    return made
+
+
+async def delete_all_deliveries(store: Store, webhook_id: int) -> None:
+    """Delete the deliveries of a webhook. There may be many, so they are deleted in batches."""
+    while await store.write(delete_deliveries(webhook_id)):
+        pass
+
+
+def delete_deliveries(webhook_id: int) -> Unit[int]:
+    """Delete a batch of the deliveries of a webhook; return how many."""
+    which = are_first("webhook_deliveries", "webhook_id = ?1 ORDER BY id LIMIT ?2")
+    deleted = yield Statement(
+        f"DELETE FROM webhook_deliveries WHERE {which} RETURNING id",  # noqa: S608 - only names
+        (webhook_id, _DELETED_AT_ONCE),
+        name="delete_deliveries",
+        affects_pages=False,
+    )
+    return len(deleted)
+
+
+def save_progress(
+    outcomes: Sequence[Outcome], held: Sequence[DueDelivery], now: Milliseconds
+) -> Unit[list[WebhookNotice]]:
+    """Save how attempts went, and let deliveries wait that others of their resource hold back.
+
+    An outcome is ignored if another process has made an attempt at the same delivery meanwhile. A
+    webhook that keeps failing, or whose endpoint is gone, is disabled.
+    """
+    notices = []
+    in_order = sorted(outcomes, key=attrgetter("webhook_id"))
+    for webhook_id, group in groupby(in_order, attrgetter("webhook_id")):
+        stored = yield Statement(
+            "SELECT failures, failing_since, last_success_at, enabled, key_id, paused_until"
+            " FROM webhooks WHERE id = ?1 /*pg FOR UPDATE */",
+            (webhook_id,),
+            name="select_webhook_health",
+        )
+        saved: list[Outcome] = []
+        for outcome in group:
+            saved += yield from _save(outcome, now)
+        if stored and saved:
+            notices += yield from _update_webhook(webhook_id, stored[0], saved, now)
+    before = _pending_beside("e.id", "?3", "?4", "?2", before=True)
+    for delivery in held:
+        # Unless what it waits for has meanwhile ended.
+        yield Statement(
+            f"UPDATE webhook_deliveries SET due_at = ?1 WHERE id = ?2 AND ({before}) IS NOT NULL",  # noqa: S608
+            (delivery.held_until, delivery.id, delivery.webhook_id, delivery.resource),
+            name="hold_delivery",
+            affects_pages=False,
+        )
+    return notices
+
+
+def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
+    """Save an outcome; return it, or nothing if it is outdated."""
+    delivery, at = outcome.delivery, outcome.at
+    saved = yield Statement(
+        "UPDATE webhook_deliveries SET state = ?1, due_at = ?2, attempts = attempts + ?3,"
+        " first_attempt_at = coalesce(first_attempt_at, ?4),"
+        " last_attempt_at = coalesce(?4, last_attempt_at),"
+        " response_status = ?5, response_body = ?6, error = ?7"
+        # Found by its id: PostgreSQL must not look through the index of pending ones.
+        " WHERE id = ?8 AND state || '' = 'pending' AND attempts = ?9 RETURNING id",
+        (
+            *(outcome.state, outcome.due_at, int(at is not None), at),
+            *(outcome.status, outcome.body, outcome.error, delivery.id, delivery.attempts),
+        ),
+        name="update_delivery",
+        affects_pages=False,
+    )
+    if saved and outcome.state != "pending":
+        following = _pending_beside("e.id", "?2", "?3", "?4", before=False)
+        yield Statement(
+            "UPDATE webhook_deliveries SET due_at = ?1 WHERE attempts = 0 AND due_at > ?1"  # noqa: S608
+            f" AND id = ({following})",
+            (now, delivery.webhook_id, delivery.resource, delivery.id),
+            name="free_next_delivery",
+            affects_pages=False,
+        )
+    return [outcome] if saved else []
+
+
+@cache
+def _pending_beside(column: str, webhook: str, resource: str, number: str, *, before: bool) -> str:
+    """Return the SELECT of the pending delivery of a resource just before another one, or after it.
+
+    The index for PostgreSQL leaves out what is done, instead of having what is pending: the indexes
+    of pending deliveries were empty when all was delivered, so the planner thinks each is as good.
+    """
+    beyond, bound, order = ("<", ">=", " DESC") if before else (">", "<=", "")
+    key = ("e.webhook_id", "e.resource", "e.id")
+    return (
+        f"SELECT {column} FROM webhook_deliveries e WHERE"  # noqa: S608 - only names
+        f" /*sqlite*/ e.webhook_id = {webhook} AND e.resource = {resource} AND e.state = 'pending'"
+        f" AND e.id {beyond} {number} ORDER BY e.id{order} /*end*/"
+        f" /*pg e.state NOT IN ('succeeded', 'failed')"
+        f" AND ({', '.join(key)}) {beyond} ({webhook}, {resource}, {number})"
+        f" AND (e.webhook_id, e.resource) {bound} ({webhook}, {resource})"
+        f" ORDER BY {', '.join(f'{name}{order}' for name in key)} */ LIMIT 1"
+    )
+
+
+def _update_webhook(
+    webhook_id: int, stored: Row, outcomes: Sequence[Outcome], now: Milliseconds
+) -> Unit[list[WebhookNotice]]:
+    """Save how a webhook fares, and disable it if need be."""
+    failures, failing_since, last_success_at, enabled, key_id, paused = stored
+    health = WebhookHealth(failures, failing_since, last_success_at)
+    for outcome in outcomes:
+        if outcome.at is not None:
+            health = health.after(outcome.at, succeeded=outcome.state == "succeeded")
+    reason: DisabledReason | None = None
+    if enabled and any(outcome.status == GONE for outcome in outcomes):
+        reason = "gone"
+    elif enabled and health.is_failing_for_good(now):
+        reason = "failing"
+    pauses = [outcome.paused_until for outcome in outcomes if outcome.paused_until is not None]
+    (row,) = yield Statement(
+        "UPDATE webhooks SET failures = ?1, failing_since = ?2, last_success_at = ?3,"  # noqa: S608
+        " paused_until = ?4, enabled = ?5, disabled_reason = coalesce(?6, disabled_reason)"
+        f" WHERE id = ?7 RETURNING {COLUMNS}",
+        (
+            *(*health, max(pauses, default=paused)),
+            *(0 if reason else enabled, reason, webhook_id),
+        ),
+        name="update_webhook_health",
+        affects_pages=False,
+    )
+    if reason is not None:
+        was = {"enabled": True, "disabledReason": None}
+        resource = f"webhook/{webhook_id}"
+        yield record(now, NewEvent("webhook.disabled", resource, webhook_of(row), was, key_id))
+    elif not failures < NOTICED_FAILURES <= health.failures:
+        return []
+    return [WebhookNotice(webhook_id, key_id, reason)]
+
+
+def _delivery_of(row: Row, *, is_gone: bool) -> Delivery:
+    delivery_id, event_id, kind, resource, state, attempts, *times, status, body, error = row
+    if is_gone and state == "pending" and status == GONE:
+        # Its row is pending, because the webhook continues with it if it is enabled again.
+        state = "failed"
+    created_at, last_attempt_at, due_at = times
+    return Delivery(
+        id=delivery_id,
+        event_id=event_id,
+        type=kind,
+        resource=resource,
+        state=state,
+        attempts=attempts,
+        created_at=rfc3339_milliseconds(created_at),
+        last_attempt_at=None if last_attempt_at is None else rfc3339_milliseconds(last_attempt_at),
+        next_attempt_at=rfc3339_milliseconds(due_at) if state == "pending" else None,
+        response_status=status,
+        response_body=body,
+        error=error,
+    )

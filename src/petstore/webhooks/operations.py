@@ -1,0 +1,339 @@
+"""The operations on the webhooks of a key."""
+
+from collections.abc import Collection
+from functools import partial
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import asdict
+
+from petstore.clock import SECOND, milliseconds
+from petstore.databases.contract import mapped
+from petstore.databases.planner import LAST_ID
+from petstore.errors import (
+    DeliveriesPending,
+    InvalidBody,
+    InvalidWebhookUrl,
+    ReplayTooLarge,
+    ResponseSealed,
+    TooManyWebhooks,
+    UnknownEventType,
+    WebhookDisabled,
+    WebhooksNotConfigured,
+)
+from petstore.events.examples import WEBHOOK
+from petstore.events.model import scope_of
+from petstore.interface.authentication import require_scope
+from petstore.interface.idempotency import change
+from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.interface.pages import PageQuery, page_result
+from petstore.keys.model import ApiKey
+from petstore.webhooks.deliveries import delete_all_deliveries, list_deliveries
+from petstore.webhooks.model import (
+    Delivery,
+    DeliveryState,
+    Replay,
+    ReplayWindow,
+    SecretRotation,
+    Webhook,
+    WebhookCreate,
+    WebhookPatch,
+    WebhookTest,
+    check_url,
+    known_types,
+)
+from petstore.webhooks.replays import TimeWindow, replay
+from petstore.webhooks.secrets import secret_text, webhook_secrets
+from petstore.webhooks.store import (
+    IssuedSecret,
+    begin_resume,
+    change_webhook,
+    create_webhook,
+    delete_webhook,
+    get_webhook,
+    has_webhooks,
+    list_webhooks,
+    record_test,
+    rotate_webhook,
+)
+
+_FAR = 2**62
+
+
+class WebhookWithSecret(Webhook, frozen=True):
+    """A webhook and its secret, which is shown only once."""
+
+    secret: Annotated[
+        str,
+        Meta(
+            description=("The secret that signs the deliveries: `whsec_` and 32 bytes in base64.")
+        ),
+    ]
+
+
+class ListDeliveriesQuery(PageQuery, frozen=True):
+    """The query parameters of ``listWebhookDeliveries``."""
+
+    state: (
+        Annotated[
+            DeliveryState,
+            Meta(
+                description="Filters by state.",
+                extra={"expected": "one of 'pending', 'succeeded', 'failed'"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Webhook]]:
+    query, store = call.query, context.services.store
+    return page_result(await list_webhooks(store, context.key.id, query.after, query.limit))
+
+
+async def _create(context: Context, call: Call[WebhookCreate, None]) -> Result[WebhookWithSecret]:
+    new, services = call.body, context.services
+    check_url(new.url, services.webhook_networks)
+    _check_types(new.types, context.key)
+    # Where there are webhooks but no file, it is lost: a new one would silently end their secrets.
+    if not await has_webhooks(services.store):
+        services.webhook_secret.create()
+    show = partial(_with_secret, services.webhook_secret.read())
+    unit = create_webhook(new, context.key.id, services.clock())
+    return await change(context, mapped(unit, show), is_sealed=True)
+
+
+async def _get(context: Context, call: Call[None, None]) -> Result[Webhook]:
+    return Result(await get_webhook(context.services.store, call.path_id, context.key.id))
+
+
+async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[Webhook]:
+    patch, services, check = call.body, context.services, context.conditions.check
+    if patch.url is not UNSET:
+        check_url(patch.url, services.webhook_networks)
+    if patch.types is not UNSET:
+        _check_types(patch.types, context.key)
+    if patch.resume is not UNSET and patch.enabled is not True:
+        msg = "resume: expected only with enabled: true"
+        raise InvalidBody(msg)
+    webhook_id, own, now, before = call.path_id, context.key.id, services.clock(), LAST_ID
+    if patch.enabled is True:
+        before = await begin_resume(services.store, webhook_id, patch, own, now, check)
+    return await change(context, change_webhook(webhook_id, patch, own, now, check, before))
+
+
+async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
+    unit = delete_webhook(call.path_id, context.key.id, context.conditions.check)
+    result = await change(context, unit)
+    await delete_all_deliveries(context.services.store, call.path_id)
+    return result
+
+
+async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[WebhookWithSecret]:
+    services, own = context.services, context.key.id
+    try:
+        show = partial(_with_secret, services.webhook_secret.read())
+    except WebhooksNotConfigured:
+        await get_webhook(services.store, call.path_id, own)  # or it is not found
+        raise
+    grace = call.body.grace_seconds * SECOND
+    unit = rotate_webhook(call.path_id, grace, own, services.clock(), context.conditions.check)
+    return await change(context, mapped(unit, show), is_sealed=True)
+
+
+async def _test(context: Context, call: Call[None, None]) -> Result[WebhookTest]:
+    now, check = context.services.clock(), context.conditions.check
+    unit = record_test(call.path_id, context.key.id, now, check)
+    return await change(context, mapped(unit, WebhookTest))
+
+
+async def _list_deliveries(
+    context: Context, call: Call[None, ListDeliveriesQuery]
+) -> Result[list[Delivery]]:
+    store, query = context.services.store, call.query
+    webhook = await get_webhook(store, call.path_id, context.key.id)
+    page = await list_deliveries(
+        store,
+        call.path_id,
+        query.state,
+        query.after,
+        query.limit,
+        is_gone=webhook.disabled_reason == "gone",
+    )
+    return page_result(page)
+
+
+async def _replay(context: Context, call: Call[ReplayWindow, None]) -> Result[Replay]:
+    since, until = milliseconds(call.body.since), _FAR
+    if call.body.until is not UNSET and (until := milliseconds(call.body.until)) <= since:
+        msg = "until: expected a date and time after since"
+        raise InvalidBody(msg)
+    now, check = context.services.clock(), context.conditions.check
+    unit = replay(call.path_id, TimeWindow(since, until), context.key, now, check)
+    return await change(context, mapped(unit, Replay))
+
+
+def _check_types(types: Collection[str], key: ApiKey) -> None:
+    """Refuse types that do not exist, or that the key may not read.
+
+    Raises:
+        UnknownEventType: there is no such type.
+        MissingScope: the key lacks the scope to read one of them.
+    """
+    for kind in known_types(types):
+        require_scope(key, scope_of(kind), f" to read {kind}")
+
+
+def _with_secret(master: bytes, issued: IssuedSecret) -> WebhookWithSecret:
+    (secret,) = webhook_secrets(master, issued.webhook.id, issued.version, None, 0)
+    return WebhookWithSecret(**asdict(issued.webhook), secret=secret_text(secret))
+
+
+_ISSUED = WEBHOOK | {"secret": "whsec_" + 42 * "A" + "8="}
+_DELIVERY = {
+    "id": 12,
+    "eventId": "evt_5f1c3c6a9a3d2b3f0a7e9d10",
+    "type": "order.placed",
+    "resource": "order/3",
+    "state": "pending",
+    "attempts": 1,
+    "createdAt": "2026-11-21T10:05:00.120Z",
+    "lastAttemptAt": "2026-11-21T10:05:00.180Z",
+    "nextAttemptAt": "2026-11-21T10:05:05.410Z",
+    "responseStatus": 500,
+    "responseBody": "out of order",
+    "error": "expected a status of 2xx, not 500",
+}
+
+_operation = partial(Operation, tag="Webhooks", scope="webhooks:write", no_store=True)
+
+OPERATIONS = (
+    _operation(
+        id="listWebhooks",
+        method="GET",
+        path="/webhooks",
+        summary="List webhooks",
+        description="Returns a page of the webhooks of your key, by ascending `id`.",
+        handler=_list,
+        query=PageQuery,
+        success=Success(200, "A page of webhooks.", list[Webhook], [WEBHOOK]),
+    ),
+    _operation(
+        id="createWebhook",
+        method="POST",
+        path="/webhooks",
+        summary="Create a webhook",
+        description=(
+            "Sends later events of these types to a URL. Each delivery is signed with the"
+            " `secret`, which is shown only once. A webhook belongs to your key: it gets the"
+            " events that the key may read, and ends with the key. A key has up to 16 webhooks."
+        ),
+        handler=_create,
+        tagged=False,
+        body=WebhookCreate,
+        body_example={"url": "https://shop.example/hooks", "types": ["order.placed"]},
+        success=Success(201, "The webhook and its secret.", WebhookWithSecret, _ISSUED),
+        errors=(
+            *(InvalidWebhookUrl, UnknownEventType),
+            *(TooManyWebhooks, WebhooksNotConfigured, ResponseSealed),
+        ),
+    ),
+    _operation(
+        id="getWebhook",
+        method="GET",
+        path="/webhooks/{webhookId}",
+        summary="Get a webhook",
+        description="Returns one webhook, without its secret.",
+        handler=_get,
+        success=Success(200, "The webhook.", Webhook, WEBHOOK),
+    ),
+    _operation(
+        id="updateWebhook",
+        method="PATCH",
+        path="/webhooks/{webhookId}",
+        summary="Change a webhook",
+        description=(
+            "Changes the members in the body (RFC 7396). A webhook that is enabled again"
+            " continues after its last success, so it misses nothing. With `resume` set to `now`"
+            " it skips the events since then."
+        ),
+        handler=_update,
+        body=WebhookPatch,
+        body_example={"enabled": True, "resume": "now"},
+        success=Success(200, "The webhook as it is now.", Webhook, WEBHOOK),
+        errors=(InvalidWebhookUrl, UnknownEventType),
+    ),
+    _operation(
+        id="deleteWebhook",
+        method="DELETE",
+        path="/webhooks/{webhookId}",
+        summary="Delete a webhook",
+        description="Deletes a webhook and its deliveries, including pending ones.",
+        handler=_delete,
+        success=Success(204, "The webhook is deleted."),
+    ),
+    _operation(
+        id="rotateWebhook",
+        method="POST",
+        path="/webhooks/{webhookId}/rotate",
+        summary="Rotate the secret of a webhook",
+        description=(
+            "Gives a webhook a new secret, which is shown only once. For `graceSeconds`"
+            " deliveries are signed with the old secret too."
+        ),
+        handler=_rotate,
+        tagged=False,
+        body=SecretRotation,
+        body_example={"graceSeconds": 3600},
+        body_required=False,
+        success=Success(200, "The webhook and its new secret.", WebhookWithSecret, _ISSUED),
+        errors=(WebhooksNotConfigured, ResponseSealed),
+    ),
+    _operation(
+        id="testWebhook",
+        method="POST",
+        path="/webhooks/{webhookId}/test",
+        summary="Test a webhook",
+        description=(
+            "Sends an event `webhook.test` to this webhook only, whatever its types. Its"
+            " deliveries show the outcome."
+        ),
+        handler=_test,
+        tagged=False,
+        success=Success(
+            202, "The event will be sent.", WebhookTest, {"eventId": "evt_5f1c3c6a9a3d2b3f0a7e9d10"}
+        ),
+        errors=(WebhookDisabled,),
+    ),
+    _operation(
+        id="listWebhookDeliveries",
+        method="GET",
+        path="/webhooks/{webhookId}/deliveries",
+        summary="List the deliveries of a webhook",
+        description=(
+            "Returns a page of the deliveries of a webhook, newest first, each with the outcome"
+            " of its last attempt. With `state`, a page may have fewer than `limit` even if there"
+            " are more: follow `Link`."
+        ),
+        handler=_list_deliveries,
+        query=ListDeliveriesQuery,
+        success=Success(200, "A page of deliveries.", list[Delivery], [_DELIVERY]),
+    ),
+    _operation(
+        id="replayWebhook",
+        method="POST",
+        path="/webhooks/{webhookId}/replay",
+        summary="Send events again",
+        description=(
+            "Sends the events from `since` until `until` again, except events that are pending or"
+            " that the webhook would not get now. Their ids stay the same. A window has up to"
+            " 2,000 events of all types."
+        ),
+        handler=_replay,
+        tagged=False,
+        body=ReplayWindow,
+        body_example={"since": "2026-11-21T10:00:00Z", "until": "2026-11-21T12:00:00Z"},
+        success=Success(202, "The events will be sent.", Replay, {"deliveries": 42}),
+        errors=(ReplayTooLarge, WebhookDisabled, DeliveriesPending),
+    ),
+)

@@ -1,0 +1,253 @@
+"""The pages of webhooks: where a key's events are sent, and what became of each delivery."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from petstore.clock import utc
+from petstore.console.fields import Field, FieldSet, choice, optional, undo_fields, words
+from petstore.console.forms import Problem, number_or_text
+from petstore.console.notices import Notice, Undo, change_notice
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.errors import InvalidBody, InvalidParameter, PetstoreError, ResponseSealed
+from petstore.events.model import EventType, readable_types
+from petstore.http.messages import Response
+from petstore.interface.operation import Result
+from petstore.webhooks.model import MAX_WEBHOOKS
+from petstore.webhooks.schedule import DisabledReason
+
+_DELIVERIES = 20  # on a page, which has its forms below them
+_SENT_BEFORE = Problem(
+    "",
+    "This form was sent before, and the secret was shown then. It cannot be shown again; make a new"
+    " one on the page of the webhook.",
+)
+EVENT_WORDS: Mapping[EventType, str] = {
+    "pet.created": "An animal was added",
+    "pet.updated": "An animal was changed",
+    "pet.deleted": "An animal was deleted",
+    "order.placed": "An order was placed",
+    "order.updated": "An order was changed",
+    "order.approved": "An order was approved",
+    "order.delivered": "An order was delivered",
+    "order.cancelled": "An order was cancelled",
+    "order.lapsed": "An order lapsed because nobody approved it in time",
+    "category.created": "A category was added",
+    "category.updated": "A category was changed",
+    "category.deleted": "A category was deleted",
+    "key.limit_near": "This key is near a limit",
+    "key.banned": "This key was banned",
+    "key.expiring": "This key expires soon",
+    "deprecation.used": "This key called an operation that will end",
+    "webhook.disabled": "A webhook was disabled",
+}
+"""The types of events in words. A test that a person asks for cannot be chosen."""
+
+DISABLED_WORDS: Mapping[DisabledReason, str] = {
+    "gone": "The address responded with 410: it takes no more events.",
+    "failing": "No delivery has succeeded for days.",
+}
+"""Why the service disabled a webhook, in words."""
+
+_WINDOWS = {
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+    "week": timedelta(days=7),
+}
+_STATES = ("pending", "succeeded", "failed")
+_STATE = FieldSet(
+    choice("state", "State", ("", "any"), *((state, state) for state in _STATES), parse=optional)
+)
+_REPLAY = FieldSet(
+    choice(
+        *("window", "Which events"),
+        ("hour", "of the last hour"),
+        ("day", "of the last 24 hours"),
+        ("week", "of the last 7 days"),
+        ("own", "between the times below"),
+    ),
+    Field("since", "From", control="moment"),
+    Field("until", "Until", control="moment", hint="Empty is until now."),
+)
+_GRACE = FieldSet(
+    choice(
+        *("graceSeconds", "The old secret ends"),
+        ("86400", "after 1 day"),
+        ("604800", "after 7 days"),
+        ("3600", "after 1 hour"),
+        ("0", "at once"),
+        parse=number_or_text,
+    )
+)
+
+
+def _form(visit: PageRequest) -> FieldSet:
+    """Return the form of a webhook, with the types of events that it can get for the person."""
+    readable = readable_types(visit.key.scopes)
+    return FieldSet(
+        Field(
+            *("url", "Address"),
+            hint="An https address of yours that takes events.",
+            type="url",
+            attributes={"maxlength": 2048},
+        ),
+        Field(
+            *("description", "What it is for"),
+            parse=optional,
+            hint="Only for you. May be empty.",
+            attributes={"maxlength": 255},
+        ),
+        Field(
+            *("types", "Events"),
+            show=lambda webhook: words(webhook.types),
+            parse=str.split,
+            control="boxes",
+            options=[(kind, text) for kind, text in EVENT_WORDS.items() if kind in readable],
+            hint="If none is chosen, it gets all events that this key may read.",
+        ),
+    )
+
+
+async def _list(visit: PageRequest) -> Response:
+    found = await visit.list_page("listWebhooks", MAX_WEBHOOKS)
+    return visit.page(
+        "webhooks.html",
+        webhooks=found.value,
+        is_set_up=visit.services.webhook_secret.is_set_up,
+        is_full=len(found.value) == MAX_WEBHOOKS,
+        most=MAX_WEBHOOKS,
+    )
+
+
+async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    form = _form(visit).new(visit.form, error)
+    problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
+    return visit.page("webhook_new.html", error=error, form=form, problem=problem)
+
+
+async def _create(visit: PageRequest) -> Response:
+    fields = _form(visit)
+    body = fields.body(fields.typed(visit.form))
+    webhook = (await visit.execute("createWebhook", body)).value
+    return visit.page("webhook_secret.html", 201, webhook=webhook, secret=webhook.secret)
+
+
+async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    """Return the page of a webhook as it is now, with its deliveries and what was typed."""
+    found = await visit.execute("getWebhook")
+    fields = _form(visit)
+    form = fields.shown(fields.texts(found.value), found.version, visit.form, error)
+    problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
+    deliveries = Result[list[object]]([])
+    if not isinstance(error, InvalidParameter):
+        deliveries = await visit.list_page(
+            "listWebhookDeliveries", _DELIVERIES, **_STATE.body(_STATE.typed(visit.form))
+        )
+    return visit.page(
+        "webhook.html",
+        error=error,
+        found=found,
+        form=form,
+        filters=_STATE.new(visit.form, error),
+        replay=_REPLAY.new(visit.form, error),
+        grace=_GRACE.new(visit.form, error),
+        disabled_words=DISABLED_WORDS,
+        deliveries=deliveries,
+        problem=problem,
+    )
+
+
+async def _update(visit: PageRequest) -> Response:
+    fields = _form(visit)
+    before = await visit.execute("getWebhook")
+    # The version is another one with each delivery.
+    fields.require_unchanged(visit.form, before.value)
+    changed = await visit.execute(
+        "updateWebhook", fields.patch(visit.form), if_match=before.version
+    )
+    back = undo_fields(fields.texts(before.value), fields.texts(changed.value))
+    undo = Undo(_path(visit), back)
+    pressed = visit.form.text("undo")
+    notice = change_notice("The webhook", "The webhook is changed.", undo, pressed)
+    return await visit.redirect(_path(visit), notice)
+
+
+async def _disable(visit: PageRequest) -> Response:
+    await visit.execute("updateWebhook", {"enabled": False})
+    undo = Undo(f"{_path(visit)}/enable", {"resume": "lastSuccess"}, "Enable it again")
+    return await visit.redirect(_path(visit), Notice("No more events are sent.", undo))
+
+
+async def _enable(visit: PageRequest) -> Response:
+    body = {"enabled": True, "resume": visit.form.text("resume") or "lastSuccess"}
+    await visit.execute("updateWebhook", body)
+    undo = Undo(f"{_path(visit)}/disable")
+    return await visit.redirect(_path(visit), Notice("Events are sent again.", undo))
+
+
+async def _test(visit: PageRequest) -> Response:
+    await visit.execute("testWebhook")
+    text = "A test is on its way. The deliveries below show what comes back."
+    return await visit.redirect(_path(visit), Notice(text))
+
+
+async def _rotate(visit: PageRequest) -> Response:
+    rotated = await visit.execute("rotateWebhook", _GRACE.values(_GRACE.typed(visit.form)))
+    webhook = rotated.value
+    return visit.page("webhook_secret.html", webhook=webhook, secret=webhook.secret)
+
+
+async def _replay(visit: PageRequest) -> Response:
+    replayed = await visit.execute("replayWebhook", _window(visit))
+    count = replayed.value.deliveries
+    text = "1 event is sent again." if count == 1 else f"{count} events are sent again."
+    if not count:
+        text = "No event of that time has to be sent again."
+    return await visit.redirect(_path(visit), Notice(text))
+
+
+async def _delete(visit: PageRequest) -> Response:
+    await visit.execute("deleteWebhook")
+    return await visit.redirect("/webhooks", Notice("The webhook is deleted."))
+
+
+def _window(visit: PageRequest) -> dict[str, str]:
+    """Return the window of a replay, in the body of the operation.
+
+    Raises:
+        InvalidBody: a moment is missing or malformed.
+    """
+    wanted = _REPLAY.typed(visit.form)
+    if wanted["window"] in _WINDOWS:
+        since = utc(visit.services.clock()) - _WINDOWS[wanted["window"]]
+        return {"since": since.isoformat()}
+    names = ("since", "until") if wanted["until"] else ("since",)
+    return {name: _moment(name, wanted[name]) for name in names}
+
+
+def _moment(name: str, typed: str) -> str:
+    """Return what a person typed as a moment; without an offset it is in UTC."""
+    try:
+        moment = datetime.fromisoformat(typed)
+    except ValueError:
+        msg = f"{name}: expected a date and time, such as 2026-11-21 10:00"
+        raise InvalidBody(msg) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
+
+
+def _path(visit: PageRequest) -> str:
+    return f"/webhooks/{visit.path_id}"
+
+
+PAGES = (
+    ConsolePage("GET", "/webhooks", _list, "listWebhooks"),
+    ConsolePage("GET", "/webhooks/new", _new, "createWebhook"),
+    ConsolePage("POST", "/webhooks", _create, "createWebhook", _new),
+    ConsolePage("GET", "/webhooks/{webhookId}", _show, "getWebhook", _show),
+    ConsolePage("POST", "/webhooks/{webhookId}", _update, "updateWebhook", _show),
+    ConsolePage("POST", "/webhooks/{webhookId}/enable", _enable, "updateWebhook", _show),
+    ConsolePage("POST", "/webhooks/{webhookId}/disable", _disable, "updateWebhook", _show),
+    ConsolePage("POST", "/webhooks/{webhookId}/test", _test, "testWebhook", _show),
+    ConsolePage("POST", "/webhooks/{webhookId}/rotate", _rotate, "rotateWebhook", _show),
+    ConsolePage("POST", "/webhooks/{webhookId}/replay", _replay, "replayWebhook", _show),
+    ConsolePage("POST", "/webhooks/{webhookId}/delete", _delete, "deleteWebhook", _show),
+)

@@ -1,0 +1,289 @@
+"""Create, change, test and delete webhooks.
+
+A webhook belongs to its key: for all others it is not there. What sends the events is elsewhere; it
+reads these rows, and moves ``position`` and the deliveries on.
+"""
+
+from collections.abc import Callable
+from secrets import randbits
+from typing import NamedTuple
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from petstore.clock import Milliseconds, utc_second
+from petstore.databases.contract import Reader, Row, Statement, Store, Unit
+from petstore.databases.pages import Page, found, read_page
+from petstore.databases.planner import LAST_ID
+from petstore.errors import TooManyWebhooks, WebhookDisabled
+from petstore.events.model import NewEvent
+from petstore.events.store import record
+from petstore.webhooks.model import (
+    MAX_WEBHOOKS,
+    Resume,
+    Webhook,
+    WebhookCreate,
+    WebhookPatch,
+    known_types,
+)
+from petstore.webhooks.resumption import resume_batch
+
+COLUMNS = "id, url, types, description, enabled, disabled_reason, created_at, last_success_at"
+"""The columns of a webhook in SQL, as ``webhook_of`` reads them."""
+
+_SELECT = f"SELECT {COLUMNS} FROM webhooks"  # noqa: S608 - only names
+_NEWEST = "(SELECT coalesce(max(sequence), 0) FROM events)"
+_VERSION_BITS = 62
+
+
+class IssuedSecret(NamedTuple):
+    """A webhook, and the version of its new secret."""
+
+    webhook: Webhook
+    version: int
+
+
+async def list_webhooks(store: Reader, key_id: int, after: int | None, limit: int) -> Page[Webhook]:
+    """Return the first ``limit`` webhooks of a key with an id above ``after``, by ascending id."""
+    filters = {"key_id": key_id}
+    return await read_page(store, "select_webhooks", _SELECT, filters, after, limit, webhook_of)
+
+
+async def get_webhook(store: Reader, webhook_id: int, key_id: int) -> Webhook:
+    """Return a webhook of a key.
+
+    Raises:
+        NotFound: the key has no webhook with this id.
+    """
+    sql = f"{_SELECT} WHERE id = ?1 AND key_id = ?2"
+    rows = await store.read(Statement(sql, (webhook_id, key_id), name="select_webhook"))
+    return found(rows, webhook_of, "webhook", webhook_id)
+
+
+async def has_webhooks(store: Reader) -> bool:
+    """Return whether any key has a webhook."""
+    select = Statement("SELECT max(id) FROM webhooks", name="select_last_webhook")
+    return await store.read(select) != [(None,)]
+
+
+def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[IssuedSecret]:
+    """Create a webhook, which gets the events from now on.
+
+    Raises:
+        TooManyWebhooks: the key has as many as it may have.
+    """
+    # So two requests at once cannot both create the last one.
+    yield Statement(
+        "SELECT id FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
+        (key_id,),
+        name="lock_key",
+    )
+    ((count,),) = yield Statement(
+        "SELECT count(*) FROM webhooks WHERE key_id = ?1", (key_id,), name="count_webhooks"
+    )
+    if count >= MAX_WEBHOOKS:
+        msg = f"this key has {count} webhooks, the maximum; delete one first"
+        raise TooManyWebhooks(msg)
+    # Its start is random: the id of a webhook that a restored backup does not have is given again,
+    # and must not come with the secret of the one before.
+    version = randbits(_VERSION_BITS)
+    rows = yield Statement(
+        "INSERT INTO webhooks (key_id, url, types, description, created_at, enabled,"  # noqa: S608
+        " secret_version, failures, position)"
+        f" VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, 0, {_NEWEST}) RETURNING {COLUMNS}",
+        (key_id, new.url, " ".join(known_types(new.types)), new.description, now, version),
+        name="insert_webhook",
+        affects_pages=False,
+    )
+    return IssuedSecret(webhook_of(rows[0]), version)
+
+
+async def begin_resume(
+    store: Store,
+    webhook_id: int,
+    patch: WebhookPatch,
+    key_id: int,
+    now: Milliseconds,
+    check: Callable[[Webhook], None],
+) -> int:
+    """Prepare all but the last batch of deliveries of a webhook for ``patch``, which enables it.
+
+    Return the id of the delivery that ``change_webhook`` continues ``before``. All batches in one
+    transaction could keep others from writing for long. So each has its own, with its own
+    ``check``, and a short backlog is left to ``change_webhook`` as a whole.
+
+    Raises:
+        NotFound: the key has no webhook with this id.
+    """
+
+    def batch(before: int) -> Unit[int | None]:
+        webhook = yield from _checked(webhook_id, key_id, check)
+        if webhook.enabled:
+            return None
+        return (yield from resume_batch(webhook_id, resume, before, now, only_full=True))
+
+    resume, before = _resume_of(patch), LAST_ID
+    while (rest := await store.write(batch(before))) is not None:
+        before = rest
+    return before
+
+
+def change_webhook(
+    webhook_id: int,
+    patch: WebhookPatch,
+    key_id: int,
+    now: Milliseconds,
+    check: Callable[[Webhook], None],
+    before: int = LAST_ID,
+) -> Unit[Webhook]:
+    """Change a webhook that passes ``check``, and return it.
+
+    If that enables it, its deliveries ``before`` this id are prepared in the same transaction.
+
+    Raises:
+        NotFound: the key has no webhook with this id.
+    """
+    webhook = yield from _checked(webhook_id, key_id, check)
+    changed = _patched(webhook, patch)
+    if changed == webhook:
+        return webhook
+    yield Statement(
+        "UPDATE webhooks SET url = ?2, types = ?3, description = ?4, enabled = ?5,"
+        " disabled_reason = ?6,"
+        # Another endpoint has not asked to wait.
+        " paused_until = CASE WHEN url = ?2 THEN paused_until END WHERE id = ?1",
+        (
+            *(webhook_id, changed.url, " ".join(changed.types), changed.description),
+            *(int(changed.enabled), changed.disabled_reason),
+        ),
+        name="update_webhook",
+        affects_pages=False,
+    )
+    if changed.enabled and not webhook.enabled:
+        yield from _resume(webhook_id, _resume_of(patch), before, now)
+    return changed
+
+
+def rotate_webhook(
+    webhook_id: int,
+    grace: Milliseconds,
+    key_id: int,
+    now: Milliseconds,
+    check: Callable[[Webhook], None],
+) -> Unit[IssuedSecret]:
+    """Give a webhook that passes ``check`` a new secret. The one before signs too for ``grace``.
+
+    Raises:
+        NotFound: the key has no webhook with this id.
+    """
+    webhook = yield from _checked(webhook_id, key_id, check)
+    ((version,),) = yield Statement(
+        "UPDATE webhooks SET secret_version = secret_version + 1, previous_secret_ends_at = ?2"
+        " WHERE id = ?1 RETURNING secret_version",
+        (webhook_id, now + grace),
+        name="rotate_webhook",
+        affects_pages=False,
+    )
+    return IssuedSecret(webhook, version)
+
+
+def delete_webhook(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[None]:
+    """Delete a webhook that passes ``check``. ``delete_deliveries`` deletes its deliveries.
+
+    Raises:
+        NotFound: the key has no webhook with this id.
+    """
+    yield from _checked(webhook_id, key_id, check)
+    yield Statement(
+        "DELETE FROM webhooks WHERE id = ?1",
+        (webhook_id,),
+        name="delete_webhook",
+        affects_pages=False,
+    )
+
+
+def record_test(
+    webhook_id: int, key_id: int, now: Milliseconds, check: Callable[[Webhook], None]
+) -> Unit[str]:
+    """Record an event for a webhook that passes ``check``, and return its id.
+
+    Raises:
+        NotFound: the key has no webhook with this id.
+        WebhookDisabled: it is disabled.
+    """
+    webhook = yield from lock_enabled(webhook_id, key_id, check)
+    insert = record(now, NewEvent("webhook.test", f"webhook/{webhook_id}", webhook, None, key_id))
+    ((event_id,),) = yield replace(insert, sql=f"{insert.sql} RETURNING id")
+    return str(event_id)
+
+
+def lock_enabled(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
+    """Return a webhook that is enabled and passes ``check``, and lock its row.
+
+    Raises:
+        NotFound: the key has no webhook with this id.
+        WebhookDisabled: it is disabled.
+    """
+    webhook = yield from _checked(webhook_id, key_id, check)
+    if not webhook.enabled:
+        msg = f"webhook {webhook.id} is disabled; enable it first"
+        raise WebhookDisabled(msg)
+    return webhook
+
+
+def webhook_of(row: Row) -> Webhook:
+    """Return the webhook in a row of ``COLUMNS``."""
+    webhook_id, url, types, description, enabled, reason, created_at, last_success_at = row
+    return Webhook(
+        id=webhook_id,
+        url=url,
+        types=types.split(),
+        description=description,
+        enabled=bool(enabled),
+        disabled_reason=reason,
+        created_at=utc_second(created_at),
+        last_success_at=None if last_success_at is None else utc_second(last_success_at),
+    )
+
+
+def _checked(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
+    """Return a webhook that passes ``check``, and lock its row."""
+    rows = yield Statement(
+        f"{_SELECT} WHERE id = ?1 AND key_id = ?2 /*pg FOR UPDATE */",
+        (webhook_id, key_id),
+        name="lock_webhook",
+    )
+    webhook = found(rows, webhook_of, "webhook", webhook_id)
+    check(webhook)
+    return webhook
+
+
+def _resume(webhook_id: int, resume: Resume, before: int, now: Milliseconds) -> Unit[None]:
+    """Let a webhook that is locked continue as if it had never failed."""
+    rest: int | None = before
+    while rest is not None:
+        rest = yield from resume_batch(webhook_id, resume, rest, now)
+    position = _NEWEST if resume == "now" else "position"
+    yield Statement(
+        "UPDATE webhooks SET failures = 0, failing_since = NULL, paused_until = NULL,"  # noqa: S608 - only names
+        f" position = {position} WHERE id = ?1",
+        (webhook_id,),
+        name="resume_webhook",
+        affects_pages=False,
+    )
+
+
+def _resume_of(patch: WebhookPatch) -> Resume:
+    return "lastSuccess" if patch.resume is UNSET else patch.resume
+
+
+def _patched(webhook: Webhook, patch: WebhookPatch) -> Webhook:
+    enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
+    return replace(
+        webhook,
+        url=webhook.url if patch.url is UNSET else patch.url,
+        types=webhook.types if patch.types is UNSET else known_types(patch.types),
+        description=webhook.description if patch.description is UNSET else patch.description,
+        enabled=enabled,
+        disabled_reason=None if enabled else webhook.disabled_reason,
+    )

@@ -1,0 +1,108 @@
+"""Categories: which bodies are one, which names are the same, and what becomes of it."""
+
+import json
+from typing import Any
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given
+from msgspec import UNSET
+
+from petstore.categories.model import Category, CategoryCreate, CategoryPatch, patched
+from petstore.domain.decoding import decode_json
+from petstore.domain.names import name_key
+from petstore.errors import InvalidBody
+from support.exploration import explored
+from support.strategies import texts
+
+DOGS = Category(1, "Dogs", "Great and small.")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Dogs", "dOGS"),
+        ("Großtiere", "GROSSTIERE"),
+        ("GROẞTIERE", "großtiere"),
+        ("Vögel", "VO\u0308GEL"),
+        ("\u212bl", "åL"),
+        ("İguanalar", "i\u0307GUANALAR"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+        ("\u1fb3", "\u0391\u0399"),
+        ("q\u0323\u0307", "Q\u0307\u0323"),
+    ],
+)
+def test_names_that_differ_only_in_case_or_normalization_are_equal(one: str, other: str) -> None:
+    assert name_key(one) == name_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Vögel", "Vogel"),
+        ("İ", "i"),
+        ("\u0131", "i"),
+        ("Dogs", "Dogs "),
+        ("Dogs", "Dog"),
+        ("Å", "A"),
+    ],
+)
+def test_other_names_differ(one: str, other: str) -> None:
+    assert name_key(one) != name_key(other)
+
+
+@explored(50)
+@given(texts)
+def test_every_normalization_form_of_a_name_is_equal(name: str) -> None:
+    keys = {name_key(normalize("NFC", name)), name_key(normalize("NFD", name))}
+    assert keys == {name_key(name)}
+
+
+@pytest.mark.parametrize("kind", [CategoryCreate, CategoryPatch])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("name", value) for value in (None, "", " \t\u3000\n", "x" * 101, "\0", "Dogs\0", 5)),
+        *(("name", value) for value in (True, ["Dogs"])),
+        *(("description", value) for value in ("x" * 1001, "\0", "a\n\0", "\0\n", 5, False, ["a"])),
+    ],
+    ids=lambda value: getattr(value, "__name__", repr(value)[:30]),
+)
+def test_an_invalid_value_is_refused_naming_the_field(kind: type, field: str, value: Any) -> None:
+    body = json.dumps({"name": "Dogs"} | {field: value}).encode()
+    with pytest.raises(InvalidBody, match=rf"^{field}: expected a string of "):
+        decode_json(body, kind)
+
+
+def test_a_new_category_needs_a_name_and_refuses_a_null_description() -> None:
+    with pytest.raises(InvalidBody, match=r"^name: required; expected a string of 1 to 100"):
+        decode_json(b"{}", CategoryCreate)
+    with pytest.raises(InvalidBody, match=r"^description: expected a string of up to 1000"):
+        decode_json(b'{"name": "Dogs", "description": null}', CategoryCreate)
+
+
+@pytest.mark.parametrize("name", ["x", "\N{DOG FACE}" * 100, " Dogs\n", "null", "-1"])
+@pytest.mark.parametrize("description", ["", " ", "\n", "\N{DOG FACE}" * 1000])
+def test_a_valid_category_is_accepted_unchanged(name: str, description: str) -> None:
+    body = json.dumps({"name": name, "description": description}).encode()
+    assert decode_json(body, CategoryCreate) == CategoryCreate(name, description)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"{}", DOGS),
+        (b'{"id": 9}', DOGS),
+        (b'{"name": "Cats"}', Category(1, "Cats", "Great and small.")),
+        (b'{"description": ""}', Category(1, "Dogs", "")),
+        (b'{"description": null}', Category(1, "Dogs")),
+        (b'{"name": "Cats", "description": "All."}', Category(1, "Cats", "All.")),
+    ],
+)
+def test_only_the_named_fields_change(body: bytes, expected: Category) -> None:
+    assert patched(DOGS, decode_json(body, CategoryPatch)) == expected
+
+
+def test_a_description_can_be_added_to_a_category_without_one() -> None:
+    assert patched(Category(1, "Dogs"), CategoryPatch(description="All.")).description == "All."
+    assert patched(Category(1, "Dogs"), CategoryPatch(name="Cats")).description is UNSET

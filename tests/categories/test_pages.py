@@ -1,0 +1,187 @@
+"""The pages of categories."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
+from support.service import Service
+from support.visitor import Visitor, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def other(service: Service) -> Visitor:
+    """Somebody else who works in the shop."""
+    return await signed_in(service)
+
+
+async def stored(service: Service, visitor: Visitor, path: str = "/v1/categories") -> Any:
+    """Return what a list of the interface has."""
+    return (await service.request("GET", path, visitor.token)).json()
+
+
+async def added(visitor: Visitor, name: str = "Dogs", description: str = "") -> httpx.Response:
+    """Add a category, and return the page of the first one."""
+    page = await visitor.get("/categories")
+    await succeed(visitor, page, "Add the category", name=name, description=description)
+    return await visitor.get("/categories/1")
+
+
+async def test_a_category_without_a_name_is_not_added(service: Service, staff: Visitor) -> None:
+    page = await staff.get("/categories")
+    refused = await press(staff, page, "Add the category", description="Great and small.")
+    assert refused.status_code == 400
+    assert "Name: expected 1 to 100 characters" in words(refused)
+    assert form_of(refused, "Add the category").fields["description"] == "Great and small."
+    assert await stored(service, staff) == []
+
+
+async def test_a_name_conflicts_in_any_case(staff: Visitor) -> None:
+    await added(staff)
+    page = await staff.get("/categories")
+    for _ in range(2):  # the second click tells the same
+        refused = await press(staff, page, "Add the category", name="DOGS")
+        assert refused.status_code == 409
+        assert "category 1 already has the name" in words(refused)
+    assert form_of(refused, "Add the category").fields["name"] == "DOGS"
+
+
+async def test_an_unknown_category_is_not_found(staff: Visitor) -> None:
+    for response in (
+        await staff.get("/categories/7"),
+        await staff.post("/categories/7", name="Dogs"),
+        await staff.post("/categories/7/delete", version="x"),
+    ):
+        assert response.status_code == 404
+        assert "There is no category 7; somebody may have deleted it" in words(response)
+
+
+async def test_an_invalid_cursor_is_reported(staff: Visitor) -> None:
+    page = await staff.get("/categories", cursor="x")
+    assert page.status_code == 400
+    assert "Cursor: expected the cursor" in words(page)
+
+
+async def test_without_the_write_scope_a_category_is_read_only(
+    service: Service, staff: Visitor
+) -> None:
+    await added(staff)
+    reader = await signed_in(service, scopes=frozenset({"pets:read"}))
+    for path in ("/categories", "/categories/1"):
+        page = await reader.get(path)
+        assert page.status_code == 200
+        assert buttons_of(page) == []
+
+
+async def test_an_added_category_shows_in_the_list(service: Service, staff: Visitor) -> None:
+    assert "There are no categories here." in (await staff.get("/categories")).text
+    await added(staff, "Dogs", "Great and small.")
+    page = (await staff.get("/categories")).text
+    assert '<a href="/console/categories/1"><bdi>Dogs</bdi></a>' in page
+    assert "Great and small." in page
+    assert await stored(service, staff) == [
+        {"id": 1, "name": "Dogs", "description": "Great and small."}
+    ]
+
+
+async def test_the_list_has_pages(staff: Visitor) -> None:
+    for number in range(51):
+        await staff.post("/categories", name=f"Category {number:02}")
+    first = (await staff.get("/categories")).text
+    target = first.partition('" rel="next"')[0].rpartition('href="/console')[2]
+    assert "Category 49" in first
+    assert "Category 50" not in first
+    assert "Category 50" in (await staff.get(target)).text
+
+
+async def test_undo_deletes_an_added_category(service: Service, staff: Visitor) -> None:
+    page = await succeed(staff, await staff.get("/categories"), "Add the category", name="Dogs")
+    assert "Dogs is now category 1." in words(page)
+    assert "Dogs is deleted." in words(await succeed(staff, page, "Undo"))
+    assert await stored(service, staff) == []
+
+
+async def test_undo_restores_the_name_of_a_category(service: Service, staff: Visitor) -> None:
+    opened = await added(staff)
+    assert '<a href="/console/categories">All categories</a>' in opened.text
+    page = await succeed(staff, opened, "Save", name="Hounds")
+    assert "Dogs is now called Hounds." in words(page)
+    page = await succeed(staff, page, "Undo")
+    assert "Dogs is as it was before." in words(page)
+    assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
+
+
+async def test_a_description_can_be_added_and_removed(service: Service, staff: Visitor) -> None:
+    page = await succeed(staff, await added(staff), "Save", description="All.")
+    assert "Dogs is changed." in words(page)
+    assert await stored(service, staff) == [{"id": 1, "name": "Dogs", "description": "All."}]
+    await succeed(staff, page, "Undo")
+    assert await stored(service, staff) == [{"id": 1, "name": "Dogs"}]
+
+
+async def test_an_unchanged_form_changes_nothing(staff: Visitor) -> None:
+    page = await succeed(staff, await added(staff), "Save")
+    assert "Nothing was changed." in words(page)
+
+
+async def test_a_new_name_that_is_in_use_or_missing_is_refused(staff: Visitor) -> None:
+    await added(staff)
+    await added(staff, "Cats")
+    page = await staff.get("/categories/2")
+    for name, status, said in (
+        ("dogs", 409, "category 1 already has the name"),
+        ("", 400, "Name: expected 1 to 100 characters"),
+    ):
+        refused = await press(staff, page, "Save", name=name)
+        assert refused.status_code == status
+        assert said in words(refused)
+        assert form_of(refused, "Save").fields["name"] == name
+
+
+async def test_a_category_with_animals_cannot_be_deleted(staff: Visitor) -> None:
+    page = await added(staff)
+    await staff.submit("/pets", name="Bella", categoryId="1", status="available")
+    refused = await press(staff, page, "Delete Dogs")
+    assert refused.status_code == 409
+    assert "Animals belong to this category, so it cannot be deleted." in words(refused)
+    assert 'href="/console/pets?categoryId=1"' in refused.text
+
+
+async def test_undo_adds_a_deleted_category_with_a_new_number(
+    service: Service, staff: Visitor
+) -> None:
+    page = await succeed(staff, await added(staff, "Dogs", "All."), "Delete Dogs")
+    assert "Dogs is deleted." in words(page)
+    await succeed(staff, page, "Add it again, with a new number")
+    assert await stored(service, staff) == [{"id": 2, "name": "Dogs", "description": "All."}]
+
+
+async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Save", name="Hounds")
+    refused = await press(staff, page, "Save", description="All.")
+    assert refused.status_code == 412
+    assert "Somebody else changed this category while you were looking at it." in words(refused)
+    assert conflict_of(refused, "Name") == ["Dogs", "Hounds", "the same as now"]
+    late = await press(staff, page, "Delete Dogs")
+    assert late.status_code == 412
+    assert "The page shows it as it is now." in words(late)
+    await succeed(staff, refused, "Save mine anyway")
+    assert await stored(service, staff) == [{"id": 1, "name": "Hounds", "description": "All."}]
+
+
+async def test_a_category_deleted_by_someone_else_can_be_added_again_from_the_form(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Delete Dogs")
+    refused = await press(staff, page, "Save", name="Hounds")
+    assert refused.status_code == 404
+    assert "Somebody else deleted this category" in words(refused)
+    await succeed(staff, refused, "Add the category")
+    assert await stored(service, staff) == [{"id": 2, "name": "Hounds"}]

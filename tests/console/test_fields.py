@@ -1,0 +1,104 @@
+"""Forms that follow from the description of their fields."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import pytest
+
+from petstore.console.fields import Difference, Field, FieldSet, optional, undo_fields, words
+from petstore.console.forms import Form
+from petstore.errors import InvalidBody, NotFound, PreconditionFailed
+
+FIELDS = FieldSet(
+    Field("name", "Name"),
+    Field("dailyLimit", "Limit", parse=optional),
+    Field(
+        *("kinds", "Kinds"),
+        show=lambda resource: words(resource.kinds),
+        parse=str.split,
+        control="boxes",
+    ),
+)
+TILL = SimpleNamespace(name="Till\n1", daily_limit=None, kinds=["b", "a"])
+SHOWN = {"name": "Till1", "dailyLimit": "", "kinds": "a b"}
+OPENED = {f"was_{name}": [text] for name, text in SHOWN.items()}
+
+
+def sent(**fields: Sequence[str]) -> Form:
+    """Return a form that was opened as ``SHOWN``."""
+    return Form(OPENED | fields)
+
+
+def test_a_form_shows_the_members_of_a_resource() -> None:
+    assert FIELDS.texts(TILL) == SHOWN
+
+
+def test_only_what_a_person_has_changed_is_changed() -> None:
+    form = sent(name=["Till1"], dailyLimit=["7"], kinds=["b", "a"])
+    assert FIELDS.patch(form) == {"dailyLimit": "7"}
+
+
+def test_a_form_may_lack_fields() -> None:
+    assert FIELDS.patch(Form({"was_name": ["Till"], "name": ["Bar"]})) == {"name": "Bar"}
+
+
+def test_boxes_that_nobody_checked_are_a_change() -> None:
+    assert FIELDS.patch(sent(name=["Till1"])) == {"kinds": []}
+
+
+def test_a_missing_text_is_left_out_of_what_is_new() -> None:
+    typed = FIELDS.typed(Form({"name": [" Bar "], "kinds": ["b", "a"]}))
+    assert FIELDS.body(typed) == {"name": "Bar", "kinds": ["a", "b"]}
+
+
+def test_defaults_stand_for_what_an_address_lacks() -> None:
+    form = Form({"name": ["Bar"]})
+    defaults = {"name": "Till", "kinds": "a"}
+    assert FIELDS.new(form, None, defaults).typed == {"name": "Bar", "dailyLimit": "", "kinds": "a"}
+    refused = FIELDS.new(form, InvalidBody("name: expected another"), defaults)
+    assert refused.typed["kinds"] == ""
+
+
+def test_a_refused_form_has_what_was_typed_and_the_label_of_the_field() -> None:
+    error = InvalidBody("dailyLimit: expected a number, or null")
+    form = FIELDS.shown(SHOWN, '"1"', sent(dailyLimit=["many"], version=['"0"']), error)
+    assert (form.typed["dailyLimit"], form.opened["dailyLimit"], form.version) == (
+        "many",
+        "",
+        '"0"',
+    )
+    assert form.problem == ("dailyLimit", "expected a number", "Limit")
+
+
+def test_a_conflict_has_what_others_changed_with_what_was_typed() -> None:
+    now = SHOWN | {"name": "Bar", "dailyLimit": "5"}
+    typed = sent(name=["Till1"], dailyLimit=["7"], kinds=["a", "b"])
+    form = FIELDS.shown(now, '"1"', typed, PreconditionFailed("changed"))
+    assert form.typed == now | {"dailyLimit": "7"}
+    assert (form.opened, form.version, form.is_changed) == (now, '"1"', True)
+    assert form.differences == [
+        Difference("Name", "Till1", "Bar", None),
+        Difference("Limit", "", "5", "7"),
+    ]
+
+
+def test_a_resource_that_others_changed_is_not_changed() -> None:
+    FIELDS.require_unchanged(sent(name=["Bar"]), TILL)
+    with pytest.raises(PreconditionFailed):
+        FIELDS.require_unchanged(sent(name=["Bar"]), SimpleNamespace(**vars(TILL) | {"kinds": []}))
+
+
+def test_an_undo_changes_back_what_is_still_there() -> None:
+    undo = undo_fields(SHOWN, SHOWN | {"name": "Bar"}, '"2"')
+    form = Form({name: [text] for name, text in undo.items()})
+    assert FIELDS.patch(form) == {"name": "Till1"}
+    assert form.text("version") == '"2"'
+
+
+def test_what_is_gone_can_be_added_anew_from_a_whole_form() -> None:
+    gone = NotFound("gone")
+    form = FIELDS.anew(sent(name=["Bar"], kinds=["a"]), gone)
+    assert form.typed == {"name": "Bar", "dailyLimit": "", "kinds": "a"}
+    for part in (Form(OPENED), Form({"was_name": ["Till"], "name": ["Bar"]})):
+        with pytest.raises(NotFound):
+            FIELDS.anew(part, gone)

@@ -1,0 +1,115 @@
+"""The running service against its OpenAPI document, by requests that the document suggests."""
+
+import asyncio
+import os
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from petstore.backends import store_at
+from petstore.categories.model import CategoryCreate
+from petstore.clock import system_clock
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.events.model import EVENT_TYPES, NewEvent
+from petstore.events.store import record
+from petstore.keys.model import SCOPES, digest, new_token
+from petstore.keys.store import create_key
+from petstore.orders.model import OrderCreate
+from petstore.orders.store import place_order
+from petstore.pets.model import NewPet
+from petstore.webhooks.model import MAX_WEBHOOKS, WebhookCreate
+from petstore.webhooks.store import create_webhook
+from support.bare_app import MASTER_SECRET
+from support.changes import create_category, create_pet
+from support.exploration import DEPTH
+from support.forms import Serve
+from support.keys import OPERATOR, new_key
+
+HERE = Path(__file__).parent
+SCHEMATHESIS = Path(sysconfig.get_path("scripts")) / "schemathesis"
+MANY = 60
+TIMEOUT_MS = 30_000
+# All is decoded and encoded alike in every form: there the databases are what may differ.
+EXAMPLES = {"sqlite": 6, "postgresql": 3}
+PHASES = {"sqlite": "examples,coverage,fuzzing,stateful", "postgresql": "fuzzing,stateful"}
+
+
+def add_some_of_everything() -> Unit[None]:
+    """Make the ids of schemathesis.toml be there, for every kind of resource."""
+    now = system_clock()
+    for number in range(1, MANY + 1):
+        yield from create_category(CategoryCreate(f"Category {number}"))
+        yield from create_key(new_key(), "production", OPERATOR, now)
+        yield from create_pet(NewPet(f"Free {number}", -number, "available"))
+    for number in range(1, MANY + 1):
+        yield from create_pet(NewPet(f"Ordered {number}", -number, "available"))
+        yield from place_order(OrderCreate(MANY + number), now, 1440)
+    # An event of each type: so no request has to wait for one.
+    for kind in EVENT_TYPES:
+        yield record(now, NewEvent(kind, "key/-1", {}))
+
+
+def add_key_out_of_reach(token: str) -> Unit[None]:
+    """Add a key that may do everything. No path leads to an id below 0.
+
+    So what the requests do to keys is never done to the key they come with.
+    """
+    yield Statement(
+        "INSERT INTO api_keys (id, name, plan, scopes, environment, created_at)"
+        " /*pg OVERRIDING SYSTEM VALUE */"
+        " VALUES (-1, 'schemathesis', 'enterprise', ?1, 'production', 0)",
+        (" ".join(SCOPES),),
+    )
+    yield Statement(
+        "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, -1)",
+        (digest(token.encode("ascii")),),
+    )
+
+
+def add_webhooks() -> Unit[None]:
+    """Add half as many webhooks as the key of ``add_key_out_of_reach`` may have."""
+    for _ in range(MAX_WEBHOOKS // 2):
+        yield from create_webhook(WebhookCreate("https://shop.example"), -1, system_clock())
+
+
+async def furnish(store: Store) -> str:
+    """Put some of everything into an empty store, and return the token of its key."""
+    token = new_token("production")
+    await store.open()
+    await store.write(add_some_of_everything())
+    await store.write(add_key_out_of_reach(token))
+    await store.write(add_webhooks())
+    await store.close()
+    return token
+
+
+@pytest.mark.explores
+@pytest.mark.parametrize("form", EXAMPLES, indirect=True, scope="session")
+def test_the_service_conforms_to_its_openapi_document(
+    tmp_path: Path, serve: Serve, form: str
+) -> None:
+    # Measuring what Schemathesis itself runs would take most of the time.
+    uncovered = {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
+    options = ("--secret-file", str(MASTER_SECRET))
+    # Requests without a key are many here, and all from one address.
+    with serve(tmp_path, "--anonymous-per-minute", "1000000000", *options) as server:
+        token = asyncio.run(furnish(store_at(server.database, TIMEOUT_MS)))
+        run = subprocess.run(
+            [
+                *(SCHEMATHESIS, "--config-file", HERE / "schemathesis.toml", "run"),
+                *("--phases", PHASES[form]),
+                *("--max-examples", str(EXAMPLES[form] * DEPTH)),
+                *("--header", f"Authorization: Bearer {token}"),
+                f"{server.url}/v1/openapi.json",
+            ],
+            cwd=tmp_path,
+            env=uncovered,
+            capture_output=True,
+            text=True,
+            timeout=280 * DEPTH,
+            check=False,
+        )
+    noted = [line for line in server.log_lines() if line["level"] != "info"]
+    assert run.returncode == 0, f"{run.stdout}{run.stderr}{noted}"

@@ -1,0 +1,168 @@
+"""What is old is deleted, and nothing else."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from petstore.clock import DAY, MINUTE
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.retention import prune_all
+from petstore.databases.schema import TABLES_BY_NAME
+from petstore.events.model import EVENT_TYPES
+from petstore.keys.cache import ApiKeyCache
+from petstore.keys.model import ApiKey
+from petstore.keys.store import Actor, rotate_key, unconditional
+from support.changes import NOW, create_pets
+from support.full_stores import ANIMALS
+from support.history import events_after
+from support.keys import issue_stored
+from support.manual_clock import ManualClock
+from support.retention import DAYS_KEPT
+from support.stores import do, open_store
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+ME = Actor("me")
+BATCH = TABLES_BY_NAME["usage"].at_once
+
+
+@pytest.fixture
+async def key(store: Store, clock: ManualClock) -> ApiKey:
+    return await issue_stored(store, clock)
+
+
+async def pruned(
+    store: Store,
+    clock: ManualClock,
+    *,
+    event_days: int = DAYS_KEPT["event_days"],
+    history_days: int = DAYS_KEPT["history_days"],
+) -> None:
+    """Delete what is old by these settings."""
+    await prune_all(store, clock, {"event_days": event_days, "history_days": history_days})
+
+
+async def column(store: Store, table: str, name: str) -> list[Any]:
+    rows = await store.read(Statement(f"SELECT {name} FROM {table} ORDER BY {name}"))  # noqa: S608
+    return [value for (value,) in rows]
+
+
+def rotated(key: ApiKey, now: int, grace: int = 0) -> Unit[Any]:
+    return rotate_key(key.id, grace, ME, now, unconditional)
+
+
+def used(key: ApiKey, first: int, last: int) -> Unit[None]:
+    for day in range(first, last):
+        yield Statement("INSERT INTO usage VALUES (?1, ?2, 5)", (key.id, day))
+
+
+async def test_events_are_kept_for_the_days_of_the_setting(
+    store: Store, clock: ManualClock
+) -> None:
+    await store.write(create_pets(ANIMALS))
+    await store.write(create_pets(ANIMALS, now=NOW + MINUTE))
+    assert len(await events_after(store)) == 2 * len(ANIMALS)
+    clock.now = NOW + 7 * DAY
+    await pruned(store, clock, event_days=7)
+    assert len(await events_after(store)) == 2 * len(ANIMALS)
+    clock.now += 1
+    await pruned(store, clock, event_days=8)
+    assert len(await events_after(store)) == 2 * len(ANIMALS)
+    await pruned(store, clock, event_days=7)
+    assert [event.sequence for event in await events_after(store)] == list(
+        range(len(ANIMALS) + 1, 2 * len(ANIMALS) + 1)
+    )
+
+
+async def test_changes_to_keys_are_kept_for_the_days_of_the_setting(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    before = await column(store, "api_key_events", "id")
+    await store.write(rotated(key, NOW + DAY))
+    await store.write(rotated(key, NOW + 2 * DAY))
+    clock.now = NOW + 100 * DAY + 1
+    await pruned(store, clock, history_days=100)
+    ids = await column(store, "api_key_events", "id")
+    assert len(ids) == 2
+    assert not set(ids) & set(before)
+
+
+async def test_only_tokens_that_ended_long_ago_are_deleted(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    grace = await store.write(rotated(key, NOW))
+    await store.write(rotated(key, NOW, grace=100 * DAY))
+    clock.now = NOW + 100 * DAY
+    await pruned(store, clock, history_days=100)
+    assert len(await column(store, "api_key_tokens", "digest")) == 3
+    clock.now = NOW + 100 * DAY + 1
+    await pruned(store, clock, history_days=100)
+    ends = await store.read(Statement("SELECT expires_at FROM api_key_tokens"))
+    assert sorted(ends, key=str) == [(NOW + 100 * DAY,), (None,)]
+    clock.now = NOW + 100 * DAY - 1
+    ring = ApiKeyCache(store, clock, "production")
+    assert await ring.find(grace.token.encode()) is not None
+
+
+async def test_the_usage_of_a_key_is_kept_for_the_days_of_the_setting(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    today = NOW // DAY
+    await store.write(used(key, today - 3 * BATCH // 2, today + 1))
+    await pruned(store, clock, history_days=100)
+    assert await column(store, "usage", "day") == list(range(today - 100, today + 1))
+
+
+async def test_with_0_days_histories_are_kept_forever(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    await store.write(used(key, 0, 3))
+    await store.write(rotated(key, NOW))
+    before = await column(store, "api_key_events", "id")
+    clock.now += 36_500 * DAY
+    await pruned(store, clock, history_days=0)
+    assert await column(store, "usage", "day") == [0, 1, 2]
+    assert await column(store, "api_key_events", "id") == before
+    assert len(await column(store, "api_key_tokens", "digest")) == 2
+
+
+async def test_orders_and_animals_are_never_pruned(store: Store, clock: ManualClock) -> None:
+    await store.write(create_pets(ANIMALS))
+    await store.write(
+        do("INSERT INTO orders (pet_id, status, placed_at) VALUES (1, 'delivered', ?1)", NOW)
+    )
+    clock.now += 36_500 * DAY
+    await pruned(store, clock)
+    assert len(await column(store, "pets", "id")) == len(ANIMALS)
+    assert len(await column(store, "orders", "id")) == 1
+
+
+async def test_other_writes_run_between_two_batches(
+    store: Store, clock: ManualClock, key: ApiKey
+) -> None:
+    """The changes of others do not wait until all is deleted."""
+    await store.write(used(key, 0, 3 * BATCH))
+    left: list[int] = []
+
+    async def write() -> None:
+        while await column(store, "usage", "day"):
+            await store.write(create_pets(ANIMALS[:1]))
+            left.append(len(await column(store, "usage", "day")))
+
+    await asyncio.gather(write(), pruned(store, clock))
+    assert {2 * BATCH, BATCH} & set(left)
+
+
+async def test_several_processes_can_prune_at_once(
+    store: Store, address: str, clock: ManualClock, key: ApiKey
+) -> None:
+    await store.write(create_pets(ANIMALS * 100))
+    await store.write(used(key, 0, 2 * BATCH))
+    await events_after(store)
+    clock.now += 31 * DAY
+    async with open_store(address) as other:
+        await asyncio.gather(*(pruned(one, clock) for one in (store, other) * 2))
+    assert await column(store, "usage", "day") == []
+    (event,) = await events_after(store, types=EVENT_TYPES)
+    assert event.sequence == 100 * len(ANIMALS)

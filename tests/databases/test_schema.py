@@ -1,0 +1,83 @@
+"""The list of tables agrees with the databases and with the documentation."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from petstore.backends import store_at
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
+from petstore.databases.schema import TABLES, TABLES_BY_NAME
+from support.full_stores import columns_of, query
+
+pytestmark = pytest.mark.each_database
+
+OF_THE_DATABASE = {"petstore_schema", "sqlite_sequence"}
+KEYS = {
+    "sqlite": (
+        "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c"
+        " WHERE t.type = 'table' AND c.pk > 0 ORDER BY t.name, c.pk"
+    ),
+    "postgresql": (
+        "SELECT conrelid::regclass::text, attname::text FROM pg_constraint JOIN pg_attribute"
+        " ON attrelid = conrelid AND attnum = ANY (conkey)"
+        " WHERE contype = 'p' AND connamespace = 'public'::regnamespace"
+        " ORDER BY conrelid, array_position(conkey, attnum)"
+    ),
+}
+REFERENCES = {
+    "sqlite": (
+        'SELECT t.name, k."table" FROM sqlite_schema t, pragma_foreign_key_list(t.name) k'
+        " WHERE t.type = 'table'"
+    ),
+    "postgresql": (
+        "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint"
+        " WHERE contype = 'f' AND connamespace = 'public'::regnamespace"
+    ),
+}
+UNITS: dict[str, Milliseconds] = {"minutes": MINUTE, "hours": 60 * MINUTE, "days": DAY}
+KEPT = re.compile(r"\| [^|]+ \| `(\w+)` \| (?:`--([a-z-]+)`|(\d+) (\w+))")
+
+
+@pytest.fixture
+def migrated(address: str) -> str:
+    """The address of a database with the newest schema."""
+    store_at(address, 10 * SECOND).migrate()
+    return address
+
+
+def test_every_table_of_a_database_is_in_the_list(migrated: str, database_kind: str) -> None:
+    only_of_postgres = {"events_outbox"} if database_kind == "sqlite" else set()
+    assert set(columns_of(migrated)) - OF_THE_DATABASE == set(TABLES_BY_NAME) - only_of_postgres
+
+
+def test_the_keys_are_those_of_the_database(migrated: str, database_kind: str) -> None:
+    keys: dict[str, tuple[str, ...]] = {}
+    for table, column in query(migrated, KEYS[database_kind]):
+        if table not in OF_THE_DATABASE:
+            keys[table] = (*keys.get(table, ()), column)
+    assert {table: TABLES_BY_NAME[table].key for table in keys} == keys
+
+
+def test_every_column_of_the_list_exists(migrated: str) -> None:
+    columns = columns_of(migrated)
+    named = {table.name: {*table.key, *filter(None, [table.time])} for table in TABLES}
+    assert [name for name in columns.keys() & named if not named[name] <= set(columns[name])] == []
+
+
+def test_a_referenced_table_is_copied_before_the_one_that_refers_to_it(
+    migrated: str, database_kind: str
+) -> None:
+    order = list(TABLES_BY_NAME)
+    references = query(migrated, REFERENCES[database_kind])
+    assert references
+    assert [each for each in references if order.index(each[0]) < order.index(each[1])] == []
+
+
+def test_the_documentation_says_how_long_each_table_is_kept() -> None:
+    page = Path(__file__).parents[2] / "docs/operating.md"
+    documented = {
+        table: setting.replace("-", "_") if setting else int(number) * UNITS[unit]
+        for table, setting, number, unit in KEPT.findall(page.read_text("utf-8"))
+    }
+    assert documented == {table.name: table.kept_for for table in TABLES if table.time}

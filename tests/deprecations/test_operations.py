@@ -1,0 +1,199 @@
+"""Calls of deprecated operations, as their key and as administrators of keys see them."""
+
+from typing import Any
+
+import pytest
+
+from petstore.clock import DAY, MINUTE
+from petstore.keys.model import SCOPES
+from support.error_body import assert_error
+from support.service import Service, running_service
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+ALL = frozenset(SCOPES)
+SUNSET = 1_922_659_200_000  # 2030-12-05T00:00:00Z
+GET_PET = {
+    "operation": "getPet",
+    "method": "GET",
+    "path": "/v1/pets/{petId}",
+    "since": "2026-11-21T00:00:00Z",
+    "sunset": "2030-12-05T00:00:00Z",
+    "use": "GET /v1/pets, with id for one animal or with status",
+    "documentation": "/docs/operations/getPet",
+}
+
+
+async def get_pet(
+    service: Service, token: str, request_id: str = "r1", method: str = "GET", pet: object = 7
+) -> int:
+    headers = {"User-Agent": "shop/1.4", "X-Request-Id": request_id}
+    response = await service.request(method, f"/v1/pets/{pet}", token, headers=headers)
+    return response.status_code
+
+
+async def deprecated(service: Service, token: str) -> list[dict[str, Any]]:
+    """Return the deprecated operations in the usage of a key."""
+    usage: dict[str, Any] = (await service.request("GET", "/v1/usage", token)).json()
+    found: list[dict[str, Any]] = usage["deprecated"]
+    return found
+
+
+async def listed(service: Service, token: str, query: str = "") -> list[dict[str, Any]]:
+    response = await service.request("GET", f"/v1/deprecations{query}", token)
+    assert response.status_code == 200, response.text
+    found: list[dict[str, Any]] = response.json()
+    return found
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("query", ["?limit=0", "?cursor=x"])
+async def test_an_invalid_parameter_is_refused(service: Service, query: str) -> None:
+    key = await service.issue(scopes=ALL)
+    response = await service.request("GET", f"/v1/deprecations{query}", key.token)
+    assert_error(response, 400, "invalid_parameter")
+
+
+# What counts
+
+
+async def test_every_call_with_a_valid_key_counts_whatever_its_outcome(service: Service) -> None:
+    key = await service.issue()
+    await service.request("POST", "/v1/pets", key.token, json={"name": "Bella", "categoryId": 1})
+    outcomes = [
+        await get_pet(service, key.token, pet=1),
+        await get_pet(service, key.token, pet=7),
+        await get_pet(service, key.token, pet="x"),
+        await get_pet(service, key.token, method="HEAD"),
+    ]
+    assert outcomes == [200, 404, 404, 404]
+    (use,) = await deprecated(service, key.token)
+    assert use["calls"] == 4
+
+
+async def test_a_call_without_the_scope_counts(service: Service) -> None:
+    key = await service.issue(scopes=frozenset())
+    assert await get_pet(service, key.token) == 403
+    assert [use["calls"] for use in await deprecated(service, key.token)] == [1]
+
+
+async def test_a_call_that_is_not_admitted_does_not_count(service: Service) -> None:
+    key = await service.issue(per_minute=1)
+    away = await service.issue(allowed_networks=("192.0.2.0/24",))
+    admin = await service.issue(scopes=ALL)
+    outcomes = [await get_pet(service, token) for token in (key.token, key.token, away.token, "x")]
+    assert outcomes == [404, 429, 403, 401]
+    await service.request("GET", "/v1/pets?id=1", admin.token)
+
+    async def is_saved() -> bool:
+        return [use["calls"] for use in await listed(service, admin.token)] == [1]
+
+    await eventually(is_saved)
+
+
+async def test_a_key_sees_the_number_and_the_time_of_its_calls_at_once(address: str) -> None:
+    async with running_service(address, limits_save_seconds=60) as service:
+        key, other = await service.issue("free"), await service.issue("free")
+        await get_pet(service, key.token)
+        service.clock.now += MINUTE
+        await get_pet(service, key.token, "r2")
+        assert await deprecated(service, key.token) == [
+            GET_PET
+            | {
+                "calls": 2,
+                "lastCalledAt": "2026-12-01T12:01:00Z",
+                "lastUserAgent": "shop/1.4",
+                "lastRequestId": "r2",
+            }
+        ]
+        assert await deprecated(service, other.token) == []
+
+
+async def test_counted_calls_survive_a_restart(address: str) -> None:
+    async with running_service(address, limits_save_seconds=60) as service:
+        key = await service.issue("free")
+        for _ in range(3):
+            await get_pet(service, key.token)
+    async with running_service(address, limits_save_seconds=60) as service:
+        await get_pet(service, key.token)
+        assert [use["calls"] for use in await deprecated(service, key.token)] == [4]
+        service.clock.now += 30 * DAY
+        assert await deprecated(service, key.token) == []
+
+
+async def test_administrators_list_the_keys_of_their_environment_in_pages(address: str) -> None:
+    async with running_service(address) as service:
+        admin = await service.issue(scopes=ALL, name="admin")
+        keys = [await service.issue(name=f"shop {number}") for number in range(3)]
+        for key in keys:
+            await get_pet(service, key.token)
+
+        async def are_saved() -> bool:
+            return len(await listed(service, admin.token)) == 3
+
+        await eventually(are_saved)
+        found, path = [], "/v1/deprecations?limit=2"
+        for count in (2, 1):
+            response = await service.request("GET", path, admin.token)
+            assert response.headers["Cache-Control"] == "no-store"
+            assert len(response.json()) == count
+            found += response.json()
+            path = response.links.get("next", {}).get("url", "")
+        assert path == ""
+        assert [(use["keyId"], use["keyName"]) for use in found] == [
+            (2, "shop 0"),
+            (3, "shop 1"),
+            (4, "shop 2"),
+        ]
+        assert {**found[0], **GET_PET} == found[0]
+    async with running_service(address, environment="staging") as service:
+        other = await service.issue(scopes=ALL)
+        assert await listed(service, other.token) == []
+
+
+# The sunset, and its rehearsal
+
+
+async def test_calls_from_the_sunset_on_count(service: Service) -> None:
+    key = await service.issue()
+    service.clock.now = SUNSET
+    assert await get_pet(service, key.token) == 410
+    assert [use["calls"] for use in await deprecated(service, key.token)] == [1]
+
+
+async def test_a_key_that_rehearses_the_sunset_gets_the_same_response_as_after_it(
+    service: Service,
+) -> None:
+    key = await service.issue(rehearse_sunset=True)
+    path = "/v1/pets/1"
+    rehearsed = await service.request("GET", path, key.token)
+    message = assert_error(rehearsed, 410, "gone")
+    assert "ends, and this key rehearses that, on Thu, 05 Dec 2030 00:00:00 GMT" in message
+    service.clock.now = SUNSET
+    final = await service.request("GET", path, key.token)
+    message = assert_error(final, 410, "gone")
+    assert "ended on Thu, 05 Dec 2030 00:00:00 GMT" in message
+    for name in ("Deprecation", "Sunset", "Link"):
+        assert final.headers.get_list(name) == rehearsed.headers.get_list(name) != []
+
+
+async def test_a_rehearsed_call_is_counted_and_rehearsing_can_be_switched_off(
+    service: Service,
+) -> None:
+    admin, key = await service.issue(scopes=ALL), await service.issue()
+    path, outcomes = f"/v1/keys/{key.id}", [await get_pet(service, key.token)]
+    for wanted in (True, False):
+        body = {"rehearseSunset": wanted}
+        changed = await service.request("PATCH", path, admin.token, json=body)
+        assert changed.json()["rehearseSunset"] is wanted
+        outcomes.append(await get_pet(service, key.token))
+    assert outcomes == [404, 410, 404]
+    assert [use["calls"] for use in await deprecated(service, key.token)] == [3]
+
+
+async def test_rehearsing_changes_no_other_operation(service: Service) -> None:
+    key = await service.issue(rehearse_sunset=True)
+    assert (await service.request("GET", "/v1/pets?id=1", key.token)).status_code == 200

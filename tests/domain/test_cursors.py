@@ -1,0 +1,144 @@
+"""Cursors: every int64 has one, and nothing else is one."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST, CursorForm, NamePosition
+from petstore.domain.fields import INT64_MAX, INT64_MIN
+from petstore.domain.names import search_key
+from support.exploration import explored
+from support.strategies import int64s, pet_names
+
+FIRST = BY_ID.encode(20)
+NEWEST = NEWEST_FIRST.encode(20)
+NAMED = BY_NAME.encode(NamePosition("bella", 20))
+FORMS: tuple[CursorForm[Any], ...] = (BY_ID, NEWEST_FIRST, BY_NAME)
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "20",
+        FIRST[:-1],
+        FIRST + "A",
+        FIRST + "=",
+        FIRST + "\n",
+        " " + FIRST,
+        FIRST[:-1] + "B",
+        FIRST.replace("A", "+", 1),
+        FIRST.replace("A", "/", 1),
+        FIRST.replace("A", "\uff21", 1),
+        FIRST.replace("A", "\0", 1),
+    ],
+)
+def test_an_invalid_cursor_is_refused(cursor: str) -> None:
+    with pytest.raises(ValueError, match=r"^not a cursor$"):
+        BY_ID.decode(cursor)
+
+
+@explored(50)
+@given(st.text())
+def test_text_that_does_not_match_the_pattern_is_refused(text: str) -> None:
+    assume(not re.fullmatch(BY_ID.pattern, text))
+    with pytest.raises(ValueError, match=r"^not a cursor$"):
+        BY_ID.decode(text)
+
+
+@explored(50)
+@given(st.from_regex(BY_ID.pattern, fullmatch=True))
+def test_text_that_matches_the_pattern_is_the_only_cursor_of_its_id(cursor: str) -> None:
+    last_id = BY_ID.decode(cursor)
+    assert INT64_MIN <= last_id <= INT64_MAX
+    assert BY_ID.encode(last_id) == cursor
+
+
+@explored(50)
+@given(int64s)
+def test_a_cursor_encodes_its_id(last_id: int) -> None:
+    cursor = BY_ID.encode(last_id)
+    assert BY_ID.decode(cursor) == last_id
+
+
+@pytest.mark.parametrize("last_id", [INT64_MIN, -1, 0, 1, INT64_MAX])
+def test_a_cursor_is_url_safe(last_id: int) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9_-]{11}", BY_ID.encode(last_id))
+
+
+# Cursors of lists in another order
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "bella",
+        f"{FIRST}.YQ==",
+        f"{FIRST}.Y",
+        f"{FIRST}.YQ.YQ",
+        f"{FIRST}.YQ\n",
+        f"{FIRST}.Y Q",
+        f"{FIRST}._w",  # no UTF-8
+        f"{FIRST}.7aCA",  # a surrogate
+        f"{FIRST}.\uff21",
+        f"{FIRST[:-1]}B.YQ",
+        f"-{FIRST}.YQ",
+        f"{FIRST}.{'YWFh' * 134}",  # 402 characters
+    ],
+)
+def test_an_invalid_search_cursor_is_refused(cursor: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - whatever is wrong with it
+        BY_NAME.decode(cursor)
+
+
+@pytest.mark.parametrize("cursor", [f"{FIRST}.", f"{FIRST}.YR", f"{FIRST}.AA"])
+def test_a_search_cursor_with_an_empty_or_unfolded_key_is_refused(cursor: str) -> None:
+    with pytest.raises(ValueError, match=r"^not a cursor$"):
+        BY_NAME.decode(cursor)
+
+
+@pytest.mark.parametrize(
+    "cursor", ["", "-", f"x{FIRST}", f"--{FIRST}", f"-{FIRST}\n", f"-{FIRST[:-1]}B"]
+)
+def test_an_invalid_newest_first_cursor_is_refused(cursor: str) -> None:
+    with pytest.raises(ValueError, match=r"^not a cursor$"):
+        NEWEST_FIRST.decode(cursor)
+
+
+@pytest.mark.parametrize("cursor", [FIRST, NEWEST, NAMED, NEWEST_FIRST.encode(-1)])
+def test_a_cursor_works_only_for_the_kind_of_list_that_returned_it(cursor: str) -> None:
+    taken = 0
+    for form in FORMS:
+        try:
+            form.decode(cursor)
+        except ValueError:
+            continue
+        taken += 1
+    assert taken == 1
+
+
+@explored(100)
+@given(int64s, pet_names)
+def test_a_search_cursor_encodes_its_position(last_id: int, name: str) -> None:
+    position = NamePosition(search_key(name), last_id)
+    cursor = BY_NAME.encode(position)
+    assert len(cursor) <= BY_NAME.max_length
+    assert BY_NAME.decode(cursor) == position
+
+
+@explored(50)
+@given(int64s)
+def test_a_newest_first_cursor_encodes_its_id(last_id: int) -> None:
+    cursor = NEWEST_FIRST.encode(last_id)
+    assert NEWEST_FIRST.decode(cursor) == last_id
+
+
+def test_the_longest_cursors_have_the_documented_lengths() -> None:
+    longest = BY_NAME.encode(NamePosition(search_key("\U0001d1c0" * 255), -1))
+    assert (len(FIRST), len(NEWEST)) == (BY_ID.max_length, NEWEST_FIRST.max_length)
+    assert len(longest) == BY_NAME.max_length
+    assert BY_NAME.decode(longest).id == -1

@@ -1,0 +1,313 @@
+"""``petstore events listen``: each event once, whatever happens to the service or the receiver."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from standardwebhooks import Webhook
+
+from petstore.cli.output import printable
+from petstore.events.commands import OutageNotice, Receiver
+from petstore.webhooks.secrets import secret_text
+from petstore_client import NoResponse
+from support.observed import read_metrics
+from support.odd_service import HANG_UP, SILENCE, error, odd_service, response
+from support.process import free_port
+from support.receiver import Receiving, receiving
+from support.servers import StartServer
+from support.shop import Shop
+from support.waiting import within
+
+SECONDS = 30
+SECRET = secret_text(bytes(range(32)))
+EVENT: dict[str, Any] = {
+    "id": "evt_1",
+    "type": "pet.updated",
+    "timestamp": "2026-11-22T10:00:00.123Z",
+    "resource": "pet/7",
+    "sequence": 41,
+    "data": {"id": 7, "name": "Bello ☃", "categoryId": 1},
+    "previous": {"status": "pending", "name": "Bella"},
+}
+
+
+def feed(*events: dict[str, Any]) -> bytes:
+    return response(200, list(events), Link='<?cursor=next>; rel="next"')
+
+
+def listen(*events: dict[str, Any], options: tuple[str, ...] = (), **environment: str) -> Result:
+    """Listen to a service that has these events, and then refuses its key."""
+    refusal = error(403, "missing_scope", "the key has changed")
+    with odd_service(feed(*events), refusal) as service:
+        result = Shop(service.url, "a-key")("events", "listen", *options, **environment)
+    assert result.exit_code == 5
+    return result
+
+
+class Listener:
+    """``petstore events listen`` as a process."""
+
+    def __init__(self, folder: Path, shop: Shop, *options: str) -> None:
+        self._out, self._err = folder / "out", folder / "err"
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "petstore", "events", "listen", *options],
+                cwd=folder,
+                env={**os.environ, **shop.environment},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+
+    @property
+    def lines(self) -> list[str]:
+        """What it printed so far."""
+        return self._out.read_text().splitlines()
+
+    @property
+    def notes(self) -> list[str]:
+        """What it said on standard error so far."""
+        return self._err.read_text().splitlines()
+
+    def wait_for(self, lines: int) -> None:
+        """Wait until it has printed so many lines."""
+        assert within(SECONDS, lambda: len(self.lines) >= lines), self.notes
+
+
+@contextmanager
+def listening(folder: Path, shop: Shop, *options: str) -> Iterator[Listener]:
+    """Listen until the block ends."""
+    listener = Listener(folder, shop, *options)
+    try:
+        assert within(SECONDS, lambda: any("Listening" in line for line in listener.notes))
+        yield listener
+    finally:
+        listener.process.kill()
+        listener.process.wait()
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("localhost:3000", "ftp://localhost", "http://", "http://a:99999", "http://u:p@a", "x y"),
+        *("http://a..b", "http://a/\xe9", "http://a/?\udce9"),
+    ],
+)
+def test_an_invalid_address_is_refused(shop: Shop, url: str) -> None:
+    words = shop.fail("events", "listen", "--forward-to", url, status=2)
+    assert "expected an address such as http://localhost:3000/webhooks." in words
+
+
+def test_an_invalid_secret_is_refused_and_not_shown(shop: Shop) -> None:
+    words = shop.fail("events", "listen", "--secret", "hush", status=2)
+    assert "expected whsec_ and the base64 of 24 to 64 bytes." in words
+    assert "hush" not in words
+
+
+def test_an_unknown_type_is_refused_by_the_service(shop: Shop) -> None:
+    words = shop.fail("events", "listen", "--type", "pet.eaten", status=2)
+    assert words.startswith("type: expected one of 'pet.created'")
+
+
+def test_a_type_that_is_not_text_is_refused_before_it_is_sent(shop: Shop) -> None:
+    words = shop.fail("events", "listen", "--type", "\udce9", status=2)
+    assert words == "Invalid value for '--type': '\\udce9': expected text in UTF-8."
+
+
+def test_an_expired_cursor_is_reported_with_how_to_resume() -> None:
+    expired = error(410, "cursor_expired", "cursor: the events behind it are not kept any more")
+    with odd_service(feed(), expired) as service:
+        result = Shop(service.url, "a-key")("events", "listen")
+    assert result.exit_code == 3
+    assert result.stderr.splitlines()[-1] == (
+        "Error: the events to go on from are not kept any more, or an older backup was restored:"
+        " start again to listen from now on, or with --from-start to begin with the oldest event"
+        " that is kept"
+    )
+
+
+# What it prints
+
+
+def test_an_update_event_is_printed_with_its_old_and_new_values() -> None:
+    assert listen(EVENT).stdout == (
+        "2026-11-22T10:00:00.123Z  pet.updated       pet/7        "
+        "status: pending -> none, name: Bella -> Bello ☃\n"
+    )
+
+
+def test_other_events_are_printed_with_a_summary_of_their_members() -> None:
+    data = {"id": 7, "name": "Bella", "categoryId": 1, "description": "x" * 100}
+    created = {**EVENT, "type": "pet.created", "data": data}
+    del created["previous"]
+    printed = listen(created).stdout
+    assert "pet/7        name: Bella, categoryId: 1, description: xxx" in printed
+    assert printed.endswith("xxx...\n")
+
+
+def test_an_event_cannot_control_the_terminal() -> None:
+    steering = {**EVENT, "data": {"name": "\x1b[2J"}, "previous": {"name": "\n"}}
+    assert "name: \\n -> \\x1b[2J\n" in listen(steering).stdout
+
+
+def test_json_output_is_one_unchanged_object_per_line() -> None:
+    printed = listen(EVENT, EVENT | {"id": "evt_2"}, options=("--json",)).stdout
+    assert [json.loads(line) for line in printed.splitlines()] == [EVENT, EVENT | {"id": "evt_2"}]
+
+
+def test_the_command_says_that_it_listens_and_to_which_events() -> None:
+    refusal = error(403)
+    with odd_service(feed(), refusal) as service:
+        shop = Shop(service.url, "a-key")
+        result = shop("events", "listen", "--type", "pet.created", "--type", "pet.deleted")
+    assert result.stderr.splitlines()[0] == "Listening for events; Ctrl-C ends it."
+    target = "/v1/events?type=pet.created&type=pet.deleted&cursor=latest&limit=100"
+    assert service.asked[0].target == target
+
+
+def test_from_start_sends_no_cursor() -> None:
+    with odd_service(feed(EVENT), error(403)) as service:
+        Shop(service.url, "a-key")("events", "listen", "--from-start")
+    assert service.asked[0].target == "/v1/events?limit=100"
+
+
+def test_an_outage_of_the_service_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
+    slept: list[float] = []
+    absence = OutageNotice(slept.append)
+    for seconds in (1, 2, 4):
+        absence.wait(seconds, NoResponse("no"))
+    for _ in range(2):
+        absence.end()
+    assert slept == [1, 2, 4]
+    assert capsys.readouterr().err == (
+        "The service does not respond. Waiting for the service.\nGoing on.\n"
+    )
+
+
+# What it forwards
+
+
+def test_an_event_is_forwarded_like_a_webhook_delivery() -> None:
+    with receiving(204) as receiver:
+        options = ("--forward-to", f"{receiver.url}/hooks?a=b", "--secret", SECRET)
+        result = listen(EVENT, options=options)
+    (delivery,) = receiver.deliveries
+    assert delivery.target == "/hooks?a=b"
+    assert delivery.headers["webhook-id"] == EVENT["id"]
+    assert delivery.headers["content-type"] == "application/json"
+    assert Webhook(SECRET).verify(delivery.body, delivery.headers) == EVENT
+    assert result.stderr.splitlines()[:2] == [
+        "Listening for events; Ctrl-C ends it.",
+        "  receiver: 204 No Content",
+    ]
+
+
+def test_a_secret_from_the_environment_signs_events() -> None:
+    with receiving(200) as receiver:
+        listen(EVENT, options=("--forward-to", receiver.url), PETSTORE_LISTEN_SECRET=SECRET)
+    (delivery,) = receiver.deliveries
+    assert Webhook(SECRET).verify(delivery.body, delivery.headers) == EVENT
+
+
+def outcomes(result: Result) -> list[str]:
+    return [line for line in result.stderr.splitlines() if line.startswith("  receiver: ")]
+
+
+def test_a_failing_receiver_is_reported_and_gets_the_next_event() -> None:
+    events = [EVENT | {"id": f"evt_{n}"} for n in range(3)]
+    with receiving(500, 302, 200) as receiver:
+        result = listen(*events, options=("--forward-to", receiver.url))
+    assert [delivery.headers["webhook-id"] for delivery in receiver.deliveries] == [
+        event["id"] for event in events
+    ]
+    assert outcomes(result) == [
+        "  receiver: 500 Internal Server Error",
+        "  receiver: 302 Found",
+        "  receiver: 200 OK",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a\r\nX: y", "\x1b[2J", "☃", "\xe9", "", "evt.1"])
+def test_an_event_id_that_does_not_fit_a_header_is_skipped(name: str) -> None:
+    with receiving(204) as receiver:
+        options = ("--forward-to", receiver.url)
+        result = listen(EVENT | {"id": name}, EVENT, options=options)
+    expected = "  receiver: not sent: expected an id of visible characters without dots, not "
+    assert outcomes(result) == [f"{expected}{printable(name)}", "  receiver: 204 No Content"]
+    assert [each.headers["webhook-id"] for each in receiver.deliveries] == [EVENT["id"]]
+
+
+def test_an_unreachable_receiver_is_reported_and_events_continue() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    result = listen(EVENT, EVENT, options=("--forward-to", url))
+    assert outcomes(result) == ["  receiver: Connection refused"] * 2
+    assert len(result.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("reaction", "outcome"),
+    [
+        (SILENCE, "no response within 0.05 s"),
+        (HANG_UP, "broke the connection off, or does not speak HTTP"),
+        (b"HTTP/1.1 204\r\n\r\n", "204"),
+    ],
+)
+def test_a_misbehaving_receiver_does_not_stop_the_command(
+    reaction: bytes | None, outcome: str
+) -> None:
+    with odd_service(reaction) as receiver:
+        assert Receiver(receiver.url, bytes(32), 0.05).send(EVENT) == outcome
+
+
+# The whole
+
+
+def secret_in(listener: Listener) -> str:
+    return listener.notes[0].removeprefix("Webhook signing secret: ")
+
+
+def verified(receiver: Receiving, secret: str) -> list[dict[str, Any]]:
+    return [Webhook(secret).verify(each.body, each.headers) for each in receiver.deliveries]
+
+
+def test_no_event_is_lost_or_repeated_when_the_service_is_killed(
+    start: StartServer, tmp_path: Path
+) -> None:
+    port = free_port()
+    server = start("--metrics-port", str(port))
+    shop = Shop(server.url, server.issue())
+    shop.ask("pets", "add", "Before", "--category", 1)
+    with (
+        receiving() as receiver,
+        listening(tmp_path, shop, "--json", "--forward-to", receiver.url) as listener,
+    ):
+        shop.ask("pets", "add", "Rex", "--category", 1, "--status", "available")
+        listener.wait_for(1)
+        assert within(SECONDS, lambda: read_metrics(port)["petstore_long_polls"] == 1)
+        os.kill(server.worker, signal.SIGKILL)
+        assert within(SECONDS, lambda: any("Waiting" in note for note in listener.notes))
+        shop.ask("orders", "place", 2)
+        listener.wait_for(3)
+        assert within(SECONDS, lambda: len(receiver.deliveries) == 3)
+        assert within(SECONDS, lambda: len(listener.notes) == 7), listener.notes
+        listener.process.send_signal(signal.SIGINT)
+        assert listener.process.wait(SECONDS) == 130
+        events = [json.loads(line) for line in listener.lines]
+        assert [event["type"] for event in events] == ["pet.created", "order.placed", "pet.updated"]
+        assert verified(receiver, secret_in(listener)) == events
+        assert [note for note in listener.notes if "receiver:" not in note][1:] == [
+            "Listening for events; Ctrl-C ends it.",
+            "The service does not respond. Waiting for the service.",
+            "Going on.",
+        ]

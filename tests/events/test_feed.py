@@ -1,0 +1,253 @@
+"""A long poll is woken by an event that concerns it, and by nothing else."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection
+
+import pytest
+
+from petstore.databases.contract import Row, Statement, Store, Unit
+from petstore.errors import Unavailable
+from petstore.events.feed import Feed
+from petstore.events.model import NewEvent
+from petstore.events.store import record
+from support.changes import NOW
+from support.history import published
+from support.stores import open_store
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+PETS = frozenset({"pet.created", "key.banned"})
+LONG = 30.0
+SOON = 0.05
+
+
+class Watched:
+    """A store that counts its queries, and fails as often as it is told to."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.queries = 0
+        self.failures = 0
+
+    async def read(self, statement: Statement) -> list[Row]:
+        self.queries += 1
+        if self.failures:
+            self.failures -= 1
+            msg = "the database is not available"
+            raise Unavailable(msg)
+        return await self.store.read(statement)
+
+
+@pytest.fixture
+def watched(store: Store) -> Watched:
+    return Watched(store)
+
+
+@pytest.fixture
+async def feed(watched: Watched) -> AsyncIterator[Feed]:
+    feed = Feed(watched, 0.001)
+    yield feed
+    await feed.close()
+
+
+def recorded(kind: str, key_id: int | None = None) -> Unit[None]:
+    yield record(NOW, NewEvent(kind, "pet/1", {"id": 1}, key_id=key_id))  # type: ignore[arg-type]
+
+
+async def happened(store: Store, kind: str = "pet.created", key_id: int | None = None) -> None:
+    await store.write(recorded(kind, key_id))
+    await published(store)
+
+
+async def seen(watched: Watched) -> None:
+    """Wait until the feed has looked at all that has happened."""
+    enough = watched.queries + 2
+    await eventually(lambda: watched.queries >= enough)
+
+
+def waiting(
+    feed: Feed, after: int = 0, types: Collection[str] = PETS, seconds: float = LONG
+) -> asyncio.Task[bool]:
+    return asyncio.create_task(feed.wait(after, types, 1, seconds))
+
+
+async def test_an_event_committed_by_another_process_wakes_waiting_clients(
+    feed: Feed, watched: Watched, address: str
+) -> None:
+    waiter = waiting(feed)
+    await seen(watched)
+    async with open_store(address) as other:
+        await happened(other)
+    assert await waiter
+
+
+async def test_an_existing_event_ends_the_wait_at_once(feed: Feed, store: Store) -> None:
+    await happened(store)
+    assert await waiting(feed)
+
+
+async def test_an_event_of_another_type_or_key_wakes_no_client(
+    feed: Feed, store: Store, watched: Watched
+) -> None:
+    waiter = waiting(feed)
+    await happened(store, "category.created")
+    await happened(store, "key.banned", key_id=2)
+    await seen(watched)
+    assert not waiter.done()
+    await happened(store, "key.banned", key_id=1)
+    assert await waiter
+
+
+async def test_an_event_that_a_client_has_read_does_not_wake_it(
+    feed: Feed, store: Store, watched: Watched
+) -> None:
+    await happened(store)
+    waiter = waiting(feed, after=1)
+    await seen(watched)
+    assert not waiter.done()
+    await happened(store)
+    assert await waiter
+
+
+async def test_a_client_with_an_older_cursor_can_join_later(
+    feed: Feed, store: Store, watched: Watched
+) -> None:
+    await happened(store)
+    await happened(store, "category.created")
+    first = waiting(feed, after=2)
+    await seen(watched)
+    assert await waiting(feed, after=0)
+    assert not first.done()
+
+
+async def test_a_client_with_an_older_cursor_that_joins_during_a_query_is_served(
+    store: Store,
+) -> None:
+    """The look that is under way does not find what they have yet to read."""
+    entered, may_end = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        async def read(self, statement: Statement) -> list[Row]:
+            rows = await store.read(statement)
+            entered.set()
+            await may_end.wait()
+            return rows
+
+    await happened(store, "category.created")
+    await happened(store)
+    feed = Feed(Slow(), 0.001)
+    first = waiting(feed, after=1, types={"category.created"})
+    await entered.wait()
+    second = waiting(feed, after=0, types={"category.created"})
+    await eventually(lambda: feed.waiting == 2)
+    may_end.set()
+    assert await second
+    assert not first.done()
+    await feed.close()
+    assert not await first
+
+
+async def test_a_client_far_behind_gets_the_next_matching_event(feed: Feed, store: Store) -> None:
+    def many() -> Unit[None]:
+        event = NewEvent("category.created", "category/1", {"id": 1})
+        for _ in range(21):
+            yield record(NOW, *[event] * 100)
+
+    await store.write(many())
+    await happened(store)
+    assert await waiting(feed)
+
+
+async def test_a_wait_ends_at_its_timeout(feed: Feed) -> None:
+    assert not await waiting(feed, seconds=SOON)
+    assert feed.waiting == 0
+
+
+async def test_the_database_is_not_queried_while_no_client_waits(
+    feed: Feed, watched: Watched, store: Store
+) -> None:
+    await waiting(feed, seconds=SOON)
+    before = watched.queries
+    assert before > 0
+    await happened(store)
+    await asyncio.sleep(SOON)
+    assert watched.queries == before
+    assert await waiting(feed)
+
+
+async def test_a_client_that_disconnects_is_removed(feed: Feed, watched: Watched) -> None:
+    waiter = waiting(feed)
+    await seen(watched)
+    waiter.cancel()
+    await eventually(lambda: feed.waiting == 0)
+
+
+async def test_waiting_clients_survive_a_database_outage(
+    feed: Feed, watched: Watched, store: Store
+) -> None:
+    watched.failures = 5
+    waiter = waiting(feed)
+    await eventually(lambda: not watched.failures)
+    await happened(store)
+    assert await waiter
+
+
+async def test_a_stopping_process_ends_current_and_later_waits(
+    feed: Feed, watched: Watched
+) -> None:
+    waiters = [waiting(feed) for _ in range(3)]
+    await seen(watched)
+    feed.release()
+    feed.release()  # as the close of a store that has been released does
+    assert await asyncio.gather(*waiters) == [False] * 3
+    assert not await waiting(feed)
+
+
+async def test_a_feed_closes_without_any_waiting_client(watched: Watched) -> None:
+    await Feed(watched, LONG).close()
+    assert watched.queries == 0
+
+
+async def test_a_thousand_waiting_clients_share_one_query(
+    feed: Feed, watched: Watched, store: Store
+) -> None:
+    waiters = [waiting(feed) for _ in range(1000)]
+    await eventually(lambda: feed.waiting == 1000)
+    await seen(watched)
+    before = watched.queries
+    await happened(store)
+    assert await asyncio.gather(*waiters) == [True] * 1000
+    assert watched.queries - before < 100
+
+
+async def test_a_cursor_beyond_the_newest_event_does_not_end_a_wait(
+    feed: Feed, watched: Watched, store: Store
+) -> None:
+    await happened(store)
+    waiter = waiting(feed, after=9)
+    await seen(watched)
+    assert not waiter.done()
+
+
+class Visitor:
+    """A client that waits until it leaves."""
+
+    def __init__(self) -> None:
+        self.on_lost: Callable[[], object] | None = None
+
+
+async def test_a_client_that_disconnects_ends_only_its_own_wait(feed: Feed) -> None:
+    visitor = Visitor()
+    waits = [
+        asyncio.create_task(feed.wait(0, PETS, 1, LONG, client)) for client in (visitor, Visitor())
+    ]
+    await eventually(lambda: feed.waiting == 2)
+    leave = visitor.on_lost
+    assert leave is not None
+    leave()
+    assert not await waits[0]
+    assert visitor.on_lost is None
+    assert feed.waiting == 1
+    feed.release()
+    assert not await waits[1]

@@ -1,0 +1,162 @@
+"""What an open page learns of changes, in a long poll."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from petstore.clock import SECOND, Milliseconds
+from petstore.databases.contract import Unit
+from petstore.events.model import NewEvent
+from petstore.events.store import record
+from petstore.keys.model import SCOPES
+from petstore.sessions.store import IDLE
+from support.keys import change, revoke
+from support.service import Service, running_service
+from support.visitor import Visitor, signed_in, words
+from support.waiting import eventually
+
+pytestmark = pytest.mark.anyio
+
+BY_ITSELF = {"Console-Refresh": "1"}
+BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
+PETS_ONLY = frozenset({"pets:read"})
+REST = frozenset(SCOPES) - PETS_ONLY
+
+
+def many_events(now: Milliseconds) -> Unit[None]:
+    """Record as many events as the script learns of at once."""
+    yield record(now, *[NewEvent("pet.created", "pet/1", {})] * 100)
+
+
+async def changes(visitor: Visitor, after: str = "", kinds: str = "pet") -> httpx.Response:
+    """Ask as the script does."""
+    query = {"after": after, "kinds": kinds}
+    return await visitor.client.get("/console/changes", params=query, headers=BY_ITSELF)
+
+
+async def newest(visitor: Visitor, kinds: str = "pet") -> str:
+    """Return the cursor behind the newest event."""
+    response = await changes(visitor, kinds=kinds)
+    assert response.status_code == 200, response.text
+    assert response.json()["resources"] is None
+    cursor: str = response.json()["cursor"]
+    return cursor
+
+
+async def waiting(
+    service: Service, visitor: Visitor, kinds: str = "pet"
+) -> asyncio.Task[httpx.Response]:
+    """Begin to wait for a change, and return once the service waits."""
+    cursor = await newest(visitor, kinds)
+    feed = service.app.services.feed
+    before = feed.waiting
+    task = asyncio.create_task(changes(visitor, cursor, kinds))
+    await eventually(lambda: feed.waiting > before)
+    return task
+
+
+async def test_without_a_session_the_script_gets_401(service: Service) -> None:
+    response = await service.client.get("/console/changes?kinds=pet", headers=BY_ITSELF)
+    assert response.status_code == 401
+
+
+@pytest.mark.parametrize("kinds", ["", "fish", "pet fish"])
+async def test_an_invalid_kind_or_cursor_is_refused(staff: Visitor, kinds: str) -> None:
+    response = await changes(staff, kinds=kinds)
+    assert response.status_code == 400
+    assert "Kinds: expected some of pet, order, category, key, webhook" in words(response)
+    assert (await changes(staff, after="somewhere")).status_code == 400
+
+
+async def test_a_key_gets_only_changes_that_it_can_read(service: Service) -> None:
+    visitor = await signed_in(service, scopes=PETS_ONLY)
+    assert (await changes(visitor, kinds="order")).status_code == 403
+
+
+async def test_a_change_that_a_key_cannot_read_does_not_end_its_wait(
+    service: Service, staff: Visitor
+) -> None:
+    await staff.submit("/pets", **BELLA)
+    visitor = await signed_in(service, scopes=PETS_ONLY)
+    waits = await waiting(service, visitor, kinds="pet order")
+    body = {"petId": 1}
+    placed = await service.request("POST", "/v1/store/orders", staff.token, json=body)
+    assert placed.status_code == 201
+    response = await waits
+    assert response.json()["resources"] == ["pet/1"]  # which the order reserves
+
+
+@pytest.mark.each_database
+async def test_a_change_ends_the_wait(service: Service, staff: Visitor) -> None:
+    waits = await waiting(service, staff)
+    await staff.submit("/pets", **BELLA)
+    response = await waits
+    assert response.json()["resources"] == ["pet/1"]
+    assert response.headers["cache-control"] == "no-store"
+
+
+async def test_changes_since_the_page_was_opened_are_returned_at_once(staff: Visitor) -> None:
+    page = await staff.get("/pets")
+    cursor = page.text.partition('data-cursor="')[2].partition('"')[0]
+    await staff.submit("/pets", **BELLA)
+    response = await changes(staff, cursor)
+    assert response.json()["resources"] == ["pet/1"]
+
+
+async def test_a_resource_that_changed_twice_is_named_once(staff: Visitor) -> None:
+    cursor = await newest(staff)
+    await staff.submit("/pets", **BELLA)
+    await staff.submit("/pets/1", **BELLA | {"status": "sold"})
+    response = await changes(staff, cursor)
+    assert response.json()["resources"] == ["pet/1"]
+
+
+async def test_too_many_changes_are_reported_as_unknown(service: Service, staff: Visitor) -> None:
+    cursor = await newest(staff)
+    await service.store.write(many_events(service.clock()))
+    response = await changes(staff, cursor)
+    assert response.json() == {"cursor": await newest(staff), "resources": None}
+
+
+async def test_changes_after_an_expired_cursor_are_reported_as_unknown(staff: Visitor) -> None:
+    await staff.submit("/pets", **BELLA)
+    response = await changes(staff, "AAAAAAAAAAEAAAAA")  # of another history
+    assert response.json() == {"cursor": await newest(staff), "resources": None}
+
+
+async def test_rights_that_are_removed_during_the_wait_are_checked(
+    service: Service, staff: Visitor
+) -> None:
+    visitors = [await signed_in(service) for _ in range(3)]
+    waits = [await waiting(service, visitor) for visitor in visitors]
+    revoked, scope, network = (visitor.key_id for visitor in visitors)
+    await revoke(service.store, service.clock, revoked)
+    await change(service.store, service.clock, scope, scopes=REST)
+    await change(service.store, service.clock, network, allowed_networks=("10.0.0.0/8",))
+    await staff.submit("/pets", **BELLA)
+    assert [(await each).status_code for each in waits] == [401, 403, 403]
+
+
+async def test_the_wait_ends_when_the_service_stops(service: Service, staff: Visitor) -> None:
+    waits = await waiting(service, staff)
+    service.app.shut_down()
+    response = await waits
+    assert response.json()["resources"] == []
+
+
+async def test_open_pages_do_not_keep_a_session_alive(service: Service, staff: Visitor) -> None:
+    await staff.get("/pets")
+    service.clock.advance(IDLE / SECOND - 1)
+    assert (await changes(staff)).status_code == 200
+    service.clock.advance(1)
+    assert (await changes(staff)).status_code == 401
+
+
+async def test_each_poll_counts_against_the_limit_of_the_console(address: str) -> None:
+    async with running_service(address, console_per_minute=1) as service:
+        visitor = await signed_in(service)
+        assert (await changes(visitor)).status_code == 200
+        limited = await changes(visitor)
+        assert limited.status_code == 429
+        assert int(limited.headers["retry-after"]) > 0

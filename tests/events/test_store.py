@@ -1,0 +1,586 @@
+"""Events: each change is in the feed once, in the order of the commits, and none is early."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+
+from petstore.categories.model import CategoryCreate, CategoryPatch
+from petstore.clock import DAY, MINUTE
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.postgres import postgres_sql
+from petstore.errors import (
+    Conflict,
+    CursorExpired,
+    IllegalTransition,
+    NotFound,
+    PetNotAvailable,
+    PetReserved,
+    PetstoreError,
+    Unavailable,
+)
+from petstore.events.model import EVENT_TYPES, START, NewEvent, Position
+from petstore.events.store import (
+    newest_position,
+    publish_all,
+    read_feed,
+    recent_events,
+    record,
+)
+from petstore.keys.store import unconditional
+from petstore.orders.model import OrderCreate, OrderPatch
+from petstore.orders.store import cancel_order, free_lapsed, place_order, update_order
+from petstore.pets.model import NewPet, PetPatch
+from petstore.pets.store import delete_pet, update_pet
+from support.changes import (
+    NOW,
+    create_category,
+    create_pet,
+    create_pets,
+    delete_category,
+    update_category,
+)
+from support.history import Record, contradictions, events_after, plain, published
+from support.postgres import PostgresServer, database_name
+from support.postgres_stores import open_postgres_store
+from support.races import lingering
+from support.retention import prune_table
+from support.stores import do, open_store
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+BELLA = NewPet("Bella", 1, "available")
+PLACED = {"quantity": 1, "complete": False, "placedAt": "2026-12-01T12:00:00Z"}
+AT = "2026-12-01T12:00:00.000Z"
+SEARCHED = 2000
+"""How many events one search looks at, and one publication takes."""
+
+
+def change(pet_id: int, patch: PetPatch, now: int = NOW) -> Unit[Any]:
+    return update_pet(pet_id, patch, now, unconditional, strict_categories=False)
+
+
+def move(order_id: int, now: int = NOW, **members: Any) -> Unit[Any]:
+    return update_order(order_id, OrderPatch(**members), now, unconditional)
+
+
+def told(pet: int = 1, *, kind: str = "pet.created", key_id: int | None = None) -> NewEvent:
+    """Return an event that is about an animal, or about a key."""
+    return NewEvent(kind, f"pet/{pet}", {"id": pet}, key_id=key_id)  # type: ignore[arg-type]
+
+
+def recorded(*events: NewEvent, now: int = NOW) -> Unit[None]:
+    yield record(now, *events)
+
+
+async def shown(store: Store, after: Position | None = None) -> list[tuple[Any, ...]]:
+    """Return type, resource, data and previous of the events after a position."""
+    return [
+        (event["type"], event["resource"], event["data"], event.get("previous"))
+        for event in map(plain, await events_after(store, after))
+    ]
+
+
+async def sequences(store: Store) -> list[int]:
+    return [event.sequence for event in await events_after(store)]
+
+
+async def filled(store: Store, count: int, kind: str = "pet.created", now: int = NOW) -> None:
+    """Put ``count`` events into the feed."""
+    for first in range(0, count, 100):
+        some = [told(pet, kind=kind) for pet in range(first, min(first + 100, count))]
+        await store.write(recorded(*some, now=now))
+    await published(store)
+
+
+# Each change
+
+
+async def test_an_empty_store_has_no_events_and_a_valid_first_cursor(store: Store) -> None:
+    page = await read_feed(store, EVENT_TYPES, 1, None, 20)
+    assert page == ([], START, True)
+    assert await newest_position(store) == START
+    await store.write(create_pet(BELLA))
+    (event,) = await events_after(store, START)
+    assert event.type == "pet.created"
+
+
+async def test_each_change_of_an_animal_is_recorded_with_the_changed_members(store: Store) -> None:
+    await store.write(create_pet(NewPet("Bella", 1)))
+    await store.write(change(1, PetPatch(status="available")))
+    await store.write(change(1, PetPatch(name="Bello", category_id=2)))
+    await store.write(change(1, PetPatch(status=None)))
+    await store.write(delete_pet(1, NOW, unconditional))
+    bello = {"id": 1, "name": "Bello", "categoryId": 2}
+    assert await shown(store) == [
+        ("pet.created", "pet/1", {"id": 1, "name": "Bella", "categoryId": 1}, None),
+        (
+            *("pet.updated", "pet/1"),
+            {"id": 1, "name": "Bella", "categoryId": 1, "status": "available"},
+            {"status": None},
+        ),
+        (
+            *("pet.updated", "pet/1"),
+            {**bello, "status": "available"},
+            {"name": "Bella", "categoryId": 1},
+        ),
+        ("pet.updated", "pet/1", bello, {"status": "available"}),
+        ("pet.deleted", "pet/1", bello, None),
+    ]
+
+
+async def test_each_change_of_a_category_is_recorded_with_the_changed_members(store: Store) -> None:
+    await store.write(create_category(CategoryCreate("Dogs")))
+    await store.write(update_category(1, CategoryPatch(description="Loyal"), unconditional))
+    await store.write(delete_category(1, unconditional))
+    dogs = {"id": 1, "name": "Dogs", "description": "Loyal"}
+    assert await shown(store) == [
+        ("category.created", "category/1", {"id": 1, "name": "Dogs"}, None),
+        ("category.updated", "category/1", dogs, {"description": None}),
+        ("category.deleted", "category/1", dogs, None),
+    ]
+
+
+async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_animal(
+    store: Store,
+) -> None:
+    await store.write(create_pet(BELLA))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
+    await store.write(move(1, ship_date=datetime(2027, 1, 1, tzinfo=UTC)))
+    await store.write(move(1, status="approved"))
+    await store.write(move(1, status="delivered"))
+    pet = {"id": 1, "name": "Bella", "categoryId": 1}
+    until = {"reservedUntil": "2026-12-01T12:01:00Z"}
+    placed = {"id": 1, "petId": 1, "status": "placed"} | PLACED | until
+    dated = placed | {"shipDate": "2027-01-01T00:00:00Z"}
+    approved = dated | {"status": "approved"}
+    del approved["reservedUntil"]
+    delivered = approved | {"status": "delivered", "complete": True}
+    assert (await shown(store))[1:] == [
+        ("order.placed", "order/1", placed, None),
+        ("pet.updated", "pet/1", {**pet, "status": "pending"}, {"status": "available"}),
+        ("order.updated", "order/1", dated, {"shipDate": None}),
+        ("order.approved", "order/1", approved, {"status": "placed", **until}),
+        ("order.delivered", "order/1", delivered, {"status": "approved", "complete": False}),
+        ("pet.updated", "pet/1", {**pet, "status": "sold"}, {"status": "pending"}),
+    ]
+
+
+async def test_a_date_that_changes_only_its_offset_is_recorded_with_the_old_one(
+    store: Store,
+) -> None:
+    noon = datetime(2027, 1, 1, 12, tzinfo=UTC)
+    await store.write(create_pet(BELLA))
+    await store.write(place_order(OrderCreate(1, ship_date=noon), NOW, 0))
+    await store.write(move(1, ship_date=noon.astimezone(timezone(timedelta(hours=1)))))
+    *_, (kind, _, data, previous) = await shown(store)
+    assert (kind, previous) == ("order.updated", {"shipDate": "2027-01-01T12:00:00Z"})
+    assert data["shipDate"] == "2027-01-01T13:00:00+01:00"
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("cancelled", lambda: cancel_order(1, NOW + 1, unconditional)),
+        ("cancelled", lambda: move(1, NOW + 1, status="cancelled")),
+        ("lapsed", lambda: free_lapsed(NOW + MINUTE)),
+        ("lapsed", lambda: change(1, PetPatch(category_id=1), NOW + MINUTE)),
+        ("lapsed", lambda: cancel_order(1, NOW + MINUTE, unconditional)),
+    ],
+)
+async def test_every_kind_of_end_of_a_reservation_is_recorded(
+    store: Store, name: str, end: Callable[[], Unit[Any]]
+) -> None:
+    await store.write(create_pet(BELLA))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
+    await store.write(end())
+    await store.write(free_lapsed(NOW + MINUTE))  # it has ended, so this tells nothing
+    (*_, (kind, _, order, before), (moved, _, pet, _)) = await shown(store)
+    assert (kind, moved) == (f"order.{name}", "pet.updated")
+    assert (order["status"], pet["status"]) == ("cancelled", "available")
+    assert before == {"status": "placed", "reservedUntil": "2026-12-01T12:01:00Z"}
+    assert len(await events_after(store)) == 5
+
+
+async def test_an_order_of_a_lapsed_animal_is_recorded_after_the_lapse(store: Store) -> None:
+    await store.write(create_pet(BELLA))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
+    await store.write(place_order(OrderCreate(1), NOW + MINUTE, 1))
+    kinds = [f"{kind} {resource}" for kind, resource, *_ in await shown(store)]
+    assert kinds[3:] == [
+        *("order.lapsed order/1", "pet.updated pet/1"),
+        *("order.placed order/2", "pet.updated pet/1"),
+    ]
+
+
+async def test_an_event_has_a_unique_id_and_the_time_of_its_change(store: Store) -> None:
+    await store.write(create_pets([BELLA] * 100))
+    events = await events_after(store)
+    assert len({event.id for event in events}) == 100
+    assert {event.timestamp for event in events} == {AT}
+    assert [event.sequence for event in events] == list(range(1, 101))
+
+
+# What is no change
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        lambda: change(1, PetPatch(name="Bella", status="pending")),
+        lambda: move(1, ship_date=None),
+        lambda: update_category(1, CategoryPatch("Dogs"), unconditional),
+        lambda: free_lapsed(NOW),
+    ],
+)
+async def test_a_change_that_changes_nothing_is_not_recorded(
+    store: Store, unit: Callable[[], Any]
+) -> None:
+    await store.write(create_pet(BELLA))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
+    await store.write(create_category(CategoryCreate("Dogs")))
+    before = await sequences(store)
+    await store.write(unit())
+    assert await sequences(store) == before
+
+
+def think_better_of(unit: Unit[Any]) -> Unit[None]:
+    yield from unit
+    msg = "not after all"
+    raise Unavailable(msg)
+
+
+@pytest.mark.parametrize(
+    ("error", "unit"),
+    [
+        (PetReserved, lambda: delete_pet(1, NOW, unconditional)),
+        (PetNotAvailable, lambda: place_order(OrderCreate(1), NOW, 1)),
+        (IllegalTransition, lambda: move(1, status="delivered")),
+        (Unavailable, lambda: think_better_of(create_pet(BELLA))),
+        (Unavailable, lambda: think_better_of(place_order(OrderCreate(2), NOW, 1))),
+    ],
+)
+async def test_a_refused_or_rolled_back_change_is_not_recorded_and_leaves_no_gap(
+    store: Store, error: type[PetstoreError], unit: Callable[[], Any]
+) -> None:
+    await store.write(create_pets([BELLA, BELLA]))
+    await store.write(place_order(OrderCreate(1), NOW, 1))
+    with pytest.raises(error):
+        await store.write(unit())
+    await store.write(create_pet(BELLA))
+    assert await sequences(store) == [1, 2, 3, 4, 5]
+
+
+# Cursors
+
+
+async def test_a_page_has_a_limit_and_the_next_page_continues_after_it(store: Store) -> None:
+    await filled(store, 5)
+    first = await read_feed(store, EVENT_TYPES, 1, None, 2)
+    second = await read_feed(store, EVENT_TYPES, 1, first.position, 2)
+    third = await read_feed(store, EVENT_TYPES, 1, second.position, 2)
+    pages = [[event.sequence for event in page.events] for page in (first, second, third)]
+    assert pages == [[1, 2], [3, 4], [5]]
+    assert [page.is_last for page in (first, second, third)] == [False, False, True]
+    assert third.position == await newest_position(store)
+    assert await read_feed(store, EVENT_TYPES, 1, third.position, 2) == ([], third.position, True)
+
+
+async def test_only_the_key_itself_reads_events_about_it(store: Store) -> None:
+    mine, others = (told(kind="key.banned", key_id=key_id) for key_id in (1, 2))
+    await store.write(recorded(told(), mine, others, told()))
+    assert [event.sequence for event in await events_after(store)] == [1, 2, 4]
+
+
+async def test_a_search_resumes_until_it_finds_a_rare_event(store: Store) -> None:
+    await filled(store, SEARCHED)
+    await store.write(recorded(told(kind="category.deleted")))
+    await published(store)
+    first = await read_feed(store, ["category.deleted"], 1, None, 20)
+    assert (first.events, first.position.sequence, first.is_last) == ([], SEARCHED, False)
+    second = await read_feed(store, ["category.deleted"], 1, first.position, 20)
+    assert [event.sequence for event in second.events] == [SEARCHED + 1]
+    assert second.is_last
+
+
+async def test_a_key_that_can_read_no_type_gets_no_events(store: Store) -> None:
+    await filled(store, 3)
+    page = await read_feed(store, [], 1, None, 20)
+    assert (page.events, page.position, page.is_last) == ([], await newest_position(store), True)
+
+
+async def test_the_cursor_of_a_deleted_event_is_expired(store: Store) -> None:
+    await filled(store, 5)
+    first, second = [
+        Position.behind(event.sequence, event.id) for event in (await events_after(store))[:2]
+    ]
+    await store.write(do("DELETE FROM events WHERE sequence < 2"))
+    for position in (START, first):
+        with pytest.raises(CursorExpired, match=r"^cursor: the events after it are no longer kept"):
+            await read_feed(store, EVENT_TYPES, 1, position, 20)
+    assert [event.sequence for event in await events_after(store, second)] == [3, 4, 5]
+    assert await sequences(store) == [2, 3, 4, 5]
+
+
+async def test_a_cursor_from_after_a_backup_is_refused_by_the_restored_store(
+    database: Path, tmp_path: Path
+) -> None:
+    """The place is taken by another event, or by none yet."""
+    async with open_store(database) as store:
+        await store.write(create_pet(BELLA))
+        common = await newest_position(store)
+    older = tmp_path / "older.db"
+    older.write_bytes(database.read_bytes())
+    async with open_store(database) as store, open_store(older) as restored:
+        await store.write(create_pet(NewPet("Rex", 1)))
+        lost = await newest_position(store)
+        with pytest.raises(CursorExpired):
+            await read_feed(restored, EVENT_TYPES, 1, lost, 20)
+        await restored.write(create_pet(NewPet("Max", 1)))
+        with pytest.raises(CursorExpired):
+            await read_feed(restored, EVENT_TYPES, 1, lost, 20)
+        (event,) = await events_after(restored, common)
+        assert plain(event)["data"]["name"] == "Max"
+
+
+async def test_recent_events_include_the_key_that_they_concern(store: Store) -> None:
+    await store.write(recorded(told(), told(kind="key.banned", key_id=7)))
+    await filled(store, SEARCHED)
+    assert (await recent_events(store, 0))[:2] == [(1, "pet.created", None), (2, "key.banned", 7)]
+    assert len(await recent_events(store, 0)) == SEARCHED
+    assert len(await recent_events(store, 3)) == SEARCHED - 1
+
+
+# Pruning
+
+
+async def test_old_events_are_deleted_in_batches_except_the_newest(store: Store) -> None:
+    await filled(store, 700)
+    assert await store.write(prune_table("events", NOW)) == 0
+    assert await store.write(prune_table("events", NOW + 1)) == 500
+    assert await store.write(prune_table("events", NOW + 1)) == 199
+    assert await store.write(prune_table("events", NOW + 1)) == 0
+    assert await sequences(store) == [700]
+    await store.write(create_pet(BELLA))
+    assert await sequences(store) == [700, 701]
+
+
+async def test_pruning_an_empty_store_deletes_nothing(store: Store) -> None:
+    assert await store.write(prune_table("events", NOW)) == 0
+
+
+async def test_pruning_leaves_no_gap_even_after_clock_skew(store: Store) -> None:
+    for now in (NOW, NOW + DAY, NOW, NOW + DAY):
+        await store.write(recorded(told(), now=now))
+        await published(store)
+    assert await store.write(prune_table("events", NOW + 1)) == 1
+    assert await sequences(store) == [2, 3, 4]
+
+
+async def test_concurrent_pruning_by_two_processes_does_no_harm(address: str, store: Store) -> None:
+    await filled(store, 1200)
+    async with open_store(address) as other:
+        counts = await asyncio.gather(
+            *(one.write(prune_table("events", NOW + 1)) for one in (store, other) * 4)
+        )
+    while deleted := await store.write(prune_table("events", NOW + 1)):
+        counts.append(deleted)
+    assert sum(counts) == 1199
+    assert await sequences(store) == [1200]
+
+
+# Transactions that overlap, on PostgreSQL
+
+
+@asynccontextmanager
+async def transaction(url: str) -> AsyncIterator[Callable[[Unit[Any]], Any]]:
+    """Run units in a transaction that is committed when the block ends."""
+    connection = await asyncpg.connect(url)
+
+    async def run(unit: Unit[Any]) -> None:
+        for statement in unit:
+            await connection.fetch(postgres_sql(statement.sql), *statement.parameters)
+
+    try:
+        async with connection.transaction():
+            yield run
+    finally:
+        await connection.close()
+
+
+@pytest.fixture
+async def server(postgres_url: str) -> AsyncIterator[Store]:
+    async with open_postgres_store(postgres_url) as store:
+        yield store
+
+
+def resources(events: list[Any]) -> list[int]:
+    return [int(event.resource.partition("/")[2]) for event in events]
+
+
+async def test_an_event_that_is_committed_late_is_read_late_and_not_missed(
+    server: Store, postgres_url: str
+) -> None:
+    async with transaction(postgres_url) as first:
+        await first(recorded(told(1)))
+        await server.write(recorded(told(2)))
+        assert resources(await events_after(server)) == [2]
+        position = await newest_position(server)
+    assert resources(await events_after(server, position)) == [1]
+    assert await sequences(server) == [1, 2]
+
+
+async def test_the_events_of_a_waiting_transaction_follow_the_other_one_together(
+    server: Store, postgres_url: str
+) -> None:
+    async with transaction(postgres_url) as late:
+        await late(recorded(told(1)))
+        async with transaction(postgres_url) as early:
+            await early(recorded(told(2)))
+        await late(recorded(told(2)))
+    assert resources(await events_after(server)) == [2, 1, 2]
+
+
+async def test_events_published_in_several_batches_keep_their_order(
+    server: Store, postgres_url: str
+) -> None:
+    """The first transaction is not all among those that are looked at first, nor is the last."""
+    async with transaction(postgres_url) as first:
+        await first(recorded(told(1)))
+        await filled_in_vain(server, SEARCHED - 2)
+        async with transaction(postgres_url) as last:
+            await last(recorded(told(4)))
+            await first(recorded(told(2)))
+            await last(recorded(*[told(5)] * SEARCHED))
+    found = resources(await events_after(server))
+    assert found == [3] * (SEARCHED - 2) + [1, 2] + [4] + [5] * SEARCHED
+    assert await sequences(server) == list(range(1, 2 * SEARCHED + 2))
+
+
+async def filled_in_vain(store: Store, count: int) -> None:
+    """Record so many events, and publish none."""
+    await store.write(recorded(*[told(3)] * count))
+
+
+ONE = """INSERT INTO events_outbox (id, type, at, resource, data)
+    SELECT gen_random_uuid(), 'pet.created', 0, 'pet/1', '{}' FROM generate_series(1, 3000)"""
+MANY = f"DO $$ BEGIN FOR n IN 1..3000 LOOP {ONE.replace('3000', '1')}; COMMIT; END LOOP; END $$"
+
+
+@pytest.mark.parametrize(
+    "emptied", ["DELETE FROM events_outbox; ANALYZE", "TRUNCATE events_outbox"]
+)
+@pytest.mark.parametrize(
+    ("before", "now"), [(MANY, ONE), (ONE, MANY)], ids=["now_in_one", "now_in_many"]
+)
+async def test_outdated_statistics_of_the_outbox_do_not_slow_down_publishing(
+    postgres: PostgresServer, postgres_url: str, before: str, now: str, emptied: str
+) -> None:
+    """Before, it read some of the rows once for each other one, and never ended in time."""
+    for statements in (before, "ANALYZE", emptied, now):
+        postgres.sql(statements, database_name(postgres_url))
+    earlier = rows_read(postgres, postgres_url)
+    async with open_postgres_store(postgres_url) as store:
+        await publish_all(store)
+    assert rows_read(postgres, postgres_url) - earlier < 20 * 3000
+
+
+def rows_read(postgres: PostgresServer, url: str) -> int:
+    """Return how many rows of the outbox, or of its indexes, all statements have read."""
+    select = (
+        "SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'events_outbox')"
+        " + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'events_outbox')"
+    )
+    return int(postgres.sql(select, database_name(url)))
+
+
+async def test_concurrent_publishers_publish_each_event_once(
+    server: Store, postgres_url: str
+) -> None:
+    await server.write(recorded(told()))
+    connection = await asyncpg.connect(postgres_url)
+    async with connection.transaction():
+        await connection.execute(f"SELECT pg_advisory_xact_lock({0x45564E54})")
+        await publish_all(server)
+        assert await newest_position(server) == START
+    await connection.close()
+    await publish_all(server)
+    assert (await newest_position(server)).sequence == 1
+
+
+async def test_concurrent_writers_and_publishers_keep_each_change_once_and_in_order(
+    postgres_url: str,
+) -> None:
+    """Two walkers read meanwhile, and agree with each other and with a walk afterwards."""
+    async with AsyncExitStack() as opened:
+        stores = [
+            await opened.enter_async_context(open_postgres_store(postgres_url)) for _ in range(3)
+        ]
+        await stores[0].write(create_pets([BELLA] * 6))
+        ended, published_all = asyncio.Event(), asyncio.Event()
+        publishers = [asyncio.create_task(publish_until(store, ended)) for store in stores]
+        walkers = [asyncio.create_task(walk_until(store, published_all)) for store in stores[:2]]
+        await asyncio.gather(*(work(stores[number % 3], seed=number) for number in range(32)))
+        ended.set()
+        await asyncio.gather(*publishers)
+        published_all.set()
+        walked = await asyncio.gather(*walkers)
+        events = [plain(event) for event in await events_after(stores[0])]
+        assert [*contradictions(events, await everything(stores[0]))] == []
+    assert walked == [[event["sequence"] for event in events]] * 2
+    assert {event["type"] for event in events} >= {"order.placed", "order.cancelled"}
+
+
+async def publish_until(store: Store, ended: asyncio.Event) -> None:
+    while not ended.is_set():
+        await publish_all(store)
+        await asyncio.sleep(0)
+    await publish_all(store)
+
+
+async def walk_until(store: Store, ended: asyncio.Event) -> list[int]:
+    """Follow the feed until it has ended and all was read; return the places in order."""
+    found: list[int] = []
+    after: Position | None = None
+    while True:
+        had_ended = ended.is_set()
+        page = await read_feed(store, EVENT_TYPES, 1, after, 20)
+        found += [event.sequence for event in page.events]
+        after = page.position
+        if had_ended and not page.events:
+            return found
+        await asyncio.sleep(0)
+
+
+async def work(store: Store, seed: int) -> None:
+    """Change the same few animals as everybody else, slowly, whatever is refused."""
+    random = Random(seed)  # noqa: S311 - what is drawn is no secret
+    units = (
+        lambda: place_order(OrderCreate(random.randint(1, 6)), NOW, 0),
+        lambda: cancel_order(random.randint(1, 9), NOW, unconditional),
+        lambda: change(random.randint(1, 6), PetPatch(category_id=random.randint(1, 9))),
+        lambda: create_pet(BELLA),
+    )
+    for _ in range(12):
+        with suppress(NotFound, Conflict, PetNotAvailable):
+            await store.write(lingering(random.choice(units)()))
+
+
+async def everything(store: Store) -> dict[str, Record]:
+    """Return all animals and orders as events tell them."""
+    pets = await store.read(Statement("SELECT id, name, category_id, status FROM pets"))
+    orders = await store.read(Statement("SELECT id, pet_id, status FROM orders"))
+    return {
+        **{f"pet/{row[0]}": dict(zip(_PET, row, strict=True)) for row in pets},
+        **{f"order/{row[0]}": dict(zip(_ORDER, row, strict=True)) | PLACED for row in orders},
+    }
+
+
+_PET = ("id", "name", "categoryId", "status")
+_ORDER = ("id", "petId", "status")

@@ -1,0 +1,369 @@
+"""The checks of every request, their order, and the headers of every response."""
+
+import logging
+import re
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import apsw
+import httpx
+import pytest
+
+from petstore.http.messages import Request
+from petstore.interface.operation import Operation
+from petstore.interface.operations import OPERATIONS
+from petstore.keys.model import SCOPES
+from support.cases import case
+from support.error_body import assert_error
+from support.sending import TOO_LARGE
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"name": "Bella", "categoryId": 1}
+UNKNOWN_TOKEN = "ps_live_0000000000000000000000000000000000JNFrbC"
+RATE_LIMIT_HEADERS = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+
+
+# The order of checks: each test breaks two rules and shows which is judged first.
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/v1/unknown"), ("GET", "/v1"), ("PUT", "/v1/pets")]
+)
+async def test_the_key_is_checked_before_path_and_method(
+    service: Service, method: str, path: str
+) -> None:
+    response = await service.request(method, path, UNKNOWN_TOKEN)
+    assert_error(response, 401, "invalid_api_key")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/v1/unknown"), ("PUT", "/v1/pets"), ("POST", "/v1/pets"), ("GET", "/v1/pets/x")],
+)
+async def test_the_rate_limit_is_checked_before_path_method_and_scope(
+    service: Service, method: str, path: str
+) -> None:
+    key = await service.issue(per_minute=1, scopes=frozenset({"pets:read"}))
+    await service.request("GET", "/v1/pets", key.token)
+    response = await service.request(method, path, key.token)
+    assert_error(response, 429, "rate_limit_exceeded")
+
+
+async def test_the_limit_of_an_address_is_checked_before_the_missing_key(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+        assert_error(await service.request("GET", "/v1/unknown"), 429, "rate_limit_exceeded")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [("GET", "/v1/unknown", 404, "not_found"), ("PUT", "/v1/pets", 405, "method_not_allowed")],
+)
+async def test_path_and_method_are_checked_before_the_scope(
+    service: Service, method: str, path: str, status: int, code: str
+) -> None:
+    key = await service.issue(scopes=frozenset({"keys:admin"}))
+    assert_error(await service.request(method, path, key.token), status, code)
+
+
+async def test_the_scope_is_checked_before_the_resource(service: Service) -> None:
+    key = await service.issue(scopes=frozenset({"pets:write"}))
+    for path in ("/v1/pets/7", "/v1/pets/x", "/v1/pets?limit=0"):
+        assert_error(await service.request("GET", path, key.token), 403, "missing_scope")
+
+
+# The HTTP message itself
+
+
+@pytest.mark.parametrize(
+    "hosts", [[], [("Host", "")], [("Host", "a"), ("Host", "a")]], ids=["none", "empty", "two"]
+)
+async def test_a_request_needs_exactly_one_host(
+    service: Service, hosts: list[tuple[str, str]]
+) -> None:
+    key = await service.issue()
+    request = service.client.build_request("GET", "/v1/pets")
+    headers = [*hosts, ("Authorization", f"Bearer {key.token}")]
+    request.headers = httpx.Headers(headers)
+    assert_error(await service.client.send(request), 400, "invalid_request")
+
+
+VALID_HOSTS = [
+    *[
+        "petstore",
+        "petstore.example:8000",
+        "PetStore.Example.",
+        "127.0.0.1:80",
+        "x:",
+        "pet_store-1",
+    ],
+    *["[::1]", "[::1]:8000", "[::ffff:10.0.0.1]", "xn--bcher-kva.example", "a%20b"],
+    "a" * 261,
+]
+INVALID_HOSTS = [
+    *["http://x", "x/y", "x@y", "a,b", "x:abc", "x:80:80", "x:-1", ":80", ":", "::1"],
+    *["[::1", "::1]", "[]", "[x]", "[::1]x", "x?y", "x#y", "x\\y", "ä", "x\x7f", "%", "%2", "a%zz"],
+    *('"x"', "<x>", "a b", "a, a", "a" * 262, "x:000000", "a" * 60_000 + "@", "%41" * 20_000),
+]
+PATHS = ["/v1/pets", "/v1/openapi.json", "/healthz", "/docs", "/nothing"]
+
+
+async def test_a_host_is_a_name_or_an_address_with_an_optional_port(service: Service) -> None:
+    key = await service.issue()
+    for host in VALID_HOSTS:
+        with case(host):
+            response = await service.request("GET", "/v1/pets", key.token, headers={"Host": host})
+            assert response.status_code == 200
+
+
+async def test_an_invalid_host_is_refused_on_every_path(service: Service) -> None:
+    token = b"Bearer " + (await service.issue()).token.encode()
+    for host, path in product(INVALID_HOSTS, PATHS):
+        with case(host, path):
+            headers = [(b"host", host.encode("latin-1")), (b"authorization", token)]
+            response = await service.call("GET", path.encode(), headers)
+            assert (response.status, b'"invalid_request"' in response.body) == (400, True)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_only_http_1_0_needs_no_host(service: Service, path: str) -> None:
+    async def nothing() -> bytes:
+        return b""
+
+    key = await service.issue()
+    fields = {b"authorization": f"Bearer {key.token}".encode()}
+    for version, is_taken in [("1.0", True), ("1.1", False)]:
+        request = Request("GET", path, b"", "127.0.0.1", dict(fields), version=version)
+        response = await service.app(request, nothing)
+        assert (response.status != 400) is is_taken
+    request = Request("GET", path, b"", "127.0.0.1", {**fields, b"host": b"x@y"}, version="1.0")
+    assert (await service.app(request, nothing)).status == 400
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/v2/pets", "//v1/pets", "/v1x", "/pets"])
+async def test_paths_outside_the_base_address_are_not_found(service: Service, path: str) -> None:
+    response = await service.client.get(f"http://petstore.test{path}")
+    assert_error(response, 404, "not_found")
+    assert "X-RateLimit-Limit" not in response.headers
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/docs", "/v1/openapi.json"])
+@pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE"])
+async def test_operations_without_a_key_are_read_only(
+    service: Service, method: str, path: str
+) -> None:
+    response = await service.request(method, path)
+    assert_error(response, 405, "method_not_allowed")
+    assert response.headers.get_list("Allow") == ["GET, HEAD"]
+
+
+# The identifier of a request
+
+
+@pytest.mark.parametrize("given", ["a", "A-z_0.9", "x" * 64])
+async def test_a_valid_request_id_is_returned(service: Service, given: str) -> None:
+    for path in ("/v1/pets", "/healthz", "/nothing"):
+        response = await service.request("GET", path, headers={"X-Request-Id": given})
+        assert response.headers.get_list("X-Request-Id") == [given]
+
+
+@pytest.mark.parametrize(
+    "given", ["", "x" * 65, "a b", "a/b", 'a"b', "a\tb", "é", "a\u2028"], ids=repr
+)
+async def test_an_invalid_request_id_is_replaced(service: Service, given: str) -> None:
+    headers = {b"X-Request-Id": given.encode()}
+    response = await service.request("GET", "/v1/pets", headers=headers)
+    (fresh,) = response.headers.get_list("X-Request-Id")
+    assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", fresh)
+    assert fresh != given
+
+
+async def test_two_request_ids_are_replaced(service: Service) -> None:
+    headers = [("X-Request-Id", "a"), ("X-Request-Id", "b")]
+    response = await service.request("GET", "/v1/pets", headers=headers)
+    assert not {"a", "b", "a, b"} & set(response.headers.get_list("X-Request-Id"))
+
+
+async def test_generated_request_ids_differ(service: Service) -> None:
+    ids = {(await service.request("GET", "/healthz")).headers["X-Request-Id"] for _ in range(20)}
+    assert len(ids) == 20
+
+
+# What every response carries
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "status"),
+    [
+        ("GET", "/v1/pets", {}, 200),
+        ("GET", "/v1/usage", {}, 200),
+        ("GET", "/v1/openapi.json", {}, 200),
+        ("POST", "/v1/pets", {"json": BELLA}, 201),
+        ("POST", "/v1/pets", {"json": {}}, 400),
+        ("GET", "/v1/unknown", {}, 404),
+        ("PUT", "/v1/pets", {}, 405),
+        ("POST", "/v1/pets", {"content": TOO_LARGE}, 413),
+        ("POST", "/v1/pets", {"headers": {"Content-Encoding": "gzip"}}, 415),
+    ],
+)
+async def test_every_response_has_each_rate_limit_header_once(
+    service: Service, method: str, path: str, options: dict[str, Any], status: int
+) -> None:
+    key = await service.issue("pro")
+    response = await service.request(method, path, key.token, **options)
+    assert response.status_code == status
+    for name in (*RATE_LIMIT_HEADERS, "RateLimit", "RateLimit-Policy", "X-Request-Id"):
+        assert len(response.headers.get_list(name)) == 1
+    assert response.headers["X-RateLimit-Limit"] == "300"
+
+
+@pytest.mark.parametrize("path", ["/v1/pets", "/v1/unknown", "/v1/openapi.json", "/v1%2Fpets"])
+async def test_without_a_key_the_limits_of_the_address_apply(service: Service, path: str) -> None:
+    response = await service.request("GET", path)
+    assert response.headers.get_list("X-RateLimit-Limit") == ["300"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/pets", "/v1/pets/1", "/v1/pets/9", "/v1/usage", "/v1/openapi.json", "/healthz"]
+)
+async def test_head_responds_as_get_without_the_body(service: Service, path: str) -> None:
+    key = await service.issue()
+    await service.request("POST", "/v1/pets", key.token, json=BELLA)
+    as_it_is = {"Accept-Encoding": "identity"}
+    got = await service.request("GET", path, key.token, headers=as_it_is)
+    headed = await service.request("HEAD", path, key.token, headers=as_it_is)
+    assert headed.content == b""
+    assert headed.status_code == got.status_code
+    assert headed.headers["Content-Length"] == str(len(got.content))
+    assert headed.headers["Content-Type"] == got.headers["Content-Type"]
+
+
+async def test_head_works_without_a_key(service: Service) -> None:
+    response = await service.request("HEAD", "/v1/pets")
+    assert response.status_code == 401
+    assert response.content == b""
+
+
+# Caches
+
+
+def caching(response: httpx.Response) -> tuple[list[str], list[str]]:
+    """Return the headers of a response for caches."""
+    headers = response.headers
+    return headers.get_list("Cache-Control"), headers.get_list("Vary")
+
+
+PRIVATE = (["private, no-cache"], ["Authorization"])
+NO_STORE = (["no-store"], ["Authorization"])
+
+
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: row.id)
+async def test_no_shared_cache_stores_a_response_that_needs_a_key(
+    service: Service, row: Operation
+) -> None:
+    """Whatever comes of it: a success, a refusal, a limit."""
+    key = await service.issue(per_minute=1, scopes=frozenset(SCOPES))
+    expected = NO_STORE if row.no_store else PRIVATE
+    path = "/v1" + re.sub(r"{\w+}", "9", row.path)
+    statuses = []
+    for token in (key.token, key.token, None, UNKNOWN_TOKEN):
+        response = await service.request(row.method, path, token)
+        statuses.append(response.status_code)
+        assert caching(response) == expected
+    assert statuses[1:] == [429 if row.charged else 200, 401, 401]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1", 404),
+        ("GET", "/v1/nothing", 404),
+        ("GET", "/v1%2Fpets", 404),
+        ("PUT", "/v1/pets", 405),
+        ("GET", "/v1/pets/7", 404),
+        ("OPTIONS", "/v1/pets", 405),
+    ],
+)
+async def test_no_shared_cache_stores_a_404_or_405(
+    service: Service, method: str, path: str, status: int
+) -> None:
+    key = await service.issue()
+    response = await service.request(method, path, key.token)
+    assert response.status_code == status
+    assert caching(response) == PRIVATE
+
+
+async def test_an_unchanged_page_is_revalidated_each_time(service: Service) -> None:
+    key = await service.issue()
+    await service.request("POST", "/v1/pets", key.token, json=BELLA)
+    for path in ("/v1/pets", "/v1/pets/1"):
+        tag = (await service.request("GET", path, key.token)).headers["ETag"]
+        headers = {"If-None-Match": tag}
+        response = await service.request("GET", path, key.token, headers=headers)
+        assert response.status_code == 304
+        assert caching(response) == PRIVATE
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/v1/pets", BELLA), ("/v1/keys", {"name": "Till"})], ids=["pet", "key"]
+)
+async def test_a_repeated_response_has_its_cache_headers_once(
+    service: Service, path: str, body: dict[str, Any]
+) -> None:
+    key = await service.issue(scopes=frozenset(SCOPES))
+    headers = {"Idempotency-Key": "a"}
+    first = await service.request("POST", path, key.token, json=body, headers=headers)
+    again = await service.request("POST", path, key.token, json=body, headers=headers)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert caching(again) == caching(first) == (NO_STORE if "keys" in path else PRIVATE)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("GET", "/healthz"), ("HEAD", "/readyz"), ("GET", "/nothing"), ("POST", "/healthz")),
+        *(("POST", "/docs"), ("POST", "/v1/openapi.json")),
+    ],
+)
+async def test_no_cache_stores_a_health_check_or_an_error_without_a_key(
+    service: Service, method: str, path: str
+) -> None:
+    response = await service.request(method, path)
+    assert caching(response) == (["no-store"], [])
+
+
+# Faults of the service itself
+
+
+@pytest.fixture
+async def without_pets(service: Service, database: Path) -> Service:
+    """A service that has lost its table of animals."""
+    with apsw.Connection(str(database)) as connection:
+        connection.execute("DROP TABLE pets")
+    return service
+
+
+async def test_an_internal_error_reveals_nothing_about_the_service(without_pets: Service) -> None:
+    key = await without_pets.issue()
+    response = await without_pets.request("GET", "/v1/pets", key.token)
+    message = assert_error(response, 500, "internal_error")
+    assert "pets" not in message
+    assert "Traceback" not in response.text
+    assert response.headers.get_list("X-RateLimit-Limit") == ["2147483647"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_an_internal_error_leaves_one_traceback_in_the_log(
+    without_pets: Service, caplog: pytest.LogCaptureFixture, method: str
+) -> None:
+    key = await without_pets.issue()
+    response = await without_pets.request(method, "/v1/pets", key.token, json=BELLA)
+    assert_error(response, 500, "internal_error")
+    # Chores miss the table, too.
+    (record,) = (each for each in caplog.records if each.name == "petstore.interface.application")
+    assert record.levelno == logging.ERROR
+    assert record.exc_info is not None
+    assert response.headers["X-Request-Id"] in record.getMessage()

@@ -1,0 +1,240 @@
+"""The bearer token of a request."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from petstore.databases.contract import Row, Statement
+from petstore.databases.sqlite import SqliteStore
+from petstore.keys.model import new_token
+from support.error_body import assert_error
+from support.keys import change, revoke
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+NO_TOKEN = 'Bearer realm="petstore"'
+BAD_TOKEN = 'Bearer realm="petstore", error="invalid_token"'
+
+
+@pytest.mark.parametrize("path", ["/v1/pets", "/v1/pets/1", "/v1/usage", "/v1/unknown"])
+async def test_a_request_without_a_key_is_refused(service: Service, path: str) -> None:
+    response = await service.request("GET", path)
+    message = assert_error(response, 401, "missing_api_key")
+    assert message.startswith("Authorization: ")
+    assert response.headers.get_list("WWW-Authenticate") == [NO_TOKEN]
+
+
+@pytest.mark.parametrize(
+    "value", ["", "Bearer", "Bearer ", "Basic YTpi", "{token}", "Bearer\t{token}"]
+)
+async def test_only_a_bearer_token_is_a_key(service: Service, value: str) -> None:
+    key = await service.issue()
+    headers = {"Authorization": value.format(token=key.token)}
+    response = await service.request("GET", "/v1/pets", headers=headers)
+    assert_error(response, 401, "missing_api_key")
+    assert response.headers.get_list("WWW-Authenticate") == [NO_TOKEN]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda token: token[:-1],
+        lambda token: token + "0",
+        lambda token: token.swapcase(),
+        lambda token: token[:-1] + ("0" if token[-1] != "0" else "1"),
+        lambda token: f'"{token}"',
+        lambda token: f"{token} {token}",
+        lambda token: f"{token},",
+        lambda token: f"{token}\xff",
+        lambda _: new_token("production"),
+        lambda _: "x" * 10_000,
+    ],
+    ids=["short", "long", "case", "typo", "quoted", "two", "comma", "binary", "unknown", "huge"],
+)
+async def test_a_token_without_a_key_is_refused(service: Service, spoil: object) -> None:
+    key = await service.issue()
+    assert callable(spoil)
+    headers = {b"Authorization": f"Bearer {spoil(key.token)}".encode("latin-1")}
+    response = await service.request("GET", "/v1/pets", headers=headers)
+    assert_error(response, 401, "invalid_api_key")
+    assert response.headers.get_list("WWW-Authenticate") == [BAD_TOKEN]
+    assert key.token not in response.text
+
+
+async def test_two_authorization_headers_are_refused_even_if_they_are_equal(
+    service: Service,
+) -> None:
+    key = await service.issue()
+    value = f"Bearer {key.token}"
+    headers = [("Authorization", value), ("Authorization", value)]
+    response = await service.request("GET", "/v1/pets", headers=headers)
+    assert_error(response, 401, "invalid_api_key")
+    assert response.headers["WWW-Authenticate"] == BAD_TOKEN
+
+
+@pytest.mark.parametrize("name", ["access_token", "api_key", "key", "token", "authorization"])
+async def test_a_key_in_the_query_is_ignored(service: Service, name: str) -> None:
+    key = await service.issue()
+    response = await service.request("GET", "/v1/pets", params={name: key.token})
+    assert_error(response, 401, "missing_api_key")
+
+
+@pytest.mark.parametrize("name", ["X-API-Key", "Cookie", "Proxy-Authorization"])
+async def test_a_key_in_another_header_is_ignored(service: Service, name: str) -> None:
+    key = await service.issue()
+    headers = {name: f"Bearer {key.token}"}
+    assert_error(await service.request("GET", "/v1/pets", headers=headers), 401, "missing_api_key")
+
+
+async def test_a_revoked_key_is_refused_within_a_second(service: Service) -> None:
+    key = await service.issue()
+    assert (await service.request("GET", "/v1/pets", key.token)).status_code == 200
+    await revoke(service.store, service.clock, key.id)
+    await service.status_becomes(key.token, 401)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope"),
+    [
+        ("GET", "/v1/pets", "pets:read"),
+        ("GET", "/v1/pets/1", "pets:read"),
+        ("POST", "/v1/pets", "pets:write"),
+    ],
+)
+async def test_the_response_names_the_missing_scope(
+    service: Service, method: str, path: str, scope: str
+) -> None:
+    key = await service.issue(scopes=frozenset({"orders:read", "keys:admin"}))
+    response = await service.request(method, path, key.token)
+    assert scope in assert_error(response, 403, "missing_scope")
+    assert response.headers.get_list("WWW-Authenticate") == [
+        f'Bearer realm="petstore", error="insufficient_scope", scope="{scope}"'
+    ]
+
+
+async def test_a_scope_granted_later_takes_effect(service: Service) -> None:
+    key = await service.issue(scopes=frozenset({"pets:write"}))
+    assert (await service.request("GET", "/v1/pets", key.token)).status_code == 403
+    scopes = frozenset({"pets:read"})
+    await change(service.store, service.clock, key.id, scopes=scopes)
+    await service.status_becomes(key.token, 200, "/v1/pets")
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer  "])
+async def test_the_scheme_is_case_insensitive(service: Service, scheme: str) -> None:
+    key = await service.issue()
+    headers = {"Authorization": f"{scheme} {key.token}"}
+    assert (await service.request("GET", "/v1/pets", headers=headers)).status_code == 200
+
+
+# Tokens that are made up
+
+
+class WatchedStore(SqliteStore):
+    """Counts look-ups of tokens; each takes some turns of the loop, as across a network."""
+
+    look_ups = 0
+
+    async def read(self, statement: Statement) -> list[Row]:
+        if "api_key_tokens" in statement.sql:
+            self.look_ups += 1
+            for _ in range(10):
+                await asyncio.sleep(0)
+        return await super().read(statement)
+
+
+@pytest.fixture
+async def watched(database: Path) -> WatchedStore:
+    return WatchedStore(database)
+
+
+@pytest.fixture
+async def limited(database: Path, watched: WatchedStore) -> AsyncIterator[Service]:
+    """A service that takes five requests a minute without a key."""
+    async with running_service(
+        database, store=watched, anonymous_per_minute=5, key_refresh_seconds=60
+    ) as service:
+        yield service
+
+
+async def made_up(service: Service, requests: int) -> Counter[int]:
+    """Send so many requests at once, each with a token of no key; return how often which status."""
+    tokens = [new_token("production") for _ in range(requests)]
+    responses = [service.request("GET", "/v1/pets", token) for token in tokens]
+    return Counter(response.status_code for response in await asyncio.gather(*responses))
+
+
+async def test_lookups_of_made_up_tokens_are_limited_like_requests_without_a_key(
+    limited: Service, watched: WatchedStore
+) -> None:
+    for minute in range(1, 4):
+        assert await made_up(limited, 3) == {401: 3}
+        assert await made_up(limited, 200) == {401: 2, 429: 198}
+        assert await made_up(limited, 200) == {429: 200}
+        assert watched.look_ups == 5 * minute
+        limited.clock.advance(60)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+async def test_operations_without_a_key_do_not_look_up_tokens(
+    database: Path, watched: WatchedStore, method: str
+) -> None:
+    origin = "https://shop.example"
+    preflight = {"Origin": origin, "Access-Control-Request-Method": "GET"}
+    async with running_service(database, store=watched, allowed_origin=(origin,)) as service:
+        for path in ("/v1/openapi.json", "/v1/pets" if method == "OPTIONS" else "/healthz"):
+            token = new_token("production")
+            response = await service.request(method, path, token, headers=preflight)
+            assert response.is_success
+    assert watched.look_ups == 0
+
+
+async def test_beyond_the_lookup_limit_a_token_is_refused_until_the_minute_ends(
+    limited: Service,
+) -> None:
+    await made_up(limited, 5)
+    limited.clock.advance(20)
+    response = await limited.request("GET", "/v1/pets", new_token("production"))
+    message = assert_error(response, 429, "rate_limit_exceeded")
+    assert "keys that the service has not seen yet, 5 requests a minute" in message
+    assert response.headers["Retry-After"] == "40"
+    assert response.headers["X-RateLimit-Limit"] == "5"
+    assert response.headers["X-RateLimit-Remaining"] == "0"
+
+
+async def test_a_cached_key_works_however_many_made_up_tokens_are_sent(limited: Service) -> None:
+    key = await limited.issue()
+    assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
+    await made_up(limited, 100)
+    assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
+
+
+async def test_a_key_that_was_cached_works_after_a_change_to_keys(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        key = await service.issue()
+        assert (await service.request("GET", "/v1/pets", key.token)).status_code == 200
+        await made_up(service, 100)
+        other = await service.issue()
+        await change(service.store, service.clock, key.id, name="Till 2")
+        await service.status_becomes(key.token, 404)
+        response = await service.request("GET", "/v1/pets", other.token)
+        assert_error(response, 429, "rate_limit_exceeded")
+
+
+async def test_any_key_works_from_an_address_that_has_sent_no_tokens(limited: Service) -> None:
+    for _ in range(10):
+        await limited.request("GET", "/v1/pets")
+        await limited.request("GET", "/v1/pets", "malformed")
+    key = await limited.issue()
+    assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
+
+
+async def test_valid_keys_do_not_use_up_the_lookups_of_their_address(limited: Service) -> None:
+    for _ in range(10):
+        key = await limited.issue()
+        assert (await limited.request("GET", "/v1/pets", key.token)).status_code == 200
+    assert await made_up(limited, 6) == {401: 5, 429: 1}

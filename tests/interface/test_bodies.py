@@ -1,0 +1,332 @@
+"""Request bodies: what is taken, and in which size and time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from petstore.errors import (
+    ContentTooLarge,
+    RequestTimeout,
+    Unavailable,
+    UnsupportedMediaType,
+)
+from petstore.http.messages import Request
+from petstore.interface.bodies import BodyReader
+from support.bare_app import http_request
+from support.cases import case
+from support.error_body import assert_error
+from support.full_disk import full_disk
+from support.keys import change
+from support.sending import Send, sender
+from support.service import Service, running_service
+from support.waiting import eventually
+
+pytestmark = pytest.mark.anyio
+
+BELLA = b'{"name":"Bella","categoryId":1}'
+LARGEST = 65536
+
+
+@pytest.fixture
+async def send(service: Service) -> Send:
+    """Sends requests with a key without limits."""
+    return await sender(service)
+
+
+def padded(size: int) -> bytes:
+    """Return a valid animal in exactly ``size`` bytes."""
+    return BELLA + b" " * (size - len(BELLA))
+
+
+def whole_request(size: int, *headers: tuple[bytes, bytes]) -> Request:
+    """Return a request whose body arrived together with its head."""
+    length = (b"content-length", b"%d" % size)
+    request = http_request("POST", b"/v1/pets", [length, *headers])
+    request.content, request.body = b" " * size, "read"
+    return request
+
+
+async def never() -> bytes:
+    raise AssertionError
+
+
+async def forever() -> bytes:
+    return await asyncio.Future()
+
+
+async def in_pieces(content: bytes, size: int = 1000) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), size):
+        yield content[start : start + size]
+
+
+async def test_another_media_type_is_refused(send: Send) -> None:
+    for media_type in (
+        *("", "text/plain", "text/json", "application/jsonx", "application/problem+json"),
+        *("application/merge-patch+json", "application/x-www-form-urlencoded", "application"),
+        *("application/json, application/json", "*/*"),
+    ):
+        with case(media_type):
+            headers = {"Content-Type": media_type}
+            response = await send("POST", "/pets", headers=headers, content=BELLA)
+            message = assert_error(response, 415, "unsupported_media_type")
+            assert "Content-Type: expected application/json" in message
+            assert not {"Accept-Encoding", "Accept-Patch"} & set(response.headers)
+
+
+async def test_two_media_types_are_refused(send: Send) -> None:
+    headers = [("Content-Type", "application/json"), ("Content-Type", "application/json")]
+    response = await send("POST", "/pets", headers=headers, content=BELLA)
+    assert_error(response, 415, "unsupported_media_type")
+
+
+async def test_an_encoded_body_is_refused(send: Send) -> None:
+    for encoding in ("gzip", "br", "identity", ""):
+        with case(encoding):
+            headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+            response = await send("POST", "/pets", headers=headers, content=BELLA)
+            assert "Content-Encoding" in assert_error(response, 415, "unsupported_media_type")
+            assert response.headers["Accept-Encoding"] == "identity"
+
+
+async def test_a_body_one_byte_too_large_is_refused(send: Send) -> None:
+    response = await send("POST", "/pets", content=padded(LARGEST + 1))
+    assert "65536" in assert_error(response, 413, "content_too_large")
+
+
+async def test_a_body_without_a_content_length_is_refused_once_it_is_too_large(send: Send) -> None:
+    sent = []
+
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            sent.append(1000)
+            yield b" " * 1000
+
+    response = await send("POST", "/pets", content=endless())
+    assert_error(response, 413, "content_too_large")
+    assert sum(sent) <= LARGEST + 1000
+
+
+@pytest.mark.parametrize("length", ["65537", "9" * 18, "9" * 30, "0" * 30 + "65537"])
+async def test_a_content_length_over_the_limit_is_refused_whatever_follows(
+    send: Send, length: str
+) -> None:
+    response = await send(
+        "POST", "/pets", headers={"Content-Length": length}, content=padded(65537)
+    )
+    assert_error(response, 413, "content_too_large")
+
+
+async def test_a_smaller_limit_can_be_set(database: Path) -> None:
+    async with running_service(database, max_body_bytes=1024) as service:
+        key = await service.issue()
+        response = await service.request("POST", "/v1/pets", key.token, content=padded(1025))
+        assert "1024" in assert_error(response, 413, "content_too_large")
+        response = await service.request("POST", "/v1/pets", key.token, content=padded(1024))
+        assert response.status_code == 201
+
+
+async def test_a_body_that_does_not_arrive_in_time_is_refused(database: Path) -> None:
+    async def stalled() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(60)
+
+    async with running_service(database, body_timeout=0.05) as service:
+        key = await service.issue()
+        response = await service.request("POST", "/v1/pets", key.token, content=stalled())
+        message = assert_error(response, 408, "request_timeout")
+        assert "0.05 seconds" in message
+
+
+async def test_a_body_that_drips_does_not_extend_its_timeout(database: Path) -> None:
+    async def dripping() -> AsyncIterator[bytes]:
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)
+
+    async with running_service(database, body_timeout=0.05) as service:
+        key = await service.issue()
+        response = await service.request("POST", "/v1/pets", key.token, content=dripping())
+        assert_error(response, 408, "request_timeout")
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "code"),
+    [
+        ({"expires_at": 0}, 401, "invalid_api_key"),
+        ({"allowed_networks": ("192.0.2.0/24",)}, 403, "network_not_allowed"),
+        ({"scopes": frozenset({"pets:read"})}, 403, "missing_scope"),
+    ],
+    ids=["ended", "elsewhere", "fewer scopes"],
+)
+async def test_the_key_is_checked_again_once_a_late_body_has_arrived(
+    database: Path, changes: dict[str, Any], status: int, code: str
+) -> None:
+    async with running_service(database, key_refresh_seconds=60) as service:
+        issued = await service.issue()
+
+        async def late() -> AsyncIterator[bytes]:
+            yield BELLA[:5]
+            await change(service.store, service.clock, issued.id, **changes)
+            await service.app.services.keys.refresh()
+            yield BELLA[5:]
+
+        response = await service.request("POST", "/v1/pets", issued.token, content=late())
+        assert_error(response, status, code)
+
+
+async def test_a_large_body_has_more_time_as_it_arrives() -> None:
+    arriving = asyncio.Queue[bytes]()
+    reader = BodyReader(LARGEST, 0)
+    request = http_request("POST", b"/console/import", [])
+    reading = asyncio.create_task(reader.read_file(request, arriving.get, LARGEST, 1_000))
+    arriving.put_nowait(b" " * 6_554)  # 100 s
+    await eventually(arriving.empty)
+    await asyncio.sleep(0)
+    await reader.end_late()
+    assert not reading.done()
+    arriving.put_nowait(b"")
+    with await reading as file:
+        assert file.read() == b" " * 6_554
+
+
+async def test_a_large_body_that_is_too_slow_is_refused_with_the_required_rate() -> None:
+    reader = BodyReader(LARGEST, 0)
+    request = http_request("POST", b"/console/import", [])
+    reading = asyncio.create_task(reader.read_file(request, forever, LARGEST, 16))
+    await asyncio.sleep(0)
+    await reader.end_late()
+    with pytest.raises(RequestTimeout, match="at least 4,096 bytes a second"):
+        await reading
+
+
+async def test_a_body_is_awaited_within_its_timeout_until_the_caller_cancels() -> None:
+    reader = BodyReader(LARGEST, 60)
+    request = http_request("POST", b"/v1/pets", [])
+    reading = asyncio.create_task(reader.read(request, forever))
+    await asyncio.sleep(0)
+    await reader.end_late()
+    await asyncio.sleep(0)
+    assert not reading.done()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+
+@pytest.mark.parametrize("size", [0, LARGEST])
+async def test_a_complete_body_is_accepted(size: int) -> None:
+    request = whole_request(size)
+    assert await BodyReader(LARGEST, 60).read(request, never) == b" " * size
+
+
+async def test_a_complete_body_that_is_too_large_is_refused() -> None:
+    with pytest.raises(ContentTooLarge, match=f"at most {LARGEST} bytes"):
+        await BodyReader(LARGEST, 60).read(whole_request(LARGEST + 1), never)
+
+
+async def test_a_complete_body_must_be_json() -> None:
+    request = whole_request(2, (b"content-type", b"text/plain"))
+    with pytest.raises(UnsupportedMediaType):
+        await BodyReader(LARGEST, 60).read(request, never)
+
+
+async def test_a_large_body_is_written_to_a_file() -> None:
+    pieces = in_pieces(b"abc" * 10_000)
+    request = http_request("POST", b"/console/import", [(b"content-length", b"30000")])
+    reader = BodyReader(LARGEST, 60)
+    with await reader.read_file(request, lambda: anext(pieces, b""), 30_000) as file:
+        assert file.read() == b"abc" * 10_000
+    assert (request.body, request.keeps_body) == ("read", False)
+
+
+async def test_a_body_that_arrived_with_its_headers_is_written_to_a_file() -> None:
+    with await BodyReader(1, 60).read_file(whole_request(9), never, 9) as file:
+        assert file.read() == b" " * 9
+
+
+async def test_a_body_that_is_too_large_for_its_file_is_refused() -> None:
+    reader = BodyReader(LARGEST, 60)
+    with pytest.raises(ContentTooLarge, match="at most 8 bytes"):
+        await reader.read_file(whole_request(9), never, 8)
+    pieces = in_pieces(b" " * 30_001)
+    with pytest.raises(ContentTooLarge, match="at most 30000 bytes"):
+        await reader.read_file(
+            http_request("POST", b"/console/import", []), lambda: anext(pieces, b""), 30_000
+        )
+
+
+async def test_a_body_is_refused_with_503_while_the_disk_is_full() -> None:
+    pieces = in_pieces(b" " * 200_000)
+    request = http_request("POST", b"/console/import", [])
+    with full_disk(), pytest.raises(Unavailable, match="a body to a file") as caught:
+        await BodyReader(1, 60).read_file(request, lambda: anext(pieces, b""), 200_000)
+    assert (caught.value.status, caught.value.headers) == (503, {"Retry-After": "1"})
+    assert caught.value.message == "there is no room for the body now; try again"
+
+
+async def test_a_discarded_body_is_not_kept_in_memory() -> None:
+    pieces = in_pieces(b" " * 30_000)
+    request = http_request("POST", b"/v1/pets", [(b"content-length", b"30000")])
+    await BodyReader(LARGEST, 60).discard(request, lambda: anext(pieces, b""))
+    assert (request.body, request.keeps_body) == ("read", False)
+
+
+@pytest.mark.parametrize("size", [LARGEST - 1, LARGEST])
+async def test_a_body_up_to_the_limit_is_accepted(send: Send, size: int) -> None:
+    whole = await send("POST", "/pets", content=padded(size))
+    assert whole.status_code == 201
+    pieces = await send("POST", "/pets", content=in_pieces(padded(size)))
+    assert pieces.status_code == 201
+
+
+async def test_the_json_media_type_is_accepted_in_any_case_and_with_parameters(send: Send) -> None:
+    for media_type in (
+        *("application/json", "APPLICATION/JSON; charset=utf-8"),
+        *("application/json;charset=latin-1", "application/json ; a=b; c", " application/json"),
+    ):
+        with case(media_type):
+            headers = {"Content-Type": media_type}
+            response = await send("POST", "/pets", headers=headers, content=BELLA)
+            assert response.status_code == 201
+
+
+async def test_a_body_without_a_content_type_is_read_as_json(send: Send) -> None:
+    response = await send("POST", "/pets", content=BELLA)
+    assert "Content-Type" not in response.request.headers
+    assert response.status_code == 201
+
+
+# JSON: how it is decoded is tested in domain/test_decoding.py
+
+
+async def test_only_a_json_object_is_accepted(send: Send) -> None:
+    for text in (
+        *(b"", b"null", b"[" + BELLA + b"]", BELLA[:-1], BELLA + b"x", BELLA + b"\0"),
+        *(b"\xef\xbb\xbf" + BELLA, BELLA.decode().encode("utf-16"), b"[" * LARGEST),
+        *(BELLA.replace(b"Bella", b"\xff"), BELLA.replace(b"}", b',"x":"\\ud800"}')),
+        BELLA[:-1] + b',"x":' + b'{"a":' * 10_000,
+    ):
+        with case(text):
+            response = await send("POST", "/pets", content=text)
+            assert "the body: expected" in assert_error(response, 400, "invalid_body")
+
+
+async def test_unknown_members_are_ignored_and_the_last_duplicate_wins(send: Send) -> None:
+    for number, text in enumerate(
+        (
+            '{"name":"Zo\\u00eb \\ud83d\\udc36","categoryId":1,"Name":"other","x":[1,{"y":true}]}',
+            '{"name":5,"name":"Zo\u00eb \U0001f436","categoryId":"x","categoryId":1}',
+            '{"id":99,"name":"Zo\u00eb \U0001f436","categoryId":1,"x":' + "9" * 60_000 + "}",
+        ),
+        1,
+    ):
+        with case(text):
+            content = text.encode()
+            response = await send("POST", "/pets", content=content)
+            assert response.json() == {
+                "id": number,
+                "name": "Zo\u00eb \U0001f436",
+                "categoryId": 1,
+            }

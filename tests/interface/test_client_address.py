@@ -1,0 +1,217 @@
+"""The limit by address, and which proxies are trusted."""
+
+from collections.abc import Callable
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from petstore.interface.client_address import client_address
+from petstore.keys.model import new_token
+from support.bare_app import http_request
+from support.error_body import assert_error
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+PROXY = ("127.0.0.0/8", "10.0.0.0/8", "fd00::/8")
+
+
+async def remaining(service: Service, *forwarded: str) -> int:
+    """Make a request without a key and return what is left for its address."""
+    headers = [("X-Forwarded-For", value) for value in forwarded]
+    response = await service.request("GET", "/v1/pets", headers=headers)
+    return int(response.headers["X-RateLimit-Remaining"])
+
+
+async def test_an_address_has_300_requests_a_minute_without_a_key(service: Service) -> None:
+    for _ in range(300):
+        assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+    response = await service.request("GET", "/v1/pets")
+    assert "300" in assert_error(response, 429, "rate_limit_exceeded")
+    assert response.headers["Retry-After"] == "60"
+    assert response.headers["X-RateLimit-Remaining"] == "0"
+    service.clock.advance(60)
+    assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+
+
+@pytest.mark.parametrize(
+    "make_token",
+    [lambda: None, lambda: "x", lambda: new_token("production")],
+    ids=["none", "malformed", "unknown"],
+)
+async def test_invalid_keys_count_against_the_address(
+    database: Path, make_token: Callable[[], str | None]
+) -> None:
+    async with running_service(database, anonymous_per_minute=3) as service:
+        for _ in range(3):
+            response = await service.request("GET", "/v1/pets", make_token())
+            assert response.status_code == 401
+        response = await service.request("GET", "/v1/pets", make_token())
+        assert_error(response, 429, "rate_limit_exceeded")
+
+
+async def test_a_request_without_a_host_counts_against_the_address(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        for status in (400, 429):
+            request = service.client.build_request("GET", "/v1/pets")
+            del request.headers["Host"]
+            assert (await service.client.send(request)).status_code == status
+
+
+async def test_a_valid_key_works_from_a_limited_address(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        key = await service.issue()
+        for _ in range(3):
+            await service.request("GET", "/v1/pets")
+        response = await service.request("GET", "/v1/pets", key.token)
+        assert response.status_code == 200
+        assert response.headers["X-RateLimit-Limit"] == "2147483647"
+
+
+async def test_requests_with_a_valid_key_do_not_count_against_the_address(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        key = await service.issue()
+        for _ in range(5):
+            await service.request("GET", "/v1/x", key.token)
+        assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+
+
+async def test_an_address_is_never_banned(database: Path) -> None:
+    async with running_service(database, anonymous_per_minute=1) as service:
+        for _ in range(60):
+            await service.request("GET", "/v1/pets")
+            service.clock.advance(0.9)
+        service.clock.advance(6)
+        assert_error(await service.request("GET", "/v1/pets"), 401, "missing_api_key")
+
+
+async def test_free_requests_do_not_count_against_the_address(service: Service) -> None:
+    for path in ("/v1/openapi.json", "/healthz", "/nothing"):
+        await service.request("GET", path)
+    assert await remaining(service) == 299
+
+
+async def test_a_forwarded_address_from_an_untrusted_peer_is_ignored(service: Service) -> None:
+    assert await remaining(service, "192.0.2.1") == 299
+    assert await remaining(service, "192.0.2.2") == 298
+
+
+async def test_behind_a_trusted_proxy_each_client_has_its_own_limit(database: Path) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        assert await remaining(service, "192.0.2.1") == 299
+        assert await remaining(service, "192.0.2.1") == 298
+        assert await remaining(service, "192.0.2.2") == 299
+        assert await remaining(service) == 299
+
+
+@pytest.mark.parametrize(
+    "forwarded",
+    [
+        ("192.0.2.1",),
+        (" 192.0.2.1 ",),
+        ("198.51.100.9, 192.0.2.1",),
+        ("198.51.100.9,192.0.2.1, 10.1.2.3",),
+        ("198.51.100.9", "192.0.2.1"),
+        ("198.51.100.9", "192.0.2.1", "10.1.2.3, fd00::1"),
+        ("127.0.0.1, 192.0.2.1",),
+        ("nonsense, 192.0.2.1",),
+        ("::ffff:192.0.2.1",),
+        ("::ffff:192.0.2.1, ::ffff:10.1.2.3",),
+    ],
+)
+async def test_the_nearest_address_that_is_not_a_proxy_is_the_client(
+    database: Path, forwarded: tuple[str, ...]
+) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        await remaining(service, *forwarded)
+        assert await remaining(service, "192.0.2.1") == 298
+
+
+@pytest.mark.parametrize(
+    "forwarded",
+    [
+        "",
+        "unknown",
+        "192.0.2.1, _hidden",
+        "192.0.2.1, ",
+        "192.0.2.1, 300.0.0.1",
+        "192.0.2.1, fe80::1%eth0",
+        "192.0.2.1, [fe80::1%eth0]:443",
+        f"192.0.2.1, ::{'0' * 44}1",
+        f"192.0.2.1, {'1' * 60_000}",
+    ],
+    ids=lambda forwarded: forwarded[:30],
+)
+async def test_an_invalid_forwarded_address_counts_as_the_proxy_that_sent_it(
+    database: Path, forwarded: str
+) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        await remaining(service, forwarded)
+        assert await remaining(service) == 298
+
+
+async def test_if_every_hop_is_a_proxy_the_farthest_one_is_the_client(database: Path) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        await remaining(service, "10.0.0.9, 10.0.0.1")
+        assert await remaining(service, "10.0.0.9") == 298
+
+
+async def test_an_ipv6_address_counts_as_its_64_bit_network(database: Path) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        assert await remaining(service, "2001:db8:0:1::1") == 299
+        assert await remaining(service, "2001:db8:0:1:ffff:ffff:ffff:ffff") == 298
+        assert await remaining(service, "2001:DB8:0:1::2") == 297
+        assert await remaining(service, "2001:db8:0:2::1") == 299
+
+
+async def test_the_table_of_addresses_is_bounded(database: Path) -> None:
+    async with running_service(database, trusted_proxy=PROXY, max_tracked_addresses=10) as service:
+        for n in range(50):
+            await remaining(service, f"192.0.2.{n}")
+        assert await remaining(service, "192.0.2.49") == 298
+        assert await remaining(service, "192.0.2.0") == 299
+
+
+@pytest.mark.parametrize(
+    ("plain", "with_port"),
+    [("203.0.113.9", "203.0.113.9:4711"), ("2001:db8::9", "[2001:db8::9]:443")],
+)
+async def test_the_port_of_a_forwarded_address_is_ignored(
+    database: Path, plain: str, with_port: str
+) -> None:
+    async with running_service(database, trusted_proxy=PROXY) as service:
+        assert await remaining(service, plain) == 299
+        assert await remaining(service, with_port) == 298
+        assert await remaining(service) == 299
+
+
+PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"), ip_network("fe80::/10"))
+
+
+def address_of(client: str, forwarded: str) -> str:
+    """Return the address of a client that reaches trusted proxies as ``forwarded`` says."""
+    headers = [(b"x-forwarded-for", forwarded.encode())]
+    return client_address(http_request("GET", b"/v1/pets", headers, client), PROXIES)
+
+
+def test_the_longest_possible_address_is_accepted() -> None:
+    longest = "2001:0db8:0000:0000:0000:ffff:255.255.255.255"
+    assert len(longest) == 45
+    assert address_of("10.0.0.1", longest) == longest
+    assert address_of("10.0.0.1", f"[{longest}]:65535") == longest
+
+
+@pytest.mark.parametrize("hops", [0, 19, 20, 21, 6_000])
+def test_at_most_20_hops_are_followed(hops: int) -> None:
+    proxies = [f"10.1.{n // 250}.{n % 250}" for n in range(hops)]
+    expected = "192.0.2.1" if hops < 20 else proxies[-20]
+    assert address_of("10.0.0.1", ", ".join(["192.0.2.1", *proxies])) == expected
+
+
+def test_a_proxy_can_have_a_link_local_address() -> None:
+    assert address_of("fe80::1%eth0", "192.0.2.1") == "192.0.2.1"
+
+
+def test_a_peer_without_an_address_is_not_a_proxy() -> None:
+    assert address_of("", "192.0.2.1") == ""

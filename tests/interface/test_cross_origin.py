@@ -1,0 +1,155 @@
+"""Cross-origin requests from browsers."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.error_body import assert_error
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+SHOP = "https://shop.example"
+ALLOWED = {
+    *("Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match"),
+    *("X-Request-Id", "traceparent", "tracestate"),
+}
+EXPOSED = {
+    *("Link", "Location", "Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining"),
+    *("X-RateLimit-Reset", "RateLimit", "RateLimit-Policy", "X-Request-Id", "Deprecation"),
+    *("Sunset", "WWW-Authenticate", "ETag", "Idempotent-Replayed"),
+}
+
+
+async def preflight(service: Service, path: str, origin: str = SHOP) -> httpx.Response:
+    headers = {
+        "Origin": origin,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-type",
+    }
+    return await service.request("OPTIONS", path, headers=headers)
+
+
+def says_nothing(response: httpx.Response) -> bool:
+    return not any(name.startswith("access-control-") for name in response.headers)
+
+
+async def test_by_default_no_origin_is_allowed(service: Service) -> None:
+    key = await service.issue()
+    response = await preflight(service, "/v1/pets")
+    assert_error(response, 401, "missing_api_key")
+    assert says_nothing(response)
+    response = await service.request("GET", "/v1/pets", key.token, headers={"Origin": SHOP})
+    assert response.status_code == 200
+    assert says_nothing(response)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://other.example",
+        "http://shop.example",
+        "HTTPS://SHOP.EXAMPLE",
+        f"{SHOP}:444",
+        f"{SHOP}.evil.example",
+        f"{SHOP}/",
+        "null",
+        "*",
+        "",
+    ],
+)
+async def test_an_origin_that_is_not_allowed_gets_no_cors_headers(
+    database: Path, origin: str
+) -> None:
+    async with running_service(database, allowed_origin=(SHOP,)) as service:
+        response = await preflight(service, "/v1/pets", origin)
+        assert_error(response, 401, "missing_api_key")
+        assert says_nothing(response)
+
+
+async def test_two_origin_headers_count_as_no_origin(database: Path) -> None:
+    async with running_service(database, allowed_origin=(SHOP,)) as service:
+        headers = [("Origin", SHOP), ("Origin", "https://evil.example")]
+        assert says_nothing(await service.request("GET", "/v1/pets", headers=headers))
+
+
+async def test_an_options_request_that_is_not_a_preflight_is_an_ordinary_request(
+    database: Path,
+) -> None:
+    async with running_service(database, allowed_origin=(SHOP,)) as service:
+        key = await service.issue()
+        headers = {"Origin": SHOP}
+        response = await service.request("OPTIONS", "/v1/pets", key.token, headers=headers)
+        assert_error(response, 405, "method_not_allowed")
+        assert_error(await service.request("OPTIONS", "/v1/pets"), 401, "missing_api_key")
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/v1/pets", "GET, HEAD, POST"),
+        ("/v1/pets/1", "DELETE, GET, HEAD, PATCH"),
+        ("/v1/categories", "GET, HEAD, POST"),
+        ("/v1/categories/1", "DELETE, GET, HEAD, PATCH"),
+        ("/v1/store/orders/1", "DELETE, GET, HEAD, PATCH"),
+        ("/v1/usage", "GET, HEAD"),
+        ("/v1/unknown", ""),
+    ],
+)
+async def test_a_preflight_lists_the_allowed_methods_and_headers(
+    database: Path, path: str, methods: str
+) -> None:
+    async with running_service(database, allowed_origin=("https://x.example", SHOP)) as service:
+        response = await preflight(service, path)
+        assert response.status_code == 204
+        assert response.content == b""
+        assert "Content-Length" not in response.headers
+        assert response.headers["Access-Control-Allow-Methods"] == methods
+        assert response.headers["Access-Control-Allow-Origin"] == SHOP
+        assert response.headers["Vary"] == "Origin"
+        assert set(response.headers["Access-Control-Allow-Headers"].split(", ")) == ALLOWED
+        assert "Access-Control-Allow-Credentials" not in response.headers
+        assert ("Accept-Patch" in response.headers) is ("PATCH" in methods)
+
+
+async def test_a_preflight_does_not_count_against_a_limit(database: Path) -> None:
+    async with running_service(database, allowed_origin=(SHOP,), anonymous_per_minute=1) as service:
+        for _ in range(5):
+            response = await preflight(service, "/v1/pets")
+            assert response.status_code == 204
+            assert response.headers["X-RateLimit-Remaining"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "origin"), [(SHOP, SHOP), ("*", "https://any.example"), ("*", "null")]
+)
+async def test_an_allowed_origin_can_read_every_response(
+    database: Path, allowed: str, origin: str
+) -> None:
+    async with running_service(database, allowed_origin=(allowed,)) as service:
+        key = await service.issue()
+        for token, path, status, vary in [
+            (key.token, "/v1/pets", 200, ["Authorization", "Origin"]),
+            (None, "/v1/pets", 401, ["Authorization", "Origin"]),
+            (key.token, "/v1/pets/7", 404, ["Authorization", "Origin"]),
+            (None, "/v1/openapi.json", 200, ["Accept-Encoding", "Origin"]),
+        ]:
+            response = await service.request("GET", path, token, headers={"Origin": origin})
+            assert response.status_code == status
+            assert response.headers["Access-Control-Allow-Origin"] == origin
+            assert response.headers.get_list("Vary") == vary
+            exposed = response.headers["Access-Control-Expose-Headers"]
+            assert set(exposed.split(", ")) == EXPOSED
+
+
+async def test_an_allowed_origin_can_read_a_304(database: Path) -> None:
+    async with running_service(database, allowed_origin=(SHOP,)) as service:
+        key = await service.issue()
+        body = {"name": "Bella", "categoryId": 1}
+        created = await service.request("POST", "/v1/pets", key.token, json=body)
+        headers = {"Origin": SHOP, "If-None-Match": created.headers["ETag"]}
+        response = await service.request("GET", "/v1/pets/1", key.token, headers=headers)
+        assert response.status_code == 304
+        assert response.headers["Access-Control-Allow-Origin"] == SHOP
+        assert response.headers.get_list("Vary") == ["Authorization", "Origin"]

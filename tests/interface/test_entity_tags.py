@@ -1,0 +1,495 @@
+"""ETag, If-None-Match and If-Match: versions of a resource (RFC 9110, sections 8.8.3 and 13)."""
+
+import asyncio
+import json
+import re
+from functools import partial
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from petstore.keys.model import SCOPES
+from support.cases import case
+from support.client import RATE_LIMIT_HEADERS
+from support.error_body import assert_error
+from support.process import ServerProcess
+from support.raw_socket import RawSocket
+from support.sending import Send, sender
+from support.service import Service
+from support.waiting import eventually
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
+CONTENT_FIELDS = {"content-length", "content-type", "transfer-encoding"}
+OTHER = '"0123456789abcdef01234567"'
+
+
+class Resource(NamedTuple):
+    """A resource: the list it is added to, the body that adds it, and two changes to it."""
+
+    path: str
+    new: dict[str, Any]
+    change: dict[str, Any]
+    back: dict[str, Any]
+
+
+PET = Resource("/pets", BELLA, {"name": "Max"}, {"name": "Bella"})
+CATEGORY = Resource("/categories", {"name": "Dogs"}, {"description": "All."}, {"description": None})
+ORDER = Resource(
+    "/store/orders", {"petId": 1}, {"shipDate": "2026-12-24T10:00:00Z"}, {"shipDate": None}
+)
+
+resources = pytest.mark.parametrize("kind", [PET, CATEGORY, ORDER], ids=lambda kind: kind.path)
+
+
+@pytest.fixture
+async def send(service: Service) -> Send:
+    """Sends requests with a key that may do everything."""
+    return await sender(service, scopes=frozenset(SCOPES))
+
+
+async def add(send: Send, kind: Resource = PET) -> str:
+    """Add the first resource of a kind, and what it needs; return its tag."""
+    if kind is ORDER:
+        await send("POST", "/pets", json=BELLA)
+    created = await send("POST", kind.path, json=kind.new)
+    assert created.status_code == 201
+    return etag(created)
+
+
+def etag(response: httpx.Response) -> str:
+    """Return the one ``ETag`` of a response, which must be strong."""
+    (tag,) = response.headers.get_list("ETag")
+    assert re.fullmatch(r'"[\x21\x23-\x7e]+"', tag)
+    return tag
+
+
+async def has_saved_its_use(send: Send) -> bool:
+    """Return whether ``lastUsedAt`` of the key, which the list of keys shows, is saved."""
+    return (await send("GET", "/keys/1")).json()["lastUsedAt"] is not None
+
+
+# ETag
+
+
+@resources
+async def test_every_response_has_the_same_etag_for_one_version(send: Send, kind: Resource) -> None:
+    tag = await add(send, kind)
+    path = f"{kind.path}/1"
+    assert etag(await send("GET", path)) == tag
+    assert etag(await send("HEAD", path)) == tag
+    assert etag(await send("PATCH", path, json={})) == tag
+    changed = etag(await send("PATCH", path, json=kind.change))
+    assert changed != tag
+    assert etag(await send("GET", path)) == changed
+
+
+@resources
+async def test_equal_content_has_the_same_etag(send: Send, kind: Resource) -> None:
+    tag = await add(send, kind)
+    await send("PATCH", f"{kind.path}/1", json=kind.change)
+    assert etag(await send("PATCH", f"{kind.path}/1", json=kind.back)) == tag
+
+
+async def test_changes_to_other_resources_do_not_change_an_etag(send: Send) -> None:
+    tag = await add(send)
+    assert await add(send) != tag
+    await send("PATCH", "/pets/2", json={"name": "Max"})
+    assert etag(await send("GET", "/pets/1")) == tag
+
+
+async def test_an_order_changes_the_etag_of_its_animal(send: Send) -> None:
+    tag = await add(send)
+    await send("POST", "/store/orders", json={"petId": 1})
+    assert etag(await send("GET", "/pets/1")) != tag
+
+
+async def test_a_key_has_an_etag(service: Service, send: Send) -> None:
+    key = await service.issue()
+    path = f"/keys/{key.id}"
+    tag = etag(await send("GET", path))
+    assert etag(await send("GET", path)) == tag
+    changed = await send("PATCH", path, json={"name": "till"}, headers={"If-Match": tag})
+    assert changed.status_code == 200
+    assert etag(changed) == etag(await send("GET", path)) != tag
+    for method in ("PATCH", "DELETE"):
+        response = await send(method, path, json={}, headers={"If-Match": tag})
+        assert_error(response, 412, "precondition_failed")
+    response = await send("GET", path, headers={"If-None-Match": etag(changed)})
+    assert response.status_code == 304
+    response = await send("DELETE", path, headers={"If-Match": etag(changed)})
+    assert response.status_code == 204
+
+
+async def test_only_resources_and_lists_have_an_etag(send: Send) -> None:
+    await add(send)
+    for path in ("/store/inventory", "/usage"):
+        response = await send("GET", path, headers={"If-None-Match": "*"})
+        assert response.status_code == 200
+        assert "ETag" not in response.headers
+
+
+async def test_a_response_without_a_resource_has_no_etag(send: Send) -> None:
+    await add(send)
+    for method, path, body, status in (
+        ("GET", "/pets/2", None, 404),
+        ("PATCH", "/pets/1", {"name": ""}, 400),
+        ("DELETE", "/pets/2", None, 404),
+        ("DELETE", "/pets/1", None, 204),
+    ):
+        response = await send(method, path, json=body, headers={"If-None-Match": OTHER})
+        assert response.status_code == status
+        assert "ETag" not in response.headers
+
+
+# If-None-Match
+
+
+THIS_VERSION = ("{tag}", "*", " {tag} ", "{other}, {tag}", '{tag},{other},""', "{tag} ,W/{other}")
+OTHER_VERSION = ("{other}", "W/{other}", "{bare}", '"{bare}', '"{bare} "', "", '""', '"*"')
+
+
+@resources
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_if_none_match_with_this_version_is_304(
+    send: Send, kind: Resource, method: str
+) -> None:
+    tag = await add(send, kind)
+    for field in (*THIS_VERSION, "W/{tag}", '"a, b",W/{other} ,\tW/{tag}'):
+        with case(field):
+            headers = {"If-None-Match": field.format(tag=tag, other=OTHER)}
+            response = await send(method, f"{kind.path}/1", headers=headers)
+            assert response.status_code == 304
+            assert response.content == b""
+            assert etag(response) == tag
+            assert not {"content-length", "content-type"} & set(response.headers)
+            for name in (*RATE_LIMIT_HEADERS, "X-Request-Id"):
+                assert len(response.headers.get_list(name)) == 1
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_if_none_match_with_another_version_gets_the_current_one(
+    send: Send, method: str
+) -> None:
+    tag = await add(send)
+    bare = tag.strip('"')
+    body = b'{"id":1,"name":"Bella","categoryId":1,"status":"available"}'
+    for field in (*OTHER_VERSION, '"{upper}"'):
+        with case(field):
+            value = field.format(other=OTHER, bare=bare, upper=bare.upper())
+            response = await send(method, "/pets/1", headers={"If-None-Match": value})
+            assert response.status_code == 200
+            assert etag(response) == tag
+            assert response.headers["Content-Type"] == "application/json"
+            assert response.content == (b"" if method == "HEAD" else body)
+            assert response.headers["Content-Length"] == str(len(body))
+
+
+async def test_if_none_match_with_an_old_version_gets_the_new_one(send: Send) -> None:
+    tag = await add(send)
+    changed = await send("PATCH", "/pets/1", json={"name": "Max"})
+    response = await send("GET", "/pets/1", headers={"If-None-Match": tag})
+    assert response.json() == changed.json()
+    headers = [("If-None-Match", tag), ("If-None-Match", etag(changed))]
+    assert (await send("GET", "/pets/1", headers=headers)).status_code == 304
+
+
+async def test_conditions_are_ignored_when_a_resource_is_created(send: Send) -> None:
+    await add(send)
+    for field in ("If-None-Match", "If-Match"):
+        for value in ("*", OTHER):
+            response = await send("POST", "/pets", json=BELLA, headers={field: value})
+            assert response.status_code == 201
+
+
+@resources
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_if_none_match_with_this_version_changes_nothing(
+    send: Send, kind: Resource, method: str
+) -> None:
+    tag = await add(send, kind)
+    path = f"{kind.path}/1"
+    for field in ("{tag}", "*", "W/{tag}", '"x", W/{tag}'):
+        with case(field):
+            headers = {"If-None-Match": field.format(tag=tag)}
+            response = await send(method, path, json=kind.change, headers=headers)
+            message = assert_error(response, 412, "precondition_failed")
+            assert message.startswith("If-None-Match: expected ")
+            assert etag(await send("GET", path)) == tag
+    response = await send(method, path, json=kind.change, headers={"If-None-Match": OTHER})
+    assert response.is_success
+
+
+async def test_a_304_says_that_get_pet_is_deprecated(send: Send) -> None:
+    tag = await add(send)
+    shown = await send("GET", "/pets/1")
+    response = await send("GET", "/pets/1", headers={"If-None-Match": tag})
+    assert response.status_code == 304
+    for name in ("Deprecation", "Sunset", "Link"):
+        assert response.headers[name] == shown.headers[name]
+
+
+async def test_a_304_counts_against_the_limit(service: Service, send: Send) -> None:
+    tag = await add(send)
+    key = await service.issue(per_minute=9, per_day=99)
+    headers = {"If-None-Match": tag}
+    response = await service.request("GET", "/v1/pets/1", key.token, headers=headers)
+    assert response.status_code == 304
+    assert response.headers["X-RateLimit-Remaining"] == "8"
+
+
+# If-Match
+
+
+async def test_if_match_with_this_version_allows_the_change(send: Send) -> None:
+    tag = await add(send)
+    for number, field in enumerate((*THIS_VERSION, " * ")):
+        with case(field):
+            headers = {"If-Match": field.format(tag=tag, other=OTHER)}
+            patch = {"name": f"Max {number}"}
+            response = await send("PATCH", "/pets/1", json=patch, headers=headers)
+            assert response.json()["name"] == patch["name"]
+            tag = etag(response)
+
+
+@resources
+async def test_if_match_with_this_version_allows_a_change_and_a_deletion(
+    send: Send, kind: Resource
+) -> None:
+    headers = {"If-Match": await add(send, kind)}
+    changed = await send("PATCH", f"{kind.path}/1", json=kind.change, headers=headers)
+    assert changed.status_code == 200
+    headers = {"If-Match": etag(changed)}
+    assert (await send("DELETE", f"{kind.path}/1", headers=headers)).status_code == 204
+
+
+@resources
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_if_match_with_another_version_changes_nothing(
+    send: Send, kind: Resource, method: str
+) -> None:
+    tag = await add(send, kind)
+    path = f"{kind.path}/1"
+    shown = await send("GET", path)
+    malformed = ("w/{tag}", "W/ {tag}", "x{tag}", "{tag}x", "{tag} {other}", "*, {tag}")
+    for field in (*OTHER_VERSION, "W/{tag}", *malformed, '"a" "{tag}'):
+        with case(field):
+            headers = {"If-Match": field.format(tag=tag, other=OTHER, bare=tag.strip('"'))}
+            response = await send(method, path, json=kind.change, headers=headers)
+            message = assert_error(response, 412, "precondition_failed")
+            assert message.startswith("If-Match: expected ")
+            assert "ETag" not in response.headers
+    again = await send("GET", path)
+    assert (again.status_code, again.content, etag(again)) == (200, shown.content, tag)
+
+
+async def test_a_change_needs_no_if_match(send: Send) -> None:
+    await add(send)
+    assert (await send("PATCH", "/pets/1", json={"name": "Max"})).status_code == 200
+    assert (await send("DELETE", "/pets/1")).status_code == 204
+
+
+async def test_several_if_match_fields_are_one_list(send: Send) -> None:
+    tag = await add(send)
+    headers = [("If-Match", OTHER), ("If-Match", tag)]
+    response = await send("PATCH", "/pets/1", json={"name": "Max"}, headers=headers)
+    assert response.status_code == 200
+
+
+async def test_if_match_is_evaluated_before_a_conflict_is_found(send: Send) -> None:
+    await add(send)
+    await send("POST", "/store/orders", json={"petId": 1})
+    for method in ("PATCH", "DELETE"):
+        response = await send(
+            method, "/pets/1", json={"status": "sold"}, headers={"If-Match": OTHER}
+        )
+        assert_error(response, 412, "precondition_failed")
+
+
+@resources
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+async def test_the_second_change_of_the_same_version_is_refused(
+    send: Send, kind: Resource, method: str
+) -> None:
+    path, headers = f"{kind.path}/1", {"If-Match": await add(send, kind)}
+    first, second = await asyncio.gather(
+        send("PATCH", path, json=kind.change, headers=headers),
+        send(method, path, json=kind.back, headers=headers),
+    )
+    assert first.status_code == 200
+    assert_error(second, 412, "precondition_failed")
+    assert (await send("GET", path)).json() == first.json()
+
+
+@pytest.mark.each_database
+async def test_if_many_writers_change_the_same_version_only_one_succeeds(send: Send) -> None:
+    headers = {"If-Match": await add(send)}
+    responses = await asyncio.gather(
+        *(send("PATCH", "/pets/1", json={"name": f"Max {n}"}, headers=headers) for n in range(20))
+    )
+    assert sorted(response.status_code for response in responses) == [200, *[412] * 19]
+    (won,) = [response for response in responses if response.status_code == 200]
+    assert (await send("GET", "/pets/1")).json() == won.json()
+
+
+@resources
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_a_read_with_if_match_of_another_version_is_412(
+    send: Send, kind: Resource, method: str
+) -> None:
+    tag = await add(send, kind)
+    for path in (kind.path, f"{kind.path}/1"):
+        for field in (OTHER, f"W/{tag}", ""):
+            response = await send(method, path, headers={"If-Match": field})
+            assert response.status_code == 412
+        for field in (tag, "*", f"{OTHER}, {tag}"):
+            response = await send(method, path, headers={"If-Match": field})
+            assert response.status_code == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+async def test_if_match_is_evaluated_before_if_none_match(send: Send, method: str) -> None:
+    tag = await add(send)
+    headers = {"If-Match": OTHER, "If-None-Match": tag}
+    response = await send(method, "/pets/1", json={}, headers=headers)
+    assert assert_error(response, 412, "precondition_failed").startswith("If-Match: ")
+    headers = {"If-Match": tag, "If-None-Match": tag}
+    response = await send(method, "/pets/1", json={}, headers=headers)
+    assert response.status_code == (304 if method == "GET" else 412)
+
+
+@pytest.mark.parametrize("action", ["rotate", "unban"])
+async def test_actions_on_a_key_may_be_conditional(
+    service: Service, send: Send, action: str
+) -> None:
+    key = await service.issue()
+    path = f"/keys/{key.id}"
+    tag = etag(await send("GET", path))
+    for headers in ({"If-Match": OTHER}, {"If-None-Match": tag}):
+        response = await send("POST", f"{path}/{action}", headers=headers)
+        assert_error(response, 412, "precondition_failed")
+    assert len((await send("GET", f"{path}/history")).json()) == 1
+    response = await send("POST", f"{path}/{action}", headers={"If-Match": tag})
+    assert response.is_success
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+async def test_a_list_of_etags_that_is_too_long_is_refused(send: Send, method: str) -> None:
+    tag = await add(send)
+    for field in ("If-Match", "If-None-Match"):
+        for value in ("," * 1025, '"' * 1025, f"{OTHER}, " * 100):
+            response = await send(method, "/pets/1", json={}, headers={field: value})
+            message = assert_error(response, 400, "invalid_parameter")
+            assert message == f"{field}: expected at most 1024 bytes"
+    headers = {"If-Match": f"{tag},".ljust(1024, ",")}
+    assert (await send(method, "/pets/1", json={}, headers=headers)).is_success
+
+
+# Lists
+
+
+LISTS = ["/pets", "/categories", "/store/orders", "/keys", "/keys/1/history", "/webhooks"]
+
+
+@pytest.mark.each_database
+async def test_if_none_match_with_an_unchanged_list_is_304(send: Send) -> None:
+    await add(send, CATEGORY)
+    await add(send, ORDER)
+    await eventually(partial(has_saved_its_use, send))
+    for path in LISTS:
+        for method in ("GET", "HEAD"):
+            with case(method, path):
+                tag = etag(await send("GET", path))
+                assert etag(await send(method, path)) == tag
+                headers = {"If-None-Match": f"{OTHER}, W/{tag}"}
+                response = await send(method, path, headers=headers)
+                expected = (304, b"", tag)
+                assert (response.status_code, response.content, etag(response)) == expected
+                response = await send(method, path, headers={"If-None-Match": OTHER})
+                assert (response.status_code, etag(response)) == (200, tag)
+
+
+async def test_a_list_that_changes_gets_another_etag(send: Send) -> None:
+    tags = [etag(await send("GET", "/pets"))]
+    for change in (
+        ("POST", "/pets", BELLA),
+        ("POST", "/pets", BELLA),
+        ("PATCH", "/pets/1", {"name": "Max"}),
+        ("DELETE", "/pets/1", None),
+    ):
+        assert (await send(*change[:2], json=change[2])).is_success
+        tags.append(etag(await send("GET", "/pets")))
+    assert len(set(tags)) == 5
+
+
+async def test_a_page_that_is_no_longer_the_last_gets_another_etag(send: Send) -> None:
+    await add(send)
+    for limit in (1, 2):
+        last = await send("GET", f"/pets?limit={limit}")
+        await add(send)
+        headers = {"If-None-Match": etag(last)}
+        response = await send("GET", f"/pets?limit={limit}", headers=headers)
+        assert (response.status_code, response.json()) == (200, last.json())
+        assert "next" in response.links
+
+
+@pytest.mark.parametrize(
+    ("kind", "query"), [(PET, "id=1"), (PET, "status=available"), (ORDER, "petId=1")]
+)
+async def test_a_list_of_one_resource_has_the_etag_of_the_resource(
+    send: Send, kind: Resource, query: str
+) -> None:
+    tag = await add(send, kind)
+    shown = await send("GET", f"{kind.path}?{query}")
+    assert len(shown.json()) == 1
+    assert etag(shown) == tag
+    path, headers = f"{kind.path}/1", {"If-Match": tag}
+    response = await send("PATCH", path, json=kind.change, headers=headers)
+    assert response.status_code == 200
+    response = await send("PATCH", path, json=kind.back, headers=headers)
+    assert_error(response, 412, "precondition_failed")
+
+
+async def test_a_list_without_the_resource_has_another_etag(send: Send) -> None:
+    tag = await add(send)
+    await send("DELETE", "/pets/1")
+    gone = await send("GET", "/pets?id=1", headers={"If-None-Match": tag})
+    assert (gone.status_code, gone.json()) == (200, [])
+    assert etag(gone) != tag
+
+
+# On the wire
+
+
+def test_a_connection_stays_open_after_responses_without_a_body(
+    server: ServerProcess, token: str
+) -> None:
+    def request(method: str, path: str, *lines: str, body: str = "") -> bytes:
+        head = [
+            *(f"{method} /v1{path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {token}"),
+            *(f"Content-Length: {len(body)}", *lines),
+        ]
+        return "\r\n".join([*head, "", body]).encode()
+
+    with RawSocket(server.port) as connection:
+        connection.send(request("POST", "/pets", body=json.dumps(BELLA)))
+        created = connection.read_response()
+        path = created.fields["location"].removeprefix("http://localhost/v1")
+        tag = created.fields["etag"]
+        for method in ("GET", "HEAD"):
+            connection.send(request(method, path, f"If-None-Match: {tag}"))
+            unchanged = connection.read_response(to_head=True)
+            assert unchanged.status == 304
+            assert unchanged.fields["etag"] == tag
+            assert {"x-ratelimit-limit", "x-request-id"} <= set(unchanged.fields)
+            assert not CONTENT_FIELDS & set(unchanged.fields)
+        connection.send(request("GET", path))
+        assert connection.read_response().json() == created.json()
+        connection.send(request("DELETE", path, f"If-Match: {tag}"))
+        deleted = connection.read_response()
+        assert (deleted.status, deleted.body) == (204, b"")
+        assert not CONTENT_FIELDS & set(deleted.fields)
+        connection.send(request("GET", path))
+        assert connection.read_response().status == 404

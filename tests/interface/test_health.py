@@ -1,0 +1,73 @@
+"""Liveness and readiness."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from petstore.databases.sqlite import SqliteStore
+from petstore.interface.health import HealthPages
+from support.bare_app import http_request
+from support.error_body import assert_error
+from support.service import Service, running_service
+from support.stores import migrate
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(("path", "status"), [("/healthz", "alive"), ("/readyz", "ready")])
+async def test_health_checks_need_no_key(service: Service, path: str, status: str) -> None:
+    response = await service.request("GET", path)
+    assert response.status_code == 200
+    assert response.json() == {"status": status}
+    assert "X-RateLimit-Limit" not in response.headers
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_health_checks_do_not_count_against_a_limit(service: Service) -> None:
+    key = await service.issue(per_minute=5)
+    for _ in range(5):
+        await service.request("GET", "/healthz", key.token)
+    response = await service.request("GET", "/v1/pets", key.token)
+    assert response.headers["X-RateLimit-Remaining"] == "4"
+
+
+async def test_a_service_that_cannot_reach_redis_is_still_ready(database: Path) -> None:
+    async with running_service(database, redis="redis://127.0.0.1:1") as service:
+        response = await service.request("GET", "/readyz")
+    assert (response.status_code, response.json()) == (200, {"status": "ready"})
+
+
+class SlowStore(SqliteStore):
+    """Counts how often it is checked, which takes some turns of the loop."""
+
+    checks = 0
+
+    async def check(self) -> None:
+        self.checks += 1
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await super().check()
+
+
+async def test_concurrent_health_checks_share_one_query(database: Path) -> None:
+    store = SlowStore(database)
+    migrate(store, database)
+    await store.open()
+    # Without a service, whose own checks of the files would be counted too.
+    health, request = HealthPages(store), http_request("GET", b"/readyz", [])
+    for times in (1, 2):
+        responses = await asyncio.gather(*(health.ready(request) for _ in range(50)))
+        assert {response.status for response in responses} == {200}
+        assert store.checks == times
+    await store.close()
+
+
+async def test_all_concurrent_health_checks_report_a_missing_database(database: Path) -> None:
+    async with running_service(database, store=SlowStore(database)) as service:
+        database.rename(database.with_suffix(".moved"))
+        requests = (service.request("GET", "/readyz") for _ in range(3))
+        for response in await asyncio.gather(*requests):
+            assert_error(response, 503, "service_unavailable")
+        database.with_suffix(".moved").rename(database)
+        assert (await service.request("GET", "/readyz")).status_code == 200

@@ -1,0 +1,1145 @@
+"""The OpenAPI document against its own standard, interface.md, and the responses of the service."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
+from unicodedata import category
+
+import apsw
+import httpx
+import jsonschema_rs
+import msgspec
+import pytest
+
+from petstore.backends import secret_file_of
+from petstore.categories.model import CategoryCreate
+from petstore.clock import DAY, Milliseconds
+from petstore.databases.contract import Unit
+from petstore.domain.plans import UNLIMITED
+from petstore.errors import InvalidParameter
+from petstore.events.model import EVENT_TYPES, IN_FEED, Position
+from petstore.interface.idempotency import idempotency_key
+from petstore.interface.openapi.document import document
+from petstore.interface.openapi.errors import possible_errors
+from petstore.interface.operations import OPERATIONS
+from petstore.keys.model import SCOPES, Environment, KeyCreate, new_token
+from petstore.keys.store import change_key, create_key, unconditional
+from petstore.orders.model import OrderCreate
+from petstore.orders.store import place_order
+from petstore.pets.model import NewPet
+from petstore.settings import sqlite_path
+from petstore.webhooks.model import MAX_REPLAY, MAX_WEBHOOKS, WebhookCreate
+from petstore.webhooks.store import create_webhook
+from support.bare_app import fields, http_request
+from support.cases import case
+from support.changes import create_category, create_pets
+from support.keys import OPERATOR, new_key, stored_key
+from support.memory_folder import folder_in_memory
+from support.service import Service, running_service
+from support.stores import do, locked
+from support.webhooks import URL, add_deliveries, add_events, add_webhook
+
+pytestmark = pytest.mark.anyio
+
+ORIGIN = "http://petstore.test"
+DOCUMENT: dict[str, Any] = json.loads(json.dumps(document(ORIGIN, OPERATIONS)))
+COMPONENTS: dict[str, Any] = DOCUMENT["components"]
+
+
+def resolved(part: Any) -> Any:
+    """Return ``part`` with what it refers to in place of each reference, except to schemas."""
+    if isinstance(part, list):
+        return [resolved(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    _, _, target = part.get("$ref", "").partition("#/components/")
+    kind, _, name = target.partition("/")
+    if target and kind != "schemas":
+        return resolved(COMPONENTS[kind][name])
+    return {name: resolved(item) for name, item in part.items()}
+
+
+RESOLVED: dict[str, Any] = resolved(DOCUMENT)
+DESCRIBED: dict[str, dict[str, Any]] = {
+    operation["operationId"]: operation
+    for path in RESOLVED["paths"].values()
+    for operation in path.values()
+}
+ROWS = {row.id: row for row in OPERATIONS}
+SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
+HTTPS_OWN_HEADERS = {"content-type", "content-length", "x-content-type-options", "connection"}
+# In the store of ``some_of_everything`` all animals belong to category 1.
+BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
+
+
+class Ask(NamedTuple):
+    """A request that suits an operation."""
+
+    method: str
+    path: str
+    options: dict[str, Any]
+
+    async def send(
+        self, service: Service, token: str | None = None, **options: Any
+    ) -> httpx.Response:
+        return await service.request(self.method, self.path, token, **{**self.options, **options})
+
+
+ONE: dict[str, Any] = {"params": {"limit": 1}}
+YEAR_1 = "0001-01-01T00:00:00Z"
+REQUESTS = {
+    "listPets": Ask("GET", "/v1/pets", ONE),
+    "createPet": Ask("POST", "/v1/pets", {"json": BELLA}),
+    "getPet": Ask("GET", "/v1/pets/1", {}),
+    "updatePet": Ask("PATCH", "/v1/pets/1", {"json": {"name": "Rex"}}),
+    "deletePet": Ask("DELETE", "/v1/pets/4", {}),
+    "listCategories": Ask("GET", "/v1/categories", ONE),
+    "createCategory": Ask("POST", "/v1/categories", {"json": {"name": "Birds"}}),
+    "getCategory": Ask("GET", "/v1/categories/2", {}),
+    "updateCategory": Ask("PATCH", "/v1/categories/2", {"json": {"description": "Small."}}),
+    "deleteCategory": Ask("DELETE", "/v1/categories/2", {}),
+    "listOrders": Ask("GET", "/v1/store/orders", ONE),
+    "placeOrder": Ask("POST", "/v1/store/orders", {"json": {"petId": 1}}),
+    "getOrder": Ask("GET", "/v1/store/orders/1", {}),
+    "updateOrder": Ask("PATCH", "/v1/store/orders/1", {"json": {"status": "approved"}}),
+    "cancelOrder": Ask("DELETE", "/v1/store/orders/1", {}),
+    "getInventory": Ask("GET", "/v1/store/inventory", {}),
+    "listEvents": Ask("GET", "/v1/events", ONE),
+    "listKeys": Ask("GET", "/v1/keys", ONE),
+    "createKey": Ask("POST", "/v1/keys", {"json": {"name": "Till"}}),
+    "getKey": Ask("GET", "/v1/keys/2", {}),
+    "updateKey": Ask("PATCH", "/v1/keys/2", {"json": {"name": "Till 2"}}),
+    "revokeKey": Ask("DELETE", "/v1/keys/2", {}),
+    "rotateKey": Ask("POST", "/v1/keys/2/rotate", {"json": {"graceSeconds": 60}}),
+    "unbanKey": Ask("POST", "/v1/keys/2/unban", {}),
+    "listKeyHistory": Ask("GET", "/v1/keys/2/history", ONE),
+    "listDeprecations": Ask("GET", "/v1/deprecations", ONE),
+    "getUsage": Ask("GET", "/v1/usage", {}),
+    "listWebhooks": Ask("GET", "/v1/webhooks", ONE),
+    "createWebhook": Ask("POST", "/v1/webhooks", {"json": {"url": URL}}),
+    "getWebhook": Ask("GET", "/v1/webhooks/1", {}),
+    "updateWebhook": Ask("PATCH", "/v1/webhooks/1", {"json": {"types": ["pet.created"]}}),
+    "deleteWebhook": Ask("DELETE", "/v1/webhooks/1", {}),
+    "rotateWebhook": Ask("POST", "/v1/webhooks/1/rotate", {"json": {"graceSeconds": 60}}),
+    "testWebhook": Ask("POST", "/v1/webhooks/1/test", {}),
+    "listWebhookDeliveries": Ask("GET", "/v1/webhooks/1/deliveries", ONE),
+    "replayWebhook": Ask("POST", "/v1/webhooks/1/replay", {"json": {"since": YEAR_1}}),
+}
+
+
+# Ways to get each response of an operation
+
+
+class Shop(NamedTuple):
+    """A service with some of everything, and the token of its key 1, which may do all."""
+
+    service: Service
+    token: str
+
+    async def with_key(self, **wanted: Any) -> "Shop":
+        """Return the shop as another key finds it, one without limits but those wanted."""
+        return self._replace(token=(await self.service.issue(**wanted)).token)
+
+
+Way: TypeAlias = Callable[[Shop, Ask], Awaitable[httpx.Response]]
+
+Change: TypeAlias = tuple[str, str, dict[str, Any]]
+"""Method, path and body."""
+
+
+def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]:
+    """Put two and more of everything in the store; return the token of key 1, which may do all.
+
+    Animals 1 and 4 are free, orders 1 and 2 hold 2 and 3; no animal is of category 2.
+    """
+    admin = new_key(plan="enterprise", scopes=frozenset(SCOPES))
+    issued = yield from create_key(admin, environment, OPERATOR, now)
+    for name in ("Dogs", "Cats"):
+        yield from create_category(CategoryCreate(name))
+    yield from create_pets([NewPet("Bella", 1, "available")] * 4)
+    for pet_id in (2, 3):
+        yield from place_order(OrderCreate(pet_id), now, 1440)
+    yield from create_key(new_key(), environment, OPERATOR, now)
+    yield from change_key(2, {"name": "Till 1"}, OPERATOR, now, unconditional)
+    for _ in range(2):
+        yield from create_webhook(WebhookCreate(URL), 1, now)
+    for key_id in (1, 2):
+        called = "INSERT INTO deprecated_calls VALUES (?1, 'getPet', ?2, 1, ?3, 'till/1', 'r1')"
+        yield from do(called, key_id, now // DAY, now)
+    return issued.token
+
+
+async def furnish(service: Service) -> Shop:
+    secret_file_of(service.settings).create()
+    unit = some_of_everything(service.clock(), service.settings.environment)
+    token = await service.store.write(unit)
+    await add_deliveries(service.store, 1, "succeeded", "pending", "failed")
+    return Shop(service, token)
+
+
+# Ways that leave the shop as it is: an operation gets all these responses from the same one.
+
+
+async def as_it_should(shop: Shop, ask: Ask) -> httpx.Response:
+    return await ask.send(*shop)
+
+
+async def without_a_key(shop: Shop, ask: Ask) -> httpx.Response:
+    return await ask.send(shop.service)
+
+
+async def with_an_invalid_key(shop: Shop, ask: Ask) -> httpx.Response:
+    return await ask.send(shop.service, "not-a-key")
+
+
+async def from_elsewhere(shop: Shop, ask: Ask) -> httpx.Response:
+    return await ask.send(*await shop.with_key(allowed_networks=("192.0.2.0/24",)))
+
+
+def without(scope: str) -> Way:
+    """Return the way of a key that has every scope but one."""
+
+    async def way(shop: Shop, ask: Ask) -> httpx.Response:
+        return await ask.send(*await shop.with_key(scopes=frozenset(SCOPES) - {scope}))
+
+    return way
+
+
+async def over_the_limit_of_the_key(shop: Shop, ask: Ask) -> httpx.Response:
+    limited = await shop.with_key(per_minute=1, scopes=frozenset())
+    await ask.send(*limited)
+    return await ask.send(*limited)
+
+
+async def over_the_limit_of_the_address(shop: Shop, ask: Ask) -> httpx.Response:
+    for _ in range(shop.service.settings.anonymous_per_minute):
+        await ask.send(shop.service)
+    return await ask.send(shop.service)
+
+
+async def while_banned(shop: Shop, ask: Ask) -> httpx.Response:
+    limited = await shop.with_key(per_minute=1, scopes=frozenset())
+    for _ in range(2):
+        await ask.send(*limited)
+    shop.service.clock.advance(2)
+    for _ in range(shop.service.settings.ban_strikes):
+        await ask.send(*limited)
+    return await ask.send(*limited)
+
+
+async def with_two_hosts(shop: Shop, ask: Ask) -> httpx.Response:
+    hosts = httpx.Headers([("Host", "petstore.test"), ("Host", "petstore.test")])
+    return await ask.send(shop.service, headers=hosts)
+
+
+async def while_the_database_is_locked(shop: Shop, ask: Ask) -> httpx.Response:
+    with locked(sqlite_path(shop.service.settings.database), shop.service.store):
+        return await ask.send(*shop)
+
+
+async def where_nothing_is(shop: Shop, ask: Ask) -> httpx.Response:
+    return await ask._replace(path=re.sub("/[0-9]", "/99", ask.path)).send(*shop)
+
+
+async def with_a_version_known(shop: Shop, ask: Ask) -> httpx.Response:
+    tag = (await ask.send(*shop)).headers["ETag"]
+    return await ask.send(*shop, headers={"If-None-Match": tag})
+
+
+async def without_the_scope_of_a_type(shop: Shop, ask: Ask) -> httpx.Response:
+    return await ask.send(*await shop.with_key(scopes=frozenset()), params={"type": "pet.created"})
+
+
+async def with_fewer_rights(shop: Shop, ask: Ask) -> httpx.Response:
+    options: dict[str, Any] = (
+        {} if "rotate" in ask.path else {"json": {"name": "Till", "plan": "business"}}
+    )
+    key = await shop.with_key(plan="pro", scopes=frozenset({"keys:admin"}))
+    return await ask.send(*key, **options)
+
+
+async def with_a_body_that_breaks_off(shop: Shop, ask: Ask) -> httpx.Response:
+    response = await shop.service.call(
+        ask.method,
+        ask.path.encode(),
+        [
+            (b"host", b"x"),
+            (b"authorization", f"Bearer {shop.token}".encode()),
+            (b"content-length", b"9"),
+        ],
+        b"{",
+        is_cut_off=True,
+    )
+    return httpx.Response(response.status, headers=fields(response), content=response.body)
+
+
+async def never_ending() -> AsyncIterator[bytes]:
+    yield b"{"
+    await asyncio.Event().wait()
+
+
+async def with_a_body_that_never_ends(shop: Shop, ask: Ask) -> httpx.Response:
+    return await shop.service.request(ask.method, ask.path, shop.token, content=never_ending())
+
+
+def with_options(**options: Any) -> Way:
+    async def way(shop: Shop, ask: Ask) -> httpx.Response:
+        return await ask.send(*shop, **options)
+
+    return way
+
+
+def to_path(path: str, **options: Any) -> Way:
+    """Return a way that sends the same request to another path."""
+
+    async def way(shop: Shop, ask: Ask) -> httpx.Response:
+        return await ask._replace(path=path).send(*shop, **options)
+
+    return way
+
+
+async def at_a_fault(shop: Shop, ask: Ask) -> httpx.Response:
+    key = await shop.with_key()
+    with apsw.Connection(str(sqlite_path(shop.service.settings.database))) as connection:
+        connection.execute("DROP TABLE rate_limits")
+    return await ask.send(*key)
+
+
+# Ways that change the shop, or need it as it was: each has one of its own.
+
+
+ALONE: set[Way] = set()
+A_KEY = {"Idempotency-Key": "a"}
+
+
+def alone(way: Way) -> Way:
+    ALONE.add(way)
+    return way
+
+
+@alone
+async def after_the_sunset(shop: Shop, ask: Ask) -> httpx.Response:
+    shop.service.clock.advance(5 * 365 * 86400)
+    return await ask.send(*shop)
+
+
+@alone
+async def sent_again(shop: Shop, ask: Ask) -> httpx.Response:
+    await ask.send(*shop, headers=A_KEY)
+    response = await ask.send(*shop, headers=A_KEY)
+    assert response.headers["Idempotent-Replayed"] == "true"
+    return response
+
+
+@alone
+async def sent_twice_at_once(shop: Shop, ask: Ask) -> httpx.Response:
+    responses = await asyncio.gather(*(ask.send(*shop, headers=A_KEY) for _ in range(2)))
+    (refused,) = (response for response in responses if response.is_error)
+    return refused
+
+
+@alone
+async def with_the_key_of_another_request(shop: Shop, ask: Ask) -> httpx.Response:
+    await Ask("POST", "/v1/categories", {"json": {"name": "Fish"}}).send(*shop, headers=A_KEY)
+    return await ask.send(*shop, headers=A_KEY)
+
+
+@alone
+async def again_with_another_token(shop: Shop, ask: Ask) -> httpx.Response:
+    await ask.send(*shop, headers=A_KEY)
+    rotate = Ask("POST", "/v1/keys/1/rotate", {"json": {"graceSeconds": 60}})
+    rotated = await rotate.send(*shop)
+    return await ask.send(shop.service, rotated.json()["token"], headers=A_KEY)
+
+
+@alone
+async def without_the_secret_file(shop: Shop, ask: Ask) -> httpx.Response:
+    path = shop.service.settings.secret_path
+    assert path is not None
+    path.unlink()
+    return await ask.send(*shop)
+
+
+@alone
+async def with_many_webhooks(shop: Shop, ask: Ask) -> httpx.Response:
+    key = await stored_key(shop.service.store, 1)
+    for _ in range(MAX_WEBHOOKS - 2):
+        await add_webhook(shop.service.store, key)
+    return await ask.send(*shop)
+
+
+@alone
+async def with_many_events(shop: Shop, ask: Ask) -> httpx.Response:
+    await add_events(shop.service.store, [shop.service.clock()] * (MAX_REPLAY + 1))
+    return await ask.send(*shop)
+
+
+@alone
+async def with_many_deliveries(shop: Shop, ask: Ask) -> httpx.Response:
+    await add_deliveries(shop.service.store, 1, *["pending"] * MAX_REPLAY)
+    return await ask.send(*shop)
+
+
+def after(*others: Change, **options: Any) -> Way:
+    """Return the way on which ``others``, PATCH and DELETE, come first."""
+
+    @alone
+    async def way(shop: Shop, ask: Ask) -> httpx.Response:
+        for method, path, body in others:
+            response = await shop.service.request(method, path, shop.token, json=body)
+            assert response.is_success, response.text
+        return await ask.send(*shop, **options)
+
+    return way
+
+
+TEXT = {"Content-Type": "text/plain"}
+ENCODED = {"Content-Encoding": "gzip"}
+TOO_LONG = {"name": "B" * 65_536}
+OTHER_VERSION = {"If-Match": '"another"'}
+TOO_MANY_VERSIONS = {"If-None-Match": '"another", ' * 200}
+APPROVED: Change = ("PATCH", "/v1/store/orders/1", {"status": "approved"})
+DELIVERED: Change = ("PATCH", "/v1/store/orders/1", {"status": "delivered"})
+CANCELLED: Change = ("DELETE", "/v1/store/orders/1", {})
+SOLD: Change = ("PATCH", "/v1/pets/1", {"status": "sold"})
+REVOKED: Change = ("DELETE", "/v1/keys/2", {})
+DISABLED: Change = ("PATCH", "/v1/webhooks/1", {"enabled": False})
+
+Response: TypeAlias = tuple[int, str | None, Way]
+"""A status, the code of an error, and how an operation comes to that."""
+
+WITH_EVERY_OPERATION: list[Response] = [
+    (400, "invalid_request", with_two_hosts),
+    (401, "missing_api_key", without_a_key),
+    (401, "invalid_api_key", with_an_invalid_key),
+    (403, "network_not_allowed", from_elsewhere),
+    (429, "rate_limit_exceeded", over_the_limit_of_the_address),
+]
+WITH_EVERY_SCOPE: list[Response] = [
+    (429, "rate_limit_exceeded", over_the_limit_of_the_key),
+    (429, "api_key_banned", while_banned),
+]
+WITH_EVERY_BODY: list[Response] = [
+    (400, "invalid_body", with_options(json=[])),
+    (400, "incomplete_body", with_a_body_that_breaks_off),
+    (408, "request_timeout", with_a_body_that_never_ends),
+    (413, "content_too_large", with_options(json=TOO_LONG)),
+    (415, "unsupported_media_type", with_options(headers=TEXT)),
+    (415, "unsupported_media_type", with_options(headers=ENCODED)),
+]
+WITH_EVERY_QUERY: list[Response] = [
+    (400, "invalid_parameter", with_options(params={"limit": 0})),
+]
+WITH_EVERY_ID: list[Response] = [
+    (404, "not_found", where_nothing_is),
+]
+WITH_EVERY_POST: list[Response] = [
+    (400, "invalid_parameter", with_options(headers={"Idempotency-Key": ""})),
+    (409, "idempotency_key_in_use", sent_twice_at_once),
+    (422, "idempotency_key_reused", with_the_key_of_another_request),
+]
+WITH_EVERY_VERSION_READ: list[Response] = [
+    (304, None, with_a_version_known),
+]
+WITH_EVERY_CONDITION: list[Response] = [
+    (400, "invalid_parameter", with_options(headers=TOO_MANY_VERSIONS)),
+    (412, "precondition_failed", with_options(headers=OTHER_VERSION)),
+]
+WITH_ONE: dict[str, list[Response]] = {
+    "createPet": [
+        (400, "unknown_category", with_options(json={**BELLA, "categoryId": 99})),
+        (503, "service_unavailable", while_the_database_is_locked),
+    ],
+    "getPet": [(410, "gone", after_the_sunset)],
+    "updatePet": [
+        (400, "unknown_category", with_options(json={"categoryId": 99})),
+        (409, "illegal_transition", after(SOLD, json={"status": "pending"})),
+        (409, "pet_reserved", to_path("/v1/pets/2", json={"status": "sold"})),
+    ],
+    "deletePet": [(409, "pet_reserved", to_path("/v1/pets/2"))],
+    "createCategory": [(409, "category_name_taken", with_options(json={"name": "DOGS"}))],
+    "updateCategory": [(409, "category_name_taken", with_options(json={"name": "DOGS"}))],
+    "deleteCategory": [(409, "category_in_use", to_path("/v1/categories/1"))],
+    "placeOrder": [
+        (400, "unknown_pet", with_options(json={"petId": 99})),
+        (409, "pet_not_available", with_options(json={"petId": 2})),
+    ],
+    "updateOrder": [
+        (409, "illegal_transition", with_options(json={"status": "delivered"})),
+        (409, "order_closed", after(CANCELLED, json={"shipDate": None})),
+    ],
+    "cancelOrder": [(409, "illegal_transition", after(APPROVED, DELIVERED))],
+    "listEvents": [
+        (403, "missing_scope", without_the_scope_of_a_type),
+        (
+            410,
+            "cursor_expired",
+            with_options(params={"cursor": IN_FEED.encode(Position(99, b"mark"))}),
+        ),
+        (429, "rate_limit_exceeded", over_the_limit_of_the_key),
+        (429, "api_key_banned", while_banned),
+    ],
+    "createKey": [
+        (403, "beyond_own_rights", with_fewer_rights),
+        (409, "response_sealed", again_with_another_token),
+    ],
+    "updateKey": [
+        (403, "beyond_own_rights", with_fewer_rights),
+        (409, "last_admin_key", alone(to_path("/v1/keys/1", json={"scopes": ["pets:read"]}))),
+    ],
+    "revokeKey": [(409, "last_admin_key", alone(to_path("/v1/keys/1")))],
+    "rotateKey": [
+        (403, "beyond_own_rights", with_fewer_rights),
+        (409, "api_key_ended", after(REVOKED)),
+        (409, "response_sealed", again_with_another_token),
+    ],
+    "createWebhook": [
+        (400, "invalid_webhook_url", with_options(json={"url": "https://127.0.0.1"})),
+        (400, "unknown_event_type", with_options(json={"url": URL, "types": ["pet.sold"]})),
+        (409, "too_many_webhooks", with_many_webhooks),
+        (409, "webhooks_not_configured", without_the_secret_file),
+        (409, "response_sealed", again_with_another_token),
+    ],
+    "updateWebhook": [
+        (400, "invalid_webhook_url", with_options(json={"url": "https://127.0.0.1"})),
+        (400, "unknown_event_type", with_options(json={"types": ["pet.sold"]})),
+    ],
+    "rotateWebhook": [
+        (409, "webhooks_not_configured", without_the_secret_file),
+        (409, "response_sealed", again_with_another_token),
+    ],
+    "testWebhook": [(409, "webhook_disabled", after(DISABLED))],
+    "replayWebhook": [
+        (400, "replay_too_large", with_many_events),
+        (409, "webhook_disabled", after(DISABLED)),
+        (409, "deliveries_pending", with_many_deliveries),
+    ],
+}
+
+
+def responses_of(name: str) -> list[Response]:
+    """Return every response of an operation, and how to get it."""
+    row = ROWS[name]
+    kinds: list[tuple[bool, list[Response]]] = [
+        (True, WITH_EVERY_OPERATION),
+        (row.scope is not None, [(403, "missing_scope", without(row.scope or ""))]),
+        (row.scope is not None, WITH_EVERY_SCOPE),
+        (row.body is not None, WITH_EVERY_BODY),
+        (row.query is not None, WITH_EVERY_QUERY),
+        (row.parameter is not None, WITH_EVERY_ID),
+        (row.method == "POST", [(row.success.status, None, sent_again), *WITH_EVERY_POST]),
+        (row.tagged and row.method == "GET", WITH_EVERY_VERSION_READ),
+        (row.is_conditional, WITH_EVERY_CONDITION),
+        (True, WITH_ONE.get(name, [])),
+        # These come last: a success may change the shop, and a fault destroys it.
+        (True, [(row.success.status, None, as_it_should), (500, "internal_error", at_a_fault)]),
+    ]
+    return [response for holds, responses in kinds if holds for response in responses]
+
+
+def codes_of(name: str, status: int) -> set[str | None]:
+    """Return the documented codes of errors; ``None`` stands for a success."""
+    described = DESCRIBED[name]["responses"][str(status)]
+    content = described.get("content", {}).get("application/json", {})
+    return set(content.get("examples", [None]))
+
+
+@asynccontextmanager
+async def opened_shop() -> AsyncIterator[Shop]:
+    """Open a shop with strict categories that waits for no body for long."""
+    with folder_in_memory() as folder:
+        async with running_service(
+            folder / "petstore.db",
+            body_timeout=0.1,
+            limits_save_seconds=60,  # or its own writing could stand in the way of ``locked``
+            anonymous_per_minute=2,
+            strict_categories=True,
+        ) as service:
+            yield await furnish(service)
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[Shop]:
+    async with opened_shop() as shop:
+        yield shop
+
+
+def check(schema: dict[str, Any], value: object) -> None:
+    """Check ``value`` against a schema of the document."""
+    validator_of(json.dumps(schema)).validate(value)
+
+
+@cache
+def validator_of(schema: str) -> jsonschema_rs.Draft202012Validator:
+    """Compile a schema of the document, with all that it may refer to."""
+    return jsonschema_rs.Draft202012Validator(
+        {**json.loads(schema), "components": COMPONENTS}, validate_formats=True
+    )
+
+
+def parameters(name: str, place: str) -> dict[str, dict[str, Any]]:
+    """Return the parameters of an operation that are in ``place``, by name."""
+    return {each["name"]: each for each in DESCRIBED[name]["parameters"] if each["in"] == place}
+
+
+def is_name(name: str, model: type[NewPet | KeyCreate]) -> bool:
+    try:
+        msgspec.convert({**BELLA, "name": name}, model)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+def is_odd(code: int) -> bool:
+    """Return whether a character is a control, formats text or separates it."""
+    return category(chr(code)) in {"Cc", "Cf", "Zl", "Zp", "Zs"}
+
+
+# The document itself; whether it is valid is tested in test_openapi_linters.py
+
+
+def test_components_that_operations_share_are_described_once() -> None:
+    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 230_000
+
+
+# The document and interface.md
+
+
+def test_every_operation_of_the_service_is_documented() -> None:
+    documented = {
+        (operation["operationId"], method.upper(), path)
+        for path, operations in DOCUMENT["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert documented == {(row.id, row.method, row.path) for row in OPERATIONS}
+
+
+def test_the_version_is_1_0_0_and_the_base_path_v1() -> None:
+    assert DOCUMENT["info"]["version"] == "1.0.0"
+    assert DOCUMENT["servers"] == [{"url": f"{ORIGIN}/v1", "description": "This store."}]
+
+
+def test_the_document_names_a_contact_and_the_documentation() -> None:
+    assert DOCUMENT["info"]["contact"]["url"] == f"{ORIGIN}/docs/"
+    assert DOCUMENT["externalDocs"]["url"] == f"{ORIGIN}/docs/"
+
+
+def test_every_operation_is_secured_by_an_http_bearer_scheme() -> None:
+    (name,) = DOCUMENT["components"]["securitySchemes"]
+    scheme = DOCUMENT["components"]["securitySchemes"][name]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    assert DOCUMENT["security"] == [{name: []}]
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_every_operation_names_the_scope_that_it_needs(name: str) -> None:
+    scope = ROWS[name].scope
+    assert DESCRIBED[name]["security"] == [{"bearer": [scope] if scope else []}]
+
+
+def test_only_getting_an_animal_is_deprecated() -> None:
+    deprecated = {name for name, described in DESCRIBED.items() if described.get("deprecated")}
+    assert deprecated == {"getPet"}
+    assert "5 December 2030" in DESCRIBED["getPet"]["description"]
+    assert DESCRIBED["getPet"]["x-sunset"] == "2030-12-05"
+
+
+def test_a_limit_is_1_to_100_and_20_by_default() -> None:
+    limit = parameters("listPets", "query")["limit"]
+    assert limit["required"] is False
+    assert limit["schema"] == {
+        "type": "integer",
+        "format": "int32",
+        "minimum": 1,
+        "maximum": 100,
+        "default": 20,
+    }
+
+
+def test_a_status_and_an_id_are_parameters() -> None:
+    status = parameters("listPets", "query")["status"]
+    assert status["required"] is False
+    assert status["schema"] == {"$ref": "#/components/schemas/PetStatus"}
+    pet_id = parameters("getPet", "path")["petId"]
+    assert pet_id["required"] is True
+    assert (pet_id["schema"]["type"], pet_id["schema"]["format"]) == ("integer", "int64")
+
+
+def test_parameters_and_fields_have_the_descriptions_of_the_interface() -> None:
+    query = parameters("listPets", "query")
+    assert query["limit"]["description"] == "Maximum number of animals returned."
+    assert query["status"]["description"] == "Filters by availability status."
+    pet_id = parameters("getPet", "path")["petId"]
+    assert pet_id["description"] == "Identifier of the animal to retrieve."
+    for name, words in {
+        "id": "Unique identifier, assigned by the service on creation.",
+        "name": "The animal's name.",
+        "categoryId": "Identifier of the category the animal belongs to.",
+        "status": "Availability status.",
+    }.items():
+        assert SCHEMAS["Pet"]["properties"][name]["description"].startswith(words)
+
+
+def test_adding_an_animal_takes_a_new_pet_and_returns_a_pet() -> None:
+    body = DESCRIBED["createPet"]["requestBody"]
+    assert body["required"] is True
+    assert body["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/NewPet"}
+    created = DESCRIBED["createPet"]["responses"]["201"]["content"]["application/json"]
+    assert created["schema"] == {"$ref": "#/components/schemas/Pet"}
+
+
+def test_a_pet_has_the_fields_of_a_new_pet_and_an_id() -> None:
+    assert set(SCHEMAS["NewPet"]["properties"]) == {"name", "categoryId", "status"}
+    assert set(SCHEMAS["NewPet"]["required"]) == {"name", "categoryId"}
+    assert set(SCHEMAS["Pet"]["properties"]) == {"id", "name", "categoryId", "status"}
+    assert set(SCHEMAS["Pet"]["required"]) == {"id", "name", "categoryId"}
+
+
+def test_the_fields_of_an_animal_have_the_types_of_the_interface() -> None:
+    for name in ("NewPet", "Pet"):
+        fields = SCHEMAS[name]["properties"]
+        for field in {"id", "categoryId"} & set(fields):
+            assert (fields[field]["type"], fields[field]["format"]) == ("integer", "int64")
+        assert fields["status"]["$ref"] == "#/components/schemas/PetStatus"
+        assert "default" not in fields["status"]
+    assert SCHEMAS["PetStatus"]["type"] == "string"
+    assert SCHEMAS["PetStatus"]["enum"] == ["available", "pending", "sold"]
+    assert SCHEMAS["Pets"]["type"] == "array"
+    assert SCHEMAS["Pets"]["items"] == {"$ref": "#/components/schemas/Pet"}
+
+
+def test_an_error_has_code_message_and_status() -> None:
+    error = SCHEMAS["Error"]
+    types = {name: field["type"] for name, field in error["properties"].items()}
+    assert types == {"code": "string", "message": "string", "status": "integer"}
+    assert set(error["required"]) == set(types)
+
+
+@pytest.mark.parametrize(
+    ("model", "also_refused"),
+    [
+        # Not even alone in a name: U+0000, and what Python alone takes for white space.
+        (NewPet, {0x00, *range(0x1C, 0x20), 0x85}),
+        # Controls, and what changes the direction of text.
+        (
+            KeyCreate,
+            {
+                *(*range(0x09), *range(0x0E, 0x20), *range(0x7F, 0xA0)),
+                *(0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+            },
+        ),
+    ],
+)
+def test_the_pattern_and_the_service_agree_on_blank_names_with_few_exceptions(
+    model: type[NewPet | KeyCreate], also_refused: set[int]
+) -> None:
+    schema = SCHEMAS[model.__name__]["properties"]["name"]
+    assert schema["pattern"] == r"\S"
+    is_documented = jsonschema_rs.Draft202012Validator(schema).is_valid
+    characters = [*range(0x3100), *(code for code in range(0x3100, 0x11_0000) if is_odd(code))]
+    documented = {code for code in characters if is_documented(chr(code))}
+    taken = {code for code in characters if is_name(chr(code), model)}
+    assert documented - taken == also_refused
+    assert taken - documented <= {0xFEFF}  # white space to JavaScript
+
+
+# What generated clients can take
+
+
+def schemas_in(part: Any) -> Iterator[dict[str, Any]]:
+    """Yield every schema with a type, wherever it is."""
+    if isinstance(part, list):
+        for item in part:
+            yield from schemas_in(item)
+    elif isinstance(part, dict):
+        if isinstance(part.get("type"), str):
+            yield part
+        for name, item in part.items():
+            if name not in ("example", "examples"):
+                yield from schemas_in(item)
+
+
+EVERY_SCHEMA = list(schemas_in(RESOLVED))
+
+
+def test_every_integer_has_a_format_that_fits_its_bounds() -> None:
+    bits = {"int32": 31, "int64": 63}
+    for schema in EVERY_SCHEMA:
+        if schema["type"] == "integer":
+            assert schema.get("maximum", 0) < 2 ** bits[schema["format"]], schema
+            assert "-9223372036854775808" not in json.dumps(schema)  # JavaScript rounds it
+            assert "9223372036854775807" not in json.dumps(schema)
+
+
+def test_seconds_and_timestamps_have_64_bits() -> None:
+    for schema, field in (
+        *(("Rotation", "graceSeconds"), ("SecretRotation", "graceSeconds")),
+        *(("UsageWindow", "reset"), ("KeyDeprecatedUse", "keyId"), ("Event", "sequence")),
+    ):
+        assert SCHEMAS[schema]["properties"][field]["format"] == "int64"
+
+
+def test_every_pattern_compiles_in_other_languages() -> None:
+    patterns = [schema["pattern"] for schema in EVERY_SCHEMA if "pattern" in schema]
+    assert patterns
+    for pattern in patterns:
+        assert not re.search(r"\\u|\\x00|\(\?[=!<]", pattern), pattern
+
+
+def test_only_parameters_have_defaults_and_bodies_describe_theirs_in_text() -> None:
+    assert not [name for name, schema in SCHEMAS.items() if '"default"' in json.dumps(schema)]
+    fields = SCHEMAS["KeyCreate"]["properties"]
+    assert fields["plan"]["description"].endswith("Default: `free`.")
+    assert fields["scopes"]["description"].endswith(
+        "Default: `orders:read`, `orders:write`, `pets:read`, `pets:write`."
+    )
+    assert SCHEMAS["KeyCreate"]["required"] == ["name"]
+
+
+def test_a_member_that_a_response_always_has_is_required() -> None:
+    assert SCHEMAS["Inventory"]["required"] == ["available", "pending", "sold"]
+
+
+@pytest.mark.parametrize("name", ["Pet", "Category", "Order", "Key", "Webhook", "Delivery"])
+def test_an_id_is_read_only_and_exact_in_javascript(name: str) -> None:
+    field = SCHEMAS[name]["properties"]["id"]
+    assert field["readOnly"] is True
+    assert "JavaScript" in field["description"]
+
+
+def test_no_schema_name_collides_with_a_go_constructor() -> None:
+    constructors = {f"New{name}" for name in SCHEMAS}
+    assert constructors & set(SCHEMAS) == {"NewPet"}  # the interface's own name
+
+
+def test_a_tag_has_either_operations_or_webhook_deliveries() -> None:
+    tagged = {tag for operation in DESCRIBED.values() for tag in operation["tags"]}
+    delivered = {tag for kind in DOCUMENT["webhooks"].values() for tag in kind["post"]["tags"]}
+    assert not tagged & delivered
+    assert tagged | delivered == {tag["name"] for tag in DOCUMENT["tags"]}
+
+
+@pytest.mark.parametrize("name", ["rotateKey", "rotateWebhook"])
+async def test_an_optional_body_can_be_omitted_but_not_null(shop: Shop, name: str) -> None:
+    body = DESCRIBED[name]["requestBody"]
+    assert body["required"] is False
+    assert "`null` is refused" in body["description"]
+    for options, status in (({"content": b"null"}, 400), ({}, 200)):
+        response = await REQUESTS[name]._replace(options=options).send(*shop)
+        assert response.status_code == status
+
+
+# Headers of requests
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_the_headers_that_an_operation_reads_are_documented(name: str) -> None:
+    row = ROWS[name]
+    expected = {"Idempotency-Key"} if row.method == "POST" else set()
+    if row.tagged if row.method == "GET" else row.parameter:
+        expected |= {"If-Match", "If-None-Match"}
+    documented = parameters(name, "header")
+    assert set(documented) == expected
+    for header in documented.values():
+        assert header["required"] is False
+        assert header["schema"]["type"] == "string"
+        assert header["description"]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        *(
+            "",
+            "a",
+            '"a"',
+            '"',
+            '""',
+            '"a',
+            'a"',
+            'a"b',
+            '"a"b"',
+            "a b",
+            '"a b"',
+            "a,b",
+            "\t",
+            "a\n",
+        ),
+        *('"a";', '"a";v', '"a"; v=1', '"a";v="b"', '"a";v="', '"a";V', '"a" ;v', "a;v"),
+        *('"a"' + ";v=1" * 9, '"a"' + ";v=1" * 10, '"a";v=1,'),
+        *("\x7f", "~", "ä", "\\", '"\\"', '"\\\\"', '"\\""', '"\\a"', '"a\n"', '"a"\n'),
+        *("x" * 255, "x" * 256, f'"{"x" * 255}"', f'"{"x" * 256}"', '"' + '\\"' * 255 + '"'),
+    ],
+)
+def test_the_document_and_the_service_agree_on_bare_idempotency_keys(field: str) -> None:
+    schema = parameters("createPet", "header")["Idempotency-Key"]["schema"]
+    request = http_request("POST", b"/", [(b"idempotency-key", field.encode("latin-1"))])
+    try:
+        is_taken = bool(idempotency_key(request))
+    except InvalidParameter:
+        is_taken = False
+    # The description says what may stand in quotes: PHP cannot compile a pattern of that.
+    is_bare = not field.startswith('"')
+    is_documented = jsonschema_rs.Draft202012Validator(schema).is_valid(field)
+    assert is_documented == (is_taken and is_bare)
+
+
+# Examples
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_every_body_has_examples_that_match_its_schema(name: str) -> None:
+    described = DESCRIBED[name]
+    for body in (described.get("requestBody", {}), *described["responses"].values()):
+        for content in body.get("content", {}).values():
+            examples = [example["value"] for example in content.get("examples", {}).values()]
+            if "example" in content:
+                examples.append(content["example"])
+            assert examples, content
+            for example in examples:
+                check(content["schema"], example)
+
+
+# Webhooks
+
+
+def test_every_event_type_is_documented() -> None:
+    assert list(DOCUMENT["webhooks"]) == [*EVENT_TYPES]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in EVENT_TYPES if kind.startswith("pet.")])
+def test_the_body_of_a_delivery_is_a_named_schema_with_the_whole_resource(kind: str) -> None:
+    """Generated clients name a class after it, and cannot take what stands beside a reference."""
+    content = DOCUMENT["webhooks"][kind]["post"]["requestBody"]["content"]["application/json"]
+    assert content["schema"] == {"$ref": "#/components/schemas/PetEvent"}
+    data = SCHEMAS["PetEvent"]["properties"]["data"]
+    assert data == {"$ref": "#/components/schemas/PetSnapshot"}
+    assert SCHEMAS["PetSnapshot"]["required"] == SCHEMAS["Pet"]["required"]
+    # A delivery is a request, in which nothing that is read-only may stand.
+    assert "readOnly" not in json.dumps(SCHEMAS["PetSnapshot"])
+
+
+@pytest.mark.parametrize("kind", EVENT_TYPES)
+def test_a_delivery_is_signed_and_takes_no_key(kind: str) -> None:
+    delivery = RESOLVED["webhooks"][kind]["post"]
+    assert delivery["security"] == []
+    assert [(each["name"], each["in"], each["required"]) for each in delivery["parameters"]] == [
+        ("webhook-id", "header", True),
+        ("webhook-timestamp", "header", True),
+        ("webhook-signature", "header", True),
+    ]
+    for parameter in delivery["parameters"]:
+        check(parameter["schema"], parameter["example"])
+
+
+# The document and the service
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+async def test_every_response_of_an_operation_is_documented(shop: Shop, name: str) -> None:
+    for status, code, way in responses_of(name):
+        shop.service.clock.advance(61)  # the limit of an address is for a minute
+        with case(status, code, way.__name__):
+            if way in ALONE:
+                async with opened_shop() as own:
+                    response = await way(own, REQUESTS[name])
+            else:
+                response = await way(shop, REQUESTS[name])
+            check_response(name, status, code, response)
+
+
+def check_response(name: str, status: int, code: str | None, response: httpx.Response) -> None:
+    """Check that the document describes a response of an operation as it is."""
+    assert response.status_code == status, response.text
+    described = DESCRIBED[name]["responses"][str(status)]
+    if "content" in described:
+        assert response.headers["content-type"] in described["content"]
+        check(described["content"]["application/json"]["schema"], response.json())
+    else:
+        assert response.content == b""
+        assert "content-type" not in response.headers
+    if code is not None:
+        assert response.json()["code"] == code
+        if code not in SEVERAL_MESSAGES:
+            assert masked(response.json()["message"]) == masked(example_of(name, code))
+    assert code in codes_of(name, status)
+    check_headers(described["headers"], response, OPTIONAL.get(code))
+
+
+IN_TURN = ("GET", "PATCH", "POST", "DELETE")
+
+
+@pytest.mark.each_database
+async def test_every_operation_succeeds_with_only_its_own_scope(service: Service) -> None:
+    """One after another, and so on PostgreSQL too."""
+    shop = await furnish(service)
+    for row in sorted(OPERATIONS, key=lambda row: IN_TURN.index(row.method)):
+        with case(row.id):
+            # Who creates or rotates a key needs all that the key may do; a webhook is of its key.
+            is_free = row.scope not in {None, "keys:admin", "webhooks:write"}
+            key = await shop.with_key(scopes=frozenset({row.scope})) if is_free else shop
+            response = await REQUESTS[row.id].send(*key)
+            check_response(row.id, row.success.status, None, response)
+
+
+# Of what is forbidden only a missing scope is a matter of the token; a body has either a media type
+# or an encoding that is not taken.
+OPTIONAL: dict[str | None, set[str]] = {
+    "beyond_own_rights": {"www-authenticate"},
+    "network_not_allowed": {"www-authenticate"},
+    "unsupported_media_type": {"accept-encoding", "accept-patch"},
+}
+
+
+def check_headers(
+    described: dict[str, Any], response: httpx.Response, optional: set[str] | None = None
+) -> None:
+    """Check that ``response`` has the described headers, except optional ones, and no others."""
+    documented = {name.lower(): header["schema"] for name, header in described.items()}
+    for name, value in response.headers.items():
+        if name not in HTTPS_OWN_HEADERS:
+            is_number = documented[name]["type"] == "integer"
+            check(documented[name], int(value) if is_number else value)
+    missing = set(documented) - set(response.headers)
+    if response.headers["X-RateLimit-Limit"] == str(UNLIMITED):
+        missing -= {"ratelimit", "ratelimit-policy"}
+    assert missing <= {"idempotent-replayed", *(optional or ())}
+    required = {name.lower() for name, header in described.items() if header["required"]}
+    assert not missing & required
+
+
+# The message depends on what the client did: the table has one, which other tests get.
+SEVERAL_MESSAGES = {
+    "beyond_own_rights",
+    "incomplete_body",
+    "invalid_body",
+    "invalid_parameter",
+    "rate_limit_exceeded",
+    "unsupported_media_type",
+}
+
+
+def masked(message: str) -> str:
+    """Return ``message`` without the numbers in it, and the address."""
+    return re.sub(r"[0-9]+(?:\.[0-9]+)*", "0", message)
+
+
+def example_of(name: str, code: str) -> str:
+    """Return the documented message of an error."""
+    (message,) = (
+        response["content"]["application/json"]["examples"][code]["value"]["message"]
+        for response in DESCRIBED[name]["responses"].values()
+        if code in response.get("content", {}).get("application/json", {}).get("examples", {})
+    )
+    return str(message)
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "way"),
+    [
+        ("listPets", "rate_limit_exceeded", over_the_limit_of_the_key),
+        ("listPets", "invalid_parameter", with_options(params={"limit": 0})),
+        ("createPet", "invalid_parameter", with_options(headers={"Idempotency-Key": ""})),
+        ("getPet", "invalid_parameter", with_options(headers=TOO_MANY_VERSIONS)),
+        *((name, "invalid_body", with_options(json={})) for name in ("createPet", "placeOrder")),
+        ("updatePet", "invalid_body", with_options(json=[])),
+        ("createPet", "unsupported_media_type", with_options(headers=TEXT)),
+        ("updateKey", "beyond_own_rights", with_fewer_rights),
+    ],
+)
+async def test_the_documented_message_is_an_example(
+    shop: Shop, name: str, code: str, way: Way
+) -> None:
+    response = await way(shop, REQUESTS[name])
+    assert response.json()["code"] == code
+    assert masked(response.json()["message"]) == masked(example_of(name, code))
+
+
+def test_a_429_shows_that_no_requests_remain() -> None:
+    headers = DESCRIBED["listPets"]["responses"]["429"]["headers"]
+    assert headers["X-RateLimit-Remaining"]["example"] == 0
+    assert '"minute";r=0' in headers["RateLimit"]["example"]
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_the_errors_of_an_operation_are_available_without_the_document(name: str) -> None:
+    errors = {(error.status, error.code): error.message for error in possible_errors(ROWS[name])}
+    assert set(errors) == {
+        (int(status), code)
+        for status in DESCRIBED[name]["responses"]
+        for code in codes_of(name, int(status))
+        if code is not None
+    }
+    assert all(message == example_of(name, code) for (_, code), message in errors.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("createCategory", with_options(json={"name": "DOGS"}, headers=A_KEY)),
+        ("placeOrder", with_options(json={"petId": 2}, headers=A_KEY)),
+        ("rotateKey", after(REVOKED, headers=A_KEY)),
+    ],
+)
+async def test_a_replayed_conflict_is_documented(shop: Shop, name: str, way: Way) -> None:
+    first = await way(shop, REQUESTS[name])
+    content = {"content": first.request.content}
+    again = await REQUESTS[name]._replace(options=content).send(*shop, headers=A_KEY)
+    assert again.status_code == 409
+    assert again.headers["Idempotent-Replayed"] == "true"
+    check_headers(DESCRIBED[name]["responses"]["409"]["headers"], again)
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_only_actual_responses_of_an_operation_are_documented(name: str) -> None:
+    given = {(status, code) for status, code, _ in responses_of(name)}
+    # That the database fails wherever it is needed is seen in test_database_failures.py.
+    given.add((503, "service_unavailable"))
+    documented = {
+        (int(status), code)
+        for status in DESCRIBED[name]["responses"]
+        for code in codes_of(name, int(status))
+    }
+    assert documented == given
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_links_name_existing_operations_and_parameters(name: str) -> None:
+    for response in DESCRIBED[name]["responses"].values():
+        for link in response.get("links", {}).values():
+            assert set(link["parameters"]) == set(parameters(link["operationId"], "path"))
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_a_change_can_only_be_a_merge_patch(name: str) -> None:
+    body = DESCRIBED[name].get("requestBody", {"content": {}})["content"]
+    merge_patch = {"application/merge-patch+json"} if ROWS[name].method == "PATCH" else set()
+    assert set(body) == ({"application/json"} if ROWS[name].body else set()) | merge_patch
+
+
+async def test_the_document_needs_no_key_and_counts_against_no_limit(service: Service) -> None:
+    got = await service.client.get("/v1/openapi.json")
+    assert got.status_code == 200
+    assert got.headers["content-type"] == "application/json"
+    assert got.json() == DOCUMENT
+    assert got.headers["X-RateLimit-Remaining"] == got.headers["X-RateLimit-Limit"]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_the_document_does_not_reveal_whether_a_key_is_valid(
+    service: Service, method: str
+) -> None:
+    token = (await service.issue("free")).token
+    told = []
+    for sent in (token, new_token("production"), None):
+        got = await service.request(method, "/v1/openapi.json", sent)
+        headers = got.headers.multi_items()
+        told.append([item for item in headers if item[0] != "x-request-id"])
+    assert told[0] == told[1] == told[2]
+    assert ("x-ratelimit-limit", "300") in told[0]
+    usage = await service.request("GET", "/v1/usage", token)
+    assert usage.json()["minute"]["remaining"] == 60

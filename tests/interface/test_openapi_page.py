@@ -1,0 +1,113 @@
+"""The page that serves the OpenAPI document: its address, its versions and its compression."""
+
+import gzip
+
+import httpx
+import pytest
+
+from petstore.http.messages import Request, Response
+from petstore.interface.openapi.page import DocumentPage
+from petstore.interface.operations import OPERATIONS
+from support.bare_app import http_request
+from support.service import Service
+
+pytestmark = pytest.mark.anyio
+
+PATH = "/v1/openapi.json"
+GZIP = {"Accept-Encoding": "gzip"}
+
+
+async def get(service: Service, method: str = "GET", **headers: str) -> httpx.Response:
+    """Ask for the document, as it is unless ``headers`` say something else."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await service.client.request(
+        method, PATH, headers={"Accept-Encoding": "identity"} | named
+    )
+
+
+def page_of_any_host() -> DocumentPage:
+    return DocumentPage(OPERATIONS, lambda request: f"http://{request.fields[b'host'].decode()}")
+
+
+async def ask(page: DocumentPage, host: str) -> Response:
+    fields = [(b"host", host.encode("ascii")), (b"accept-encoding", b"gzip")]
+    return await page(http_request("GET", PATH.encode("ascii"), fields))
+
+
+async def test_an_if_match_with_another_etag_is_refused(service: Service) -> None:
+    response = await get(service, If_Match='"another"')
+    assert response.status_code == 412
+    assert response.json()["code"] == "precondition_failed"
+
+
+async def test_conditional_headers_that_are_too_long_are_refused(service: Service) -> None:
+    response = await get(service, If_None_Match='"another", ' * 200)
+    assert response.status_code == 400
+    assert response.json()["message"] == "If-None-Match: expected at most 1024 bytes"
+
+
+async def test_any_cache_may_store_the_document_and_must_revalidate_it(service: Service) -> None:
+    first = await get(service)
+    assert first.headers["Cache-Control"] == "public, max-age=300"
+    assert first.headers["Vary"] == "Accept-Encoding"
+    assert not first.headers["ETag"].startswith("W/")
+    again = await get(service, If_None_Match=first.headers["ETag"])
+    assert (again.status_code, again.content) == (304, b"")
+    for name in ("ETag", "Cache-Control", "Vary"):
+        assert again.headers[name] == first.headers[name]
+
+
+async def test_the_document_is_compressed_for_a_client_that_accepts_it(service: Service) -> None:
+    whole, compressed = await get(service), await get(service, Accept_Encoding="gzip, br")
+    assert "Content-Encoding" not in whole.headers
+    assert compressed.headers["Content-Encoding"] == "gzip"
+    assert int(compressed.headers["Content-Length"]) < len(whole.content) / 8
+    assert compressed.json() == whole.json()
+
+
+async def test_each_representation_of_the_document_has_its_own_etag(service: Service) -> None:
+    whole, compressed = await get(service), await get(service, **GZIP)
+    assert whole.headers["ETag"] != compressed.headers["ETag"]
+    tag = compressed.headers["ETag"]
+    assert (await get(service, Accept_Encoding="gzip", If_None_Match=tag)).status_code == 304
+    assert (await get(service, If_None_Match=tag)).status_code == 200
+
+
+async def test_head_has_the_headers_of_get(service: Service) -> None:
+    head, whole = await get(service, "HEAD", **GZIP), await get(service, **GZIP)
+    assert head.content == b""
+    for name in ("ETag", "Content-Length", "Content-Encoding", "Cache-Control", "Vary"):
+        assert head.headers[name] == whole.headers[name]
+
+
+async def test_the_document_names_the_host_of_the_request(service: Service) -> None:
+    for host in ("petstore.test", "192.0.2.7:8000", "[2001:db8::7]"):
+        described = (await get(service, Host=host)).json()
+        assert described["servers"][0]["url"] == f"http://{host}/v1"
+        assert described["externalDocs"]["url"] == f"http://{host}/docs/"
+
+
+async def test_different_hosts_get_different_etags(service: Service) -> None:
+    first, second = [await get(service, Host=host) for host in ("a.test", "b.test")]
+    assert first.headers["ETag"] != second.headers["ETag"]
+
+
+async def test_every_process_has_the_same_etag_and_the_same_bytes() -> None:
+    first, second = [await ask(page_of_any_host(), "a.test") for _ in range(2)]
+    assert first == second
+
+
+async def test_the_document_stays_compressed_whatever_hosts_are_requested() -> None:
+    page = page_of_any_host()
+    for host in [*(f"{number}.test" for number in range(20)), "", 250 * "a"]:
+        response = await ask(page, host)
+        assert b"content-encoding: gzip" in response.headers
+        whole = gzip.decompress(response.body)
+        assert f'"url":"http://{host}/v1"'.encode() in whole
+        assert len(response.body) < len(whole) / 8
+
+
+async def test_a_host_is_escaped_in_the_document() -> None:
+    page = DocumentPage(OPERATIONS, lambda _: 'http://"\\')
+    request = Request("GET", PATH, b"", "192.0.2.7", {})
+    assert b'"url":"http://\\"\\\\/v1"' in (await page(request)).body

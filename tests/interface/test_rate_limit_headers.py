@@ -1,0 +1,131 @@
+"""The headers of limits, and which clock they use."""
+
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from petstore.app import create_app
+from petstore.backends import database_of
+from petstore.clock import DAY, SECOND
+from petstore.domain.plans import UNLIMITED, Limits
+from petstore.interface.rate_limit_headers import KEY, rate_limit_headers, refusal
+from petstore.limits.contract import NEVER, Decision
+from petstore.limits.database import StoredRateLimits
+from petstore.logs import RequestLog
+from petstore.settings import Settings
+from support.bare_app import InProcess
+from support.keys import issue
+from support.manual_clock import ManualClock
+from support.redis_limiters import TimedClient, redis_limiter
+from support.redis_server import RedisServer
+
+pytestmark = pytest.mark.anyio
+
+TODAY = 20_788
+NOON = TODAY * DAY + DAY // 2
+MINUTE_POLICY, DAY_POLICY = '"minute";q=5;w=60', '"day";q=9;w=86400'
+MINUTE_LEFT, DAY_LEFT = '"minute";r=3;t=60', '"day";r=7;t=43200'
+
+
+def decided(limits: Limits, minute_used: int, day_used: int, now: int = NOON) -> Decision:
+    """Return what was decided at ``now`` in a minute that began at noon."""
+    return Decision("limited", limits, NOON, minute_used, TODAY, day_used, NEVER, now)
+
+
+def told(decision: Decision) -> dict[str, str]:
+    """Return the headers by name."""
+    lines = rate_limit_headers(decision).decode().split("\r\n")
+    return dict(line.split(": ", 1) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("limits", "policy", "state"),
+    [
+        (Limits(5, 9), f"{MINUTE_POLICY}, {DAY_POLICY}", f"{MINUTE_LEFT}, {DAY_LEFT}"),
+        (Limits(5, UNLIMITED), MINUTE_POLICY, MINUTE_LEFT),
+        (Limits(UNLIMITED, 9), DAY_POLICY, DAY_LEFT),
+    ],
+)
+def test_a_window_without_a_limit_has_no_policy(limits: Limits, policy: str, state: str) -> None:
+    headers = told(decided(limits, 2, 2))
+    assert headers["ratelimit-policy"] == policy
+    assert headers["ratelimit"] == state
+
+
+def test_a_key_without_limits_has_no_policy_header() -> None:
+    headers = told(decided(Limits(UNLIMITED, UNLIMITED), 2, 2))
+    assert set(headers) == {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"}
+    assert headers["x-ratelimit-limit"] == headers["x-ratelimit-remaining"] == str(UNLIMITED)
+
+
+@pytest.mark.parametrize(("late", "seconds"), [(0, 60), (1, 60), (1_000, 59), (59_999, 1)])
+def test_waiting_times_are_counted_from_the_decision(late: int, seconds: int) -> None:
+    decision = decided(Limits(5, UNLIMITED), 5, 5, NOON + late)
+    assert refusal(decision, KEY).headers == {"Retry-After": str(seconds)}
+    assert told(decision)["ratelimit"] == f'"minute";r=0;t={60 - -(-late // SECOND)}'
+
+
+# If the clocks of Redis and the service differ
+
+
+@asynccontextmanager
+async def service_with(
+    database: Path, redis: RedisServer, there: ManualClock, here: ManualClock
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Give a client of a service by the clock ``here``, with a Redis by that ``there``.
+
+    Its key has one request a minute.
+    """
+    settings = Settings(database=f"sqlite:///{database}")
+    store = database_of(settings)
+    store.migrate()
+    redis.call("FLUSHALL")
+    states = StoredRateLimits(store)
+    timed = TimedClient(redis.url, there)
+    async with redis_limiter(redis.url, states, here, client=timed) as limiter:
+        log = RequestLog(io.BytesIO(), here, for_person=False)
+        app = create_app(settings, store, limiter, log, here)
+        async with app.lifespan():
+            key = await issue(store, here, plan="enterprise", per_minute=1)
+            headers = {"Authorization": f"Bearer {key.token}"}
+            async with httpx.AsyncClient(
+                transport=InProcess(app), base_url="http://petstore.test/v1", headers=headers
+            ) as client:
+                yield client
+
+
+@pytest.mark.parametrize("ahead", [-20, 0, 20])
+async def test_a_client_that_waits_for_retry_after_is_admitted_despite_clock_skew(
+    database: Path, redis: RedisServer, ahead: int
+) -> None:
+    there = ManualClock()
+    here = ManualClock(there() + ahead * SECOND)
+    async with service_with(database, redis, there, here) as client:
+        for _ in range(30):  # more than there are strikes before a ban
+            assert (await client.get("/pets")).status_code == 200
+            refused = await client.get("/pets")
+            assert refused.status_code == 429
+            wait = int(refused.headers["Retry-After"])
+            assert wait == 60
+            assert refused.headers["RateLimit"] == '"minute";r=0;t=60'
+            assert int(refused.headers["X-RateLimit-Reset"]) == there() // SECOND + wait
+            there.advance(wait)
+            here.advance(wait)
+
+
+@pytest.mark.parametrize("ahead", [-60, 60])
+async def test_the_usage_of_today_is_counted_by_the_clock_of_the_limiter(
+    database: Path, redis: RedisServer, ahead: int
+) -> None:
+    there = ManualClock((TODAY + 1) * DAY + (0 if ahead < 0 else -SECOND))
+    here = ManualClock(there() + ahead * SECOND)
+    async with service_with(database, redis, there, here) as client:
+        await client.get("/pets")
+        usage = (await client.get("/usage")).json()
+    counted = "2026-12-02" if ahead < 0 else "2026-12-01"
+    assert usage["days"][-1] == {"date": counted, "requests": 1}
+    assert usage["day"]["reset"] == there() // DAY * DAY // SECOND + DAY // SECOND

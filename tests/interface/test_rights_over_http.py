@@ -1,0 +1,399 @@
+"""The bounds of an admin key: it cannot give more than it has, or end the last admin key."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from petstore.databases.contract import Statement
+from petstore.keys.model import DEFAULT_SCOPES, SCOPES
+from petstore.keys.status import KeyWithToken
+from support.cases import case
+from support.error_body import assert_error
+from support.keys import change, revoke, rotate
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+ALL = frozenset(SCOPES)
+ADMIN = frozenset({"keys:admin", "pets:read"})
+HOUR = 3_600
+ENDS = "2026-12-01T13:00:00Z"
+
+
+@pytest.fixture
+async def service(address: str) -> AsyncIterator[Service]:
+    """A service that would notice changes made elsewhere after a minute only."""
+    async with running_service(address, key_refresh_seconds=60) as service:
+        yield service
+
+
+@pytest.fixture
+async def giver(service: Service) -> KeyWithToken:
+    """Key 1: a key that manages keys, of the plan pro, which may read pets and ends in an hour."""
+    return await service.issue("pro", scopes=ADMIN, expires_in=HOUR)
+
+
+async def events(service: Service) -> int:
+    """Return how many changes to keys were written down."""
+    ((count,),) = await service.store.read(Statement("SELECT count(*) FROM api_key_events"))
+    return int(count)
+
+
+async def assert_refused(
+    service: Service, method: str, path: str, token: str, body: Any = None
+) -> str:
+    """Check that a request exceeds the rights of its key, and changes nothing."""
+    before = await events(service)
+    response = await service.request(method, f"/v1/keys{path}", token, json=body)
+    message = assert_error(response, 403, "beyond_own_rights")
+    assert await events(service) == before
+    return message
+
+
+# Rights that have just ended; other processes learn of it in a moment
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/keys/1/rotate", {}), ("/v1/keys", {"name": "other", "scopes": ["pets:read"]})],
+)
+async def test_a_token_that_was_just_rotated_cannot_change_keys(
+    service: Service, giver: KeyWithToken, path: str, body: dict[str, Any]
+) -> None:
+    assert (await service.request("GET", "/v1/keys", giver.token)).status_code == 200
+    new = await rotate(service.store, service.clock, giver.id)
+    response = await service.request("POST", path, giver.token, json=body)
+    message = assert_error(response, 403, "missing_scope")
+    assert message == "this key may no longer administer keys"
+    await service.app.services.keys.refresh()
+    assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
+
+
+async def test_a_key_cannot_change_keys_from_a_network_that_it_just_lost(
+    service: Service, giver: KeyWithToken
+) -> None:
+    assert (await service.request("GET", "/v1/keys", giver.token)).status_code == 200
+    await change(service.store, service.clock, giver.id, allowed_networks=("192.0.2.0/24",))
+    response = await service.request("POST", "/v1/keys/1/rotate", giver.token, json={})
+    assert assert_error(response, 403, "missing_scope") == "this key may no longer administer keys"
+
+
+# Giving
+
+
+BEYOND: list[tuple[dict[str, Any], str]] = [
+    ({"scopes": ["pets:read", "orders:write"]}, "scopes"),
+    ({"scopes": ["pets:write"]}, "scopes"),
+    ({"plan": "business"}, "plan"),
+    ({"plan": "enterprise"}, "plan"),
+    ({"plan": "enterprise", "perMinute": 301, "perDay": 1}, "perMinute"),
+    ({"plan": "enterprise", "perMinute": 1, "perDay": 10_001}, "perDay"),
+    ({"plan": "enterprise", "perMinute": 1}, "plan"),
+    ({"expiresAt": "2026-12-01T13:00:00.001Z"}, "expiresAt"),
+    ({"expiresAt": None}, "expiresAt"),
+]
+WITHIN: list[dict[str, Any]] = [
+    {"scopes": ["pets:read"]},
+    {"scopes": ["keys:admin", "pets:read"]},
+    {"plan": "pro"},
+    {"plan": "enterprise", "perMinute": 300, "perDay": 10_000},
+    {"expiresAt": ENDS},
+]
+WEAKEST = {"name": "till", "scopes": ["pets:read"], "expiresAt": ENDS}
+
+
+async def test_a_key_cannot_grant_more_than_it_has(service: Service, giver: KeyWithToken) -> None:
+    await service.issue(scopes=ALL)  # or the giver would be the last one
+    await service.issue("free", scopes=frozenset({"pets:read"}), expires_in=60)
+    for method, path in (("POST", ""), ("PATCH", "/3"), ("PATCH", "/1")):
+        for wanted, field in BEYOND:
+            with case(method, path, wanted):
+                body = WEAKEST | wanted if method == "POST" else wanted
+                message = await assert_refused(service, method, path, giver.token, body)
+                assert message.startswith(f"{field}: your key cannot give ")
+
+
+async def test_only_a_key_with_the_default_scopes_and_expiry_can_grant_them(
+    service: Service, giver: KeyWithToken
+) -> None:
+    message = await assert_refused(service, "POST", "", giver.token, {"name": "till"})
+    assert message == (
+        "scopes: your key cannot give orders:read, orders:write, pets:write, because it does not"
+        " have it"
+    )
+    body = {"name": "till", "scopes": ["pets:read"]}
+    message = await assert_refused(service, "POST", "", giver.token, body)
+    assert message.startswith("expiresAt: ")
+
+
+async def test_a_key_cannot_get_the_token_of_a_key_with_more_rights(
+    service: Service, giver: KeyWithToken
+) -> None:
+    for larger in (
+        {"plan": "pro", "scopes": frozenset({"pets:write"}), "expires_in": HOUR},
+        {"plan": "business", "scopes": ADMIN, "expires_in": HOUR},
+        {"plan": "pro", "scopes": ADMIN},
+    ):
+        with case(larger):
+            other = await service.issue(**larger)
+            await assert_refused(service, "POST", f"/{other.id}/rotate", giver.token)
+            assert (await service.request("GET", "/v1/usage", other.token)).status_code == 200
+
+
+async def test_a_key_can_grant_the_rights_that_it_has(
+    service: Service, giver: KeyWithToken
+) -> None:
+    for wanted in WITHIN:
+        with case(wanted):
+            body = WEAKEST | wanted
+            created = await service.request("POST", "/v1/keys", giver.token, json=body)
+            assert created.status_code == 201
+            weakest = await service.issue("free", scopes=frozenset({"pets:read"}), expires_in=60)
+            path = f"/v1/keys/{weakest.id}"
+            changed = await service.request("PATCH", path, giver.token, json=wanted)
+            assert changed.status_code == 200
+            for key_id in (created.json()["id"], weakest.id):
+                path = f"/v1/keys/{key_id}/rotate"
+                assert (await service.request("POST", path, giver.token)).status_code == 200
+
+
+async def test_a_key_cannot_restore_rights_that_it_lacks(
+    service: Service, giver: KeyWithToken
+) -> None:
+    for _ in range(2):  # or the key to be changed would be the last of its kind
+        await service.issue(scopes=ALL)
+    lowered = {"plan": "business", "scopes": ["pets:read"], "expiresAt": ENDS}
+    response = await service.request("PATCH", "/v1/keys/2", giver.token, json=lowered)
+    assert response.status_code == 200
+    for before in ({"plan": "enterprise"}, {"scopes": list(SCOPES)}, {"expiresAt": None}):
+        await assert_refused(service, "PATCH", "/2", giver.token, before)
+
+
+@pytest.mark.parametrize(("method", "rest"), [("DELETE", ""), ("POST", "/unban")])
+async def test_a_key_with_more_rights_can_be_revoked_and_unbanned(
+    service: Service, giver: KeyWithToken, method: str, rest: str
+) -> None:
+    for _ in range(2):  # or the key to be changed would be the last of its kind
+        await service.issue(scopes=ALL)
+    response = await service.request(method, f"/v1/keys/2{rest}", giver.token)
+    assert response.status_code == 204
+
+
+# The last key that manages keys
+
+
+NO_LONGER = [("DELETE", None), ("PATCH", {"scopes": ["pets:read"]})]
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize(("method", "body"), NO_LONGER)
+@pytest.mark.parametrize("others", ["none", "expired", "revoked", "staging", "without the scope"])
+async def test_the_last_admin_key_cannot_be_revoked(
+    service: Service, method: str, body: Any, others: str
+) -> None:
+    last = await service.issue(scopes=ALL)
+    if others == "expired":
+        await service.issue(scopes=ALL, expires_in=1)
+        service.clock.advance(1)
+    elif others == "revoked":
+        await service.issue(scopes=ALL)
+        await revoke(service.store, service.clock, 2)
+    elif others == "staging":
+        await service.issue(scopes=ALL, environment="staging")
+    elif others == "without the scope":
+        await service.issue(scopes=frozenset(DEFAULT_SCOPES))
+    before = await events(service)
+    response = await service.request(method, "/v1/keys/1", last.token, json=body)
+    message = assert_error(response, 409, "last_admin_key")
+    assert message.startswith("key 1 is the last one that can administer keys")
+    assert await events(service) == before
+    assert (await service.request("GET", "/v1/keys", last.token)).status_code == 200
+
+
+@pytest.mark.parametrize(("method", "body"), NO_LONGER)
+async def test_an_admin_key_can_be_revoked_while_another_remains(
+    service: Service, method: str, body: Any
+) -> None:
+    first, second = await service.issue(scopes=ALL), await service.issue(scopes=ALL)
+    response = await service.request(method, "/v1/keys/1", second.token, json=body)
+    assert response.is_success
+    assert not (await service.request("GET", "/v1/keys", first.token)).is_success
+    response = await service.request(method, "/v1/keys/2", second.token, json=body)
+    assert_error(response, 409, "last_admin_key")
+
+
+@pytest.mark.parametrize("end", ["expired", "revoked"])
+@pytest.mark.parametrize(("method", "body"), NO_LONGER)
+async def test_an_ended_key_does_not_count_as_an_admin_key(
+    service: Service, method: str, body: Any, end: str
+) -> None:
+    last = await service.issue(scopes=ALL)
+    await service.issue(scopes=ALL, expires_in=1)
+    service.clock.advance(1)
+    if end == "revoked":
+        await revoke(service.store, service.clock, 2)
+    response = await service.request(method, "/v1/keys/2", last.token, json=body)
+    assert response.is_success
+
+
+async def test_other_changes_to_the_last_admin_key_are_allowed(service: Service) -> None:
+    last = await service.issue(scopes=ALL)
+    changes = {"name": "new", "plan": "pro", "scopes": ["keys:admin"]}
+    response = await service.request("PATCH", "/v1/keys/1", last.token, json=changes)
+    assert response.status_code == 200
+    assert response.json()["scopes"] == ["keys:admin"]
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
+async def test_the_command_line_can_revoke_even_the_last_admin_key(
+    service: Service, method: str
+) -> None:
+    last = await service.issue(scopes=ALL)
+    if method == "DELETE":
+        await revoke(service.store, service.clock, last.id)
+    else:
+        scopes = frozenset({"pets:read"})
+        await change(service.store, service.clock, last.id, scopes=scopes)
+    ((left,),) = await service.store.read(
+        Statement(
+            "SELECT count(*) FROM api_keys WHERE revoked_at IS NULL AND scopes LIKE '%keys:admin%'"
+        )
+    )
+    assert left == 0
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize(("method", "body"), NO_LONGER)
+@pytest.mark.parametrize("count", [2, 5])
+async def test_if_admin_keys_revoke_each_other_at_once_one_remains(
+    service: Service, method: str, body: Any, count: int
+) -> None:
+    keys = [await service.issue(scopes=ALL) for _ in range(count)]
+    for key in keys:  # all are in memory, so all get to the database
+        assert (await service.request("GET", "/v1/keys", key.token)).status_code == 200
+    responses = await asyncio.gather(
+        *(
+            service.request(method, f"/v1/keys/{key.id % count + 1}", key.token, json=body)
+            for key in keys
+        )
+    )
+    # Either it would have been the last, or it had been ended itself by then.
+    refused = [response for response in responses if not response.is_success]
+    assert {(response.status_code, response.json()["code"]) for response in refused} <= {
+        (409, "last_admin_key"),
+        (403, "missing_scope"),
+    }
+    managing = [
+        key for key in keys if (await service.request("GET", "/v1/keys", key.token)).is_success
+    ]
+    assert len(managing) >= 1
+
+
+@pytest.mark.parametrize("ends", ["2026-12-01T12:00:01Z", "2099-01-01T00:00:00Z"])
+async def test_the_last_admin_key_cannot_be_given_an_expiry(service: Service, ends: str) -> None:
+    last = await service.issue(scopes=ALL)
+    response = await service.request("PATCH", "/v1/keys/1", last.token, json={"expiresAt": ends})
+    assert_error(response, 409, "last_admin_key")
+    assert (await service.request("GET", "/v1/keys/1", last.token)).json()["expiresAt"] is None
+
+
+async def test_the_expiry_of_the_last_admin_key_can_be_postponed(service: Service) -> None:
+    last = await service.issue(scopes=ALL, expires_in=HOUR)
+    body = {"expiresAt": ENDS, "name": "still here"}
+    response = await service.request("PATCH", "/v1/keys/1", last.token, json=body)
+    assert response.status_code == 200
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("lost", ["revoked", "without the scope"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "", {"name": "left behind"}),
+        ("POST", "/2/rotate", None),
+        ("PATCH", "/2", {"name": "changed"}),
+        ("DELETE", "/2", None),
+    ],
+)
+async def test_a_key_that_just_lost_its_admin_scope_cannot_use_it(
+    service: Service, lost: str, method: str, path: str, body: Any
+) -> None:
+    giver, other = await service.issue(scopes=ALL), await service.issue(scopes=ALL)
+    # It is in memory, where a change by the command line shows a moment later only.
+    assert (await service.request("GET", "/v1/keys", giver.token)).status_code == 200
+    if lost == "revoked":
+        await revoke(service.store, service.clock, giver.id)
+    else:
+        await change(service.store, service.clock, giver.id, scopes=frozenset({"pets:read"}))
+    before = await events(service)
+    response = await service.request(method, f"/v1/keys{path}", giver.token, json=body)
+    assert_error(response, 403, "missing_scope")
+    assert await events(service) == before
+    assert (await service.request("GET", "/v1/keys", other.token)).status_code == 200
+
+
+async def test_a_caller_cannot_reactivate_an_ended_key_with_more_rights(
+    service: Service, giver: KeyWithToken
+) -> None:
+    ended = await service.issue(scopes=ALL, expires_in=1)
+    service.clock.advance(1)
+    path = f"/{ended.id}"
+    await assert_refused(service, "PATCH", path, giver.token, {"expiresAt": ENDS})
+    named = await service.request("PATCH", f"/v1/keys{path}", giver.token, json={"name": "old"})
+    assert named.json()["state"] == "expired"
+
+
+async def test_a_caller_with_the_same_rights_can_reactivate_an_ended_key(
+    service: Service, giver: KeyWithToken
+) -> None:
+    ended = await service.issue("pro", scopes=ADMIN, expires_in=1)
+    service.clock.advance(1)
+    path = f"/v1/keys/{ended.id}"
+    response = await service.request("PATCH", path, giver.token, json={"expiresAt": ENDS})
+    assert response.json()["state"] == "active"
+
+
+async def test_an_admin_key_that_expires_sooner_cannot_replace_the_last_one(
+    service: Service,
+) -> None:
+    last = await service.issue(scopes=ALL)
+    await service.issue(scopes=ALL, expires_in=HOUR)
+    response = await service.request("DELETE", "/v1/keys/1", last.token)
+    assert_error(response, 409, "last_admin_key")
+
+
+async def test_an_expiring_admin_key_can_be_revoked_while_another_lasts_as_long(
+    service: Service,
+) -> None:
+    first = await service.issue(scopes=ALL, expires_in=HOUR)
+    await service.issue(scopes=ALL, expires_in=HOUR)
+    assert (await service.request("DELETE", "/v1/keys/1", first.token)).status_code == 204
+
+
+async def test_an_expiring_token_cannot_grant_a_later_expiry_than_its_own(service: Service) -> None:
+    old = await service.issue(scopes=ALL)
+    path = f"/v1/keys/{old.id}"
+    body = {"graceSeconds": HOUR}
+    new = await service.request("POST", f"{path}/rotate", old.token, json=body)
+    assert new.status_code == 200
+    await assert_refused(service, "POST", f"/{old.id}/rotate", old.token)
+    await assert_refused(service, "POST", "", old.token, {"name": "x", "scopes": ["pets:read"]})
+    given = await service.request(
+        "POST", "/v1/keys", old.token, json={"name": "x", "expiresAt": ENDS}
+    )
+    assert given.status_code == 201
+    token = new.json()["token"]
+    assert (await service.request("GET", "/v1/keys", token)).status_code == 200
+
+
+async def test_a_caller_cannot_extend_a_key_whose_scopes_it_lacks(
+    service: Service, giver: KeyWithToken
+) -> None:
+    other = await service.issue("free", scopes=frozenset({"pets:write"}), expires_in=60)
+    await assert_refused(service, "PATCH", f"/{other.id}", giver.token, {"expiresAt": ENDS})
+    shorter = {"expiresAt": "2026-12-01T12:00:30Z"}
+    response = await service.request("PATCH", f"/v1/keys/{other.id}", giver.token, json=shorter)
+    assert response.status_code == 200

@@ -1,0 +1,93 @@
+"""Paths are matched as sent, and say which methods they take."""
+
+import pytest
+
+from support.cases import case
+from support.error_body import assert_error
+from support.service import Service
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_unknown_path_is_not_found(service: Service) -> None:
+    key = await service.issue()
+    for path in (
+        *("", "/", "//pets", "%2Fpets", "%2fpets", "/pets/", "/pets//1", "/pets/1/"),
+        *("/pets/1/photos", "/pets%2F1", "/%70ets", "/Pets", "/pets;a=1", "/pet", "/petsx"),
+        *("/usage/", "/usage/1", "/v1/pets", "/store", "/store/", "/store/orders/1/approve"),
+        *("/keys/1/", "/keys//rotate", "/keys/1//rotate", "/keys/1/rotate/", "/keys/1/Rotate"),
+        *("/keys/1/rotate/now", "/keys/1/2/rotate", "/pets/1/rotate", "//rotate", "/rotate"),
+    ):
+        with case(path):
+            response = await service.request("GET", f"/v1{path}", key.token)
+            assert_error(response, 404, "not_found")
+            assert len(response.headers.get_list("X-RateLimit-Limit")) == 1
+
+
+async def test_a_path_with_dots_does_not_leave_the_base_address(service: Service) -> None:
+    key = await service.issue()
+    response = await service.request("GET", "/v1/%2e%2e/healthz", key.token)
+    assert_error(response, 404, "not_found")
+
+
+async def test_the_error_for_a_long_path_shortens_it(service: Service) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"/v1/{'x' * 5000}", key.token)
+    assert len(assert_error(response, 404, "not_found")) < 300
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("PUT", "/v1/pets", "GET, HEAD, POST"),
+        ("DELETE", "/v1/pets", "GET, HEAD, POST"),
+        ("OPTIONS", "/v1/pets", "GET, HEAD, POST"),
+        ("get", "/v1/pets", "GET, HEAD, POST"),
+        ("POST", "/v1/pets/1", "DELETE, GET, HEAD, PATCH"),
+        ("GET", "/v1/keys/1/rotate", "POST"),
+        ("DELETE", "/v1/keys/x/rotate", "POST"),
+        ("POST", "/v1/keys/1/history", "GET, HEAD"),
+        ("POST", "/v1/usage", "GET, HEAD"),
+        ("X" * 1000, "/v1/usage", "GET, HEAD"),
+    ],
+)
+async def test_a_405_lists_the_allowed_methods(
+    service: Service, method: str, path: str, allow: str
+) -> None:
+    key = await service.issue()
+    request = service.client.build_request("GET", path)
+    request.headers["Authorization"] = f"Bearer {key.token}"
+    request.method = method  # as it is: a client may not write it in capitals
+    response = await service.client.send(request)
+    message = assert_error(response, 405, "method_not_allowed")
+    assert response.headers.get_list("Allow") == [allow]
+    assert len(message) < 100
+
+
+@pytest.mark.parametrize(
+    "key_id", ["x", "1.0", "+1", "9223372036854775808", "%31", "1%2f", "history"]
+)
+async def test_a_parameter_in_the_middle_that_is_not_an_integer_is_not_found(
+    service: Service, key_id: str
+) -> None:
+    key = await service.issue(scopes=frozenset({"keys:admin"}))
+    response = await service.request("POST", f"/v1/keys/{key_id}/rotate", key.token)
+    assert_error(response, 404, "not_found")
+
+
+@pytest.mark.parametrize("key_id", ["rotate", "1%2Frotate"])
+async def test_a_segment_after_a_parameter_is_matched_literally(
+    service: Service, key_id: str
+) -> None:
+    key = await service.issue(scopes=frozenset({"keys:admin"}))
+    assert_error(await service.request("GET", f"/v1/keys/{key_id}", key.token), 404, "not_found")
+    response = await service.request("POST", f"/v1/keys/{key_id}", key.token)
+    assert_error(response, 405, "method_not_allowed")
+    assert response.headers["Allow"] == "DELETE, GET, HEAD, PATCH"
+
+
+async def test_a_parameter_can_be_in_the_middle_of_a_path(service: Service) -> None:
+    key = await service.issue(scopes=frozenset({"keys:admin"}))
+    rotated = await service.request("POST", f"/v1/keys/{key.id}/rotate", key.token)
+    assert rotated.status_code == 200
+    assert rotated.json()["id"] == key.id

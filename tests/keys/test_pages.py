@@ -1,0 +1,338 @@
+"""The pages of keys, for administrators."""
+
+import asyncio
+import html
+import re
+from typing import Any
+
+import pytest
+
+from petstore.clock import DAY, MINUTE
+from petstore.keys.status import get_key
+from support.keys import change, issue
+from support.page_forms import form_to, succeed
+from support.service import Service
+from support.visitor import Visitor, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+TILL = {
+    "name": "Till 2",
+    "plan": "pro",
+    "scopes": ["orders:read", "pets:read"],
+    "allowedNetworks": "203.0.113.0/24\r\n2001:db8::1",
+}
+TOKEN = re.compile(r"ps_live_[0-9A-Za-z]{38}")
+
+
+async def change_form(visitor: Visitor, key_id: int) -> dict[str, Any]:
+    return form_to(await visitor.get(f"/keys/{key_id}"), f"/keys/{key_id}").fields
+
+
+class TestCreating:
+    async def test_the_token_of_a_new_key_is_shown_once_and_works(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        created = await staff.post("/keys", **TILL)
+        assert created.status_code == 201
+        (token,) = TOKEN.findall(created.text)
+        assert "You will not see this token again." in created.text
+        key = await get_key(service.store, staff.key_id + 1, None, service.clock)
+        assert (key.name, key.plan, key.scopes) == ("Till 2", "pro", ["orders:read", "pets:read"])
+        assert key.allowed_networks == ["203.0.113.0/24", "2001:db8::1/128"]
+        for page in ("/keys", f"/keys/{key.id}", f"/keys/{key.id}/history"):
+            assert token not in (await staff.get(page)).text
+        assert token not in service.log.getvalue().decode()
+
+    async def test_a_form_sent_twice_creates_one_key_and_shows_its_token_again(
+        self, staff: Visitor
+    ) -> None:
+        form = form_to(await staff.get("/keys/new"), "/keys").fields | TILL
+        first, again = [await staff.post("/keys", **form) for _ in range(2)]
+        assert TOKEN.findall(first.text) == TOKEN.findall(again.text) != []
+        listed = await staff.get("/keys")
+        assert listed.text.count("Till 2") == 1
+
+    async def test_another_session_cannot_read_the_token(self, staff: Visitor) -> None:
+        form = form_to(await staff.get("/keys/new"), "/keys").fields | TILL
+        await staff.post("/keys", **form)
+        await staff.post("/sign-in", key=staff.token)
+        refused = await staff.post("/keys", **form)
+        assert refused.status_code == 409
+        assert "cannot be shown" in refused.text
+        assert not TOKEN.search(refused.text)
+
+    async def test_a_refused_form_keeps_the_input(self, staff: Visitor) -> None:
+        typed = TILL | {"perMinute": "many", "expiresAt": "2027-01-31", "rehearseSunset": "true"}
+        refused = await staff.post("/keys", **typed)
+        assert refused.status_code == 400
+        assert "expected an integer from 1 to 2147483646</p>" in refused.text
+        again = form_to(refused, "/keys").fields
+        assert again.pop("once")
+        again["scopes"].sort()
+        assert again == typed | {
+            "perDay": "",
+            "allowedNetworks": "2001:db8::1\n203.0.113.0/24",
+            "rehearseSunset": ["true"],
+        }
+
+    async def test_custom_limits_need_the_enterprise_plan(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        limits = {"perMinute": "7", "perDay": "70"}
+        refused = await staff.post("/keys", **TILL | limits)
+        assert refused.status_code == 400
+        assert "only a key of the plan enterprise has its own limits" in refused.text
+        await staff.post("/keys", **TILL | limits | {"plan": "enterprise"})
+        key = await get_key(service.store, staff.key_id + 1, None, service.clock)
+        assert (key.per_minute, key.per_day) == (7, 70)
+        assert (await change_form(staff, key.id)).items() >= limits.items()
+
+    async def test_only_rights_that_the_key_can_grant_are_offered(self, service: Service) -> None:
+        scopes = frozenset({"keys:admin", "pets:read"})
+        networks = ("10.0.0.0/8", "127.0.0.1/32")
+        admin = await signed_in(
+            service, plan="pro", scopes=scopes, expires_in=2 * DAY / 1000, allowed_networks=networks
+        )
+        page = await admin.get("/keys/new")
+        form = form_to(page, "/keys").fields
+        assert re.findall(r'name="scopes" value="(.*?)"', page.text) == ["pets:read", "keys:admin"]
+        assert re.findall(r'<option value="(.*?)"', page.text) == ["free", "pro", "enterprise"]
+        assert "up to 300." in page.text
+        assert "pro: 300 a minute, 10,000 a day" in page.text
+        assert form["scopes"] == ["pets:read"]
+        assert form["allowedNetworks"] == "10.0.0.0/8\n127.0.0.1/32"
+        created = await admin.post("/keys", **form | {"name": "as offered"})
+        assert created.status_code == 201, created.text
+
+    async def test_granting_more_rights_than_the_key_has_is_refused_with_a_message(
+        self, service: Service
+    ) -> None:
+        scopes = frozenset({"keys:admin", "pets:read"})
+        admin = await signed_in(service, plan="pro", scopes=scopes)
+        form = form_to(await admin.get("/keys/new"), "/keys").fields | {"name": "greedy"}
+        refused = await admin.post("/keys", **form | {"scopes": ["pets:write"]})
+        assert refused.status_code == 403
+        assert "your key cannot give pets:write" in refused.text
+        assert 'value="greedy"' in refused.text
+
+
+class TestChanging:
+    async def test_only_edited_fields_change_and_undo_restores_them(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        ends_at = service.clock() + 30 * DAY + 5 * MINUTE
+        key_id = (await issue(service.store, service.clock, expires_at=ends_at)).id
+        before = await get_key(service.store, key_id, None, service.clock)
+        form = await change_form(staff, key_id)
+        wanted = {"plan": "pro", "scopes": ["pets:read"], "expiresAt": "2030-01-31"}
+        changed = await staff.submit(f"/keys/{key_id}", **form | wanted)
+        assert "test is changed." in words(changed)
+        key = await get_key(service.store, key_id, None, service.clock)
+        assert (key.name, key.plan, key.scopes) == ("test", "pro", ["pets:read"])
+        assert f"{key.expires_at}" == "2030-01-31 23:59:59+00:00"
+        undone = await succeed(staff, changed, "Undo")
+        assert "test is as it was before." in words(undone)
+        assert await get_key(service.store, key_id, None, service.clock) == before
+
+    async def test_using_the_key_does_not_cause_a_conflict(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        issued = await service.issue("free")
+        path = f"/keys/{issued.id}"
+        form = await change_form(staff, issued.id)
+        await service.request("GET", "/v1/pets", issued.token)
+        await service.limiter.save()
+        assert "is changed." in (await staff.submit(path, **form | {"name": "used"})).text
+
+    async def test_a_conflict_shows_the_change_of_another_administrator_and_keeps_the_input(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        other = await signed_in(service)
+        key_id = (await service.issue("free", name="Till")).id
+        path = f"/keys/{key_id}"
+        mine, theirs = [await change_form(each, key_id) for each in (staff, other)]
+        await other.submit(path, **theirs | {"plan": "business", "name": "Till 3"})
+        conflict = await staff.post(path, **mine | {"plan": "pro", "perDay": ""})
+        assert conflict.status_code == 412
+        assert "Somebody else changed this key while you were looking at it." in conflict.text
+        assert "Name: Till → Till 3 Plan: free → business, and you want pro" in words(conflict)
+        saved = await staff.submit(path, **form_to(conflict, path).fields)
+        assert "Till 3 is changed." in words(saved)
+        assert (await get_key(service.store, key_id, None, service.clock)).plan == "pro"
+
+    async def test_a_key_revoked_by_another_administrator_is_not_changed(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        key_id = (await service.issue("free", name="Till")).id
+        form = await change_form(staff, key_id)
+        await (await signed_in(service)).submit(f"/keys/{key_id}/revoke")
+        refused = await staff.post(f"/keys/{key_id}", **form | {"name": "Till 3"})
+        assert refused.status_code == 412
+        assert "Somebody else revoked this key while you were editing." in refused.text
+
+    async def test_a_refused_change_keeps_the_input(self, service: Service) -> None:
+        admin = await signed_in(service, plan="free", scopes=frozenset({"keys:admin"}))
+        key_id = (await service.issue("free", scopes=frozenset({"pets:read"}))).id
+        form = await change_form(admin, key_id)
+        assert form["scopes"] == ["pets:read"]  # offered, as the key has it already
+        refused = await admin.post(f"/keys/{key_id}", **form | {"plan": "pro", "name": "mine"})
+        assert refused.status_code == 403
+        assert "your key cannot give a higher perMinute than its own, 60" in refused.text
+        assert 'value="mine"' in refused.text
+
+    async def test_the_page_says_why_the_last_admin_key_must_stay(self, staff: Visitor) -> None:
+        path = f"/keys/{staff.key_id}"
+        form = await change_form(staff, staff.key_id)
+        refused = await staff.post(path, **form | {"scopes": ["pets:read"]})
+        assert refused.status_code == 409
+        assert "is the last one that can administer keys" in refused.text
+        assert "the last one" in (await staff.post(f"{path}/revoke")).text
+
+    async def test_an_administrator_who_drops_the_scope_is_redirected_from_the_key_pages(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        await signed_in(service)
+        form = await change_form(staff, staff.key_id)
+        left = await staff.post(f"/keys/{staff.key_id}", **form | {"scopes": ["pets:read"]})
+        assert (left.status_code, left.headers["location"]) == (303, "/console")
+
+    async def test_the_history_shows_each_change_and_its_actor(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        key_id = (await service.issue("free", name="Till")).id
+        path = f"/keys/{key_id}"
+        form = await change_form(staff, key_id)
+        wanted = {"plan": "pro", "rehearseSunset": "true", "allowedNetworks": "10.0.0.0/8"}
+        await staff.submit(path, **form | wanted)
+        await staff.submit(path, **await change_form(staff, key_id) | {"expiresAt": "2030-01-31"})
+        history = (await staff.get(f"{path}/history")).text
+        text = html.unescape(re.sub(r"<[^>]*>|\s+", " ", history))
+        text = re.sub(r" +", " ", text)
+        assert "Created Name: Till Plan: free" in text
+        assert "the operator" in text
+        assert (
+            "Plan: free → pro Networks: anywhere → 10.0.0.0/8 Rehearses the sunset: no → yes"
+            in text
+        )
+        assert "Expires: never → 31 Jan 2030, 23:59 UTC" in text
+        assert f'<a href="/console/keys/{staff.key_id}">key {staff.key_id}</a>' in history
+
+
+class TestEnding:
+    async def test_the_old_token_of_a_rotated_key_works_for_the_chosen_time(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        issued = await service.issue(name="Till")
+        path = f"/keys/{issued.id}/rotate"
+        (token,) = TOKEN.findall((await staff.post(path, graceSeconds="3600")).text)
+        for each in (token, issued.token):
+            assert (await service.request("GET", "/v1/pets", each)).status_code == 200
+        refused = await staff.post(path, graceSeconds="soon")
+        assert refused.status_code == 400
+        assert "expected an integer" in refused.text
+
+    async def test_an_ended_key_cannot_be_rotated_or_used_to_sign_in(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        key_id = (await service.issue("free", expires_in=60)).id
+        service.clock.advance(60)
+        for action in ("rotate", "link"):
+            refused = await staff.post(f"/keys/{key_id}/{action}", graceSeconds="0")
+            assert refused.status_code == 409
+            assert f"key {key_id} is expired" in refused.text
+        assert "With a later day it works again." in (await staff.get(f"/keys/{key_id}")).text
+
+    async def test_a_revoked_key_stops_working_and_shows_only_its_history(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        issued = await service.issue("free", name="Till")
+        path = f"/keys/{issued.id}"
+        assert "This cannot be undone." in (await staff.get(path)).text
+        revoked = await staff.submit(f"{path}/revoke")
+        assert "Till is revoked." in words(revoked)
+        assert (await service.request("GET", "/v1/pets", issued.token)).status_code == 401
+        page = await staff.get(path)
+        assert 'class="status revoked"' in page.text
+        assert '<form method="post" action="/console/keys' not in page.text
+
+    async def test_an_unknown_key_is_not_found(self, staff: Visitor) -> None:
+        assert (await staff.get("/keys/99")).status_code == 404
+        assert (await staff.post("/keys/99/link")).status_code == 404
+
+
+class TestSignInLinks:
+    async def test_a_sign_in_link_works_once(
+        self, staff: Visitor, service: Service, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level("INFO", "petstore")
+        issued = await service.issue("free", name="Till", scopes=frozenset({"pets:read"}))
+        page = await staff.post(f"/keys/{issued.id}/link")
+        (secret,) = re.findall(r"http://petstore\.test/console/link/([\w-]+)<", page.text)
+        assert page.status_code == 200
+        clerk = await signed_in(service, name="Clerk")
+        await clerk.submit(f"/link/{secret}")
+        assert "Till" in (await clerk.get("/pets")).text
+        assert (await clerk.post(f"/link/{secret}")).status_code == 401
+        # Not those of the client, which are in the log if another test let them in.
+        own = [each.getMessage() for each in caplog.records if each.name.startswith("petstore")]
+        assert own == ["key 1 made a link to sign in with key 2"]
+        assert secret not in service.log.getvalue().decode()
+
+    async def test_a_sign_in_link_grants_no_more_than_the_key_has(self, service: Service) -> None:
+        admin = await signed_in(service, scopes=frozenset({"keys:admin"}))
+        key_id = (await service.issue()).id
+        refused = await admin.post(f"/keys/{key_id}/link")
+        assert refused.status_code == 403
+        assert "your key cannot give" in refused.text
+
+
+class TestTheList:
+    async def test_keys_are_listed_in_pages(self, staff: Visitor, service: Service) -> None:
+        await asyncio.gather(*(service.issue("free", name=f"Till {n}") for n in range(50)))
+        first = await staff.get("/keys")
+        assert first.text.count("status active") == 50
+        (more,) = re.findall(r'<a href="/console/keys\?cursor=(.*?)" rel="next"', first.text)
+        rest = await staff.get("/keys", cursor=more)
+        assert rest.text.count("status active") == 1
+        assert (await staff.get("/keys", cursor="broken")).status_code == 400
+
+    async def test_a_key_near_a_limit_and_an_expiring_key_need_attention(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        assert "Nothing." in (await staff.get("/keys")).text
+        near = await service.issue("enterprise", name="Near", per_minute=5)
+        await service.issue("free", name="Ending", expires_in=DAY / 1000)
+        for _ in range(4):
+            await service.request("GET", "/v1/pets", near.token)
+        await service.limiter.save()
+        text = re.sub(r"<[^>]*>|\s+", " ", (await staff.get("/keys")).text)
+        assert re.search(r"Near +Used +4 +of +5 +this minute\.", text)
+        assert re.search(r"Ending +Expires", text)
+        page = (await staff.get(f"/keys/{near.id}")).text
+        assert re.search(r"Used this minute: <strong>.*4</data></strong> of .*5</data>", page)
+
+    async def test_a_banned_key_needs_attention_until_it_is_unbanned(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        banned = await service.issue("enterprise", name="Loud", per_minute=1)
+        for _ in range(30):
+            await service.request("GET", "/v1/pets", banned.token)
+            service.clock.advance(0.2)
+        await service.limiter.save()
+        path = f"/keys/{banned.id}"
+        assert "Banned until" in (await staff.get("/keys")).text.partition('aria-label="Keys"')[0]
+        assert 'class="status banned"' in (await staff.get(path)).text
+        unbanned = await staff.submit(f"{path}/unban")
+        assert "The ban is lifted." in unbanned.text
+        assert 'class="status active"' in unbanned.text
+        assert "for sending on" not in (await staff.get("/keys")).text
+
+    async def test_names_are_escaped(self, staff: Visitor, service: Service) -> None:
+        name = "<script>alert(1)</script>"
+        key = await issue(service.store, service.clock, name=name)
+        await change(service.store, service.clock, key.id, name=name + "2")
+        for path in ("/keys", f"/keys/{key.id}", f"/keys/{key.id}/history"):
+            page = await staff.get(path)
+            assert name not in page.text
+            assert html.escape(name) in page.text

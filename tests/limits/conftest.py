@@ -1,0 +1,71 @@
+"""Limiters of both kinds, and the server that one of them needs."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from typing import TypeAlias
+
+import pytest
+
+from petstore.databases.sqlite import SqliteStore
+from petstore.keys.model import ApiKey
+from petstore.limits.contract import BanRules, RateLimiter, UnbanStore
+from petstore.limits.database import StoredRateLimits
+from petstore.limits.memory import MemoryLimiter
+from petstore.limits.minutes import MinuteLimiter, network_of
+from support.keys import issue_stored
+from support.manual_clock import ManualClock
+from support.redis_limiters import redis_limiter
+from support.redis_server import RedisServer, redis_server
+
+StartLimiter: TypeAlias = Callable[[UnbanStore], Awaitable[RateLimiter]]
+
+
+@pytest.fixture(scope="session")
+def session_redis() -> Iterator[RedisServer]:
+    """One server for all tests that leave it running."""
+    with redis_server() as server:
+        yield server
+
+
+@pytest.fixture
+def redis(session_redis: RedisServer) -> RedisServer:
+    """A server with nothing in it; it must be left running."""
+    session_redis.call("FLUSHALL")
+    return session_redis
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def start_limiter(
+    request: pytest.FixtureRequest, clock: ManualClock
+) -> AsyncIterator[StartLimiter]:
+    """Start limiters that remember nothing but what is in their store."""
+    async with AsyncExitStack() as started:
+
+        async def start(states: UnbanStore) -> RateLimiter:
+            if request.param == "memory":
+                return MemoryLimiter(
+                    states, clock, BanRules(), MinuteLimiter(clock, 2, 100, network_of)
+                )
+            redis: RedisServer = request.getfixturevalue("redis")
+            redis.call("FLUSHALL")
+            return await started.enter_async_context(redis_limiter(redis.url, states, clock))
+
+        yield start
+
+
+@pytest.fixture
+def states(store: SqliteStore) -> StoredRateLimits:
+    """The states of limiters in the database."""
+    return StoredRateLimits(store)
+
+
+@pytest.fixture
+async def limiter(start_limiter: StartLimiter, states: StoredRateLimits) -> RateLimiter:
+    """A limiter of either kind."""
+    return await start_limiter(states)
+
+
+@pytest.fixture
+async def key(store: SqliteStore, clock: ManualClock) -> ApiKey:
+    """A key of the plan free."""
+    return await issue_stored(store, clock)

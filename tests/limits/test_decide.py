@@ -1,0 +1,499 @@
+"""The windows and bans of a key, sentence by sentence."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from petstore.clock import DAY, SECOND
+from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName
+from petstore.limits.contract import NEVER, BanRules, Decision, LimitWindow, State
+from support.caller import Caller
+
+NOON = 20_788 * 86_400 + 43_200
+MIDNIGHT = NOON + 43_200
+FIVE_MINUTES = 300
+ONE_DAY = 86_400
+FREE = PLANS["free"]
+
+
+def refused_all_day(limits: Limits = FREE, rules: BanRules | None = None) -> Caller:
+    """Return a caller whose day is used up, so that only what it does counts."""
+    caller = Caller(limits, rules)
+    caller.ask()
+    caller.limits = Limits(limits.per_minute, 1)
+    return caller
+
+
+def get_banned(caller: Caller) -> float:
+    """Keep asking after 429 until the ban, and return for how many seconds it is."""
+    while caller.ask(every=0.125).verdict != "banned":
+        pass
+    return (caller.state.banned_until - caller.clock()) / SECOND
+
+
+@pytest.mark.parametrize("plan", ["free", "pro", "business"])
+def test_a_request_beyond_the_minute_limit_is_refused(plan: PlanName) -> None:
+    caller = Caller(PLANS[plan])
+    assert caller.ask(caller.limits.per_minute).verdict == "admitted"
+    assert caller.ask().verdict == "limited"
+
+
+def test_a_request_beyond_the_day_limit_is_refused() -> None:
+    caller = Caller(FREE)
+    assert caller.ask(1_000, every=1.1).verdict == "admitted"
+    assert caller.ask(every=1.1).verdict == "limited"
+
+
+def test_a_request_refused_for_the_minute_does_not_count_for_the_day() -> None:
+    caller = Caller(Limits(2, 10))
+    decision = caller.ask(9)
+    assert decision.minute.remaining == 0
+    assert decision.day.remaining == 8
+    assert decision.day_used == 2
+
+
+def test_a_request_refused_for_the_day_does_not_count_for_the_minute() -> None:
+    caller = Caller(Limits(10, 2))
+    decision = caller.ask(9)
+    assert decision.day.remaining == 0
+    assert decision.minute.remaining == 8
+
+
+def test_the_minute_lasts_60_seconds_from_its_first_admitted_request() -> None:
+    caller = Caller(Limits(2, 10))
+    caller.clock.advance(17.25)
+    caller.ask()
+    caller.clock.advance(40)
+    caller.ask()
+    caller.clock.advance(19.999)
+    assert caller.ask().verdict == "limited"
+    caller.clock.advance(0.001)
+    decision = caller.ask()
+    assert decision.verdict == "admitted"
+    assert decision.minute.remaining == 1
+
+
+def test_the_next_minute_begins_with_its_own_first_request() -> None:
+    caller = Caller(Limits(2, 10))
+    caller.ask()
+    caller.clock.advance(95)
+    assert caller.ask().minute.reset == NOON + 95 + 60
+
+
+def test_a_refused_request_does_not_begin_a_minute() -> None:
+    caller = Caller(Limits(2, 1))
+    caller.ask()
+    caller.clock.advance(70)
+    caller.ask()
+    caller.clock.advance(43_200)
+    decision = caller.ask()
+    assert decision.minute.reset == NOON + 70 + 43_200 + 60
+
+
+def test_the_day_begins_at_midnight_utc() -> None:
+    caller = Caller(Limits(10, 2))
+    caller.clock.advance(43_200 - 30)
+    caller.ask(2)
+    caller.clock.advance(29.999)
+    assert caller.ask().verdict == "limited"
+    caller.clock.advance(0.001)
+    decision = caller.ask()
+    assert decision.verdict == "admitted"
+    assert decision.day == LimitWindow(2, 1, MIDNIGHT + ONE_DAY)
+
+
+def test_the_minute_continues_over_midnight() -> None:
+    caller = Caller(Limits(2, 10))
+    caller.clock.advance(43_200 - 1)
+    caller.ask(2)
+    caller.clock.advance(2)
+    assert caller.ask().verdict == "limited"
+
+
+def test_the_window_with_fewer_requests_left_is_described() -> None:
+    assert Caller(Limits(5, 10)).ask().described == LimitWindow(5, 4, NOON + 60)
+    assert Caller(Limits(10, 5)).ask().described == LimitWindow(5, 4, MIDNIGHT)
+
+
+def test_on_a_tie_the_window_that_resets_later_is_described() -> None:
+    caller = Caller(Limits(5, 5))
+    assert caller.ask().described.reset == MIDNIGHT
+    late = Caller(Limits(5, 5))
+    late.clock.advance(43_200 - 10)
+    assert late.ask().described.reset == MIDNIGHT + 50
+
+
+def test_a_429_describes_the_exhausted_window() -> None:
+    caller = Caller(Limits(1, 10))
+    caller.ask()
+    assert caller.ask().described == LimitWindow(1, 0, NOON + 60)
+    caller = Caller(Limits(10, 1))
+    caller.ask()
+    assert caller.ask().described == LimitWindow(1, 0, MIDNIGHT)
+
+
+def test_a_429_for_two_exhausted_windows_describes_the_one_that_resets_later() -> None:
+    caller = Caller(Limits(1, 1))
+    caller.ask()
+    assert caller.ask().described.reset == MIDNIGHT
+    caller = Caller(Limits(1, 1))
+    caller.clock.advance(43_200 - 10)
+    caller.ask()
+    assert caller.ask().described.reset == MIDNIGHT + 50
+
+
+def test_the_reset_is_the_same_for_the_whole_window_and_never_too_early() -> None:
+    caller = Caller(FREE)
+    caller.clock.advance(0.001)
+    resets = {caller.ask(every=0.99).minute.reset for _ in range(60)}
+    assert resets == {NOON + 61}
+
+
+def test_a_larger_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
+    caller = Caller(FREE)
+    caller.ask(61)
+    caller.limits = PLANS["pro"]
+    decision = caller.ask()
+    assert decision.verdict == "admitted"
+    assert decision.minute == LimitWindow(300, 239, NOON + 60)
+    assert decision.day == LimitWindow(10_000, 9_939, MIDNIGHT)
+
+
+def test_a_smaller_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
+    caller = Caller(PLANS["pro"])
+    caller.ask(100)
+    caller.limits = FREE
+    decision = caller.ask()
+    assert decision.verdict == "limited"
+    assert decision.described == LimitWindow(60, 0, NOON + 60)
+
+
+def test_without_limits_the_largest_value_is_reported() -> None:
+    decision = Caller(PLANS["enterprise"]).ask(5_000)
+    assert decision.verdict == "admitted"
+    assert decision.described == LimitWindow(UNLIMITED, UNLIMITED, MIDNIGHT)
+    assert decision.day_used == 5_000
+
+
+def test_the_only_limit_of_a_key_is_described() -> None:
+    assert Caller(Limits(UNLIMITED, 10)).ask().described == LimitWindow(10, 9, MIDNIGHT)
+    assert Caller(Limits(10, UNLIMITED)).ask().described == LimitWindow(10, 9, NOON + 60)
+
+
+@pytest.mark.parametrize("seconds", [0.001, 30, 3_600, ONE_DAY, 40 * ONE_DAY])
+def test_a_clock_that_steps_back_admits_no_extra_requests(seconds: float) -> None:
+    caller = Caller(Limits(2, 3))
+    before = caller.ask(2)
+    caller.clock.advance(-seconds)
+    after = caller.ask()
+    assert after.verdict == "limited"
+    assert (after.minute.remaining, after.day.remaining) == (0, before.day.remaining)
+    caller.limits = Limits(100, 3)
+    assert caller.ask().day.remaining == 0
+    assert caller.ask().verdict == "limited"
+
+
+def test_a_clock_that_was_a_year_ahead_delays_requests_for_at_most_a_window() -> None:
+    caller = Caller(Limits(2, 3))
+    caller.clock.advance(365 * ONE_DAY)
+    caller.ask(2)
+    caller.clock.advance(-365 * ONE_DAY)
+    assert caller.look().minute == LimitWindow(2, 0, NOON + 60)
+    assert caller.ask().minute == LimitWindow(2, 0, NOON + 60)
+    caller.clock.advance(60)
+    assert caller.ask().verdict == "admitted"
+    assert caller.ask().day == LimitWindow(3, 0, MIDNIGHT)
+
+
+@pytest.mark.parametrize(("back", "reset"), [(30, NOON + 60), (60, NOON + 60), (60.001, NOON)])
+def test_a_minute_that_begins_over_a_minute_ahead_is_restarted(back: float, reset: int) -> None:
+    caller = Caller(FREE)
+    caller.ask()
+    caller.clock.advance(-back)
+    assert caller.ask().minute == LimitWindow(60, 58, reset)
+
+
+@pytest.mark.parametrize(
+    ("back", "reset"), [(ONE_DAY, MIDNIGHT + ONE_DAY), (ONE_DAY + 0.001, MIDNIGHT - ONE_DAY)]
+)
+def test_a_day_that_begins_over_a_day_ahead_is_treated_as_today(back: float, reset: int) -> None:
+    caller = Caller(FREE)
+    caller.clock.advance(43_200)
+    caller.charge(1)
+    caller.clock.advance(-back)
+    assert caller.charge(1).day == LimitWindow(1_000, 998, reset)
+
+
+def test_a_clock_that_steps_back_during_a_ban_does_not_end_it() -> None:
+    caller = refused_all_day()
+    get_banned(caller)
+    caller.clock.advance(-ONE_DAY)
+    assert caller.ask().verdict == "banned"
+
+
+def test_a_peek_is_not_counted() -> None:
+    caller = Caller(Limits(1, 5))
+    for _ in range(9):
+        fresh = caller.look()
+    assert fresh.verdict == "admitted"
+    assert fresh.described == LimitWindow(1, 1, NOON + 60)
+    assert caller.state == State()
+    caller.ask()
+    assert caller.look().described == LimitWindow(1, 0, NOON + 60)
+
+
+def test_a_peek_reports_a_ban() -> None:
+    caller = refused_all_day()
+    get_banned(caller)
+    decision = caller.look()
+    assert decision.verdict == "banned"
+    assert decision.described.reset == -(-caller.state.banned_until // SECOND)
+
+
+@pytest.mark.parametrize(
+    ("per_minute", "strikes"),
+    [(1, 20), (60, 20), (62, 20), (63, 21), (300, 100), (1_000, 333), (UNLIMITED, 20)],
+)
+def test_a_ban_takes_a_third_of_the_minute_limit_but_at_least_20_strikes(
+    per_minute: int, strikes: int
+) -> None:
+    caller = refused_all_day(Limits(per_minute, 1))
+    assert caller.ask().verdict == "limited"
+    caller.clock.advance(1.001)
+    assert caller.ask(strikes - 1).verdict == "limited"
+    assert caller.ask().verdict == "banned"
+
+
+def test_requests_in_flight_at_the_first_429_are_not_strikes() -> None:
+    caller = refused_all_day()
+    caller.ask()
+    assert caller.ask(500, every=0.002).verdict == "limited"
+    assert caller.state.strikes == 0
+
+
+def test_a_429_more_than_a_second_after_the_first_is_a_strike() -> None:
+    caller = refused_all_day()
+    caller.ask()
+    caller.ask(every=1)
+    assert caller.state.strikes == 0
+    caller.ask(every=0.001)
+    assert caller.state.strikes == 1
+
+
+def test_an_admitted_request_ends_a_run_of_strikes() -> None:
+    caller = Caller(Limits(1, 100))
+    caller.ask(2)
+    caller.ask(every=60)
+    caller.ask()
+    caller.ask(every=0.9)
+    assert caller.state.strikes == 0
+
+
+def test_a_minute_without_requests_ends_a_run_of_strikes() -> None:
+    caller = refused_all_day()
+    caller.ask()
+    caller.ask(50, every=60)
+    assert caller.state.strikes == 0
+
+
+def test_a_strike_60_seconds_after_the_first_restarts_the_count() -> None:
+    caller = refused_all_day()
+    caller.ask()
+    caller.ask(every=2)
+    caller.ask(18, every=3)
+    assert caller.state.strikes == 19
+    assert caller.ask(every=6).verdict == "limited"
+    assert caller.state.strikes == 1
+
+
+def test_strikes_of_several_runs_are_added_up() -> None:
+    caller = Caller(Limits(60, 1_000))
+    caller.ask(61)
+    caller.ask(10, every=1.5)
+    caller.clock.advance(45)
+    assert caller.ask(60).verdict == "admitted"
+    caller.ask()
+    assert caller.state.strikes == 10
+
+
+def test_the_first_ban_is_for_five_minutes() -> None:
+    caller = refused_all_day()
+    assert get_banned(caller) == FIVE_MINUTES
+    decision = caller.ask()
+    assert decision.described.remaining == 0
+    assert decision.described.limit == 1
+
+
+def test_each_ban_doubles_in_length_up_to_a_day() -> None:
+    caller = refused_all_day()
+    lengths = []
+    for _ in range(12):
+        lengths.append(get_banned(caller))
+        caller.clock.advance(lengths[-1])
+        caller.limits = Limits(60, caller.ask().day_used)
+    minutes = [length // 60 for length in lengths]
+    assert minutes == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 1440, 1440, 1440]
+
+
+def test_a_hundred_bans_do_not_overflow() -> None:
+    caller = refused_all_day()
+    caller.state = State(day=20_788, day_used=1, banned_until=caller.clock(), ban_level=100)
+    assert get_banned(caller) == ONE_DAY
+
+
+def test_requests_during_a_ban_do_not_prolong_it() -> None:
+    caller = refused_all_day(Limits(60, 1))
+    get_banned(caller)
+    banned_until = caller.state.banned_until
+    assert caller.ask(299, every=1).verdict == "banned"
+    assert caller.state.banned_until == banned_until
+    assert caller.clock() - caller.state.used_at < 60 * SECOND
+    caller.clock.advance(0.999)
+    assert (caller.look().verdict, caller.charge(0).verdict) == ("banned", "banned")
+    caller.clock.advance(0.001)
+    assert (caller.look().verdict, caller.charge(0).verdict) == ("admitted", "admitted")
+    assert caller.ask().banned_until == NEVER
+    caller.limits = FREE
+    assert caller.ask().verdict == "admitted"
+
+
+@pytest.mark.parametrize("use", [Caller.ask, partial(Caller.charge, requests=1)])
+def test_the_last_use_during_a_ban_is_recorded_to_the_minute(
+    use: Callable[[Caller], Decision],
+) -> None:
+    caller = refused_all_day()
+    get_banned(caller)
+    used_at = caller.state.used_at
+    caller.clock.advance(59.999)
+    use(caller)
+    assert caller.state.used_at == used_at
+    caller.clock.advance(0.001)
+    use(caller)
+    assert caller.state.used_at == caller.clock()
+
+
+def test_a_ban_continues_over_a_change_of_plan_and_midnight() -> None:
+    caller = refused_all_day()
+    caller.clock.advance(43_200 - 60)
+    get_banned(caller)
+    caller.clock.advance(120)
+    caller.limits = PLANS["enterprise"]
+    assert caller.ask().verdict == "banned"
+
+
+@pytest.mark.parametrize(
+    ("clean_days", "minutes"), [(0.999, 20), (1, 10), (1.999, 10), (2, 5), (3, 5), (40, 5)]
+)
+def test_each_day_without_a_ban_halves_the_next_ban(clean_days: float, minutes: int) -> None:
+    rules = BanRules(min_strikes=1)
+    caller = refused_all_day(Limits(1, 1), rules)
+    caller.limits = Limits(1, 0)
+    for _ in range(2):
+        caller.ask()
+        assert caller.ask(every=1.001).verdict == "banned"
+        caller.clock.now = caller.state.banned_until
+    caller.clock.advance(clean_days * ONE_DAY - 1.001)
+    caller.ask()
+    caller.ask(every=1.001)
+    assert caller.state.banned_until - caller.clock() == minutes * 60 * SECOND
+
+
+def test_an_unban_lifts_the_ban_and_keeps_the_usage() -> None:
+    caller = refused_all_day()
+    get_banned(caller)
+    caller.unbanned_at = caller.clock()
+    assert caller.look().verdict == "admitted"
+    assert caller.ask().verdict == "limited"
+    caller.limits = FREE
+    assert caller.ask().day_used == 2
+
+
+def test_an_unban_resets_earlier_bans() -> None:
+    caller = refused_all_day()
+    get_banned(caller)
+    caller.clock.advance(FIVE_MINUTES)
+    get_banned(caller)
+    caller.unbanned_at = caller.clock()
+    assert get_banned(caller) == FIVE_MINUTES
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_an_unban_lifts_the_current_ban_despite_clock_skew(hours: int) -> None:
+    caller = refused_all_day()
+    get_banned(caller)
+    caller.unbanned_at = caller.clock() + hours * 3_600 * SECOND
+    assert caller.look().verdict == "admitted"
+    assert caller.ask().verdict == "limited"
+    get_banned(caller)
+    assert caller.look().verdict == "banned"
+
+
+def test_an_earlier_unban_does_not_lift_a_later_ban() -> None:
+    caller = refused_all_day()
+    caller.unbanned_at = caller.clock()
+    caller.ask()
+    caller.unbanned_at -= 1
+    get_banned(caller)
+    assert caller.ask().verdict == "banned"
+
+
+def test_an_unban_does_not_lift_a_later_ban() -> None:
+    caller = refused_all_day()
+    caller.unbanned_at = caller.clock()
+    get_banned(caller)
+    assert caller.ask().verdict == "banned"
+    assert caller.state.banned_at > caller.unbanned_at > NEVER
+
+
+def test_the_strikes_and_the_lengths_of_bans_are_settings() -> None:
+    rules = BanRules(
+        min_strikes=2,
+        strikes_divisor=10,
+        grace=0,
+        window=10 * SECOND,
+        duration=7 * SECOND,
+        max_duration=9 * SECOND,
+        decay=DAY,
+    )
+    caller = refused_all_day(Limits(10, 1), rules)
+    caller.ask()
+    assert caller.ask(every=0.001).verdict == "limited"
+    assert caller.ask(every=0.001).verdict == "banned"
+    assert caller.ask(every=6.999).verdict == "banned"
+    assert caller.ask(every=0.001).verdict == "limited"
+    assert caller.ask(every=0.001).verdict == "banned"
+    assert caller.state.banned_until - caller.clock() == 9 * SECOND
+
+
+def test_after_many_bans_of_the_maximum_length_a_day_without_one_halves_the_next() -> None:
+    caller = refused_all_day()
+    for _ in range(20):
+        caller.clock.advance(get_banned(caller))
+        caller.limits = Limits(60, caller.ask().day_used)
+    caller.clock.advance(ONE_DAY)
+    caller.limits = Limits(60, caller.ask().day_used)
+    assert get_banned(caller) == 300 * 2**8
+
+
+# Charges of the day alone
+
+
+def test_a_charge_is_admitted_completely_or_not_at_all_up_to_the_day_limit() -> None:
+    caller = Caller(Limits(5, 10))
+    caller.ask()
+    decision = caller.charge(10)
+    assert (decision.verdict, decision.day_used, caller.state.strikes) == ("limited", 1, 0)
+    decision = caller.charge(9)
+    assert (decision.verdict, decision.day_used, decision.minute_used) == ("admitted", 10, 1)
+    assert caller.charge(1).verdict == "limited"
+
+
+def test_a_ban_refuses_a_charge_until_an_unban_after_it() -> None:
+    caller = refused_all_day()
+    caller.unbanned_at = caller.clock()
+    caller.charge(0)
+    get_banned(caller)
+    assert caller.charge(0).verdict == "banned"
+    caller.unbanned_at = caller.clock()
+    assert caller.charge(0).verdict == "admitted"

@@ -1,0 +1,383 @@
+"""What every limiter does, on a real database, and on a real Redis for many processes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from petstore.clock import MINUTE
+from petstore.databases.sqlite import SqliteStore
+from petstore.errors import Unavailable
+from petstore.keys.alerts import find_alerts
+from petstore.keys.model import ApiKey
+from petstore.limits.contract import RateLimiter, State, UnbanStore
+from petstore.limits.database import StoredRateLimits
+from support.keys import issue_stored, usage_of
+from support.manual_clock import ManualClock
+from support.stores import locked
+
+StartLimiter = Callable[[UnbanStore], Awaitable[RateLimiter]]
+
+pytestmark = pytest.mark.anyio
+
+TODAY = 20_788
+HOUR = 60 * MINUTE
+
+
+class SlowStates(StoredRateLimits):
+    """States that load slowly, as from a database across a network."""
+
+    async def load(self, key_id: int) -> State | None:
+        state = await super().load(key_id)
+        await asyncio.sleep(0)
+        return state
+
+
+async def used_today(limiter: RateLimiter, key: ApiKey) -> int:
+    return (await limiter.look(key)).day_used
+
+
+async def test_200_concurrent_requests_are_admitted_exactly_up_to_the_limit(
+    limiter: RateLimiter, key: ApiKey
+) -> None:
+    decisions = await asyncio.gather(*(limiter.take(key) for _ in range(200)))
+    assert [decision.verdict for decision in decisions].count("admitted") == 60
+    assert {decision.minute.remaining for decision in decisions} == set(range(60))
+
+
+async def test_concurrent_requests_that_load_a_key_are_counted_exactly(
+    start_limiter: StartLimiter, store: SqliteStore, key: ApiKey
+) -> None:
+    limiter = await start_limiter(SlowStates(store))
+    await asyncio.gather(*(limiter.take(key) for _ in range(5)))
+    assert await used_today(limiter, key) == 5
+
+
+async def test_requests_during_a_save_are_counted_exactly(
+    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey
+) -> None:
+    limiter = await start_limiter(states)
+    for _ in range(5):
+        await asyncio.gather(*(limiter.take(key) for _ in range(4)), limiter.save())
+        await asyncio.gather(limiter.save(), *(limiter.take(key) for _ in range(4)))
+    await limiter.save()
+    assert await used_today(limiter, key) == 40
+    assert await used_today(await start_limiter(states), key) == 40
+
+
+async def test_keys_do_not_share_their_windows(
+    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+) -> None:
+    other = await issue_stored(store, clock)
+    for _ in range(61):
+        await limiter.take(key)
+    assert (await limiter.take(other)).minute.remaining == 59
+
+
+async def test_a_peek_is_not_counted(limiter: RateLimiter, key: ApiKey) -> None:
+    for _ in range(3):
+        assert (await limiter.look(key)).minute.remaining == 60
+    await limiter.take(key)
+    for _ in range(3):
+        assert (await limiter.look(key)).minute.remaining == 59
+
+
+async def test_a_charge_counts_against_the_day_but_not_the_minute(
+    limiter: RateLimiter, key: ApiKey
+) -> None:
+    charged = await limiter.charge(key, 300)
+    assert charged.verdict == "admitted"
+    assert (charged.minute.remaining, charged.day.remaining) == (60, 700)
+    assert (await limiter.take(key)).day.remaining == 699
+
+
+async def test_concurrent_charges_are_admitted_completely_up_to_the_day_limit(
+    limiter: RateLimiter, key: ApiKey
+) -> None:
+    decisions = await asyncio.gather(*(limiter.charge(key, 300) for _ in range(20)))
+    assert [decision.verdict for decision in decisions].count("admitted") == 3
+    assert await used_today(limiter, key) == 900
+    assert (await limiter.charge(key, 101)).verdict == "limited"
+    assert (await limiter.charge(key, 100)).day.remaining == 0
+
+
+async def test_a_refused_charge_is_not_a_strike(
+    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+) -> None:
+    for _ in range(100):
+        clock.advance(0.5)
+        assert (await limiter.charge(key, 1_001)).verdict == "limited"
+    assert (await limiter.take(key)).verdict == "admitted"
+
+
+async def test_a_banned_key_is_not_charged(
+    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+) -> None:
+    await get_banned(limiter, key, clock)
+    before = await used_today(limiter, key)
+    assert (await limiter.charge(key, 1)).verdict == "banned"
+    assert await used_today(limiter, key) == before
+    unbanned = replace(key, unbanned_at=clock())
+    assert (await limiter.charge(unbanned, 1)).verdict == "admitted"
+
+
+async def test_a_charge_survives_a_restart_and_counts_in_the_usage(
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    clock: ManualClock,
+) -> None:
+    limiter = await start_limiter(states)
+    await limiter.charge(key, 300)
+    await limiter.save()
+    assert await used_today(await start_limiter(states), key) == 300
+    assert await usage_of(store, key.id) == [(TODAY, 300)]
+    clock.advance(86_400)
+    assert (await limiter.charge(key, 1)).day.remaining == 999
+
+
+async def test_addresses_have_their_own_limit(limiter: RateLimiter) -> None:
+    assert (await limiter.look_address("192.0.2.1")).described.remaining == 2
+    await limiter.take_address("192.0.2.1")
+    await limiter.take_address("192.0.2.1")
+    assert (await limiter.take_address("192.0.2.1")).verdict == "limited"
+    assert (await limiter.look_address("192.0.2.1")).described.remaining == 0
+    assert (await limiter.take_address("192.0.2.2")).verdict == "admitted"
+
+
+async def test_addresses_of_one_ipv6_64_network_share_one_limit(limiter: RateLimiter) -> None:
+    await limiter.take_address("2001:db8::1")
+    await limiter.take_address("2001:db8::2")
+    assert (await limiter.take_address("2001:db8::3")).verdict == "limited"
+    assert (await limiter.take_address("2001:db8:0:1::3")).verdict == "admitted"
+
+
+async def test_saved_states_survive_a_restart(
+    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey
+) -> None:
+    limiter = await start_limiter(states)
+    before = [await limiter.take(key) for _ in range(5)][-1]
+    await limiter.save()
+    assert await (await start_limiter(states)).look(key) == before
+
+
+async def test_a_ban_survives_a_restart(
+    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, clock: ManualClock
+) -> None:
+    limiter = await start_limiter(states)
+    for _ in range(60 + 400):
+        clock.advance(0.1)
+        await limiter.take(key)
+    await limiter.save()
+    restarted = await start_limiter(states)
+    assert (await restarted.look(key)).verdict == "banned"
+    assert (await restarted.take(key)).verdict == "banned"
+
+
+async def test_an_unban_lifts_the_ban_in_the_running_service(
+    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+) -> None:
+    for _ in range(60 + 400):
+        clock.advance(0.1)
+        banned = await limiter.take(key)
+    assert banned.verdict == "banned"
+    unbanned = replace(key, unbanned_at=clock())
+    clock.advance(60)
+    assert (await limiter.look(unbanned)).verdict == "admitted"
+    assert (await limiter.take(unbanned)).verdict == "admitted"
+
+
+async def test_an_unban_applies_once_regardless_of_its_time(
+    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+) -> None:
+    """The clock of the unban may be behind the limiter's clock, or ahead of it."""
+    for number, hours in enumerate((-1, 1, 2)):
+        await get_banned(limiter, key, clock)
+        key = replace(key, unbanned_at=clock() + hours * HOUR)
+        assert (await limiter.take(key)).verdict != "banned", number
+    clock.advance(3 * HOUR / 1000)
+    await get_banned(limiter, key, clock)
+    assert (await limiter.look(key)).verdict == "banned"
+
+
+async def test_after_a_restart_an_unban_does_not_lift_a_later_ban(
+    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, clock: ManualClock
+) -> None:
+    key = replace(key, unbanned_at=clock())
+    clock.advance(1)
+    limiter = await start_limiter(states)
+    await get_banned(limiter, key, clock)
+    await limiter.save()
+    assert (await (await start_limiter(states)).take(key)).verdict == "banned"
+    unbanned = replace(key, unbanned_at=clock())
+    assert (await (await start_limiter(states)).take(unbanned)).verdict == "limited"
+
+
+async def get_banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> None:
+    """Keep asking until the ban."""
+    while (await limiter.take(key)).verdict != "banned":
+        clock.advance(0.1)
+
+
+async def test_a_peek_updates_the_last_use_of_a_key(
+    limiter: RateLimiter, key: ApiKey, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    await limiter.look(key)
+    await limiter.save()
+    assert await states.load(key.id) == State(used_at=clock())
+
+
+async def test_a_save_returns_the_keys_that_are_near_a_limit_or_banned(
+    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+) -> None:
+    for _ in range(48):
+        await limiter.take(key)
+    await limiter.save()
+    alerts = await find_alerts(store, "production", clock())
+    assert [(use.key.id, use.minute, use.day) for use in alerts.near_limit] == [(key.id, 48, 48)]
+    await get_banned(limiter, key, clock)
+    await limiter.save()
+    alerts = await find_alerts(store, "production", clock())
+    assert [use.key.id for use in alerts.near_limit] == []
+    assert [use.key.id for use in alerts.banned] == [key.id]
+
+
+async def test_counts_that_could_not_be_saved_are_saved_later(
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    clock: ManualClock,
+    database: Path,
+) -> None:
+    limiter = await start_limiter(states)
+    other = await issue_stored(store, clock)
+    await limiter.take(key)
+    with locked(database, store):
+        with pytest.raises(Unavailable):
+            await limiter.save()
+        await limiter.take(other)
+        with pytest.raises(Unavailable):
+            await limiter.save()
+        await limiter.take(key)
+    await limiter.save()
+    restarted = await start_limiter(states)
+    assert await used_today(restarted, key) == 2
+    assert await used_today(restarted, other) == 1
+
+
+async def test_a_request_during_a_failed_save_is_saved_later(
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    database: Path,
+) -> None:
+    limiter = await start_limiter(states)
+    await limiter.take(key)
+    with locked(database, store):
+        saving = asyncio.create_task(limiter.save())
+        await asyncio.sleep(0)
+        await limiter.take(key)
+        with pytest.raises(Unavailable):
+            await saving
+    await limiter.save()
+    assert await used_today(await start_limiter(states), key) == 2
+
+
+async def test_a_day_that_ends_during_a_failed_save_is_added_to_the_usage(
+    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
+) -> None:
+    await limiter.take(key)
+    with locked(database, store):
+        saving = asyncio.create_task(limiter.save())
+        await asyncio.sleep(0)
+        clock.advance(86_400)
+        await limiter.take(key)
+        with pytest.raises(Unavailable):
+            await saving
+    await limiter.save()
+    assert await usage_of(store, key.id) == [(TODAY, 1), (TODAY + 1, 1)]
+
+
+async def test_counts_of_a_cancelled_save_are_saved_later(
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    database: Path,
+) -> None:
+    limiter = await start_limiter(states)
+    await limiter.take(key)
+    with locked(database, store):
+        saving = asyncio.create_task(limiter.save())
+        await asyncio.sleep(0)
+        saving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await saving
+    await limiter.save()
+    assert await used_today(await start_limiter(states), key) == 1
+
+
+async def test_without_a_request_nothing_is_written(
+    limiter: RateLimiter, key: ApiKey, database: Path
+) -> None:
+    await limiter.take(key)
+    await limiter.save()
+    with locked(database):
+        await limiter.save()
+
+
+async def test_a_day_that_ended_is_added_to_the_usage(
+    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+) -> None:
+    for _ in range(3):
+        await limiter.take(key)
+    clock.advance(86_400)
+    await limiter.take(key)
+    await limiter.save()
+    assert await usage_of(store, key.id) == [(TODAY, 3), (TODAY + 1, 1)]
+
+
+async def test_days_that_ended_during_failed_saves_are_added_to_the_usage(
+    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
+) -> None:
+    with locked(database, store):
+        for day in range(3):
+            for _ in range(day + 1):
+                await limiter.take(key)
+            with pytest.raises(Unavailable):
+                await limiter.save()
+            clock.advance(86_400)
+    await limiter.save()
+    usage = await usage_of(store, key.id)
+    assert usage == [(TODAY, 1), (TODAY + 1, 2), (TODAY + 2, 3)]
+
+
+async def test_a_key_that_is_loaded_on_a_later_day_keeps_its_earlier_usage(
+    start_limiter: StartLimiter,
+    states: StoredRateLimits,
+    key: ApiKey,
+    store: SqliteStore,
+    clock: ManualClock,
+) -> None:
+    limiter = await start_limiter(states)
+    await limiter.take(key)
+    await limiter.save()
+    clock.advance(86_400)
+    restarted = await start_limiter(states)
+    await restarted.take(key)
+    await restarted.save()
+    assert await usage_of(store, key.id) == [(TODAY, 1), (TODAY + 1, 1)]
+
+
+async def test_a_key_that_was_only_refused_has_no_usage(
+    limiter: RateLimiter, store: SqliteStore, key: ApiKey
+) -> None:
+    refused = replace(key, plan="enterprise", per_minute=1, per_day=0)
+    await limiter.take(refused)
+    await limiter.save()
+    assert await usage_of(store, key.id) == []

@@ -1,0 +1,113 @@
+"""What the limiter of one process keeps in memory, and what it forgets."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from petstore.databases.sqlite import SqliteStore
+from petstore.errors import Unavailable
+from petstore.keys.model import ApiKey
+from petstore.limits.contract import BanRules
+from petstore.limits.database import StoredRateLimits
+from petstore.limits.memory import MemoryLimiter
+from petstore.limits.minutes import MinuteLimiter, network_of
+from support.keys import issue_stored
+from support.manual_clock import ManualClock
+from support.stores import do, locked
+
+pytestmark = pytest.mark.anyio
+
+NINE_TODAY = "UPDATE rate_limits SET day_used = 9"
+
+
+@pytest.fixture
+def limiter(states: StoredRateLimits, clock: ManualClock) -> MemoryLimiter:
+    return MemoryLimiter(states, clock, BanRules(), MinuteLimiter(clock, 2, 100, network_of))
+
+
+async def used_today(limiter: MemoryLimiter, key: ApiKey) -> int:
+    return (await limiter.look(key)).day_used
+
+
+async def test_without_a_change_nothing_is_written(
+    limiter: MemoryLimiter, key: ApiKey, database: Path
+) -> None:
+    await limiter.take(key)
+    await limiter.save()
+    await limiter.look(key)
+    with locked(database):
+        await limiter.save()
+
+
+async def test_an_active_key_is_kept_in_memory(
+    limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+) -> None:
+    await limiter.take(key)
+    await limiter.save()
+    await store.write(do(NINE_TODAY))
+    for count in range(2, 8):
+        clock.advance(100)
+        await limiter.take(key)
+        await limiter.save()
+        assert await used_today(limiter, key) == count
+        await store.write(do(NINE_TODAY))
+
+
+async def test_an_idle_key_is_evicted_and_loaded_again_from_the_database(
+    limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+) -> None:
+    await limiter.take(key)
+    for _ in range(3):
+        await limiter.save()
+        clock.advance(120)
+    await store.write(do(NINE_TODAY))
+    assert await used_today(limiter, key) == 9
+
+
+async def test_an_idle_key_is_kept_in_memory_for_at_least_two_minutes(
+    limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+) -> None:
+    clock.advance(119)
+    await limiter.take(key)
+    await limiter.save()
+    await store.write(do(NINE_TODAY))
+    clock.advance(119)
+    await limiter.save()
+    assert await used_today(limiter, key) == 1
+
+
+async def test_idle_keys_are_evicted_while_others_are_active(
+    limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+) -> None:
+    busy = await issue_stored(store, clock)
+    await limiter.take(key)
+    for count in range(1, 4):
+        await limiter.take(busy)
+        # The second request comes while the save is under way.
+        await asyncio.gather(limiter.save(), limiter.take(busy))
+        clock.advance(120)
+        assert await used_today(limiter, busy) == 2 * count
+    await store.write(do(NINE_TODAY + " WHERE key_id = ?1", key.id))
+    assert await used_today(limiter, key) == 9
+
+
+async def test_keys_are_not_evicted_before_they_are_saved(
+    limiter: MemoryLimiter, key: ApiKey, clock: ManualClock, store: SqliteStore, database: Path
+) -> None:
+    await limiter.take(key)
+    with locked(database, store):
+        for _ in range(3):
+            clock.advance(600)
+            with pytest.raises(Unavailable):
+                await limiter.save()
+    assert await used_today(limiter, key) == 1
+
+
+async def test_the_heartbeat_of_a_memory_limiter_does_nothing(
+    limiter: MemoryLimiter, key: ApiKey
+) -> None:
+    await limiter.take(key)
+    await limiter.heartbeat()
+    assert await used_today(limiter, key) == 1
+    await limiter.close()

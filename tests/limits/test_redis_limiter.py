@@ -1,0 +1,545 @@
+"""The limiter of many processes, on a real server: with it, without it, and in between."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+
+import pytest
+from msgspec.structs import replace
+
+from petstore.clock import MINUTE, SECOND, system_clock
+from petstore.databases.sqlite import SqliteStore
+from petstore.domain.plans import Limits
+from petstore.keys.alerts import find_alerts
+from petstore.keys.model import ApiKey
+from petstore.limits.contract import BanRules, Decision, LimitWindow, RateLimiter
+from petstore.limits.database import StoredRateLimits
+from petstore.limits.redis_judge import RedisRateLimiter
+from petstore.redis_client.client import RedisClient
+from support.manual_clock import ManualClock
+from support.outages import LOST, HurriedClient, comes_back
+from support.redis_limiters import PATIENT, TimedClient, api_key, redis_limiter, said
+from support.redis_server import RedisServer, redis_server
+from support.silent_server import fake_server, way_to
+from support.waiting import eventually
+
+pytestmark = pytest.mark.anyio
+
+SECONDS = 0.3
+"""The timeout of a round trip to a server that never responds as Redis does."""
+BAN_AT_ONCE = BanRules(min_strikes=1, strikes_divisor=10**6, grace=0)
+
+
+@pytest.fixture
+def server() -> Iterator[RedisServer]:
+    """A server that the test may end."""
+    with redis_server() as server:
+        yield server
+
+
+async def admitted(limiter: RateLimiter, key: ApiKey, requests: int) -> int:
+    """Make so many requests at once and return how many of them were admitted."""
+    decisions = await asyncio.gather(*(limiter.take(key) for _ in range(requests)))
+    return [decision.verdict for decision in decisions].count("admitted")
+
+
+async def get_banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> Decision:
+    while (decision := await limiter.take(key)).verdict != "banned":
+        clock.advance(0.01)
+    return decision
+
+
+async def test_processes_share_one_count(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with AsyncExitStack() as stack:
+        limiters = [
+            await stack.enter_async_context(redis_limiter(redis.url, states, clock))
+            for _ in range(4)
+        ]
+        decisions = await asyncio.gather(
+            *(limiters[n % 4].take(key) for n in range(400)),
+        )
+    remaining = [d.minute.remaining for d in decisions if d.verdict == "admitted"]
+    assert sorted(remaining) == list(range(60))
+
+
+async def test_the_shared_count_decides_whether_a_key_is_near_its_limit(
+    redis: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    store: SqliteStore,
+) -> None:
+    async with (
+        redis_limiter(redis.url, states, clock) as one,
+        redis_limiter(redis.url, states, clock) as other,
+    ):
+        assert await admitted(one, key, 24) == 24
+        assert await admitted(other, key, 24) == 24
+        for each in (other, one):  # the older state is saved last
+            await each.save()
+    near = (await find_alerts(store, "production", clock())).near_limit
+    assert [(use.key.id, use.minute) for use in near] == [(key.id, 48)]
+
+
+async def test_the_clock_of_the_redis_server_is_used(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    clock.now = 0
+    client = RedisClient(redis.url)
+    async with redis_limiter(redis.url, states, clock, client=client) as limiter:
+        reset = (await limiter.take(key)).minute.reset * 1000
+        assert abs(reset - MINUTE - system_clock()) < MINUTE
+
+
+async def test_an_unban_seen_by_one_process_applies_at_once_in_another(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with (
+        redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as one,
+        redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as other,
+    ):
+        await get_banned(one, key, clock)
+        await one.look(replace(key, unbanned_at=clock()))
+        clock.advance(60)
+        assert (await other.take(key)).verdict == "admitted"
+
+
+async def test_a_peek_at_an_unknown_key_creates_no_redis_key(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        await limiter.look(key)
+        await limiter.look_address("192.0.2.1")
+        assert redis.call("KEYS", "*") == []
+
+
+async def test_every_redis_key_has_an_expiry(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        await limiter.heartbeat()
+        await limiter.take(key)
+        await limiter.take_address("192.0.2.1")
+        ends = {name: redis.call("PTTL", name) for name in redis.call("KEYS", "*")}
+    assert len(ends) == 3
+    assert 0 < ends["petstore:address:{192.0.2.1}"] <= 2 * MINUTE
+    assert 0 < ends[f"petstore:key:{{{key.id}}}"] <= 24 * 60 * MINUTE
+    assert 0 < ends["petstore:processes"] <= 5_000
+
+
+async def test_flushed_scripts_do_not_cause_failures(
+    redis: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = api_key(1, 300)
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        count = 0
+        for _ in range(10):
+            redis.call("SCRIPT", "FLUSH")
+            count += await admitted(limiter, key, 40)
+    assert count == 300
+    assert said(caplog) == []
+
+
+async def test_a_cancelled_call_does_not_affect_the_others(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        await limiter.take(key)
+        calls = [asyncio.create_task(limiter.take(key)) for _ in range(10)]
+        await asyncio.sleep(0)
+        for call in calls[::2]:
+            call.cancel()
+        decisions = await asyncio.gather(*calls, return_exceptions=True)
+        remaining = [d.minute.remaining for d in decisions if isinstance(d, Decision)]
+        assert remaining == [57, 55, 53, 51, 49]
+        assert (await limiter.take(key)).minute.remaining == 48
+
+
+async def test_a_call_cancelled_while_the_server_fails_does_not_affect_the_others(
+    states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with (
+        fake_server() as silent,
+        redis_limiter(silent.url, states, clock, seconds=SECONDS) as limiter,
+    ):
+        calls = [asyncio.create_task(limiter.take(key)) for _ in range(3)]
+        await eventually(lambda: silent.heard)
+        calls[0].cancel()
+        decisions = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(decisions[0], asyncio.CancelledError)
+    assert [d.minute.remaining for d in decisions if isinstance(d, Decision)] == [59, 58]
+
+
+async def test_if_one_round_trip_fails_every_waiting_call_falls_back_at_once(
+    states: StoredRateLimits, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = api_key(1, 300)
+    async with (
+        fake_server() as silent,
+        redis_limiter(silent.url, states, clock, seconds=SECONDS) as limiter,
+    ):
+        assert await admitted(limiter, key, 400) == 300
+        assert await admitted(limiter, key, 10) == 0
+    connections = len(silent.heard)
+    # One for the first round trip, at most one for closing: no other request has waited.
+    assert connections <= 2
+    assert said(caplog) == [LOST]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        *(b"HTTP/1.1 400 Bad Request\r\n\r\n", b"+OK\r\n", b":7\r\n", b"*1\r\n$-1\r\n", b"$"),
+        b"-LOADING Redis is loading the dataset in memory\r\n" * 3,
+    ],
+)
+async def test_a_server_that_is_not_redis_or_is_loading_is_unavailable(
+    response: bytes,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with (
+        fake_server(response) as fake,
+        redis_limiter(fake.url, states, clock, seconds=SECONDS) as limiter,
+    ):
+        assert await admitted(limiter, key, 100) == 60
+    assert said(caplog) == [LOST]
+
+
+async def test_without_redis_each_process_admits_its_share(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with AsyncExitStack() as stack:
+        limiters = [
+            await stack.enter_async_context(redis_limiter(server.url, states, clock, per_minute=8))
+            for _ in range(4)
+        ]
+        for limiter in [*limiters, *limiters]:
+            await limiter.heartbeat()
+        server.kill()
+        key = api_key(1, 100, 60)
+        assert [await admitted(limiter, key, 99) for limiter in limiters] == [15] * 4
+        verdicts = [(await limiters[0].take_address("192.0.2.1")).verdict for _ in range(3)]
+        assert verdicts == ["admitted", "admitted", "limited"]
+        assert (await limiters[0].look_address("192.0.2.1")).described.limit == 2
+        assert (await limiters[0].look(key)).day == LimitWindow(15, 0, (20_788 + 1) * 86_400)
+
+
+async def test_without_redis_a_charge_is_admitted_up_to_the_share(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+        server.kill()
+        key = api_key(1, 100, 60)
+        verdicts = [(await limiter.charge(key, requests)).verdict for requests in (21, 20, 1)]
+        assert verdicts == ["limited", "admitted", "limited"]
+
+
+async def test_a_request_without_a_key_detects_that_redis_is_down(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with redis_limiter(server.url, states, clock) as limiter:
+        server.kill()
+        verdicts = [(await limiter.take_address("192.0.2.1")).verdict for _ in range(3)]
+    assert verdicts == ["admitted", "admitted", "limited"]
+    assert said(caplog) == [LOST]
+
+
+async def test_without_any_redis_contact_the_share_uses_the_configured_processes(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    server.kill()
+    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+        await limiter.heartbeat()
+        assert await admitted(limiter, api_key(1, 100), 99) == 33
+
+
+async def test_the_share_uses_at_least_the_configured_number_of_processes(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
+        await limiter.heartbeat()
+        server.kill()
+        assert await admitted(limiter, api_key(1, 100), 99) == 33
+
+
+async def test_the_share_of_a_closed_process_goes_to_the_others(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock) as limiter:
+        async with redis_limiter(server.url, states, clock) as other:
+            await other.heartbeat()
+        await limiter.heartbeat()
+        server.kill()
+        assert await admitted(limiter, api_key(1, 100), 200) == 100
+
+
+async def test_a_process_without_a_heartbeat_for_five_seconds_is_not_counted(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        redis.call("ZADD", "petstore:processes", int(time.time()) - 6, "silent")
+        await limiter.heartbeat()
+        assert redis.call("ZCARD", "petstore:processes") == 1
+
+
+async def test_a_key_without_limits_has_none_without_redis(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=4) as limiter:
+        server.kill()
+        assert await admitted(limiter, api_key(1), 500) == 500
+
+
+@pytest.mark.parametrize(("used", "left"), [(40, 10), (39, 10), (41, 9)])
+async def test_earlier_requests_count_against_the_share(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    used: int,
+    left: int,
+) -> None:
+    async with redis_limiter(server.url, states, clock, processes=2) as limiter:
+        assert await admitted(limiter, key, used) == used
+        server.kill()
+        assert await admitted(limiter, key, 40) == left
+
+
+@pytest.mark.parametrize("saved", [True, False])
+async def test_known_bans_apply_without_redis(
+    saved: bool,  # noqa: FBT001 - a parameter of the test
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+) -> None:
+    """Saved bans hold in every process, unsaved ones in the process that knows them."""
+    async with (
+        redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as limiter,
+        redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as other,
+    ):
+        await get_banned(limiter, key, clock)
+        if saved:
+            await limiter.save()
+        server.kill()
+        clock.advance(61)
+        assert (await limiter.take(key)).verdict == "banned"
+        assert (await other.take(key)).verdict == ("banned" if saved else "admitted")
+        unbanned = replace(key, unbanned_at=clock())
+        assert (await limiter.take(unbanned)).verdict == "admitted"
+
+
+async def test_the_log_says_once_that_redis_is_down_and_once_that_it_is_back(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with redis_limiter(server.url, states, clock) as limiter:
+        await limiter.take(key)
+        for _ in range(2):
+            caplog.clear()
+            server.kill()
+            for _ in range(3):
+                await admitted(limiter, key, 3)
+                await limiter.heartbeat()
+            assert said(caplog) == [LOST]
+            assert f"connecting to 127.0.0.1:{server.port}" in caplog.text
+            server.start()
+            await comes_back(limiter, caplog)
+            await limiter.heartbeat()
+            assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+async def test_a_server_that_lost_its_data_continues_from_the_saved_counts(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    key, banned = api_key(1, 100), api_key(2, 1)
+    async with redis_limiter(server.url, states, clock, rules=BAN_AT_ONCE) as limiter:
+        assert await admitted(limiter, key, 30) == 30
+        await get_banned(limiter, banned, clock)
+        server.call("FLUSHALL")
+        assert await admitted(limiter, key, 100) == 70
+        assert (await limiter.take(banned)).verdict == "banned"
+
+
+async def test_a_restart_of_the_server_does_not_increase_the_shares(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with (
+        redis_limiter(server.url, states, clock) as limiter,
+        redis_limiter(server.url, states, clock) as other,
+    ):
+        await other.heartbeat()
+        await limiter.heartbeat()
+        server.kill()
+        await limiter.heartbeat()
+        server.start()
+        await limiter.heartbeat()
+        server.kill()
+        assert await admitted(limiter, api_key(1, 100), 200) == 50
+
+
+async def test_while_the_server_hangs_processes_fall_back_to_their_share(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key, client = api_key(1, 100), HurriedClient(server.url, clock)
+    async with redis_limiter(server.url, states, clock, client=client) as limiter:
+        assert await admitted(limiter, key, 10) == 10
+        server.pause()
+        client.hurried = 0.3
+        assert await admitted(limiter, key, 10) == 10
+        await limiter.heartbeat()
+        assert said(caplog) == [LOST]
+        assert "no response in time" in caplog.text
+        server.resume()
+        client.hurried = None
+        await comes_back(limiter, caplog)
+        # Redis may have counted a request without a response, once.
+        assert 80 <= await admitted(limiter, key, 200) <= 90
+
+
+async def test_broken_connections_are_replaced(
+    redis: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = api_key(1, 1_000)
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        for _ in range(20):
+            await asyncio.gather(admitted(limiter, key, 10), limiter.heartbeat())
+            redis.call("CLIENT", "KILL", "TYPE", "normal")
+        assert (await limiter.take(key)).minute.remaining == 799
+    assert said(caplog) == []
+
+
+async def test_a_call_whose_connection_breaks_is_sent_again(
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with way_to(server.port) as way, redis_limiter(way.url, states, clock) as limiter:
+        await limiter.take(key)
+        server.pause()
+        heard = len(way.heard)
+        call = asyncio.create_task(limiter.take(key))
+        await eventually(lambda: len(way.heard) > heard)
+        way.cut()
+        server.resume()
+        # It may have been done before it was cut off, so it may count twice.
+        assert (await call).minute.remaining in (57, 58)
+    assert said(caplog) == []
+
+
+@pytest.mark.parametrize(
+    ("break_it", "mend_it", "reason"),
+    [
+        (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"), "OOM|memory"),
+        (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "read only|READONLY"),
+    ],
+)
+async def test_a_server_that_returns_errors_counts_as_unavailable(
+    break_it: tuple[str, ...],
+    mend_it: tuple[str, ...],
+    reason: str,
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    key = api_key(1, 100)
+    async with redis_limiter(server.url, states, clock) as limiter:
+        assert await admitted(limiter, key, 10) == 10
+        server.call(*break_it)
+        assert await admitted(limiter, key, 10) == 10
+        await limiter.heartbeat()
+        await limiter.heartbeat()
+        assert said(caplog) == [LOST]
+        assert any(part in caplog.text for part in reason.split("|"))
+        server.call(*mend_it)
+        await comes_back(limiter, caplog)
+        assert await admitted(limiter, key, 200) == 90
+
+
+async def test_redis_is_not_back_while_the_server_of_a_failed_check_fails(
+    redis: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As in a cluster, where one server may fail and another count processes well."""
+    probe = f"petstore:processes:petstore:key:{{{key.id}}}"
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        redis.call("SET", f"petstore:key:{{{key.id}}}", "no hash")
+        redis.call("SET", probe, "no set")
+        await limiter.take(key)
+        await limiter.heartbeat()
+        assert said(caplog) == [LOST]
+        redis.call("DEL", probe, f"petstore:key:{{{key.id}}}")
+        await comes_back(limiter, caplog)
+
+
+async def test_the_url_selects_the_redis_database(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+) -> None:
+    async with redis_limiter(f"{redis.url}/3", states, clock) as limiter:
+        await limiter.take(key)
+        assert redis.call("DBSIZE") == 0
+        redis.call("SWAPDB", 0, 3)
+        assert redis.call("DBSIZE") == 1
+
+
+@pytest.mark.parametrize("ahead", [-20, 20])
+async def test_without_redis_the_limiter_continues_with_the_time_of_redis(
+    ahead: int,
+    server: RedisServer,
+    states: StoredRateLimits,
+    clock: ManualClock,
+    key: ApiKey,
+) -> None:
+    """So a client that waited as Redis said has waited long enough for the limiter in memory."""
+    there = ManualClock(clock() + ahead * SECOND)
+    client = TimedClient(server.url, there)
+    async with redis_limiter(server.url, states, clock, client=client) as limiter:
+        await limiter.heartbeat()
+        assert await admitted(limiter, key, 60) == 60
+        refused = await limiter.take(key)
+        server.kill()
+        clock.now += refused.minute.reset * SECOND - refused.now - 1
+        assert (await limiter.take(key)).verdict == "limited"
+        clock.now += 1
+        decision = await limiter.take(key)
+        assert decision.verdict == "admitted"
+        assert decision.now == refused.minute.reset * SECOND
+
+
+async def test_a_heartbeat_returns_the_number_of_processes_and_the_server_time(
+    redis: RedisServer, states: StoredRateLimits
+) -> None:
+    client = RedisClient(redis.url)
+    limiter = RedisRateLimiter(client, states, BanRules(), Limits(1, 1), PATIENT)
+    processes, now = await limiter.heartbeat()
+    await limiter.close()
+    assert processes == 1
+    assert abs(now - system_clock()) < MINUTE

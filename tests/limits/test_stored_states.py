@@ -1,0 +1,144 @@
+"""The limiter's states in the database, in whatever order processes save them."""
+
+from itertools import cycle, islice
+
+import pytest
+from msgspec.structs import replace
+
+from petstore.clock import DAY, MINUTE, SECOND
+from petstore.databases.contract import Store
+from petstore.domain.plans import Limits
+from petstore.limits.contract import NEVER, BanRules, State
+from petstore.limits.database import StoredRateLimits
+from support.caller import Caller
+from support.keys import issue_stored, unban, usage_of
+from support.manual_clock import ManualClock
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+TODAY = 20_788
+NOON = TODAY * DAY + DAY // 2
+SEEN = State(NOON, 5, TODAY, 50, strikes=3, used_at=NOON)
+BANNED = replace(SEEN, banned_at=NOON, banned_until=NOON + MINUTE, strikes=0)
+
+
+@pytest.fixture
+async def states(store: Store) -> StoredRateLimits:
+    return StoredRateLimits(store)
+
+
+@pytest.fixture
+async def key_id(store: Store, clock: ManualClock) -> int:
+    return (await issue_stored(store, clock)).id
+
+
+async def test_a_key_that_was_never_used_has_no_state(
+    states: StoredRateLimits, key_id: int
+) -> None:
+    assert await states.load(key_id) is None
+
+
+async def test_a_saved_state_is_loaded_unchanged(states: StoredRateLimits, key_id: int) -> None:
+    await states.save([(key_id, SEEN)])
+    assert await states.load(key_id) == SEEN
+
+
+async def test_a_saved_ban_is_later_than_every_unban_before_it(
+    states: StoredRateLimits, key_id: int
+) -> None:
+    await states.save([(key_id, replace(BANNED, unbanned_at=NOON - DAY))])
+    assert await states.load(key_id) == replace(BANNED, unbanned_at=NOON - 1)
+
+
+async def test_an_unban_by_a_clock_that_is_ahead_does_not_lift_a_later_ban(
+    states: StoredRateLimits, key_id: int
+) -> None:
+    await states.save([(key_id, replace(BANNED, unbanned_at=NOON + SECOND))])
+    recalled = await states.load(key_id)
+    assert recalled is not None
+    assert recalled.unbanned_at == NOON + SECOND
+    assert recalled.banned_until == BANNED.banned_until
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        (replace(SEEN, used_at=NOON + 1), SEEN),
+        (replace(SEEN, day_used=51), SEEN),  # in the same millisecond
+        (BANNED, SEEN),
+        (State(NOON, 5, TODAY, 50, used_at=NOON + 1), BANNED),  # unbanned
+        (State(NOON, 1, TODAY + 1, 1, used_at=NOON + DAY), BANNED),
+    ],
+)
+async def test_the_newer_state_is_kept_in_any_order_of_saves(
+    states: StoredRateLimits, key_id: int, newer: State, older: State
+) -> None:
+    for first, last in ((older, newer), (newer, older)):
+        await states.save([(key_id, first)])
+        await states.save([(key_id, last)])
+        saved = await states.load(key_id)
+        assert saved is not None
+        assert replace(saved, unbanned_at=NEVER) == newer
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        replace(SEEN, day_used=51, used_at=NOON - DAY // 2),
+        replace(SEEN, day=TODAY + 1, day_used=1, used_at=NOON - 1),
+        replace(SEEN, day=TODAY - 364, day_used=51, used_at=NOON - 364 * DAY),
+    ],
+)
+async def test_a_request_by_a_clock_that_was_set_back_is_saved(
+    states: StoredRateLimits, key_id: int, newer: State
+) -> None:
+    await states.save([(key_id, SEEN)])
+    await states.save([(key_id, newer)])
+    assert await states.load(key_id) == newer
+
+
+@pytest.mark.parametrize("step", [1, 7, 64])
+async def test_the_latest_state_is_kept_in_any_order_of_saves_by_processes(
+    states: StoredRateLimits, key_id: int, step: int
+) -> None:
+    caller = Caller(Limits(2, 30), BanRules(min_strikes=2))
+    history = []
+    for number, pause in enumerate(islice(cycle([0.001, 0.5, 1.5, 20, 0.5, 400]), 300)):
+        caller.ask(every=pause)
+        history.append((key_id, caller.state))
+        if number % 70 == 0:
+            caller.unbanned_at = caller.clock()
+    assert any(state.banned_at > NEVER for _, state in history)
+    for start in range(step):
+        for saved in history[start::step][::-1]:
+            await states.save([saved])
+    loaded = await states.load(key_id)
+    assert loaded is not None
+    assert replace(loaded, unbanned_at=NEVER) == replace(caller.state, unbanned_at=NEVER)
+
+
+async def test_the_requests_of_a_day_are_the_maximum_over_processes(
+    states: StoredRateLimits, store: Store, key_id: int
+) -> None:
+    for day_used in (7, 9, 8):
+        await states.save([(key_id, replace(SEEN, day_used=day_used))])
+    assert await usage_of(store, key_id) == [(TODAY, 9)]
+
+
+async def test_many_states_are_saved_at_once(states: StoredRateLimits, store: Store) -> None:
+    clock = ManualClock()
+    ids = [(await issue_stored(store, clock)).id for _ in range(120)]
+    await states.save([(key_id, replace(SEEN, day_used=key_id)) for key_id in ids])
+    saved = [await states.load(key_id) for key_id in ids]
+    assert [state.day_used for state in saved if state] == ids
+
+
+async def test_the_latest_unban_of_each_key_is_returned(
+    states: StoredRateLimits, store: Store, clock: ManualClock
+) -> None:
+    ids = [(await issue_stored(store, clock)).id for _ in range(3)]
+    for key_id in (ids[0], ids[1], ids[0]):
+        clock.advance(SECOND / 1000)
+        await unban(store, clock, key_id)
+    assert await states.unbans(ids) == {ids[0]: clock(), ids[1]: clock() - SECOND}
+    assert await states.unbans([ids[2]]) == {}

@@ -1,0 +1,114 @@
+"""``petstore orders``: from a reservation to a delivery, or not."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from support.odd_service import odd_service, response
+from support.shop import Shop
+from support.terminal import Terminal
+
+NOBODY = 2**62
+
+
+@pytest.fixture
+def pet_id(shop: Shop) -> int:
+    """An animal that can be ordered."""
+    pet = shop.ask("pets", "add", "Rex", "--category", 1, "--status", "available")
+    return int(pet["id"])
+
+
+def status_of(shop: Shop, pet_id: int) -> str:
+    return str(shop.ask("pets", "show", pet_id)["status"])
+
+
+@pytest.mark.parametrize("action", ["place", "show", "approve", "deliver", "cancel"])
+def test_an_invalid_id_is_refused(shop: Shop, action: str) -> None:
+    words = shop.fail("orders", action, "0", status=2)
+    assert words.startswith("Invalid value for '")
+
+
+@pytest.mark.parametrize("action", ["show", "approve", "deliver", "cancel"])
+def test_an_unknown_order_is_not_found(shop: Shop, action: str) -> None:
+    assert shop.fail("orders", action, NOBODY, status=3) == f"there is no order {NOBODY}"
+
+
+@pytest.mark.parametrize("time", ["", "2026-12-24", "2026-12-24T10:00:00", "2026-12-24T10:00Z"])
+def test_a_time_without_an_offset_is_refused(shop: Shop, time: str) -> None:
+    words = shop.fail("orders", "place", 1, "--ship-date", time, status=2)
+    assert words == (
+        f"Invalid value for '--ship-date': {time!r}:"
+        " expected a date and time such as 2026-12-24T10:00:00Z."
+    )
+
+
+def test_a_placed_order_is_printed_in_one_line(shop: Shop, pet_id: int) -> None:
+    printed = shop.succeed("orders", "place", pet_id, "--ship-date", "2031-12-24T01:30:00+02:00")
+    (order,) = shop.ask("orders", "list", "--pet", pet_id)
+    until = datetime.fromisoformat(order["reservedUntil"]).astimezone(UTC)
+    assert printed == (
+        f"Order {order['id']}: pet {pet_id}, placed, reserved until {until:%Y-%m-%d %H:%M} UTC,"
+        " ships 2031-12-23 23:30 UTC\n"
+    )
+    assert shop.succeed("orders", "show", order["id"]) == printed
+    assert status_of(shop, pet_id) == "pending"
+
+
+def test_an_order_is_approved_and_delivered(shop: Shop, pet_id: int) -> None:
+    order = shop.ask("orders", "place", pet_id)
+    line = f"Order {order['id']}: pet {pet_id}, "
+    assert shop.succeed("orders", "approve", order["id"]) == f"{line}approved\n"
+    assert shop.succeed("orders", "deliver", order["id"]) == f"{line}delivered\n"
+    assert shop.ask("orders", "show", order["id"])["complete"] is True
+    assert status_of(shop, pet_id) == "sold"
+    shop.fail("orders", "cancel", order["id"], status=4)
+
+
+def test_orders_are_listed_by_animal_and_status(shop: Shop, pet_id: int) -> None:
+    first = shop.ask("orders", "place", pet_id)["id"]
+    shop.succeed("orders", "cancel", first)
+    second = shop.ask("orders", "place", pet_id, "--ship-date", "2031-12-24T10:00:00Z")
+    listed = shop.ask("orders", "list", "--pet", pet_id)
+    assert [(order["id"], order["status"]) for order in listed] == [
+        (first, "cancelled"),
+        (second["id"], "placed"),
+    ]
+    assert shop.ask("orders", "list", "--pet", pet_id, "--newest") == listed[::-1]
+    placed = shop.succeed("orders", "list", "--pet", pet_id, "--status", "placed")
+    head, row = placed.splitlines()
+    assert head.split("  ")[0] == "id"
+    at, until = (second[name][:16].replace("T", " ") for name in ("placedAt", "reservedUntil"))
+    assert row.split() == [
+        *(str(second["id"]), str(pet_id), "placed"),
+        *f"{at} {until} 2031-12-24 10:00".split(),
+    ]
+
+
+def test_a_narrow_terminal_gets_fewer_columns(
+    shop: Shop, pet_id: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.succeed("orders", "place", pet_id)
+    for name, value in shop.environment.items():
+        monkeypatch.setenv(name, value)
+    with Terminal("orders", "list", "--pet", str(pet_id), cwd=tmp_path, columns=45) as terminal:
+        assert terminal.wait() == 0
+        head, _, note = terminal.text.splitlines()
+    assert head.split() == ["id", "pet", "status", "reserved", "until", "(UTC)"]
+    assert note == "(no room for placed (UTC), ships (UTC): see --json)"
+
+
+def test_a_time_without_a_utc_form_is_shown_unchanged() -> None:
+    moment = "0001-01-01T00:00:00+14:00"
+    order = {
+        "id": 1,
+        "petId": 2,
+        "quantity": 1,
+        "status": "approved",
+        "complete": False,
+        "placedAt": "2026-12-01T12:00:00Z",
+        "shipDate": moment,
+    }
+    with odd_service(response(200, order)) as service:
+        printed = Shop(service.url, "a-key").succeed("orders", "show", 1)
+    assert printed == f"Order 1: pet 2, approved, ships {moment} UTC\n"

@@ -1,0 +1,244 @@
+"""Place, read, move and cancel orders.
+
+Which bodies are an order and how its status moves is tested in ``test_model.py``; which
+animals cannot be ordered in ``test_store.py``.
+"""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.pets.model import NewPet
+from support.cases import case
+from support.changes import create_pets
+from support.error_body import assert_error
+from support.sending import Send, sender
+from support.service import SERVICE_URL, Service
+
+pytestmark = pytest.mark.anyio
+
+ORDERS = "/store/orders"
+ORDER = {
+    "id": 1,
+    "petId": 1,
+    "quantity": 1,
+    "status": "placed",
+    "complete": False,
+    "placedAt": "2026-12-01T12:00:00Z",
+    "reservedUntil": "2026-12-02T12:00:00Z",
+}
+
+
+@pytest.fixture
+async def send(service: Service) -> Send:
+    """Sends requests with a key without limits, to a store with four available animals."""
+    await service.store.write(create_pets([NewPet("Bella", 7, "available")] * 4))
+    return await sender(service)
+
+
+async def place_order(send: Send, pet_id: int = 1, **fields: Any) -> dict[str, Any]:
+    created = await send("POST", ORDERS, json={"petId": pet_id, **fields})
+    assert created.status_code == 201, created.text
+    order: dict[str, Any] = created.json()
+    return order
+
+
+async def patch(send: Send, **fields: Any) -> httpx.Response:
+    """Change the order 1."""
+    return await send("PATCH", f"{ORDERS}/1", json=fields)
+
+
+async def read(send: Send) -> dict[str, Any]:
+    """Return the order 1."""
+    order: dict[str, Any] = (await send("GET", f"{ORDERS}/1")).json()
+    return order
+
+
+async def pet_status(send: Send) -> str | None:
+    """Return the status of the animal 1."""
+    status: str | None = (await send("GET", "/pets/1")).json().get("status")
+    return status
+
+
+async def listed(send: Send, query: str = "") -> list[int]:
+    response = await send("GET", f"{ORDERS}{query}")
+    assert response.status_code == 200, response.text
+    return [order["id"] for order in response.json()]
+
+
+# What is refused
+
+
+async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
+    await place_order(send)
+    for field, value in (
+        *(("petId", None), ("quantity", 2), ("status", "shipped")),
+        *(("shipDate", "2026-12-24"), ("shipDate", "9999-12-31T23:59:59.9999999Z")),
+    ):
+        with case(field, value):
+            if field != "status":
+                response = await send("POST", ORDERS, json={"petId": 2, field: value})
+                message = assert_error(response, 400, "invalid_body")
+                assert message.startswith(f"{field}: expected ")
+            if field != "petId":
+                response = await patch(send, **{"status": "approved", field: value})
+                message = assert_error(response, 400, "invalid_body")
+                assert message.startswith(f"{field}: expected ")
+    assert (await send("GET", ORDERS)).json() == [ORDER]
+
+
+@pytest.mark.each_database
+async def test_an_unknown_animal_cannot_be_ordered(send: Send) -> None:
+    for pet_id in (0, 5, 2**63 - 1, -(2**63)):
+        with case(pet_id):
+            response = await send("POST", ORDERS, json={"petId": pet_id})
+            message = assert_error(response, 400, "unknown_pet")
+            assert message == f"petId: expected an existing animal; there is no pet {pet_id}"
+
+
+async def test_a_refused_change_changes_nothing(send: Send) -> None:
+    await place_order(send)
+    response = await patch(send, status="delivered", shipDate="2026-12-24T10:00:00Z")
+    assert_error(response, 409, "illegal_transition")
+    assert await read(send) == ORDER
+    assert await pet_status(send) == "pending"
+
+
+async def test_an_invalid_parameter_is_refused_naming_it(send: Send) -> None:
+    for query in (
+        *("status=available", "petId=+1", "limit=101", "sort=-placedAt", "status=placed&status="),
+        *("cursor=AAAAAAAAAAB", "cursor=-AAAAAAAAAAE", "cursor=AAAAAAAAAAE.YQ"),
+        *("sort=-id&cursor=AAAAAAAAAAE", "sort=-id&cursor=-AAAAAAAAAAE%0A"),
+    ):
+        with case(query):
+            response = await send("GET", f"{ORDERS}?{query}")
+            message = assert_error(response, 400, "invalid_parameter")
+            name = "cursor" if "cursor" in query else query.partition("=")[0]
+            assert message.startswith(f"{name}: expected ")
+
+
+# What is done
+
+
+async def test_an_order_reserves_the_animal(send: Send) -> None:
+    ignored = {"id": 9, "status": "delivered", "complete": True, "placedAt": 1, "note": None}
+    response = await send("POST", ORDERS, json={"petId": 1, **ignored})
+    assert response.status_code == 201
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["Location"] == f"{SERVICE_URL}/v1/store/orders/1"
+    assert response.json() == ORDER == await read(send)
+    assert await pet_status(send) == "pending"
+    assert (await send("GET", "/pets/2")).json()["status"] == "available"
+
+
+@pytest.mark.each_database
+async def test_ids_ascend_and_a_refusal_uses_none(send: Send) -> None:
+    for number in (1, 2, 3):
+        assert (await place_order(send))["id"] == number
+        assert_error(await send("POST", ORDERS, json={"petId": 1}), 409, "pet_not_available")
+        assert (await send("DELETE", f"{ORDERS}/{number}")).status_code == 204
+    assert (await place_order(send, 2))["id"] == 4
+
+
+@pytest.mark.each_database
+async def test_a_date_keeps_its_offset_to_the_microsecond(send: Send) -> None:
+    await place_order(send)
+    for given, kept in {
+        "2026-12-24T10:00:00Z": "2026-12-24T10:00:00Z",
+        "2026-12-24t11:00:00+01:00": "2026-12-24T11:00:00+01:00",  # the same time
+        "2026-12-24T10:00:00-23:59": "2026-12-24T10:00:00-23:59",
+        "2026-12-24T10:00:00-00:00": "2026-12-24T10:00:00Z",
+        "2026-12-24T10:00:00.1234564+05:30": "2026-12-24T10:00:00.123456+05:30",
+        "0001-01-01T00:00:00+01:00": "0001-01-01T00:00:00+01:00",
+        "9999-12-31T23:59:59.999999-01:00": "9999-12-31T23:59:59.999999-01:00",
+        "1970-01-01T00:00:00Z": "1970-01-01T00:00:00Z",
+    }.items():
+        with case(given):
+            placed = await place_order(send, 2, shipDate=given)
+            assert placed["shipDate"] == kept
+            assert (await send("GET", f"{ORDERS}/{placed['id']}")).json() == placed
+            assert (await send("DELETE", f"{ORDERS}/{placed['id']}")).status_code == 204
+            changed = await patch(send, shipDate=given)
+            assert changed.json() == ORDER | {"shipDate": kept} == await read(send)
+    assert (await patch(send, shipDate=None)).json() == ORDER == await read(send)
+
+
+async def test_an_order_is_approved_and_delivered(send: Send) -> None:
+    await place_order(send)
+    order = {name: value for name, value in ORDER.items() if name != "reservedUntil"}
+    response = await patch(send, status="approved")
+    assert response.status_code == 200
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.json() == order | {"status": "approved"} == await read(send)
+    assert await pet_status(send) == "pending"
+    date = "2026-12-24T10:00:00Z"
+    order |= {"status": "delivered", "complete": True, "shipDate": date}
+    assert (await patch(send, status="delivered", shipDate=date)).json() == order
+    assert (await send("GET", ORDERS)).json() == [order]
+    assert await pet_status(send) == "sold"
+
+
+@pytest.mark.each_database
+async def test_a_returned_animal_can_be_sold_again(send: Send) -> None:
+    await place_order(send)
+    for status in ("approved", "delivered"):
+        await patch(send, status=status)
+    await send("PATCH", "/pets/1", json={"status": "available"})
+    assert await place_order(send) == ORDER | {"id": 2}
+    assert (await read(send))["status"] == "delivered"
+
+
+async def test_deleting_an_order_cancels_it_and_it_can_still_be_read(send: Send) -> None:
+    order = await place_order(send, shipDate="2026-12-24T10:00:00Z")
+    for _ in range(2):
+        response = await send("DELETE", f"{ORDERS}/1")
+        assert (response.status_code, response.content) == (204, b"")
+        assert not {"content-length", "content-type", "etag"} & set(response.headers)
+    del order["reservedUntil"]
+    assert await read(send) == order | {"status": "cancelled"}
+    assert await listed(send) == [1]
+    assert await pet_status(send) == "available"
+
+
+# listOrders
+
+
+@pytest.mark.each_database
+async def test_lists_are_filtered(send: Send) -> None:
+    await place_order(send)
+    await patch(send, status="cancelled")
+    await place_order(send, 2)
+    await send("PATCH", f"{ORDERS}/2", json={"status": "approved"})
+    await place_order(send, 1)
+    await place_order(send, 3)
+    for query, ids in {
+        "": [1, 2, 3, 4],
+        "?status=placed": [3, 4],
+        "?status=approved": [2],
+        "?status=cancelled": [1],
+        "?status=delivered": [],
+        "?petId=1": [1, 3],
+        "?petId=1&status=placed": [3],
+        "?petId=2&status=cancelled": [],
+        "?petId=9223372036854775807": [],
+        "?petId=-1": [],
+        "?limit=1": [1],
+        "?sort=id": [1, 2, 3, 4],
+        "?sort=-id": [4, 3, 2, 1],
+        "?sort=-id&status=placed&limit=1": [4],
+        "?sort=-id&petId=1": [3, 1],
+        "?quantity=7&complete=true": [1, 2, 3, 4],
+    }.items():
+        with case(query):
+            assert await listed(send, query) == ids
+
+
+async def test_a_link_repeats_the_filters(send: Send) -> None:
+    await place_order(send)
+    await send("DELETE", f"{ORDERS}/1")
+    await place_order(send)
+    response = await send("GET", f"{ORDERS}?petId=1&limit=1&other=x")
+    url = response.links["next"]["url"]
+    assert url == f"{SERVICE_URL}/v1/store/orders?petId=1&limit=1&cursor=AAAAAAAAAAE"
+    assert "next" not in (await send("GET", url.removeprefix(f"{SERVICE_URL}/v1"))).links

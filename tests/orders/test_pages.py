@@ -1,0 +1,481 @@
+"""The pages of orders: the board, one order, and a new one."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.console.templates import duration
+from petstore.keys.model import Scope
+from petstore.pets.model import NewPet
+from support.changes import create_pets
+from support.manual_clock import ManualClock
+from support.page_forms import press
+from support.service import Service, running_service
+from support.visitor import Visitor, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+DAY = 24 * 60 * 60
+READER: frozenset[Scope] = frozenset({"orders:read"})
+HIDDEN = re.compile(r'<input type="hidden" name="(version|seen|until)" value="([^"]*)">')
+
+
+@pytest.fixture
+async def staff(service: Service) -> Visitor:
+    """Somebody with every scope, in a shop with three available animals."""
+    names = ("Bella", "Rex", "Mia")
+    await service.store.write(create_pets([NewPet(name, 1, "available") for name in names]))
+    return await signed_in(service)
+
+
+async def place(staff: Visitor, pet_id: int = 1, **fields: Any) -> httpx.Response:
+    return await staff.submit("/orders", petId=pet_id, **fields)
+
+
+def seen(page: httpx.Response) -> dict[str, str]:
+    """Return the hidden fields of the first form that changes an order."""
+    return {name: value.replace("&#34;", '"') for name, value in HIDDEN.findall(page.text)[:3]}
+
+
+async def act(staff: Visitor, action: str, order_id: int = 1, **fields: Any) -> httpx.Response:
+    """Press a button on the page of an order that nobody else changes."""
+    page = await staff.get(f"/orders/{order_id}")
+    return await staff.submit(f"/orders/{order_id}/{action}", **seen(page), **fields)
+
+
+def lanes(page: httpx.Response) -> dict[str, list[int]]:
+    """Return the ids of the orders in each lane."""
+    found = re.findall(r'<section class="lane".*?</section>', page.text, re.DOTALL)
+    return {
+        re.findall(r"<h2[^>]*>(.*)</h2>", lane)[0]: [
+            int(order_id) for order_id in re.findall(r'data-resource="order/(\d+)"', lane)
+        ]
+        for lane in found
+    }
+
+
+# The board
+
+
+async def test_the_board_has_a_lane_for_every_status(staff: Visitor) -> None:
+    for pet_id, actions in ((1, ("cancel",)), (1, ("approve", "deliver")), (2, ("approve",))):
+        await place(staff, pet_id)
+        for action in actions:
+            newest = {1: 1 if actions == ("cancel",) else 2, 2: 3}[pet_id]
+            await act(staff, action, newest)
+    await place(staff, 3, shipDate="2026-12-24T10:00")
+    page = await staff.get("/orders")
+    assert lanes(page) == {
+        "Placed": [4],
+        "Approved": [3],
+        "Delivered": [2],
+        "Cancelled": [1],
+    }
+    assert "<bdi>Mia</bdi>" in page.text
+    assert "24 Dec 2026, 10:00 UTC" in page.text
+    assert "24 h left" in page.text
+    assert "Approve order 4" in page.text
+    assert "Deliver order 3: <bdi>Rex</bdi>" in page.text
+
+
+async def test_an_empty_board_says_so(staff: Visitor) -> None:
+    page = await staff.get("/orders")
+    assert list(lanes(page).values()) == [[], [], [], []]
+    assert "No orders wait for approval." in page.text
+    page = await staff.get("/orders", status="placed", petId="7")
+    assert "No orders." in page.text
+
+
+async def test_open_orders_are_shown_oldest_first_and_closed_orders_newest_first(
+    service: Service, staff: Visitor
+) -> None:
+    await service.store.write(create_pets([NewPet("Yak", 1, "available")] * 60))
+    for pet_id in range(1, 64):
+        body: dict[str, Any] = {"petId": pet_id}
+        await service.request("POST", "/v1/store/orders", staff.token, json=body)
+    for order_id in range(1, 12):
+        await service.request("DELETE", f"/v1/store/orders/{order_id}", staff.token)
+    board = await staff.get("/orders")
+    assert lanes(board)["Placed"] == list(range(12, 32))
+    assert lanes(board)["Cancelled"] == list(range(11, 1, -1))
+    assert "All placed orders" in board.text
+    assert "All cancelled orders" in board.text
+    page = await staff.get("/orders", status="placed")
+    assert lanes(page) == {"Placed": list(range(12, 62))}
+    (link,) = re.findall(r'href="([^"]*)" rel="next"', page.text)
+    last = await staff.client.get(link.replace("&amp;", "&"))
+    assert lanes(last) == {"Placed": [62, 63]}
+    assert lanes(await staff.get("/orders", status="cancelled")) == {
+        "Cancelled": list(range(11, 0, -1))
+    }
+
+
+async def test_the_orders_of_an_animal_are_found(staff: Visitor) -> None:
+    await place(staff)
+    await act(staff, "cancel")
+    await place(staff)
+    await place(staff, 2)
+    page = await staff.get("/orders", petId="1")
+    assert lanes(page) == {"Orders of animal 1": [2, 1]}
+
+
+async def test_an_order_is_found_by_its_number(staff: Visitor) -> None:
+    await place(staff)
+    for number in ("1", "001"):
+        found = await staff.get("/orders", id=number)
+        assert (found.status_code, found.headers["location"]) == (303, "/console/orders/1")
+    for number in ("7", "one", "0", "-1", "9" * 19):
+        page = await staff.get("/orders", id=number)
+        assert page.status_code == 404
+        assert f"There is no order {number}." in page.text
+        assert f'value="{number}"' in page.text
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("status", "expected one of"),
+        ("petId", "expected a whole number"),
+        ("cursor", "expected the"),
+    ],
+)
+async def test_an_invalid_filter_is_reported(staff: Visitor, field: str, expected: str) -> None:
+    query = {"status": "placed"} | {field: "x"}
+    page = await staff.get("/orders", **query)
+    assert page.status_code == 400
+    assert expected in page.text
+
+
+# Changes
+
+
+async def test_an_order_goes_from_placed_to_delivered(staff: Visitor) -> None:
+    placed = await place(staff)
+    assert "Order 1 is placed. Bella is reserved." in words(placed)
+    approved = await act(staff, "approve")
+    assert "Order 1 for \u2068Bella\u2069 is approved. It has no time limit now." in approved.text
+    assert "Approve order" not in words(approved)
+    delivered = await act(staff, "deliver")
+    assert "Order 1 is delivered. Bella is sold." in words(delivered)
+    assert "Cancel order" not in delivered.text
+
+
+@pytest.mark.parametrize(
+    ("back", "path"),
+    [
+        ("board", "/console/orders?notice="),
+        ("placed", "/console/orders?status=placed&notice="),
+        ("//evil.example", "/console/orders/1?notice="),
+    ],
+)
+async def test_a_change_returns_to_the_page_where_it_was_made(
+    staff: Visitor, back: str, path: str
+) -> None:
+    await place(staff)
+    fields = seen(await staff.get("/orders"))
+    response = await staff.post("/orders/1/approve", back=back, **fields)
+    assert response.status_code == 303
+    assert response.headers["location"].startswith(path)
+
+
+async def test_without_the_script_a_ship_date_is_in_utc(staff: Visitor) -> None:
+    page = await place(staff)
+    assert "Ship date, in UTC</label>" in page.text
+    assert 'type="datetime-local" value="" aria-describedby="shipDate-hint" max=' in page.text
+    changed = await act(staff, "ship-date", shipDate="2026-12-24T10:30")
+    assert 'value="2026-12-24T10:30"' in changed.text
+    assert '<time datetime="2026-12-24T10:30:00Z">' in changed.text
+
+
+async def test_placing_an_order_is_undone_by_cancelling_it(staff: Visitor) -> None:
+    placed = await place(staff)
+    assert "Cancel it" in placed.text
+    cancelled = await staff.submit("/orders/1/cancel", **seen(placed))
+    assert "Order 1 is cancelled. Bella is available again." in words(cancelled)
+
+
+def undo_of(page: httpx.Response) -> dict[str, str]:
+    """Return the fields of the form that undoes the change that a page tells of."""
+    (form,) = re.findall(r'<div class="notice".*?</form>', page.text, re.DOTALL)
+    found = re.findall(r'name="(\w+)" value="([^"]*)"', form)
+    return {name: value.replace("&#34;", '"') for name, value in found}
+
+
+async def test_cancelling_an_order_is_undone_by_a_new_order(staff: Visitor) -> None:
+    await place(staff, shipDate="2026-12-24T10:00:00+01:00")
+    fields = undo_of(await act(staff, "cancel"))
+    assert fields["shipDate"] == "2026-12-24T10:00:00+01:00"
+    again = await staff.submit("/orders", **fields)
+    assert "Order 2 is placed. Bella is reserved." in words(again)
+    twice = await staff.submit("/orders", **fields)
+    assert "Order 2" in twice.text
+    assert lanes(await staff.get("/orders"))["Placed"] == [2]
+
+
+async def test_an_animal_that_someone_else_reserved_first_is_reported(staff: Visitor) -> None:
+    await place(staff)
+    fields = undo_of(await act(staff, "cancel"))
+    await place(staff)
+    refused = await staff.post("/orders", **fields)
+    assert refused.status_code == 409
+    assert "Bella is pending now. Only an available animal can be reserved." in words(refused)
+
+
+async def test_a_ship_date_can_be_changed_undone_and_removed(staff: Visitor) -> None:
+    await place(staff, shipDate="2026-12-24T10:00:30.5+01:00")
+    changed = await act(staff, "ship-date", shipDate="2026-12-25T08:30")
+    assert "Order 1 has another ship date." in changed.text
+    assert 'value="2026-12-25T08:30"' in changed.text
+    fields = undo_of(changed)
+    assert fields["shipDate"] == "2026-12-24T10:00:30.500000+01:00"
+    undone = await staff.submit("/orders/1/ship-date", **fields)
+    assert 'value="2026-12-24T09:00"' in undone.text
+    assert "Order 1 is as it was before." in undone.text
+    removed = await act(staff, "ship-date", shipDate="")
+    assert "<dd>none</dd>" in removed.text
+    assert undo_of(removed)["shipDate"] == "2026-12-24T10:00:30.500000+01:00"
+    again = await act(staff, "ship-date", shipDate="2026-12-25T08:30:15")
+    assert 'datetime="2026-12-25T08:30:15Z"' in again.text
+    assert undo_of(again)["shipDate"] == ""
+
+
+async def test_a_ship_date_that_stays_the_same_keeps_its_seconds(staff: Visitor) -> None:
+    await place(staff, shipDate="2026-12-24T10:00:30Z")
+    saved = await act(staff, "ship-date", shipDate="2026-12-24T10:00")
+    assert 'datetime="2026-12-24T10:00:30Z"' in saved.text
+    assert "another ship date" not in saved.text
+
+
+@pytest.mark.parametrize(
+    "moment", ["0001-01-01T00:00:00+10:00", "9999-12-31T23:59:59.999999-10:00"]
+)
+async def test_times_at_the_limits_of_the_calendar_are_shown(staff: Visitor, moment: str) -> None:
+    placed = await place(staff, shipDate=moment)
+    assert f'value="{moment}"' in placed.text
+    assert (await staff.get("/orders")).status_code == 200
+
+
+# Refusals
+
+
+async def test_a_refused_date_keeps_the_input(staff: Visitor) -> None:
+    await place(staff)
+    fields = seen(await staff.get("/orders/1"))
+    refused = await staff.post("/orders/1/ship-date", shipDate="on Monday", **fields)
+    assert refused.status_code == 400
+    assert 'value="on Monday"' in refused.text
+    assert "expected a date and time" in refused.text
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "told"),
+    [
+        ({"petId": "9"}, 400, "There is no animal 9."),
+        ({"petId": "Bella"}, 400, "expected a whole number"),
+        ({"petId": "9" * 5000}, 400, "expected a whole number"),
+        ({"petId": "9" * 19}, 400, "expected a whole number"),
+        ({"petId": "1", "shipDate": "2026-02-30T10:00"}, 400, "expected a date and time"),
+        ({"petId": "4"}, 409, "Kim is without a status now."),
+    ],
+)
+async def test_a_refused_order_keeps_the_input(
+    service: Service, staff: Visitor, typed: dict[str, str], status: int, told: str
+) -> None:
+    await service.store.write(create_pets([NewPet("Kim", 1)]))
+    refused = await staff.post("/orders", **typed)
+    assert refused.status_code == status
+    assert told in words(refused)
+    for value in typed.values():
+        assert f'value="{value}"' in refused.text
+
+
+async def test_an_unknown_order_is_not_found(staff: Visitor) -> None:
+    assert (await staff.get("/orders/7")).status_code == 404
+
+
+# A new order
+
+
+async def test_the_page_of_a_new_order_names_the_animal(staff: Visitor) -> None:
+    page = await staff.get("/orders/new", petId="1")
+    assert "<bdi>Bella</bdi>" in page.text
+    assert "within 24 h," in page.text
+    await place(staff)
+    warned = await staff.get("/orders/new", petId="1")
+    assert "Only an available animal can be reserved." in warned.text
+    assert "Find the animal" in (await staff.get("/orders/new")).text
+    assert "Find the animal" in (await staff.get("/orders/new", petId="7")).text
+
+
+# Two people at once
+
+
+async def two_people(service: Service, staff: Visitor) -> tuple[dict[str, str], Visitor]:
+    """Place an order, which one person looks at; return what they saw, and another person."""
+    await place(staff)
+    return seen(await staff.get("/orders/1")), await signed_in(service)
+
+
+async def test_a_conflict_shows_the_change_of_someone_else(
+    service: Service, staff: Visitor
+) -> None:
+    fields, other = await two_people(service, staff)
+    await act(other, "approve")
+    refused = await staff.post("/orders/1/cancel", **fields)
+    assert refused.status_code == 412
+    assert "Somebody else approved order 1 while this page was open." in refused.text
+    assert "If it is still right, make it again." in refused.text
+    cancelled = await staff.submit("/orders/1/cancel", **seen(refused))
+    assert "Order 1 is cancelled." in cancelled.text
+
+
+async def test_a_second_press_of_the_button_shows_a_neutral_notice(staff: Visitor) -> None:
+    await place(staff)
+    fields = seen(await staff.get("/orders/1"))
+    await staff.submit("/orders/1/approve", **fields)
+    again = await staff.post("/orders/1/approve", **fields)
+    assert again.status_code == 412
+    assert "Order 1 is approved already." in again.text
+
+
+async def test_a_cancelled_order_cannot_be_approved(service: Service, staff: Visitor) -> None:
+    fields, other = await two_people(service, staff)
+    await act(other, "cancel")
+    refused = await staff.post("/orders/1/approve", **fields)
+    assert "Somebody else cancelled order 1 while this page was open." in refused.text
+    assert "make it again" not in refused.text
+    assert "Order this animal again" in refused.text
+
+
+@pytest.mark.parametrize(
+    ("theirs", "told"),
+    [
+        ("2026-12-25T08:30", "Somebody else set the ship date of order 1 to 2026-12-25 08:30 UTC."),
+        ("", "Somebody else removed the ship date of order 1."),
+    ],
+)
+async def test_a_ship_date_changed_by_someone_else_is_reported(
+    service: Service, staff: Visitor, theirs: str, told: str
+) -> None:
+    await place(staff, shipDate="2026-12-24T10:00")
+    fields, other = seen(await staff.get("/orders/1")), await signed_in(service)
+    await act(other, "ship-date", shipDate=theirs)
+    mine = {"shipDate": "2026-12-26T09:00"}
+    refused = await staff.post("/orders/1/ship-date", **fields, **mine)
+    assert refused.status_code == 412
+    assert told in refused.text
+    assert 'value="2026-12-26T09:00"' in refused.text
+    saved = await staff.submit("/orders/1/ship-date", **seen(refused), **mine)
+    assert 'value="2026-12-26T09:00"' in saved.text
+
+
+# Time
+
+
+async def test_a_reservation_that_lapsed_while_the_page_was_open_is_reported(
+    service: Service, staff: Visitor, clock: ManualClock
+) -> None:
+    await place(staff)
+    clock.advance(DAY - 25 * 60)
+    staff = await signed_in(service)
+    board = await staff.get("/orders", status="placed")
+    assert "25 min left" in board.text
+    clock.advance(26 * 60)
+    refused = await staff.post("/orders/1/approve", **seen(board))
+    assert refused.status_code == 412
+    told = "The time to approve order 1 ended 1 min ago. The order is cancelled."
+    assert told in refused.text
+    assert '<span class="status cancelled">' in refused.text
+
+
+@pytest.mark.parametrize("until", ["", "soon", "2026-12-01T00:00:00"])
+async def test_an_unexpected_form_shows_the_state_of_the_order(staff: Visitor, until: str) -> None:
+    await place(staff)
+    await act(staff, "cancel")
+    refused = await staff.post("/orders/1/approve", seen="placed", until=until)
+    assert refused.status_code == 409
+    assert "Somebody else cancelled order 1 while this page was open." in refused.text
+
+
+async def test_a_reservation_without_an_end_shows_no_remaining_time(
+    database: Path, clock: ManualClock
+) -> None:
+    async with running_service(database, clock, reservation_minutes=0) as service:
+        await service.store.write(create_pets([NewPet("Bella", 1, "available")]))
+        staff = await signed_in(service)
+        assert "lapses" not in (await staff.get("/orders/new")).text
+        assert "data-until" not in (await place(staff)).text
+
+
+@pytest.mark.parametrize(
+    ("span", "words"),
+    [
+        (timedelta(seconds=-5), "0 s"),
+        (timedelta(seconds=59), "59 s"),
+        (timedelta(minutes=1, seconds=59), "1 min"),
+        (timedelta(hours=23, minutes=59), "23 h 59 min"),
+        (timedelta(hours=24), "24 h"),
+        (timedelta(hours=47, minutes=59), "47 h 59 min"),
+        (timedelta(days=2), "2 days"),
+    ],
+)
+def test_a_duration_is_shown_in_short_form(span: timedelta, words: str) -> None:
+    assert duration(span) == words
+
+
+# Rights
+
+
+async def test_with_only_the_scope_to_read_orders_there_are_no_buttons_or_names(
+    service: Service, staff: Visitor
+) -> None:
+    await place(staff)
+    reader = await signed_in(service, scopes=READER)
+    for path in ("/orders", "/orders/1"):
+        page = (await reader.get(path)).text.partition("<main")[2]
+        assert "animal 1" in page
+        assert "Bella" not in page
+        assert 'method="post"' not in page
+        assert "Place an order" not in page
+
+
+@pytest.mark.usefixtures("staff")
+async def test_an_order_can_be_placed_without_the_scope_to_read_animals(service: Service) -> None:
+    seller = await signed_in(service, scopes=frozenset({"orders:read", "orders:write"}))
+    assert "Find the animal" not in (await seller.get("/orders/new", petId="1")).text
+    placed = await place(seller)
+    assert "Order 1 is placed. animal 1 is reserved." in words(placed)
+    refused = await seller.post("/orders", petId=1)
+    assert refused.status_code == 409
+    assert "only an available one can be ordered" in refused.text
+    assert (await seller.get("/orders/1")).status_code == 200
+
+
+@pytest.mark.usefixtures("staff")
+@pytest.mark.parametrize(
+    ("scopes", "path"),
+    [({"orders:write"}, "/orders/new"), ({"orders:write", "pets:read"}, "/pets/1")],
+)
+async def test_without_the_scope_to_read_orders_a_change_redirects_to_an_allowed_page(
+    service: Service, scopes: set[Scope], path: str
+) -> None:
+    seller = await signed_in(service, scopes=frozenset(scopes))
+    placed = await seller.post("/orders", petId=1)
+    assert placed.headers["location"].startswith(f"/console{path}?notice=")
+    page = await seller.client.get(placed.headers["location"])
+    assert "Order 1 is placed." in words(page)
+    cancelled = await press(seller, page, "Cancel it")
+    assert cancelled.headers["location"].startswith(f"/console{path}?notice=")
+
+
+async def test_the_orders_of_a_deleted_animal_are_kept(staff: Visitor) -> None:
+    await place(staff)
+    await act(staff, "cancel")
+    await staff.submit("/pets/1/delete", version="")
+    page = await staff.get("/orders/1")
+    assert "animal 1" in page.text
+    assert "Order this animal again" not in page.text

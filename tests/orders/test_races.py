@@ -1,0 +1,193 @@
+"""Buyers and staff at the same time: each animal has one buyer, each order one way."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.clock import rfc3339
+from petstore.pets.model import NewPet
+from support.buyers import Buyers, assert_agreement, assert_kept, everything
+from support.changes import create_pets
+from support.manual_clock import ManualClock
+from support.service import Service, running_service
+from support.waiting import eventually
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+in_turn = pytest.mark.usefixtures("database")
+"""For SQLite only: it handles concurrent requests in the order of their arrival."""
+
+ROUNDS = 25
+
+
+@pytest.fixture
+async def client(service: Service) -> httpx.AsyncClient:
+    """The client of the service, with a key without limits."""
+    return await with_key(service)
+
+
+async def with_key(service: Service) -> httpx.AsyncClient:
+    """Return the client of the service, with a key without limits."""
+    service.client.headers["Authorization"] = f"Bearer {(await service.issue()).token}"
+    return service.client
+
+
+async def stock(service: Service, count: int) -> None:
+    """Add so many available animals."""
+    await service.store.write(create_pets([NewPet("Bella", 1, "available")] * count))
+
+
+async def outcomes(*sent: Any) -> list[tuple[int, str]]:
+    """Wait for responses, and return their statuses and codes, sorted."""
+    responses = await asyncio.gather(*sent)
+    return sorted(
+        (response.status_code, response.json().get("code", "") if response.content else "")
+        for response in responses
+    )
+
+
+async def test_only_one_of_100_concurrent_buyers_gets_the_animal(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    await stock(service, 1)
+    responses = await outcomes(
+        *(client.post("/v1/store/orders", json={"petId": 1}) for _ in range(100))
+    )
+    assert Counter(responses) == {(201, ""): 1, (409, "pet_not_available"): 99}
+    (order,) = (await client.get("/v1/store/orders")).json()
+    assert (order["petId"], order["status"]) == (1, "placed")
+    (pet,) = (await client.get("/v1/pets")).json()
+    assert pet["status"] == "pending"
+
+
+async def place_many(service: Service, client: httpx.AsyncClient) -> None:
+    """Place the orders 1 to ``ROUNDS``, each for the animal of the same number."""
+    await stock(service, ROUNDS)
+    for number in range(1, ROUNDS + 1):
+        created = await client.post("/v1/store/orders", json={"petId": number})
+        assert created.json()["id"] == number
+
+
+async def test_only_one_of_two_approvals_succeeds(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    await place_many(service, client)
+    for number in range(1, ROUNDS + 1):
+        path = f"/v1/store/orders/{number}"
+        approve = {"status": "approved"}
+        assert await outcomes(
+            client.patch(path, json=approve), client.patch(path, json=approve)
+        ) == [(200, ""), (409, "illegal_transition")]
+    await assert_agreement(client)
+
+
+@in_turn
+async def test_either_the_delivery_or_the_cancellation_succeeds(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    await place_many(service, client)
+    for number in range(1, ROUNDS + 1):
+        path = f"/v1/store/orders/{number}"
+        await client.patch(path, json={"status": "approved"})
+        moves = [
+            client.patch(path, json={"status": status}) for status in ("delivered", "cancelled")
+        ]
+        if number % 2:
+            moves.reverse()
+        assert await outcomes(*moves) == [(200, ""), (409, "illegal_transition")]
+        assert (await client.get(path)).json()["complete"] is not bool(number % 2)
+    await assert_agreement(client)
+
+
+@in_turn
+async def test_after_an_approval_and_a_cancellation_the_order_is_cancelled_and_the_animal_free(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    """Either comes first; an approval that comes second is refused."""
+    await place_many(service, client)
+    for number in range(1, ROUNDS + 1):
+        path = f"/v1/store/orders/{number}"
+        moves = [client.patch(path, json={"status": "approved"}), client.delete(path)]
+        if number % 2:
+            moves.reverse()
+        approval = (409, "illegal_transition") if number % 2 else (200, "")
+        assert await outcomes(*moves) == sorted([(204, ""), approval])
+        assert (await client.get(path)).json()["status"] == "cancelled"
+    await assert_agreement(client)
+    assert (await client.get("/v1/store/inventory")).json()["available"] == ROUNDS
+
+
+@in_turn
+async def test_either_the_order_or_the_deletion_of_the_animal_succeeds(
+    service: Service, client: httpx.AsyncClient
+) -> None:
+    await stock(service, ROUNDS)
+    for number in range(1, ROUNDS + 1):
+        moves = [
+            client.post("/v1/store/orders", json={"petId": number}),
+            client.delete(f"/v1/pets/{number}"),
+        ]
+        if number % 2:
+            moves.reverse()
+            assert await outcomes(*moves) == [(204, ""), (400, "unknown_pet")]
+        else:
+            assert await outcomes(*moves) == [(201, ""), (409, "pet_reserved")]
+    await assert_agreement(client)
+
+
+async def shop_while_time_passes(buyers: Buyers, count: int, clock: ManualClock) -> None:
+    """Let buyers in, and reservations of a minute lapse now and then while they are about."""
+    shopping = asyncio.create_task(buyers.shop(count))
+    seen = 0
+    while not shopping.done():
+        await asyncio.sleep(0)
+        if buyers.responses > seen + 5:
+            seen = buyers.responses
+            clock.advance(5)
+    await shopping
+
+
+async def settled(client: httpx.AsyncClient, clock: ManualClock) -> dict[int, dict[str, Any]]:
+    """Return all orders once none that has lapsed is placed; a busy disk may hold that up."""
+
+    async def none_is_overdue() -> bool:
+        overdue = [
+            order
+            async for order in everything(client, "/v1/store/orders?status=placed")
+            if order["reservedUntil"] <= rfc3339(clock())
+        ]
+        return not overdue
+
+    await eventually(none_is_overdue)
+    return await assert_agreement(client)
+
+
+async def test_a_thousand_buyers_with_lapsing_reservations_leave_the_store_consistent(
+    address: str, clock: ManualClock
+) -> None:
+    async with running_service(
+        address, clock, reservation_minutes=1, database_timeout=30
+    ) as service:
+        client = await with_key(service)
+        await stock(service, 100)
+        buyers = Buyers(client, range(1, 101), seed=3)
+        await shop_while_time_passes(buyers, 1000, clock)
+        assert buyers.codes <= {"pet_not_available", "illegal_transition"}
+        orders = await settled(client, clock)
+        assert set(orders) == set(buyers.told)
+        lapsed = {
+            order_id
+            for order_id, told in buyers.told.items()
+            if "reservedUntil" in told and told["reservedUntil"] <= rfc3339(clock())
+        }
+        assert lapsed
+        assert_kept(buyers, orders, lapsed)
+        assert {orders[order_id]["status"] for order_id in lapsed} == {"cancelled"}
+        clock.advance(60)
+        orders = await settled(client, clock)
+        assert {order["status"] for order in orders.values()} == {
+            *("approved", "delivered", "cancelled")
+        }

@@ -1,0 +1,196 @@
+"""Change and delete animals.
+
+Which bodies are a change and how a status moves is tested in ``test_model_changes.py``; what
+an open order keeps from changing in ``test_store.py``.
+"""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from support.cases import case
+from support.error_body import assert_error
+from support.sending import TEXT, Send, sender
+from support.service import SERVICE_URL, Service
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"id": 1, "name": "Bella", "categoryId": 7, "status": "available"}
+SUNSET = 1_922_659_200_000  # 2030-12-05T00:00:00Z
+
+
+@pytest.fixture
+async def send(service: Service) -> Send:
+    """Sends requests with a key without limits."""
+    return await sender(service)
+
+
+async def add(send: Send) -> None:
+    """Add Bella."""
+    assert (await send("POST", "/pets", json=BELLA)).status_code == 201
+
+
+async def read(send: Send) -> dict[str, Any]:
+    """Return the animal 1."""
+    pet: dict[str, Any] = (await send("GET", "/pets/1")).json()
+    return pet
+
+
+async def patch(send: Send, **fields: Any) -> httpx.Response:
+    """Change the animal 1."""
+    return await send("PATCH", "/pets/1", json=fields)
+
+
+# Changes that are refused
+
+
+async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
+    await add(send)
+    for field, value in (("name", "x" * 60_000 + "\0"), ("categoryId", 2**63), ("status", "lost")):
+        with case(field, value):
+            response = await patch(send, **{"name": "Max", "status": "sold", field: value})
+            message = assert_error(response, 400, "invalid_body")
+            assert message.startswith(f"{field}: expected ")
+    assert await read(send) == BELLA
+
+
+async def test_a_change_is_json_or_a_merge_patch(send: Send) -> None:
+    await add(send)
+    for media_type in ("text/plain", "application/json-patch+json", ""):
+        with case(media_type):
+            headers = {"Content-Type": media_type}
+            response = await send("PATCH", "/pets/1", headers=headers, content=b'{"name":"Max"}')
+            message = assert_error(response, 415, "unsupported_media_type")
+            assert "application/json or application/merge-patch+json" in message
+            accepted = response.headers["Accept-Patch"]
+            assert accepted == "application/merge-patch+json, application/json"
+            assert "Accept-Encoding" not in response.headers
+    assert await read(send) == BELLA
+
+
+async def test_a_change_may_be_a_merge_patch(send: Send) -> None:
+    await add(send)
+    for media_type in (
+        "application/merge-patch+json",
+        "Application/Merge-Patch+JSON; charset=utf-8",
+    ):
+        with case(media_type):
+            headers = {"Content-Type": media_type}
+            response = await send("PATCH", "/pets/1", headers=headers, content=b'{"status":null}')
+            assert response.status_code == 200
+            assert "status" not in response.json()
+
+
+async def test_a_405_says_how_to_change_the_resource(send: Send) -> None:
+    for method in ("OPTIONS", "PUT"):
+        for path in ("/pets/1", "/pets"):
+            with case(method, path):
+                response = await send(method, path)
+                assert_error(response, 405, "method_not_allowed")
+                assert ("Accept-Patch" in response.headers) is (path == "/pets/1")
+
+
+async def test_an_unknown_animal_is_not_found(send: Send) -> None:
+    await add(send)
+    for method in ("PATCH", "DELETE"):
+        for pet_id in ("2", "+1", "1.0", "9223372036854775808", "%31"):
+            with case(method, pet_id):
+                response = await send(method, f"/pets/{pet_id}", json={"name": "Max"})
+                assert_error(response, 404, "not_found")
+    assert await read(send) == BELLA
+
+
+async def test_a_refused_change_changes_nothing(send: Send) -> None:
+    await add(send)
+    await patch(send, status="sold")
+    message = assert_error(
+        await patch(send, status="pending", name="Max"), 409, "illegal_transition"
+    )
+    assert message == "status: sold can become available, not pending"
+    assert await read(send) == BELLA | {"status": "sold"}
+
+
+# Changes that are made
+
+
+@pytest.mark.each_database
+async def test_only_the_named_fields_change(send: Send) -> None:
+    for _ in range(2):
+        await add(send)
+    expected = BELLA
+    for body, changed in (
+        ({}, {}),
+        ({"id": 9, "owner": None}, {}),
+        (BELLA, {}),
+        ({"name": "x" * 255}, {"name": "x" * 255}),
+        ({"categoryId": -(2**63)}, {"categoryId": -(2**63)}),
+        ({"categoryId": 2**63 - 1}, {"categoryId": 2**63 - 1}),
+        ({"categoryId": 0.0}, {"categoryId": 0}),
+        ({"name": " Max\n", "status": "sold"}, {"name": " Max\n", "status": "sold"}),
+    ):
+        with case(body):
+            expected = expected | changed
+            response = await send("PATCH", "/pets/1", json=body)
+            assert response.status_code == 200
+            assert response.headers["Content-Type"] == "application/json"
+            assert response.json() == expected == await read(send)
+            assert "Location" not in response.headers
+    assert (await send("GET", "/pets/2")).json() == BELLA | {"id": 2}
+
+
+@pytest.mark.each_database
+async def test_a_change_shows_in_lists_at_once(send: Send) -> None:
+    await add(send)
+    for path in ("/pets", "/pets?status=available", "/pets?categoryId=7", "/pets?id=1"):
+        assert len((await send("GET", path)).json()) == 1
+    changed = (await patch(send, status="sold", categoryId=8)).json()
+    for path in ("/pets", "/pets?status=sold", "/pets?categoryId=8", "/pets?id=1"):
+        assert (await send("GET", path)).json() == [changed]
+    for path in ("/pets?status=available", "/pets?categoryId=7"):
+        assert (await send("GET", path)).json() == []
+
+
+# Deletions
+
+
+async def test_a_deleted_animal_is_not_found(send: Send) -> None:
+    await add(send)
+    response = await send("DELETE", "/pets/1", headers=TEXT, content=b"no JSON")
+    assert response.status_code == 204
+    assert response.content == b""
+    assert not {"Content-Length", "Content-Type", "ETag"} & set(response.headers)
+    for method in ("GET", "PATCH", "DELETE"):
+        response = await send(method, "/pets/1", json={})
+        assert assert_error(response, 404, "not_found") == "there is no pet 1"
+    assert (await send("GET", "/pets")).json() == []
+
+
+@pytest.mark.each_database
+async def test_the_id_of_a_deleted_animal_is_not_reused(send: Send) -> None:
+    for pet_id in (1, 2, 3):
+        await add(send)
+        assert (await send("DELETE", f"/pets/{pet_id}")).status_code == 204
+    created = await send("POST", "/pets", json=BELLA)
+    assert created.headers["Location"] == f"{SERVICE_URL}/v1/pets/4"
+
+
+# Animals that an open order reserves
+
+
+# The sunset of getPet is not theirs
+
+
+async def test_animals_can_be_changed_and_deleted_after_the_sunset_of_get_pet(
+    service: Service, send: Send
+) -> None:
+    await add(send)
+    for now in (service.clock.now, SUNSET):
+        service.clock.now = now
+        response = await patch(send, name="Max")
+        assert response.status_code == 200
+        assert not {"deprecation", "sunset", "link"} & set(response.headers)
+    assert_error(await send("GET", "/pets/1"), 410, "gone")
+    response = await send("DELETE", "/pets/1")
+    assert response.status_code == 204
+    assert not {"deprecation", "sunset", "link"} & set(response.headers)

@@ -1,0 +1,549 @@
+"""The pages of imports."""
+
+import asyncio
+import csv
+import io
+import re
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.console import files
+from petstore.console.files import OPEN_OF_KEY
+from petstore.databases.contract import Statement
+from petstore.http.messages import Response
+from petstore.keys.model import SCOPES
+from petstore.pets import import_pages as imports
+from petstore.pets.console_imports import BATCH, MAX_IMPORTS
+from support.bare_app import http_request
+from support.manual_clock import ManualClock
+from support.service import Service, running_service
+from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in, words
+from support.waiting import eventually
+
+pytestmark = pytest.mark.anyio
+
+HEADER = b"name,categoryId,status\n"
+MIB = 2**20
+
+
+def rows(count: int) -> bytes:
+    return b"".join(b"Animal %d,1,\n" % n for n in range(count))
+
+
+async def send(staff: Visitor, content: bytes, name: str = "animals.csv") -> httpx.Response:
+    return await staff.post("/import", {"file": (name, content, "text/csv")})
+
+
+async def preview(staff: Visitor, content: bytes, name: str = "animals.csv") -> tuple[str, str]:
+    """Send a file; return the path of its import and the page that shows it."""
+    response = await send(staff, content, name)
+    assert response.status_code == 303, response.text
+    path = response.headers["location"].removeprefix("/console")
+    return path, (await staff.get(path)).text
+
+
+async def names(staff: Visitor, service: Service) -> list[str]:
+    found: list[str] = []
+    url = "/v1/pets?limit=100"
+    while url:
+        response = await service.request("GET", url, staff.token)
+        found += [pet["name"] for pet in response.json()]
+        url = response.links.get("next", {}).get("url", "")
+    return found
+
+
+def saved(response: httpx.Response) -> list[list[str]]:
+    """Return the rows of a downloaded file."""
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    assert response.headers["content-disposition"].startswith('attachment; filename="')
+    return list(csv.reader(io.StringIO(response.content.decode("utf-8-sig"), newline="")))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "expected a CSV file; this one is empty"),
+        (HEADER + b"M\xfcsli,1,\n", "line 2, column name: expected UTF-8"),
+        (b"," * (8 * MIB + 1), "expected at most 8 MiB, got 8,388,609 bytes"),
+    ],
+    ids=["empty", "latin-1", "large"],
+)
+async def test_an_invalid_file_is_refused_with_a_clear_message(
+    staff: Visitor, content: bytes, message: str
+) -> None:
+    refused = await send(staff, content)
+    assert refused.status_code == 400
+    assert message in refused.text
+    assert '<a href="#file">CSV file</a>: ' in refused.text
+    assert 'aria-invalid="true"' in refused.text
+    assert "Download an example file" in refused.text
+
+
+FILE = ("a.csv", HEADER + rows(1))
+
+
+@pytest.mark.parametrize(
+    ("files", "name", "status", "message"),
+    [
+        (None, "", 400, "choose a CSV file first"),
+        ({"file": ("", b"", "application/octet-stream")}, "", 400, "choose a CSV file first"),
+        ({"other": FILE}, "", 400, "choose a CSV file first"),
+        ([("file", FILE), ("other", FILE)], "", 400, "expected one file"),
+        ({"file": ("a.csv", b"," * (16 * MIB))}, "", 413, ""),
+        ({"file": FILE}, "a" * 200_000, 413, ""),
+        (None, "a" * 200_000, 413, ""),
+    ],
+    ids=["none", "empty", "other", "two", "large", "large-text", "text-alone"],
+)
+async def test_a_form_without_the_file_and_a_large_form_are_refused(
+    staff: Visitor, files: Any, name: str, status: int, message: str
+) -> None:
+    refused = await staff.post("/import", files, **({"name": name} if name else {}))
+    assert refused.status_code == status
+    assert message in refused.text
+
+
+async def test_the_example_can_be_imported(staff: Visitor) -> None:
+    assert "/console/import/example.csv" in (await staff.get("/import")).text
+    example = await staff.get("/import/example.csv")
+    assert saved(example)[0] == ["name", "categoryId", "status"]
+    other = await staff.get("/import/example.csv", separator="semicolon")
+    assert saved(other)[0] == ["name;categoryId;status"]
+    for file in (example, other):
+        _, page = await preview(staff, file.content)
+        assert re.search("Add .*2.* animals</span></button>", page)
+
+
+async def test_the_preview_shows_the_animals_to_add_and_adds_none(
+    staff: Visitor, service: Service
+) -> None:
+    content = HEADER + b"<b>Bella</b>,1,sold\nRex,x,\n" + rows(30)
+    path, page = await preview(staff, content, "<i>.csv")
+    assert "&lt;b&gt;Bella&lt;/b&gt;" in page
+    assert "&lt;i&gt;.csv" in page
+    assert "Animal 18" in page
+    assert "Animal 19" not in page
+    assert "Animals to add: the first 20" in page
+    row = r'<td class="number">3</td><td><bdi>Rex,x,\s*</bdi><p class="hint">categoryId: expected'
+    assert re.search(row, page)
+    assert '<button><span>Add <data value="31">31</data> animals</span></button>' in page
+    assert "data-continue" not in page
+    assert await names(staff, service) == []
+    assert f"/console{path}" in (await staff.get("/import")).text
+
+
+async def test_a_thousand_rows_are_added_at_once(staff: Visitor, service: Service) -> None:
+    path, _ = await preview(staff, HEADER + rows(999) + b"Rex,x,\n")
+    done = await staff.submit(path)
+    assert '<data value="999">999</data> animals added, <data value="1">1</data> row' in done.text
+    assert "Their ids are between 1 and 999." in done.text
+    assert "Show the newest animals" in done.text
+    assert await names(staff, service) == [f"Animal {n}" for n in range(999)]
+    again = await staff.submit(path)
+    assert again.text == done.text
+    assert len(await names(staff, service)) == 999
+
+
+@pytest.mark.each_database
+async def test_another_process_resumes_an_import_after_a_kill(
+    address: str, clock: ManualClock
+) -> None:
+    async with running_service(address, clock) as service:
+        before = await signed_in(service)
+        path, _ = await preview(before, HEADER + rows(6 * BATCH))
+        going = await before.post(path)
+        assert going.status_code == 200
+        assert "data-continue" in going.text
+        assert f'<progress id="done" max="{6 * BATCH}" value="{5 * BATCH}">' in going.text
+        assert "data-continue" not in (await before.get(path)).text
+        # The other service runs beside it and knows nothing of it but the store.
+        async with running_service(address, clock) as other:
+            after = Visitor(other.client, before.token, before.key_id)
+            await after.post("/sign-in", key=before.token)
+            done = await after.submit(path)
+            assert f"Their ids are between 1 and {6 * BATCH}." in done.text
+            assert await names(after, other) == [f"Animal {n}" for n in range(6 * BATCH)]
+
+
+async def test_the_import_of_another_key_is_not_found(staff: Visitor, service: Service) -> None:
+    path, _ = await preview(staff, HEADER + rows(1))
+    other = await signed_in(service)
+    for response in (
+        await other.get(path),
+        await other.get(f"{path}/refused.csv"),
+        await other.post(path),
+        await other.post(f"{path}/discard"),
+    ):
+        assert response.status_code == 404
+    assert await names(staff, service) == []
+
+
+async def test_a_key_that_loses_its_scope_adds_no_more(staff: Visitor, service: Service) -> None:
+    path, _ = await preview(staff, HEADER + rows(6 * BATCH))
+    await staff.post(path)
+    scopes = sorted(set(SCOPES) - {"pets:write"})
+    admin = await service.issue(scopes=frozenset(SCOPES))
+    changed = await service.request(
+        "PATCH", f"/v1/keys/{staff.key_id}", admin.token, json={"scopes": scopes}
+    )
+    assert changed.status_code == 200
+    assert (await staff.post(path)).status_code == 403
+    assert len(await names(staff, service)) == 5 * BATCH
+
+
+async def test_refused_rows_can_be_downloaded_safely_and_corrected(staff: Visitor) -> None:
+    content = HEADER + b'Bella,1,\n=1+1,x,sold\n"a""b"x,1,\n'
+    path, page = await preview(staff, content)
+    assert f"/console{path}/refused.csv" in page
+    for _ in range(2):  # before it is imported, and after that
+        file = await staff.get(f"{path}/refused.csv")
+        header, formula, broken = saved(file)
+        assert header == ["line", "reason", "name", "categoryId", "status"]
+        assert formula[0] == "3"
+        assert formula[1].startswith("categoryId: expected a whole number of up to 18 digits")
+        assert formula[2:] == ["'=1+1", "x", "sold"]
+        assert broken[1].startswith("expected CSV (")
+        assert broken[2:] == ['"a""b"x,1,\n']
+        await staff.submit(path)
+    _, page = await preview(staff, file.content.replace(b",x,", b",7,"))
+    assert '<button><span>Add <data value="1">1</data> animal</span></button>' in page
+
+
+async def test_head_of_the_refused_rows_writes_no_file(
+    staff: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _ = await preview(staff, HEADER + b"=1+1,x,sold\n")
+    monkeypatch.setattr(imports, "cells_writer", None)
+    head = await staff.client.head(f"/console{path}/refused.csv", headers=SAME_ORIGIN)
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == "text/csv; charset=utf-8"
+    assert "content-length" not in head.headers
+
+
+async def test_the_refused_rows_of_a_file_with_semicolons_have_semicolons(staff: Visitor) -> None:
+    path, _ = await preview(staff, b'name;categoryId\nBella;1\n=1;x\n"a;b,c";y\n')
+    file = await staff.get(f"{path}/refused.csv")
+    header, formula, other = file.content.decode("utf-8-sig").splitlines()
+    assert header == "line;reason;name;categoryId"
+    assert formula.endswith(";'=1;x")
+    assert other.endswith(';"a;b,c";y')
+    _, page = await preview(staff, file.content.replace(b";x", b";7"))
+    assert re.search("Add .*1.* animal</span></button>", page)
+
+
+async def test_a_category_can_be_given_by_name(staff: Visitor, service: Service) -> None:
+    for name in ("Dogs", "Élans"):
+        await staff.submit("/categories", name=name)
+    content = "name;category;status\nBella;DOGS;sold\nRex;1;\nKim; élans ;\nMo;Cats;\nNo;;\n"
+    path, page = await preview(staff, content.encode())
+    assert re.search("Add .*3.* animals</span></button>", page)
+    told = "categoryId: expected a whole number of up to 18 digits"
+    assert f"{told}, or the name of a category</p>" in page
+    assert f"{told}</p>" in page
+    refused = await staff.get(f"{path}/refused.csv")
+    await staff.submit(path)
+    found = await service.request("GET", "/v1/pets", staff.token)
+    assert [(pet["name"], pet["categoryId"]) for pet in found.json()] == [
+        ("Bella", 1),
+        ("Rex", 1),
+        ("Kim", 2),
+    ]
+    await staff.submit("/categories", name="Cats")
+    _, page = await preview(staff, refused.content)
+    assert re.search("Add .*1.* animal</span></button>", page)
+
+
+async def test_without_the_scope_to_list_categories_names_are_refused(service: Service) -> None:
+    await (await signed_in(service)).submit("/categories", name="Dogs")
+    writer = await signed_in(service, scopes=frozenset({"pets:write"}))
+    _, page = await preview(writer, b"name,category\nBella,Dogs\n")
+    assert "categoryId: expected a whole number" in page
+
+
+async def test_the_file_has_all_refused_rows_and_the_page_only_some(staff: Visitor) -> None:
+    path, page = await preview(staff, HEADER + (rows(BATCH - 5) + b"Rex,x,\n" * 5) * 6)
+    assert "Refused rows: the first 20" in page
+    assert page.count('<p class="hint">categoryId: expected a whole number') == 20
+    assert len(saved(await staff.get(f"{path}/refused.csv"))) == 31
+
+
+async def test_other_requests_are_served_while_refused_rows_are_written(staff: Visitor) -> None:
+    path, _ = await preview(staff, HEADER + (b"x," * 200 + b"\n") * 2_000)
+    turns, saving = 0, asyncio.create_task(staff.get(f"{path}/refused.csv"))
+    while not saving.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert len(saved(await saving)) == 2_001
+    assert turns > 20
+
+
+async def test_a_file_without_a_valid_row_cannot_be_imported(staff: Visitor) -> None:
+    _, page = await preview(staff, HEADER + b"Rex,x,\n")
+    assert "No row of this file can be added." in page
+    assert "<progress" not in page
+    assert 'refused.csv" download' in page
+
+
+async def test_a_file_that_was_imported_before_is_imported_again_only_after_a_warning(
+    staff: Visitor,
+) -> None:
+    first, page = await preview(staff, HEADER + rows(1))
+    assert "already imported" not in page
+    done = await staff.submit(first)
+    assert "Its id is 1." in done.text
+    second, page = await preview(staff, HEADER + rows(1), "copy.csv")
+    assert "You have already imported this file" in page
+    assert f'href="/console{first}"' in page
+    assert "already imported" not in (await staff.submit(second)).text
+    assert "already imported" not in (await staff.get(first)).text
+
+
+async def test_strict_categories_refuse_animals_of_unknown_categories(
+    address: str, clock: ManualClock
+) -> None:
+    async with running_service(address, clock, strict_categories=True) as service:
+        staff = await signed_in(service)
+        await service.request("POST", "/v1/categories", staff.token, json={"name": "Dogs"})
+        path, page = await preview(staff, HEADER + b"Bella,1,\nRex,2,\n")
+        assert "expected a registered category; there is no category 2" in page
+        await service.request("DELETE", "/v1/categories/1", staff.token)
+        done = await staff.submit(path)
+        assert '<data value="0">0</data> animals added, <data value="2">2</data> rows' in done.text
+        assert "there is no category 1" in done.text
+        assert await names(staff, service) == []
+
+
+async def test_a_discarded_import_keeps_the_animals_that_it_added(
+    staff: Visitor, service: Service
+) -> None:
+    path, page = await preview(staff, HEADER + rows(6 * BATCH), "animals.csv")
+    assert "Discard" in page
+    assert "Stop here" in (await staff.post(path)).text
+    gone = await staff.submit(f"{path}/discard")
+    assert "The import of animals.csv is gone. The 1,000 animals that it added stay." in words(gone)
+    assert (await staff.get(path)).status_code == 404
+    assert len(await names(staff, service)) == 5 * BATCH
+    path, _ = await preview(staff, HEADER + rows(1), "animals.csv")
+    assert "animals that it added" not in (await staff.submit(f"{path}/discard")).text
+
+
+async def test_unfinished_imports_are_limited_for_each_key(staff: Visitor) -> None:
+    for count in range(MAX_IMPORTS):
+        await preview(staff, HEADER + rows(1 + count))
+    refused = await send(staff, HEADER + rows(99))
+    assert refused.status_code == 409
+    assert "finish or discard one first" in refused.text
+
+
+PART = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
+
+
+async def test_an_upload_gets_more_time_as_it_arrives(
+    staff: Visitor, database: Path, clock: ManualClock
+) -> None:
+    async with running_service(database, clock, body_timeout=0.05) as hasty:
+        person, is_begun, is_late = newcomer(hasty), asyncio.Event(), asyncio.Event()
+        person.client.cookies = staff.client.cookies
+        headers = SAME_ORIGIN | {"content-type": "multipart/form-data; boundary=x"}
+
+        async def slow(begun: bytes) -> AsyncIterator[bytes]:
+            yield begun
+            is_begun.set()
+            await is_late.wait()
+            yield rows(1) + b"\r\n--x--"
+
+        async def post(path: str, begun: bytes) -> int:
+            response = await person.client.post(path, content=slow(begun), headers=headers)
+            return response.status_code
+
+        # At 64 KiB a second, this has more than ten seconds.
+        begun = PART + HEADER + (b"x" * 16_000 + b",1,\n") * 50
+        sending = asyncio.create_task(post("/console/import", begun))
+        await is_begun.wait()
+        assert await post("/console/import", PART) == 408
+        assert await post("/console/pets", b"name=") == 408
+        is_late.set()
+        assert await sending == 303
+
+
+class Sender:
+    """A browser whose files begin to arrive, and end when the test says so."""
+
+    def __init__(self, service: Service, visitor: Visitor) -> None:
+        self._service = service
+        self._cookie = visitor.client.cookies["petstore_console"]
+        self.is_whole = asyncio.Event()
+        self.asked = 0
+
+    def send(self, content: bytes = HEADER + rows(1)) -> asyncio.Task[Response]:
+        pieces = iter([PART + content + b"\r\n--x--"])
+
+        async def receive() -> bytes:
+            self.asked += 1
+            await self.is_whole.wait()
+            return next(pieces, b"")
+
+        headers = [
+            (b"host", b"petstore.test"),
+            (b"cookie", f"petstore_console={self._cookie}".encode()),
+            (b"sec-fetch-site", b"same-origin"),
+            (b"content-type", b"multipart/form-data; boundary=x"),
+            (b"transfer-encoding", b"chunked"),
+        ]
+        request = http_request("POST", b"/console/import", headers)
+        return asyncio.ensure_future(self._service.app(request, receive))
+
+
+async def test_a_slow_upload_does_not_block_its_key(staff: Visitor, service: Service) -> None:
+    slow = Sender(service, staff)
+    sending = slow.send()
+    await eventually(lambda: slow.asked)
+    path, _ = await preview(staff, HEADER + rows(2))
+    await staff.submit(path)
+    assert len(await names(staff, service)) == 2
+    assert (await staff.get("/export/pets.csv")).status_code == 200
+    slow.is_whole.set()
+    assert (await sending).status == 303
+
+
+async def test_concurrent_uploads_are_limited_for_each_key(
+    staff: Visitor, service: Service
+) -> None:
+    slow = Sender(service, staff)
+    sending = [slow.send(HEADER + rows(1 + number)) for number in range(OPEN_OF_KEY)]
+    await eventually(lambda: slow.asked == OPEN_OF_KEY)
+    refused = await send(staff, HEADER + rows(1))
+    assert refused.status_code == 429
+    assert refused.headers["retry-after"] == "1"
+    assert "has 4 files on their way: wait until one has arrived" in words(refused)
+    assert (await staff.get("/export/pets.csv")).status_code == 429
+    other = await signed_in(service)
+    assert (await send(other, HEADER + rows(1))).status_code == 303
+    slow.is_whole.set()
+    assert {(await each).status for each in sending} == {303}
+    assert (await send(staff, HEADER + rows(1))).status_code == 303
+
+
+async def test_concurrent_uploads_are_limited_for_each_process(
+    staff: Visitor, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_OPEN", 1)
+    async with running_service(service.settings.database, service.clock) as full:
+        slow, other = Sender(full, staff), Sender(full, await signed_in(full))
+        first = slow.send()
+        await eventually(lambda: slow.asked)
+        second = other.send()
+        other.is_whole.set()
+        page = await newcomer(full).get("/sign-in")
+        assert page.status_code == 200
+        assert not other.asked
+        slow.is_whole.set()
+        assert [(await each).status for each in (first, second)] == [303, 303]
+
+
+async def test_a_slow_upload_counts_as_a_concurrent_upload(
+    staff: Visitor, service: Service
+) -> None:
+    path, _ = await preview(staff, HEADER + b"Rex,x,\n")
+    cookie = staff.client.cookies["petstore_console"].encode()
+    headers = [(b"host", b"petstore.test"), (b"cookie", b"petstore_console=" + cookie)]
+    target = f"/console{path}/refused.csv".encode()
+    unread = [await service.call("GET", target, headers) for _ in range(OPEN_OF_KEY)]
+    assert {response.status for response in unread} == {200}
+    assert (await staff.get(f"{path}/refused.csv")).status_code == 429
+    sent = unread.pop()
+    assert sent.file is not None
+    sent.file.close()
+    del sent
+    assert (await staff.get(f"{path}/refused.csv")).status_code == 200
+    for response in unread:
+        assert response.file is not None
+        response.file.close()
+
+
+async def test_a_full_disk_is_reported_and_uploads_work_once_there_is_space(
+    staff: Visitor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path, _ = await preview(staff, HEADER + b"Rex,x,\n")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    for refused in (await staff.get(f"{path}/refused.csv"), await send(staff, HEADER + rows(1))):
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"] == "1"
+    monkeypatch.undo()
+    assert len(saved(await staff.get(f"{path}/refused.csv"))) == 2
+
+
+async def used_today(visitor: Visitor, service: Service) -> int:
+    usage = await service.request("GET", "/v1/usage", visitor.token)
+    day = usage.json()["day"]
+    return int(day["limit"] - day["remaining"])
+
+
+async def test_each_animal_counts_as_one_request_of_the_day_but_none_of_the_minute(
+    service: Service,
+) -> None:
+    shop = await signed_in(service, plan="free")
+    path, page = await preview(shop, HEADER + rows(300) + b"Rex,x,\n")
+    assert 'Each animal costs a request of your key. It has <data value="1000">' in page
+    assert await used_today(shop, service) == 0
+    await shop.submit(path)
+    await shop.get(f"{path}/refused.csv")
+    assert await used_today(shop, service) == 300
+    usage = await service.request("GET", "/v1/usage", shop.token)
+    assert usage.json()["minute"]["remaining"] == 60
+    assert "data-continue" not in (await shop.get(path)).text
+
+
+async def test_an_import_stops_at_the_day_limit_and_resumes_the_next_day(
+    service: Service, clock: ManualClock
+) -> None:
+    shop = await signed_in(service, plan="free")
+    await service.request("GET", "/v1/pets", shop.token)
+    path, page = await preview(shop, HEADER + rows(1_500))
+    assert 'and it has <data value="999">999</data> left until' in page
+    assert "Go on after that, or when your key has a larger plan: the other rows wait" in page
+    page = (await shop.submit(path)).text
+    assert '<progress id="done" max="1500" value="999">' in page
+    assert 'and it has <data value="0">0</data> left until' in page
+    assert f'action="/console{path}"' not in page
+    assert "Stop here" in page
+    assert (await service.request("GET", "/v1/pets", shop.token)).status_code == 429
+    await shop.submit(path)
+    pets = Statement("SELECT name FROM pets ORDER BY id")
+    assert len(await service.store.read(pets)) == 999
+    clock.advance(24 * 60 * 60)
+    await shop.post("/sign-in", key=shop.token)
+    done = await shop.submit(path)
+    assert "1 500 animals added" in words(done)
+    added = await service.store.read(pets)
+    assert added == [(f"Animal {n}",) for n in range(1_500)]
+
+
+async def test_two_tabs_cannot_import_beyond_the_day_limit(service: Service) -> None:
+    shop = await signed_in(service, plan="free")
+    paths = [(await preview(shop, HEADER + rows(900 + n)))[0] for n in range(3)]
+    await asyncio.gather(*(shop.post(path) for path in paths))
+    pets = await service.store.read(Statement("SELECT count(*) FROM pets"))
+    assert pets == [(1_000,)]
+
+
+async def test_a_banned_key_cannot_import(service: Service, clock: ManualClock) -> None:
+    shop = await signed_in(service, plan="free")
+    path, page = await preview(shop, HEADER + rows(1))
+    while "banned" not in (await service.request("GET", "/v1/pets", shop.token)).text:
+        clock.advance(0.1)
+    page = (await shop.submit(path)).text
+    assert "Your key is banned until" in page
+    assert "The key is banned until" in (await shop.get("/import")).text
+    assert await service.store.read(Statement("SELECT count(*) FROM pets")) == [(0,)]
+
+
+async def test_an_import_does_not_need_the_scope_to_list_animals(service: Service) -> None:
+    writer = await signed_in(service, scopes=frozenset({"pets:write"}))
+    path, _ = await preview(writer, HEADER + rows(1))
+    assert "Show the newest animals" not in (await writer.submit(path)).text

@@ -1,0 +1,175 @@
+"""Add, list and get animals."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.pets.model import NewPet
+from support.cases import case
+from support.changes import create_pets
+from support.error_body import assert_error
+from support.service import SERVICE_URL, Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+_NEXT = re.compile(r'<([^>]*)>; rel="next"')
+
+
+def next_page(response: httpx.Response) -> str | None:
+    """Return the address of the next page, if the response names one."""
+    found = _NEXT.fullmatch(response.headers.get("Link", ""))
+    return found and found[1]
+
+
+@pytest.fixture
+async def token(service: Service) -> str:
+    """The token of a key without limits."""
+    return (await service.issue()).token
+
+
+async def fill(service: Service, count: int) -> None:
+    """Add animals 1 to ``count``: each third sold, odd ones of category 1."""
+    pets = [
+        NewPet(f"Pet {n}", n % 2, "sold" if n % 3 == 0 else "available")
+        for n in range(1, count + 1)
+    ]
+    await service.store.write(create_pets(pets))
+
+
+async def pages(service: Service, token: str, path: str) -> AsyncIterator[list[dict[str, Any]]]:
+    """Follow the links from page to page."""
+    following: str | None = path
+    while following is not None:
+        response = await service.request("GET", following, token)
+        assert response.status_code == 200
+        yield response.json()
+        following = next_page(response)
+
+
+# createPet; which bodies are an animal is tested in test_model.py
+
+
+async def test_an_invalid_animal_is_refused_naming_the_field(service: Service, token: str) -> None:
+    for content, field in (
+        ("{}", "name"),
+        ('{"name":"Bella"}', "categoryId"),
+        ('{"name":"Bel\\u0000la","categoryId":1}', "name"),
+        ('{"name":"Bella","categoryId":9223372036854775808.0}', "categoryId"),
+        ('{"name":"Bella","categoryId":1,"status":null}', "status"),
+    ):
+        with case(content):
+            response = await service.request("POST", "/v1/pets", token, content=content)
+            message = assert_error(response, 400, "invalid_body")
+            assert re.match(rf"{field}: .*expected ", message)
+    assert (await service.request("GET", "/v1/pets", token)).json() == []
+
+
+async def test_a_whole_number_is_returned_as_an_integer(service: Service, token: str) -> None:
+    content = '{"name":"Bella","categoryId":9007199254740993.0}'
+    response = await service.request("POST", "/v1/pets", token, content=content)
+    assert response.json()["categoryId"] == 9007199254740993
+    assert "." not in response.text
+
+
+@pytest.mark.each_database
+async def test_an_animal_is_returned_as_it_was_given(service: Service, token: str) -> None:
+    for number, body in enumerate(
+        (
+            {"name": "B", "categoryId": 1},
+            {"name": "Bella", "categoryId": 1, "status": "available"},
+            {"name": "Bella", "categoryId": 0, "status": "pending"},
+            {"name": "Bella", "categoryId": -(2**63), "status": "sold"},
+            {"name": " Bella ", "categoryId": 2**63 - 1},
+            {"name": "\U0001f436" * 255, "categoryId": 1},
+            {"name": "O'Hara\"; DROP TABLE pets; --\n", "categoryId": 1},
+            {"name": "\u202e\u0001\u007f", "categoryId": 1},
+        ),
+        1,
+    ):
+        with case(body):
+            created = await service.request("POST", "/v1/pets", token, json=body)
+            assert created.status_code == 201
+            assert created.headers["Content-Type"] == "application/json"
+            assert created.json() == {"id": number, **body}
+            assert created.headers.get_list("Location") == [f"{SERVICE_URL}/v1/pets/{number}"]
+            shown = await service.request("GET", f"/v1/pets/{number}", token)
+            assert shown.headers["Content-Type"] == "application/json"
+            assert shown.json() == created.json()
+            listed = await service.request("GET", "/v1/pets", token)
+            assert listed.json()[-1] == created.json()
+
+
+@pytest.mark.each_database
+async def test_ids_ascend_from_1_and_refusals_use_none(service: Service, token: str) -> None:
+    for expected in (1, 2, 3):
+        await service.request("POST", "/v1/pets", token, json={"name": ""})
+        body = {"name": "Bella", "categoryId": 1}
+        response = await service.request("POST", "/v1/pets", token, json=body)
+        assert response.json()["id"] == expected
+
+
+@pytest.mark.each_database
+async def test_an_animal_survives_a_restart_of_the_service(address: str) -> None:
+    async with running_service(address) as service:
+        key = await service.issue()
+        body = {"name": "Bella", "categoryId": 1}
+        created = await service.request("POST", "/v1/pets", key.token, json=body)
+    async with running_service(address) as service:
+        assert (await service.request("GET", "/v1/pets", key.token)).json() == [created.json()]
+
+
+# listPets
+
+
+async def test_an_empty_list_is_an_empty_array(service: Service, token: str) -> None:
+    response = await service.request("GET", "/v1/pets", token)
+    assert response.json() == []
+    assert "Link" not in response.headers
+
+
+async def test_a_page_has_20_animals_by_default(service: Service, token: str) -> None:
+    await fill(service, 21)
+    response = await service.request("GET", "/v1/pets", token)
+    assert [pet["id"] for pet in response.json()] == list(range(1, 21))
+    assert next_page(response) is not None
+
+
+@pytest.mark.each_database
+async def test_the_next_page_keeps_the_filters(service: Service, token: str) -> None:
+    await fill(service, 40)
+    query = "x=%C3%A4+b&status=sold&categoryId=1&limit=2&id=9&id=3&id=15&id=6&id=21&id=27"
+    walked = [page async for page in pages(service, token, f"/v1/pets?{query}")]
+    assert [[pet["id"] for pet in page] for page in walked] == [[3, 9], [15, 21], [27]]
+    first = await service.request("GET", f"/v1/pets?{query}", token)
+    link = next_page(first)
+    assert link is not None
+    assert link.startswith(f"{SERVICE_URL}/v1/pets?status=sold&categoryId=1&limit=2&id=9&id=3")
+    second = await service.request("GET", link, token)
+    assert (next_page(second) or "").count("cursor=") == 1
+
+
+async def test_a_cursor_may_be_used_with_another_limit(service: Service, token: str) -> None:
+    await fill(service, 5)
+    link = next_page(await service.request("GET", "/v1/pets?limit=2", token))
+    assert link is not None
+    response = await service.request("GET", link.replace("limit=2", "limit=3"), token)
+    assert [pet["id"] for pet in response.json()] == [3, 4, 5]
+
+
+@pytest.mark.each_database
+async def test_a_cursor_at_either_end_of_int64_is_accepted(service: Service, token: str) -> None:
+    await fill(service, 1)
+    for cursor, ids in (("f_________8", []), ("gAAAAAAAAAA", [1])):
+        response = await service.request("GET", f"/v1/pets?cursor={cursor}", token)
+        assert [pet["id"] for pet in response.json()] == ids
+
+
+@pytest.mark.each_database
+async def test_the_first_100_ids_can_be_anywhere_in_the_query(service: Service, token: str) -> None:
+    await fill(service, 120)
+    query = "&".join(f"id={n}" for n in range(120, 20, -1))
+    response = await service.request("GET", f"/v1/pets?limit=100&{query}", token)
+    assert [pet["id"] for pet in response.json()] == list(range(21, 121))

@@ -1,0 +1,552 @@
+"""The pages of animals."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.keys.model import Scope
+from petstore.pets.model import NewPet
+from petstore.pets.search import MAX_SCANNED
+from support.changes import create_pets
+from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
+from support.service import Service
+from support.visitor import Visitor, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
+
+
+@pytest.fixture
+async def other(service: Service) -> Visitor:
+    """Somebody else who works in the shop."""
+    return await signed_in(service)
+
+
+async def only(service: Service, *scopes: Scope) -> Visitor:
+    """Return somebody whose key has these scopes."""
+    return await signed_in(service, scopes=frozenset(scopes))
+
+
+async def stored(service: Service, visitor: Visitor, path: str = "/v1/pets") -> Any:
+    """Return what a list of the interface has."""
+    return (await service.request("GET", path, visitor.token)).json()
+
+
+async def added(visitor: Visitor, **fields: str) -> httpx.Response:
+    """Add Bella, and return her page."""
+    await visitor.submit("/pets", **BELLA | fields)
+    return await visitor.get("/pets/1")
+
+
+async def with_category(visitor: Visitor, *names: str) -> None:
+    for name in names:
+        await visitor.submit("/categories", name=name, description="")
+
+
+# Adding
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"name": ""}, "Name: expected 1 to 255 characters, not only spaces"),
+        ({"categoryId": ""}, "Category: expected the name of a category, or a number"),
+        ({"categoryId": "a\0b"}, "Category: no category has the name"),
+        ({"categoryId": "9" * 19}, "Category: expected a whole number"),
+        ({"status": "lost"}, "Status: expected one of"),
+    ],
+)
+async def test_an_animal_with_an_invalid_field_is_not_added(
+    service: Service, staff: Visitor, typed: dict[str, str], said: str
+) -> None:
+    refused = await staff.post("/pets", **BELLA | typed)
+    assert refused.status_code == 400
+    assert said in words(refused)
+    (field,) = typed
+    hint = "categoryId-hint " if field == "categoryId" else ""
+    assert f'aria-describedby="{hint}{field}-problem"' in refused.text
+    if "status" not in typed and "\0" not in typed.get("categoryId", ""):
+        kept = form_of(refused, "Add the animal").fields
+        assert kept.items() >= (BELLA | typed).items()
+    assert await stored(service, staff) == []
+
+
+async def test_the_form_is_ready_for_the_next_animal_after_adding_one(staff: Visitor) -> None:
+    await with_category(staff, "Dogs")
+    page = await staff.submit("/pets", **BELLA | {"categoryId": "dOGS", "status": ""})
+    kept = form_of(page, "Add the animal").fields
+    assert (kept["name"], kept["categoryId"], kept["status"]) == ("", "dOGS", "")
+
+
+async def test_a_new_animal_is_available_unless_another_status_is_chosen(staff: Visitor) -> None:
+    page = await staff.get("/pets/new")
+    assert form_of(page, "Add the animal").fields["status"] == "available"
+
+
+async def test_a_category_name_is_case_insensitive(service: Service, staff: Visitor) -> None:
+    await with_category(staff, "Cats", "Dogs")
+    page = await staff.submit("/pets", **BELLA | {"categoryId": "DOGS"})
+    assert '<option value="Cats"></option><option value="Dogs"></option>' in page.text
+    assert [pet["categoryId"] for pet in await stored(service, staff)] == [2]
+
+
+async def test_without_the_scope_to_read_categories_a_category_is_a_number(
+    service: Service, staff: Visitor
+) -> None:
+    await with_category(staff, "Dogs")
+    writer = await only(service, "pets:write")
+    page = (await writer.get("/pets/new")).text
+    assert "Dogs" not in page
+    assert "Back to the animals" not in page
+    assert (await writer.post("/pets", **BELLA | {"categoryId": "Dogs"})).status_code == 400
+    added = await writer.submit("/pets", **BELLA)
+    assert "is in the store" in words(added)
+    assert "Undo" not in words(added)  # it needs the right to read
+
+
+async def test_undo_deletes_an_added_animal(service: Service, staff: Visitor) -> None:
+    page = await staff.submit("/pets", **BELLA)
+    assert "Bella is in the store: animal 1." in words(page)
+    assert "Bella is deleted." in words(await succeed(staff, page, "Undo"))
+    assert await stored(service, staff) == []
+
+
+# Finding
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"id": "seven"}, "Number: expected a number, such as 7"),
+        ({"id": "9" * 19}, "Number: expected a number, such as 7"),
+        ({"categoryId": "dragons"}, "Category: no category has the name"),
+        ({"status": "lost"}, "Status: expected one of"),
+        ({"cursor": "x"}, "Cursor: expected the cursor"),
+        ({"name": "x" * 101}, "Name: expected 1 to 100 characters"),
+    ],
+)
+async def test_an_invalid_search_shows_the_error_and_keeps_the_input(
+    staff: Visitor, wanted: dict[str, str], said: str
+) -> None:
+    page = await staff.get("/pets", **wanted)
+    assert page.status_code == 400
+    assert said in words(page)
+    (field, typed), *_ = wanted.items()
+    assert field in {"cursor", "status"} or f'value="{typed}"' in page.text
+
+
+async def test_animals_are_found_by_status_category_number_and_name(staff: Visitor) -> None:
+    await with_category(staff, "Dogs")
+    await staff.submit("/pets", **BELLA)
+    await staff.submit("/pets", name="Rex", categoryId="2", status="sold")
+    for wanted in ({"status": "available"}, {"categoryId": "dogs"}, {"id": "1"}, {"name": "BELL"}):
+        page = (await staff.get("/pets", **wanted)).text
+        assert "<bdi>Bella</bdi>" in page
+        assert "<bdi>Dogs</bdi>" in page
+        assert "Rex" not in page
+
+
+async def test_animals_are_listed_newest_first(staff: Visitor) -> None:
+    for name in ("Bella", "Rex"):
+        await staff.submit("/pets", **BELLA | {"name": name})
+    page = (await staff.get("/pets")).text
+    assert page.index("Rex") < page.index("Bella")
+
+
+async def test_a_number_in_the_name_field_offers_the_animal_with_that_id(staff: Visitor) -> None:
+    await added(staff)
+    page = (await staff.get("/pets", name="1")).text
+    assert '<a href="/console/pets/1" autofocus>Animal 1: <bdi>Bella</bdi></a>' in page
+    assert "No animal matches." not in page
+    for number in ("2", "9" * 19):
+        found = await staff.get("/pets", name=number)
+        assert found.status_code == 200
+        assert f"Animal {number}:" not in found.text
+
+
+async def test_the_only_match_of_a_search_takes_the_focus(staff: Visitor) -> None:
+    await added(staff)
+    focused = 'href="/console/pets/1" autofocus>'
+    assert focused in (await staff.get("/pets", name="bel")).text
+    assert focused not in (await staff.get("/pets")).text  # nobody has searched
+    await added(staff)
+    assert focused not in (await staff.get("/pets", name="bel")).text
+
+
+async def test_a_search_without_a_match_says_so(staff: Visitor) -> None:
+    assert "There are no animals yet." in (await staff.get("/pets")).text
+    assert "No animal matches." in (await staff.get("/pets", name="x")).text
+
+
+async def test_next_page_links_keep_the_search(service: Service, staff: Visitor) -> None:
+    pets = [NewPet(f"Bella {number:02}", 1, "available") for number in range(51)]
+    await service.store.write(create_pets(pets))
+    first = (await staff.get("/pets", name="bella", status="available")).text
+    target = first.partition('rel="next"')[0].rpartition('href="/console')[2]
+    page = (await staff.get(target.partition('"')[0].replace("&amp;", "&"))).text
+    assert "Bella 49" in first
+    assert "Bella 50" not in first
+    assert "Bella 50" in page
+    assert 'value="bella"' in page
+
+
+async def test_a_short_page_with_a_next_page_says_that_there_is_more(
+    service: Service, staff: Visitor
+) -> None:
+    # A search by name looks through this many names for another filter at once.
+    many = [NewPet("Bella", 1, "available")] * (MAX_SCANNED + 100)
+    await service.store.write(create_pets(many))
+    page = (await staff.get("/pets", name="bella", status="sold")).text
+    assert "No match so far, and there are more animals to look through" in page
+    assert 'rel="next"' in page
+
+
+# One animal
+
+
+async def test_an_unknown_animal_is_not_found(staff: Visitor) -> None:
+    for response in (
+        await staff.get("/pets/7"),
+        await staff.post("/pets/7", **BELLA),
+        await staff.post("/pets/7/reserve", once="x"),
+        await staff.post("/pets/7/delete", version="x"),
+    ):
+        assert response.status_code == 404
+        assert "There is no animal 7; somebody may have deleted it" in words(response)
+
+
+async def test_without_the_write_scope_an_animal_is_read_only(
+    service: Service, staff: Visitor
+) -> None:
+    await added(staff)
+    reader = await only(service, "pets:read")
+    assert "Add an animal" not in (await reader.get("/pets")).text
+    page = await reader.get("/pets/1")
+    assert "Bella" in words(page)
+    assert buttons_of(page) == []
+
+
+async def test_without_the_scope_to_order_there_is_no_reserve_button(
+    service: Service, staff: Visitor
+) -> None:
+    await added(staff)
+    writer = await only(service, "pets:read", "pets:write")
+    page = await writer.get("/pets/1")
+    assert buttons_of(page) == ["Sell", "Save", "Delete Bella"]
+
+
+@pytest.mark.parametrize(
+    ("status", "buttons", "choices"),
+    [
+        ("available", ["Reserve", "Sell"], ["available", "pending", "sold", ""]),
+        ("pending", ["Sell", "Make available"], ["pending", "available", "sold"]),
+        ("sold", ["Make available"], ["sold", "available"]),
+        ("", ["Sell", "Make available"], ["", "available", "pending", "sold"]),
+    ],
+)
+async def test_only_allowed_status_changes_are_offered(
+    staff: Visitor, status: str, buttons: list[str], choices: list[str]
+) -> None:
+    page = await added(staff, status=status)
+    assert buttons_of(page) == [*buttons, "Save", "Delete Bella"]
+    select = page.text.partition("<select")[2].partition("</select>")[0]
+    assert [part.partition('"')[0] for part in select.split('<option value="')[1:]] == choices
+
+
+async def test_an_animal_page_links_back_to_the_list(staff: Visitor) -> None:
+    await added(staff)
+    page = await staff.get("/pets/1")
+    assert '<a href="/console/pets">All animals</a>' in page.text
+
+
+async def test_the_page_shows_the_category_by_its_name(staff: Visitor) -> None:
+    await with_category(staff, "Dogs")
+    page = await added(staff)
+    assert "<dd><bdi>Dogs</bdi></dd>" in page.text
+    assert form_of(page, "Save").fields["categoryId"] == "Dogs"
+
+
+@pytest.mark.parametrize("name", ["7", " Dogs"])
+async def test_a_category_whose_name_cannot_be_typed_is_shown_by_its_number(
+    service: Service, staff: Visitor, name: str
+) -> None:
+    await service.request("POST", "/v1/categories", staff.token, json={"name": name})
+    assert form_of(await added(staff), "Save").fields["categoryId"] == "1"
+
+
+async def test_a_refused_change_keeps_the_input_and_the_version(staff: Visitor) -> None:
+    page = await added(staff)
+    refused = await press(staff, page, "Save", name="Rex", categoryId="dragons")
+    assert refused.status_code == 400
+    sent = form_of(refused, "Save").fields
+    assert (sent["name"], sent["categoryId"], sent["was_name"]) == ("Rex", "dragons", "Bella")
+    assert sent["version"] == form_of(page, "Save").fields["version"]
+
+
+async def test_a_forbidden_status_change_lists_the_allowed_ones(staff: Visitor) -> None:
+    page = await added(staff, status="sold")
+    refused = await press(staff, page, "Save", status="pending")
+    assert refused.status_code == 409
+    assert "Status: sold can become available, not pending" in words(refused)
+
+
+async def test_only_edited_fields_are_changed(service: Service, staff: Visitor) -> None:
+    # The field shows no line break; it must not vanish because somebody sold the animal.
+    body = {"name": "Bella\nthe Great", "categoryId": 1}
+    await service.request("POST", "/v1/pets", staff.token, json=body)
+    page = await staff.get("/pets/1")
+    await succeed(staff, page, "Save", status="sold")
+    assert await stored(service, staff) == [{"id": 1, **body, "status": "sold"}]
+
+
+async def test_an_unchanged_form_changes_nothing(service: Service, staff: Visitor) -> None:
+    page = await succeed(staff, await added(staff), "Save")
+    assert "Nothing was changed." in words(page)
+    assert "Undo" not in words(page)
+    assert await history(service, staff) == ["pet.created"]
+
+
+async def test_undo_restores_the_animal(service: Service, staff: Visitor) -> None:
+    await with_category(staff, "Dogs")
+    typed = {"name": "Rex", "categoryId": "7", "status": ""}
+    changed = await succeed(staff, await added(staff), "Save", **typed)
+    assert "Rex is changed." in words(changed)
+    undone = await succeed(staff, changed, "Undo")
+    assert "Bella is as it was before." in words(undone)
+    assert await stored(service, staff) == [{"id": 1, **BELLA, "categoryId": 1}]
+    assert "Rex is changed." in words(await succeed(staff, undone, "Redo"))
+
+
+@pytest.mark.parametrize(
+    ("status", "button", "said", "undo", "after"),
+    [
+        ("available", "Sell", "Bella is sold.", "Undo", "available"),
+        ("sold", "Make available", "Bella is available.", "Undo", "sold"),
+        ("pending", "Sell", "Bella is sold.", "Make it available again", "available"),
+        ("", "Sell", "Bella is sold.", "Make it available again", "available"),
+    ],
+)
+async def test_undo_of_a_sale_restores_an_allowed_status(
+    service: Service, staff: Visitor, status: str, button: str, said: str, undo: str, after: str
+) -> None:
+    changed = await succeed(staff, await added(staff, status=status), button)
+    assert said in words(changed)
+    await succeed(staff, changed, undo)
+    assert [pet["status"] for pet in await stored(service, staff)] == [after]
+
+
+async def test_a_removed_status_is_reported(staff: Visitor) -> None:
+    page = await succeed(staff, await added(staff), "Save", status="")
+    assert "Bella is without a status." in words(page)
+
+
+async def test_undo_adds_a_deleted_animal_with_a_new_number(
+    service: Service, staff: Visitor
+) -> None:
+    await with_category(staff, "Dogs")
+    page = await succeed(staff, await added(staff), "Delete Bella")
+    assert "Bella is deleted." in words(page)
+    again = await succeed(staff, page, "Add it again, with a new number")
+    assert again.url.path == "/console/pets/2"
+    assert await stored(service, staff) == [{"id": 2, **BELLA, "categoryId": 1}]
+
+
+# Reservations
+
+
+async def test_a_reservation_links_to_its_order(service: Service, staff: Visitor) -> None:
+    response = await press(staff, await added(staff), "Reserve")
+    assert response.headers["location"].startswith("/console/orders/1?notice=")
+    page = await staff.get("/pets/1")
+    assert '<a href="/console/orders/1">Order 1</a>' in page.text
+    assert "The order decides the status." in words(page)
+    assert buttons_of(page) == ["Save", "Delete Bella"]
+    assert await history(service, staff) == ["pet.created", "order.placed", "pet.updated"]
+
+
+async def test_a_reservation_can_be_cancelled_from_the_confirmation(staff: Visitor) -> None:
+    response = await press(staff, await added(staff), "Reserve")
+    _, _, notice = response.headers["location"].partition("notice=")
+    page = await staff.get("/pets/1", notice=notice)
+    assert "Order 1 reserves the animal." in words(page)
+    assert form_of(page, "Undo").path == "/orders/1/cancel"
+
+
+async def test_an_order_that_the_key_cannot_read_has_no_link(
+    service: Service, staff: Visitor
+) -> None:
+    await added(staff)
+    writer = await only(service, "pets:read", "pets:write", "orders:write")
+    response = await press(writer, await writer.get("/pets/1"), "Reserve")
+    assert response.headers["location"].startswith("/console/pets/1?notice=")
+    page = await writer.get("/pets/1")
+    assert "/orders/1" not in page.text
+    refused = await press(writer, page, "Sell")
+    assert refused.status_code == 409
+    assert "An order reserves <bdi>Bella</bdi>. Deliver or cancel the order first." in refused.text
+
+
+async def test_a_double_click_reserves_once(staff: Visitor) -> None:
+    page = await added(staff)
+    clicks = await asyncio.gather(*(press(staff, page, "Reserve") for _ in range(2)))
+    assert [click.status_code for click in clicks] == [303, 303]
+
+
+async def test_losing_the_race_for_a_reservation_shows_the_other_order(
+    staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await press(other, page, "Reserve", once="theirs")
+    for _ in range(2):  # the second click tells the same
+        lost = await press(staff, page, "Reserve")
+        assert lost.status_code == 409
+        assert "Somebody else has just reserved <bdi>Bella</bdi>." in lost.text
+        assert '<a href="/console/orders/1">Order 1</a>' in lost.text
+        assert "/console/pets?status=available&amp;categoryId=1" in lost.text
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("sold", "Somebody else has just sold <bdi>Bella</bdi>."),
+        ("", "Only an available animal can be reserved."),
+    ],
+)
+async def test_an_animal_that_is_no_longer_available_is_not_reserved(
+    staff: Visitor, other: Visitor, status: str, said: str
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Save", status=status)
+    lost = await press(staff, page, "Reserve")
+    assert lost.status_code == 409
+    assert said in lost.text
+
+
+async def test_a_reserved_animal_cannot_be_sold_or_deleted(staff: Visitor) -> None:
+    await press(staff, await added(staff), "Reserve")
+    page = await staff.get("/pets/1")
+    for refused in (
+        await press(staff, page, "Save", status="sold"),
+        await press(staff, page, "Delete Bella"),
+    ):
+        assert refused.status_code == 409
+        assert "Order 1</a> reserves <bdi>Bella</bdi>. Deliver or cancel" in refused.text
+
+
+# Two people at once
+
+
+async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Sell")
+    refused = await press(staff, page, "Save", name="Bella II", status="")
+    assert refused.status_code == 412
+    assert "Somebody else changed this animal while you were looking at it." in words(refused)
+    assert conflict_of(refused, "Status") == ["available", "sold", "none"]
+    assert '<a class="button quiet" href="/console/pets/1">Take theirs</a>' in refused.text
+    assert [pet["name"] for pet in await stored(service, staff)] == ["Bella"]
+    refused = await press(staff, page, "Save", name="Bella II")
+    assert conflict_of(refused, "Status") == ["available", "sold", "the same as now"]
+    assert "Bella II is changed." in words(await succeed(staff, refused, "Save mine anyway"))
+    changed = {"id": 1, "name": "Bella II", "categoryId": 1, "status": "sold"}
+    assert await stored(service, staff) == [changed]
+
+
+async def test_a_late_undo_is_a_conflict(service: Service, staff: Visitor, other: Visitor) -> None:
+    sold = await succeed(staff, await added(staff), "Sell")
+    await succeed(other, sold, "Save", name="Rex")
+    refused = await press(staff, sold, "Undo")
+    assert refused.status_code == 412
+    assert conflict_of(refused, "Name") == ["Bella", "Rex", "the same as now"]
+    assert [pet["status"] for pet in await stored(service, staff)] == ["sold"]
+
+
+async def test_a_conflict_names_the_order_that_reserved_the_animal(
+    staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await press(other, page, "Reserve")
+    refused = await press(staff, page, "Save", name="Rex")
+    assert conflict_of(refused, "Status") == ["available", "pending", "the same as now"]
+    assert '<a href="/console/orders/1">Order 1</a> reserves it now.' in refused.text
+
+
+@pytest.mark.parametrize(
+    ("moves", "now"), [(["approved", "delivered"], "sold"), (["cancelled"], "available")]
+)
+async def test_a_conflict_names_an_order_that_ended_meanwhile(
+    service: Service, staff: Visitor, moves: list[str], now: str
+) -> None:
+    await press(staff, await added(staff), "Reserve")
+    page = await staff.get("/pets/1")
+    for status in moves:
+        path = "/v1/store/orders/1"
+        await service.request("PATCH", path, staff.token, json={"status": status})
+    refused = await press(staff, page, "Save", name="Rex")
+    assert conflict_of(refused, "Status") == ["pending", now, "the same as now"]
+    assert f'<a href="/console/orders/1">Order 1</a> was {moves[-1]}.' in refused.text
+
+
+async def test_a_conflict_does_not_name_an_order_that_ended_long_ago(
+    staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff, status="pending")
+    await succeed(other, page, "Sell")
+    refused = await press(staff, page, "Save", name="Rex")
+    assert conflict_of(refused, "Status") == ["pending", "sold", "the same as now"]
+    assert "Order" not in words(refused)
+
+
+async def test_deleting_an_animal_that_someone_changed_is_a_conflict(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Save", name="Rex")
+    refused = await press(staff, page, "Delete Bella")
+    assert refused.status_code == 412
+    assert conflict_of(refused, "Name") == ["Bella", "Rex", "the same as now"]
+    assert "The page shows it as it is now." in words(refused)
+    await succeed(staff, refused, "Delete Rex")
+    assert await stored(service, staff) == []
+
+
+async def test_an_animal_deleted_by_someone_else_can_be_added_again_from_the_form(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await added(staff)
+    await succeed(other, page, "Delete Bella")
+    refused = await press(staff, page, "Save", name="Rex")
+    assert refused.status_code == 404
+    assert "Somebody else deleted this animal" in words(refused)
+    shown = await succeed(staff, refused, "Add it again")
+    assert shown.url.path == "/console/pets/2"
+    assert await stored(service, staff) == [{"id": 2, **BELLA, "categoryId": 1, "name": "Rex"}]
+
+
+async def history(service: Service, visitor: Visitor) -> list[str]:
+    """Return the types of all events, but for those of categories."""
+    page = await stored(service, visitor, "/v1/events")
+    return [event["type"] for event in page if not event["type"].startswith("category")]
+
+
+@pytest.mark.each_database
+async def test_a_double_click_adds_an_animal_once_with_any_form_id(
+    service: Service, staff: Visitor
+) -> None:
+    form = BELLA | {"once": "a\0\x7f\ufffd"}
+    sent = await asyncio.gather(*(staff.post("/pets", **form) for _ in range(2)))
+    assert [response.status_code for response in sent] == [303, 303]
+    assert len(await stored(service, staff)) == 1
+
+
+async def test_a_form_that_is_sent_again_with_changes_adds_another_animal(
+    service: Service, staff: Visitor
+) -> None:
+    await staff.submit("/pets", once="a", **BELLA)
+    await staff.submit("/pets", once="a", **BELLA | {"name": "Rex"})
+    assert [pet["name"] for pet in await stored(service, staff)] == ["Bella", "Rex"]

@@ -1,0 +1,360 @@
+"""Search animals by the beginning of their names, and fill in the keys of names."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from petstore.databases.contract import Reader, Row, Statement, Store
+from petstore.domain.cursors import NamePosition
+from petstore.domain.names import search_key
+from petstore.keys.store import unconditional
+from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
+from petstore.pets.search import MAX_SCANNED, PetsByName, fill_name_keys, search_pets
+from petstore.pets.store import delete_pet, get_pet, update_pet
+from support.changes import create_pet, create_pets
+from support.exploration import explored
+from support.memory_folder import folder_in_memory
+from support.stores import do, open_store
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+NOW = 1_800_000_000_000
+NAMES = (
+    "Bella",
+    "bella",
+    "BELLA II",
+    "Béla",
+    "Be\u0301la",
+    "Straße",
+    "STRASSE",
+    "strasbourg",
+    "İstanbul",
+    "istanbul",
+    "\u0131stanbul",
+    "\u039f\u0394\u039f\u03a3",
+    "\u03bf\u03b4\u03bf\u03c2",
+    "\u03bf\u03b4\u03bf\u03c3 2",
+    "\U0001f436",
+    "\U0001f436\U0001f3fd Rex",
+    "\ufb01lou",
+    "Filou",
+    "\ud7ff",
+    "\ud7ff\U0010ffff",
+    "\ue000",
+    "\U0010ffff",
+    "\U0010ffff\U0010ffff",
+    "ΐ" * 255,
+    "ΐ" * 254 + "b",
+    "\U0001d1c0" * 255,
+    "\ufb03" * 255,
+    " Rex",
+    "\u0001",
+    "%",
+    "_ella",
+    "b\\",
+    "日本語",
+    "Bella",
+)
+PREFIXES = (
+    *(name[:size] for name in NAMES for size in (1, 3, 100)),
+    *(
+        "bel",
+        "SS",
+        "STRASS",
+        "straß",
+        "i",
+        "z",
+        "\u03c2",
+        "FFI",
+        "\U0001f436\U0001f3fd",
+        "be\u0301",
+    ),
+)
+
+
+class CountingReader:
+    """A reader that counts the statements it runs, and their rows."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.statements = 0
+        self.rows = 0
+
+    async def read(self, statement: Statement) -> list[Row]:
+        rows = await self._reader.read(statement)
+        self.statements += 1
+        self.rows += len(rows)
+        return rows
+
+
+async def walk(
+    store: Reader, prefix: str, wanted: PetFilter | None = None, limit: int = 100
+) -> list[list[Pet]]:
+    """Return all pages of a search."""
+    pages: list[list[Pet]] = []
+    page = PetsByName([], None)
+    while not pages or page.next_after is not None:
+        page = await search_pets(store, prefix, wanted or PetFilter(), page.next_after, limit)
+        pages.append(page.items)
+    return pages
+
+
+def expected(pets: Sequence[Pet], prefix: str) -> list[Pet]:
+    """Return those of ``pets`` that a search finds, sorted, as Python does it."""
+    key = search_key(prefix)
+    found = [pet for pet in pets if search_key(pet.name).startswith(key)]
+    return sorted(found, key=lambda pet: (search_key(pet.name), pet.id))
+
+
+def ids(pages: list[list[Pet]]) -> list[int]:
+    return [pet.id for page in pages for pet in page]
+
+
+async def add(store: Store, names: Sequence[str]) -> list[Pet]:
+    return [await store.write(create_pet(NewPet(name, 1))) for name in names]
+
+
+async def forget_keys(store: Store, where: str = "1 = 1") -> None:
+    """Take the keys of names away, as a process of an older version leaves them."""
+    await store.write(do(f"UPDATE pets SET name_key = NULL WHERE {where}"))  # noqa: S608
+
+
+# What a search finds
+
+
+async def test_hostile_names_are_sorted_the_same_on_every_database(store: Store) -> None:
+    pets = await add(store, NAMES)
+    for prefix in PREFIXES:
+        wanted = expected(pets, prefix)
+        for limit in (1, 2, 100):
+            pages = await walk(store, prefix, limit=limit)
+            assert [pet for page in pages for pet in page] == wanted, prefix
+            assert all(len(page) == limit for page in pages[:-1])
+            assert pages[-1] or not wanted
+
+
+async def test_animals_with_the_same_name_are_sorted_by_id(store: Store) -> None:
+    await store.write(create_pets([NewPet("Bella", 1)] * 25))
+    assert ids(await walk(store, "bella", limit=4)) == list(range(1, 26))
+
+
+async def test_a_search_combines_with_the_other_filters(store: Store) -> None:
+    await store.write(
+        create_pets(
+            NewPet(f"Pet {n:03}", n % 3, "sold" if n % 2 else "available") for n in range(40)
+        )
+    )
+    both = PetFilter("sold", 2)
+    names = [pet.name for page in await walk(store, "PET 0", both, 2) for pet in page]
+    assert names == [f"Pet {n:03}" for n in range(40) if n % 2 and n % 3 == 2]
+
+
+async def test_a_search_among_ids_returns_only_those_sorted_by_name(store: Store) -> None:
+    pets = await add(store, NAMES)
+    chosen = (9_999, *(pet.id for pet in pets if pet.id % 2), 1)
+    for prefix in ("b", "BEL", "z"):
+        for limit in (1, 2, 100):
+            pages = await walk(store, prefix, PetFilter(UNSET, 1, chosen), limit)
+            wanted = expected([pet for pet in pets if pet.id % 2], prefix)
+            assert [pet for page in pages for pet in page] == wanted
+    assert await walk(store, "b", PetFilter("sold", 1, chosen)) == [[]]
+
+
+@pytest.mark.parametrize("wanted", [PetFilter(), PetFilter(category_id=1), PetFilter(ids=(1, 2))])
+async def test_a_cursor_of_another_search_is_a_valid_position(
+    store: Store, wanted: PetFilter
+) -> None:
+    await add(store, ["Bella", "Berta"])
+
+    async def found(key: str, last_id: int) -> list[int]:
+        page = await search_pets(store, "be", wanted, NamePosition(key, last_id), 5)
+        return [pet.id for pet in page.items]
+
+    assert await found("a", 7) == [1, 2]
+    assert await found("be", 7) == [1, 2]
+    assert await found("bella", 0) == [1, 2]
+    assert await found("bella", 1) == [2]
+    assert await found("bf", 0) == []
+    assert await found("\U0010ffff", 2**63 - 1) == []
+
+
+# What a page costs
+
+
+async def test_a_page_reads_a_bounded_number_of_animals(store: Store) -> None:
+    size = 2 * MAX_SCANNED + 50
+    await store.write(create_pets([NewPet("Bella", 1, "sold")] * size))
+    last = await store.write(create_pet(NewPet("Bellatrix", 1, "available")))
+    reader = CountingReader(store)
+    page = await search_pets(reader, "bel", PetFilter("available"), None, 20)
+    assert page == ([], NamePosition("bella", MAX_SCANNED))
+    assert (reader.rows, reader.statements) == (MAX_SCANNED, 10)
+    assert await walk(store, "bel", PetFilter("available")) == [[], [], [last]]
+
+
+async def test_a_page_without_other_filters_reads_one_row_more_than_it_shows(store: Store) -> None:
+    await store.write(create_pets([NewPet("Bella", 1, "sold")] * 50))
+    reader = CountingReader(store)
+    await search_pets(reader, "bel", PetFilter(), None, 20)
+    assert (reader.rows, reader.statements) == (21, 1)
+
+
+async def test_a_page_stops_reading_once_it_is_full(store: Store) -> None:
+    await store.write(create_pets([NewPet("Bella", 1, "sold")] * 500))
+    reader = CountingReader(store)
+    page = await search_pets(reader, "bel", PetFilter("sold"), None, 20)
+    assert page.next_after == NamePosition("bella", 20)
+    assert reader.statements == 1
+
+
+# What changes while somebody walks
+
+
+actions = st.tuples(st.sampled_from(["add", "delete", "rename"]), st.integers(0, 99))
+some_names = st.lists(st.sampled_from(NAMES), max_size=8)
+
+
+async def walk_while_others_work(
+    names: list[str], prefix: str, limit: int, changes: list[list[tuple[str, int]]]
+) -> None:
+    with folder_in_memory() as folder:
+        async with open_store(folder / "petstore.db") as store:
+            present = {pet.id: pet for pet in await add(store, names)}
+            throughout = dict(present)
+            seen: list[Pet] = []
+            after = None
+            for number in count():
+                page = await search_pets(store, prefix, PetFilter(), after, limit)
+                seen += page.items
+                after = page.next_after
+                if after is None:
+                    break
+                for kind, which in changes[number] if number < len(changes) else ():
+                    chosen = sorted(present)[which % len(present)] if present else 0
+                    if kind == "add" or not present:
+                        new = NewPet(NAMES[which % len(NAMES)], 1)
+                        pet = await store.write(create_pet(new))
+                        present[pet.id] = pet
+                        continue
+                    throughout.pop(chosen, None)
+                    del present[chosen]
+                    if kind == "delete":
+                        await store.write(delete_pet(chosen, NOW, unconditional))
+                    else:
+                        # To a name that no prefix of these tests finds.
+                        patch = PetPatch("\u2603")
+                        await store.write(
+                            update_pet(chosen, patch, NOW, unconditional, strict_categories=False)
+                        )
+    assert seen == expected(seen, prefix)
+    assert len({pet.id for pet in seen}) == len(seen)
+    wanted = expected(list(throughout.values()), prefix)
+    assert [pet for pet in seen if pet.id in throughout] == wanted
+
+
+@explored(25)
+@given(
+    names=some_names,
+    prefix=st.sampled_from(PREFIXES),
+    limit=st.integers(1, 3),
+    changes=st.lists(st.lists(actions, max_size=4), max_size=6),
+)
+def test_animals_that_existed_throughout_are_found_exactly_once(
+    names: list[str], prefix: str, limit: int, changes: list[list[tuple[str, int]]]
+) -> None:
+    asyncio.run(walk_while_others_work(names, prefix, limit, changes))
+
+
+async def rename(store: Store, pet_id: int, name: str) -> None:
+    unit = update_pet(pet_id, PetPatch(name), NOW, unconditional, strict_categories=False)
+    await store.write(unit)
+
+
+@pytest.mark.parametrize("name", ["Ada", "BELLA", "bella"])
+async def test_a_renamed_animal_is_found_by_its_new_name_at_once(store: Store, name: str) -> None:
+    await add(store, ["Bella"])
+    await rename(store, 1, name)
+    assert ids(await walk(store, name)) == [1]
+    assert ids(await walk(store, "Bel")) == ([] if name == "Ada" else [1])
+
+
+async def test_a_change_of_another_field_does_not_move_the_animal(store: Store) -> None:
+    await add(store, ["Bella"])
+    patch = PetPatch(category_id=7, status="sold")
+    unit = update_pet(1, patch, NOW, unconditional, strict_categories=False)
+    await store.write(unit)
+    assert ids(await walk(store, "bel")) == [1]
+
+
+# Keys that are missing
+
+
+async def test_name_keys_are_filled_in_after_writes_by_an_older_process(store: Store) -> None:
+    await add(store, ["Bella", "Rex"])
+    # The statements of the version before.
+    await store.write(do("INSERT INTO pets (name, category_id, status) VALUES ('Bello', 1, NULL)"))
+    await store.write(
+        do("UPDATE pets SET (name, category_id, status) = ('Belinda', 1, NULL) WHERE id = 2")
+    )
+    await store.write(
+        do("UPDATE pets SET (name, category_id, status) = ('Bella', 1, 'sold') WHERE id = 1")
+    )
+    assert ids(await walk(store, "bel")) == [1]
+    await fill_name_keys(store)
+    assert ids(await walk(store, "bel")) == [2, 1, 3]
+    assert ids(await walk(store, "rex")) == []
+
+
+async def test_a_store_without_name_keys_gets_all_of_them(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "petstore.pets.search")
+    names = [f"{random.Random(n).choice(NAMES)[:250]}{n}" for n in range(250)]  # noqa: S311
+    await store.write(create_pets(NewPet(name, 1) for name in names))
+    await forget_keys(store)
+    await fill_name_keys(store)
+    pets = [Pet(n, name, 1) for n, name in enumerate(names, 1)]
+    for prefix in ("b", "\U0010ffff", "ΐ"):
+        pages = await walk(store, prefix)
+        assert [pet for page in pages for pet in page] == expected(pets, prefix)
+    assert caplog.messages == [
+        "preparing animals for searches by name; until this ends, a search may miss some",
+        "prepared 250 animals for searches by name",
+    ]
+    await fill_name_keys(store)
+    assert len(caplog.messages) == 2
+
+
+async def test_a_few_name_keys_are_filled_in_without_a_log_line(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    await add(store, NAMES)
+    await forget_keys(store, "id > 3")
+    await fill_name_keys(store)
+    assert ids(await walk(store, "straß")) == [6, 7]
+    assert caplog.messages == []
+
+
+async def test_nothing_is_written_once_all_name_keys_exist(store: Store) -> None:
+    await add(store, NAMES)
+    reader = CountingReader(store)
+    await fill_name_keys(reader)  # type: ignore[arg-type] # it has no write
+    assert (reader.statements, reader.rows) == (1, 0)
+
+
+async def test_two_processes_can_fill_in_name_keys_at_once(store: Store, address: str) -> None:
+    await store.write(create_pets(NewPet(f"Bella {n}", 1) for n in range(450)))
+    await forget_keys(store)
+    async with open_store(address) as other:
+        await asyncio.gather(fill_name_keys(store), fill_name_keys(other))
+        await fill_name_keys(store)  # what both skipped, as the other had it
+    assert sorted(ids(await walk(store, "bella"))) == list(range(1, 451))
+    assert await get_pet(store, 450) == Pet(450, "Bella 449", 1)

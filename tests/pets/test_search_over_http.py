@@ -1,0 +1,189 @@
+"""Search animals by name, and list the newest first."""
+
+import logging
+from itertools import product
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.pets.model import NewPet
+from petstore.pets.search import MAX_SCANNED
+from support.cases import case
+from support.changes import create_pets
+from support.error_body import assert_error
+from support.service import SERVICE_URL, Service, running_service
+from support.stores import do, open_store
+from support.waiting import eventually
+
+pytestmark = pytest.mark.anyio
+
+PETS = (
+    NewPet("Bella", 1, "available"),
+    NewPet("Rex", 1, "sold"),
+    NewPet("Straße", 2),
+    NewPet("BELLO", 2, "sold"),
+    NewPet("Ébène", 1),
+    NewPet("bella", 2, "available"),
+    NewPet("Belinda", 1, "sold"),
+)
+
+
+@pytest.fixture
+async def token(service: Service) -> str:
+    """The token of a key without limits, of a store with a few animals."""
+    await service.store.write(create_pets(PETS))
+    return (await service.issue()).token
+
+
+async def get(service: Service, token: str, **query: Any) -> httpx.Response:
+    return await service.request("GET", "/v1/pets", token, params=query)
+
+
+async def walk(service: Service, token: str, **query: Any) -> list[list[int]]:
+    """Return the ids on every page."""
+    pages = []
+    page = await get(service, token, **query)
+    while True:
+        assert page.status_code == 200, page.text
+        pages.append([pet["id"] for pet in page.json()])
+        if "next" not in page.links:
+            return pages
+        page = await service.request("GET", page.links["next"]["url"], token)
+
+
+# Refusals
+
+
+async def test_an_invalid_search_or_order_is_refused(service: Service, token: str) -> None:
+    name = "name: expected 1 to 100 characters, without U+0000"
+    sort = "sort: expected one of 'id', '-id'"
+    both = "sort: expected no sort together with name; a search is sorted by name"
+    refused: tuple[tuple[dict[str, Any], str], ...] = (
+        *(({"name": value}, name) for value in ("", "n" * 101, "\U0001f436" * 101, "a\0")),
+        *(({"sort": value}, sort) for value in ("", "name", "ID", "+id", "id,-id", " id")),
+        *(({"name": "b", "sort": value}, both) for value in ("id", "-id")),
+        ({"name": ["a", "b"]}, "name: expected once, got it twice"),
+        ({"sort": ["id", "-id"]}, "sort: expected once, got it twice"),
+    )
+    for query, expected in refused:
+        with case(query):
+            response = await get(service, token, **query)
+            assert assert_error(response, 400, "invalid_parameter") == expected
+
+
+ORDERS: tuple[dict[str, str], ...] = ({}, {"sort": "-id"}, {"name": "b"})
+
+
+async def test_a_cursor_of_another_order_is_refused(service: Service, token: str) -> None:
+    for given, taken in product(ORDERS, ORDERS):
+        with case(given, taken):
+            url = httpx.URL((await get(service, token, limit=1, **given)).links["next"]["url"])
+            response = await get(service, token, cursor=url.params["cursor"], **taken)
+            if given == taken:
+                assert response.status_code == 200
+            else:
+                message = assert_error(response, 400, "invalid_parameter")
+                assert message.startswith("cursor: expected")
+
+
+async def test_a_broken_cursor_is_refused(service: Service, token: str) -> None:
+    cursors = ("-AAAAAAAAABQ%0A", "AAAAAAAAABQ.YQ%0A", "AAAAAAAAABQ._w", "-")
+    for order, cursor in product(("sort=-id", "name=b"), cursors):
+        with case(order, cursor):
+            response = await service.request("GET", f"/v1/pets?{order}&cursor={cursor}", token)
+            message = assert_error(response, 400, "invalid_parameter")
+            assert message.startswith("cursor: expected")
+
+
+# Searches
+
+
+@pytest.mark.each_database
+async def test_search_results_are_sorted_and_paged(service: Service, token: str) -> None:
+    expected: list[tuple[dict[str, Any], list[list[int]]]] = [
+        ({"name": "BEL"}, [[7, 1, 6, 4]]),
+        ({"name": "bel", "limit": 3}, [[7, 1, 6], [4]]),
+        ({"name": "bel", "limit": 1}, [[7], [1], [6], [4]]),
+        ({"name": "bella", "limit": 1}, [[1], [6]]),
+        ({"name": "STRASS"}, [[3]]),
+        ({"name": "e\u0301b"}, [[5]]),
+        ({"name": "bel", "status": "sold", "limit": 1}, [[7], [4]]),
+        ({"name": "bel", "status": "sold", "categoryId": 2}, [[4]]),
+        ({"name": "bel", "id": [6, 2, 1, 99], "limit": 1}, [[1], [6]]),
+        ({"name": "z"}, [[]]),
+        ({"sort": "-id", "limit": 4}, [[7, 6, 5, 4], [3, 2, 1]]),
+        ({"sort": "-id", "status": "sold", "limit": 2}, [[7, 4], [2]]),
+        ({"sort": "-id", "id": [2, 5, 3], "limit": 2}, [[5, 3], [2]]),
+        ({"sort": "id", "limit": 4}, [[1, 2, 3, 4], [5, 6, 7]]),
+    ]
+    for query, pages in expected:
+        with case(query):
+            assert await walk(service, token, **query) == pages
+            assert await walk(service, token, **query) == pages  # from memory, where there is one
+
+
+async def test_the_next_link_keeps_the_search_and_its_filters(service: Service, token: str) -> None:
+    page = await get(service, token, name="BEL", status="sold", limit=1)
+    assert [pet["id"] for pet in page.json()] == [7]
+    # The last one looked at is the second Bella.
+    position = "AAAAAAAAAAY.YmVsbGE"
+    target = f"{SERVICE_URL}/v1/pets?name=BEL&status=sold&limit=1&cursor={position}"
+    assert page.links["next"]["url"] == target
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("character", ["\U0001d1c0", "&"])
+async def test_a_search_with_the_longest_name_and_the_most_ids_is_paged(
+    service: Service, token: str, character: str
+) -> None:
+    await service.store.write(create_pets([NewPet(character * 255, 1)] * 3))
+    query = {"name": character * 100, "limit": 1}
+    assert await walk(service, token, **query) == [[8], [9], [10]]
+    query |= {"id[]": list(range(100))}
+    assert await walk(service, token, **query) == [[8], [9], [10]]
+
+
+@pytest.mark.each_database
+async def test_a_page_below_its_limit_can_have_a_next_page(service: Service, token: str) -> None:
+    await service.store.write(create_pets([NewPet("Zora", 1, "sold")] * (MAX_SCANNED + 1)))
+    await service.store.write(create_pets([NewPet("Zora", 1, "available")]))
+    assert await walk(service, token, name="zo", status="available") == [[], [MAX_SCANNED + 9]]
+
+
+@pytest.mark.each_database
+async def test_a_change_shows_in_the_next_search(service: Service, token: str) -> None:
+    assert await walk(service, token, name="re") == [[2]]
+    await service.request("PATCH", "/v1/pets/2", token, json={"name": "Waldi"})
+    assert await walk(service, token, name="re") == [[]]
+    assert await walk(service, token, name="wal") == [[2]]
+    await service.request("DELETE", "/v1/pets/2", token)
+    assert await walk(service, token, name="wal") == [[]]
+
+
+async def test_a_search_that_finds_one_animal_has_its_etag(service: Service, token: str) -> None:
+    one = await service.request("GET", "/v1/pets/2", token)
+    found = await get(service, token, name="rex")
+    assert found.headers["ETag"] == one.headers["ETag"]
+
+
+@pytest.mark.each_database
+async def test_a_service_fills_in_name_keys_that_an_older_version_left_out(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "petstore.pets.search")
+    async with open_store(address) as store:
+        await store.write(create_pets([NewPet("Bella", 1)] * 150))
+        await store.write(do("UPDATE pets SET name_key = NULL"))
+    async with running_service(address) as service:
+        token = (await service.issue()).token
+
+        async def is_complete() -> bool:
+            return len((await get(service, token, name="bella", limit=100)).links) == 1
+
+        await eventually(is_complete, 30)
+        await eventually(lambda: len(caplog.messages) == 2, 30)
+        assert await walk(service, token, name="bella", limit=75) == [
+            list(range(1, 76)),
+            list(range(76, 151)),
+        ]

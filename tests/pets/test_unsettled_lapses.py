@@ -1,0 +1,105 @@
+"""Reservations that have lapsed and were not settled in time: no change to their animal waits."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from petstore.clock import MINUTE
+from petstore.databases.contract import Store, Unit
+from petstore.errors import IllegalTransition, NotFound, PetNotAvailable, PetReserved
+from petstore.keys.store import unconditional
+from petstore.orders.model import OrderCreate, OrderPatch, OrderStatus
+from petstore.orders.store import cancel_order, get_order, place_order, update_order
+from petstore.pets.model import Inventory, NewPet, Pet, PetPatch, PetStatus
+from petstore.pets.store import delete_pet, get_inventory, get_pet, update_pet
+from support.changes import create_pet
+from support.stores import open_store
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+PLACED_AT = 1_000_000
+LAPSED = PLACED_AT + MINUTE
+IN_TIME = LAPSED - 1
+
+
+@pytest.fixture
+async def store(address: str) -> AsyncIterator[Store]:
+    """A store with an animal that the order 1 holds for a minute."""
+    async with open_store(address) as store:
+        await store.write(create_pet(NewPet("Bella", 7, "available")))
+        await store.write(place_order(OrderCreate(1), PLACED_AT, 1))
+        yield store
+
+
+def update(patch: PetPatch, now: int) -> Unit[Pet]:
+    return update_pet(1, patch, now, unconditional, strict_categories=False)
+
+
+async def statuses_of_orders(store: Store, *order_ids: int) -> list[OrderStatus]:
+    return [(await get_order(store, order_id)).status for order_id in order_ids]
+
+
+async def test_another_buyer_can_order_the_animal_only_after_the_lapse(store: Store) -> None:
+    with pytest.raises(PetNotAvailable):
+        await store.write(place_order(OrderCreate(1), IN_TIME, 1))
+    order = await store.write(place_order(OrderCreate(1), LAPSED, 1))
+    assert await statuses_of_orders(store, 1, order.id) == ["cancelled", "placed"]
+    assert await get_inventory(store) == Inventory(pending=1)
+
+
+async def test_the_animal_changes_from_available_only_after_the_lapse(store: Store) -> None:
+    with pytest.raises(PetReserved):
+        await store.write(update(PetPatch(status=None), IN_TIME))
+    changed = await store.write(update(PetPatch(status=None), LAPSED))
+    assert changed == Pet(1, "Bella", 7) == await get_pet(store, 1)
+    assert await statuses_of_orders(store, 1) == ["cancelled"]
+    assert await get_inventory(store) == Inventory()
+
+
+@pytest.mark.parametrize(("now", "status"), [(IN_TIME, "pending"), (LAPSED, "available")])
+async def test_a_change_of_another_field_returns_the_current_status(
+    store: Store, now: int, status: PetStatus
+) -> None:
+    seen: list[Pet] = []
+    patch = PetPatch(name="Max")
+    changed = await store.write(update_pet(1, patch, now, seen.append, strict_categories=False))
+    assert seen == [Pet(1, "Bella", 7, status)]
+    assert changed == Pet(1, "Max", 7, status) == await get_pet(store, 1)
+
+
+async def test_the_animal_can_be_deleted_only_after_the_lapse(store: Store) -> None:
+    with pytest.raises(PetReserved):
+        await store.write(delete_pet(1, IN_TIME, unconditional))
+    await store.write(delete_pet(1, LAPSED, unconditional))
+    with pytest.raises(NotFound):
+        await get_pet(store, 1)
+    assert await statuses_of_orders(store, 1) == ["cancelled"]
+
+
+@pytest.mark.parametrize("status", ["approved", "cancelled", "placed"])
+async def test_the_lapsed_order_is_cancelled(store: Store, status: OrderStatus) -> None:
+    patch = OrderPatch(status=status)
+    with pytest.raises(IllegalTransition, match=r"^status: cancelled can become nothing else"):
+        await store.write(update_order(1, patch, LAPSED, unconditional))
+    await store.write(cancel_order(1, LAPSED, unconditional))
+    assert await statuses_of_orders(store, 1) == ["cancelled"]
+    assert await get_inventory(store) == Inventory(available=1)
+
+
+async def test_an_order_that_was_approved_in_time_still_reserves_the_animal(store: Store) -> None:
+    await store.write(update_order(1, OrderPatch(status="approved"), IN_TIME, unconditional))
+    for unit in (
+        update(PetPatch(status="available"), LAPSED),
+        delete_pet(1, LAPSED, unconditional),
+        place_order(OrderCreate(1), LAPSED, 1),
+    ):
+        with pytest.raises((PetReserved, PetNotAvailable)):
+            await store.write(unit)
+    assert await statuses_of_orders(store, 1) == ["approved"]
+
+
+async def test_an_order_without_an_end_reserves_the_animal(store: Store) -> None:
+    await store.write(place_order(OrderCreate(1), LAPSED, 0))
+    with pytest.raises(PetNotAvailable):
+        await store.write(place_order(OrderCreate(1), 10**15, 0))
+    assert await statuses_of_orders(store, 1, 2) == ["cancelled", "placed"]

@@ -1,0 +1,311 @@
+"""Restarts while requests come: of instances behind a balancer, and with a socket of systemd."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import httpx
+import pytest
+
+from support.balancer import Balancer
+from support.callers import Callers
+from support.exploration import DEPTH
+from support.postgres import PostgresServer
+from support.process import ServerProcess, free_port, petstore
+from support.raw_socket import RawResponse, RawSocket
+from support.redis_server import redis_server
+from support.servers import StartServer
+from support.shared_service import SharedService
+from support.waiting import within
+
+_THREADS = 3
+_PAUSE = 0.01  # leaves the machine some time for what is starting
+
+
+class Load(Callers):
+    """Threads that add animals, each of its own name, and look for them, until the block ends.
+
+    Every other thread makes a connection for each request. ``failures`` are requests that had
+    another response than they should, or none.
+    """
+
+    def __init__(self, url: str, token: str) -> None:
+        self.names: list[str] = []
+        self.failures: list[str] = []
+        self._url = url
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._numbers = count()
+        super().__init__(self._go_on, _THREADS)
+
+    def go_on(self, requests: int = 10) -> None:
+        """Wait until so many more animals were added."""
+        enough = len(self.names) + requests
+        assert within(30, lambda: len(self.names) >= enough), self.failures
+
+    def _go_on(self, number: int) -> None:
+        keep_alive = number % 2 == 0
+        headers = self._headers if keep_alive else {**self._headers, "Connection": "close"}
+        client = httpx.Client(
+            base_url=f"{self._url}/v1", headers=headers, timeout=30, trust_env=False
+        )
+        with client:
+            while not self.stop.wait(_PAUSE):
+                try:
+                    self._add_and_look(client)
+                except httpx.TransportError as error:
+                    self.failures.append(f"{error!r} (kept alive: {keep_alive})")
+
+    def _add_and_look(self, client: httpx.Client) -> None:
+        name = f"animal {next(self._numbers)}"
+        added = client.post("/pets", json={"name": name, "categoryId": 1})
+        if added.status_code != 201:
+            self.failures.append(f"POST {added.status_code} {added.text}")
+            return
+        self.names.append(name)
+        found = client.get(f"/pets/{added.json()['id']}")
+        if found.status_code != 200 or found.json()["name"] != name:
+            self.failures.append(f"GET {found.status_code} {found.text}")
+
+
+def stored_names(server: ServerProcess) -> list[str]:
+    """Return the names of all animals in the database of a service."""
+    exported = petstore(
+        *("pets", "export", "--format", "jsonl", "--database", server.database), cwd=server.folder
+    )
+    assert exported.returncode == 0, exported.stderr
+    return [httpx.Response(200, text=line).json()["name"] for line in exported.stdout.splitlines()]
+
+
+class Pair:
+    """Two instances of the service behind a balancer, each restarted in its turn."""
+
+    def __init__(self, balancer: Balancer, folder: Path, *arguments: str) -> None:
+        self._balancer = balancer
+        self._new = partial(SharedService, folder, *arguments)
+        self._running = [self._new(), self._new()]
+        self._take_in(*self._running)
+
+    @property
+    def newest(self) -> SharedService:
+        """The instance that was started last."""
+        return self._running[-1]
+
+    def restart(self) -> None:
+        """Stop the older one; another begins to start while that serves its last requests."""
+        leaving = self._running[0]
+        leaving.process.send_signal(signal.SIGTERM)
+        self._running.append(self._new())
+        assert leaving.stop() == 0
+        self._balancer.remove(leaving.port)
+        del self._running[0]
+        self._take_in(self.newest)
+
+    def end(self) -> None:
+        """End the running instances."""
+        for service in self._running:
+            if service.process.poll() is None:
+                service.kill()
+
+    def _take_in(self, *services: SharedService) -> None:
+        for service in services:
+            service.wait_until_ready()
+            self._balancer.add(service.port)
+        assert within(30, lambda: self._balancer.ready() == 2)
+
+
+@pytest.mark.explores
+def test_rolling_restarts_behind_a_balancer_lose_no_request(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    with redis_server() as redis, Balancer() as balancer, ExitStack() as last:
+        url = postgres.new_store()
+        drain = ("--drain-timeout", "0.3")
+        pair = Pair(balancer, tmp_path, url, "--redis", redis.url, *drain)
+        last.callback(pair.end)
+        with Load(balancer.url, pair.newest.issue()) as load:
+            for _ in range(2 * DEPTH):
+                load.go_on()
+                pair.restart()
+            load.go_on()
+        assert load.failures == []
+        assert balancer.failures == []
+        assert sorted(stored_names(pair.newest)) == sorted(load.names)
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A listening socket that is open all the time, as systemd has it."""
+    with socket.create_server(("127.0.0.1", 0), backlog=4096) as listener:
+        yield listener
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_restarts_with_a_socket_of_systemd_cost_no_request(
+    start: StartServer, listener: socket.socket, workers: int
+) -> None:
+    with redis_server() as redis:
+        options = ("--workers", str(workers), "--redis", redis.url)
+        server = start(*options, listener=listener)
+        with Load(server.url, server.issue()) as load:
+            for _ in range(3):
+                load.go_on()
+                server.restart()
+            load.go_on()
+        assert load.failures == []
+        assert sorted(stored_names(server)) == sorted(load.names)
+        assert server.stop() == 0
+
+
+def test_limits_in_memory_are_exact_across_a_restart(
+    start: StartServer, listener: socket.socket
+) -> None:
+    server = start("--drain-timeout", "0.3", listener=listener)
+    charged = 0
+    headers = {"Authorization": f"Bearer {server.issue('business')}", "Connection": "close"}
+    with (
+        httpx.Client(base_url=f"{server.url}/v1", headers=headers, timeout=30) as client,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        restarting = thread.submit(server.restart)
+        while not restarting.done():
+            assert client.get("/x").status_code == 404
+            charged += 1
+            time.sleep(_PAUSE)
+        restarting.result()
+        day = client.get("/usage").json()["day"]
+        assert day["remaining"] == day["limit"] - charged
+
+
+def test_a_restart_applies_a_changed_setting(start: StartServer, listener: socket.socket) -> None:
+    server = start(listener=listener)
+    headers = {"Authorization": f"Bearer {server.issue()}"}
+
+    def add_in_1025_bytes() -> int:
+        body = b'{"name": "Rex", "categoryId": 1}'.ljust(1025)
+        return httpx.post(f"{server.url}/v1/pets", headers=headers, content=body).status_code
+
+    assert add_in_1025_bytes() == 201
+    server.restart("--max-body-bytes", "1024")
+    assert add_in_1025_bytes() == 413
+
+
+def test_the_next_process_accepts_a_connection_without_a_request(
+    start: StartServer, listener: socket.socket
+) -> None:
+    server = start("--drain-timeout", "1", listener=listener)
+    server.process.send_signal(signal.SIGTERM)
+    assert within(30, lambda: is_draining(server))
+    with RawSocket(server.port) as caller:
+        server.restart()
+        caller.send(b"GET /readyz HTTP/1.1\r\nHost: petstore\r\n\r\n")
+        response = caller.read_response()
+    assert (response.status, "connection" in response.fields) == (200, False)
+
+
+def test_a_request_in_progress_is_finished_while_new_ones_wait_for_the_next_process(
+    start: StartServer, listener: socket.socket
+) -> None:
+    server = start("--body-timeout", "60", listener=listener)
+    with RawSocket(server.port) as caller, RawSocket(server.port) as idle:
+        caller.begin_post(server.issue())
+        idle.send(b"GET /readyz HTTP/1.1\r\nHost: petstore\r\n\r\n")
+        assert idle.read_response().status == 200
+        server.process.send_signal(signal.SIGTERM)
+        assert idle.rest() == b""  # closed: from now on nothing is accepted
+        with RawSocket(server.port) as late:
+            late.send(b"GET /readyz HTTP/1.1\r\nHost: petstore\r\n\r\n")
+            caller.send(b"no object")
+            assert caller.read_response().status == 400
+            server.restart()
+            assert late.read_response().status == 200
+
+
+def test_the_socket_of_systemd_wins_over_the_port_and_systemd_is_told_of_start_and_stop(
+    start: StartServer, listener: socket.socket, tmp_path: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(30)
+        env = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        server = start("--port", str(free_port()), listener=listener, env=env)
+        assert (
+            manager.recv(1000).decode() == f"READY=1\nSTATUS=Serving at {server.url}, processes: 1"
+        )
+        assert server.process.stdout is not None
+        assert server.process.stdout.readline() == f"Petstore is at  {server.url}/v1\n"
+        assert server.stop() == 0
+        assert manager.recv(1000) == b"STOPPING=1\nSTATUS=Stopping"
+    started, *others = (line for line in server.log_lines() if line["event"] != "request")
+    assert (started["event"], started["url"]) == ("started", server.url)
+    assert [line["event"] for line in others] == ["stop_started", "stopped"]
+
+
+def get(server: ServerProcess, path: str) -> RawResponse:
+    """Ask on a connection of its own, faster than a client of httpx is made."""
+    with RawSocket(server.port) as caller:
+        caller.send(f"GET {path} HTTP/1.1\r\nHost: petstore\r\n\r\n".encode())
+        return caller.read_response()
+
+
+def is_draining(server: ServerProcess) -> bool:
+    """Return whether the process that responds is about to be replaced."""
+    return "connection" in get(server, "/healthz").fields
+
+
+def is_refusing(server: ServerProcess) -> bool:
+    """Return whether new connections are refused."""
+    try:
+        socket.create_connection(("127.0.0.1", server.port)).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def status_of(server: ServerProcess, path: str) -> int:
+    return get(server, path).status
+
+
+def test_after_a_stop_signal_the_service_drains_clients_until_the_drain_timeout(
+    start: StartServer,
+) -> None:
+    server = start("--drain-timeout", "2")
+    headers = {"Authorization": f"Bearer {server.issue()}"}
+    body = b'{"name": "Rex", "categoryId": 1}'
+    started = time.monotonic()
+    with (
+        httpx.Client(base_url=server.url, headers=headers) as kept_alive,
+        RawSocket(server.port) as late,
+    ):
+        assert "Connection" not in kept_alive.get("/v1/pets").headers
+        server.process.send_signal(signal.SIGTERM)
+        assert within(30, lambda: status_of(server, "/readyz") == 503)
+        added = kept_alive.post("/v1/pets", json={"name": "Bella", "categoryId": 1})
+        assert added.status_code == 201
+        assert added.headers["Connection"] == "close"
+        # Further signals change nothing.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(server.worker, number)
+            server.process.send_signal(number)
+        unready = kept_alive.get("/readyz")
+        assert (unready.status_code, unready.json()) == (503, {"status": "stopping"})
+        assert kept_alive.get("/healthz").status_code == 200
+        # A request that begins late in the drain timeout gets its response.
+        late.send(
+            b"POST /v1/pets HTTP/1.1\r\nHost: petstore\r\nExpect: 100-continue\r\n"
+            + f"Authorization: {headers['Authorization']}\r\n".encode()
+            + b"Content-Length: %d\r\n\r\n" % len(body)
+        )
+        assert late.read_response().status == 100
+        assert within(30, lambda: is_refusing(server))
+        assert time.monotonic() - started >= 2
+        late.send(body)
+        assert late.read_response().status == 201
+    assert server.stop() == 0
+    assert stored_names(server) == ["Bella", "Rex"]

@@ -1,0 +1,18 @@
+"""Deleting what is old."""
+
+from petstore.clock import Milliseconds
+from petstore.databases.contract import Unit
+from petstore.databases.retention import RetentionDays, prune
+from petstore.databases.schema import TABLES_BY_NAME
+from petstore.settings import Settings
+
+DAYS_KEPT: RetentionDays = {
+    "event_days": Settings().event_days,
+    "history_days": Settings().history_days,
+}
+"""What the defaults of the settings say."""
+
+
+def prune_table(name: str, before: Milliseconds) -> Unit[int]:
+    """Delete a batch of the rows of a table from before a moment."""
+    return prune(TABLES_BY_NAME[name], before)

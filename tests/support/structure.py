@@ -1,0 +1,126 @@
+"""How heavy the service is to carry: its long functions, its circles, the files of a request."""
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import ContextVar
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import petstore
+
+ROOT = Path(petstore.__file__).parent
+LONGEST = 40
+"""How many lines a function may have."""
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def trees() -> dict[Path, ast.Module]:
+    """Return the syntax tree of each module."""
+    return {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+
+
+def long_functions() -> list[str]:
+    """Return the functions of more than ``LONGEST`` lines, docstrings and decorators apart."""
+    return [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name} {lines}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := _lines(node)) > LONGEST
+    ]
+
+
+def classes_named_twice() -> list[str]:
+    """Return the names that two classes have."""
+    names = Counter(
+        node.name
+        for tree in trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    )
+    return sorted(name for name, count in names.items() if count > 1)
+
+
+def public_names() -> int:
+    """Return how many functions, classes and constants modules offer to others."""
+    return sum(
+        not name.startswith("_") for tree in trees().values() for name in _defined(tree.body)
+    )
+
+
+def import_circles() -> list[list[str]]:
+    """Return the circles of imports among modules of the service, each once."""
+    modules = _imports_of_modules()
+    circles = []
+
+    def walk(way: list[str]) -> None:
+        for other in sorted(modules.get(way[-1], ())):
+            if other == way[0]:
+                circles.append(way)
+            elif other > way[0] and other not in way:
+                walk([*way, other])
+
+    for module in modules:
+        walk([module])
+    return circles
+
+
+async def files_run(act: Callable[[int], Awaitable[object]]) -> set[str]:
+    """Return the files whose functions ``act`` runs, each time that it is called with a number."""
+    return set.intersection(*[await _files_run(partial(act, number)) for number in range(1, 6)])
+
+
+_is_counted: ContextVar[bool] = ContextVar("_is_counted", default=False)
+"""Whether a task was started by the act, and not by the service in the background."""
+
+
+async def _files_run(act: Callable[[], Awaitable[object]]) -> set[str]:
+    seen: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        file = frame.f_code.co_filename
+        if event == "call" and file.startswith(str(ROOT)) and _is_counted.get():
+            seen.add(file)
+
+    token = _is_counted.set(True)
+    sys.setprofile(note)
+    try:
+        await act()
+    finally:
+        sys.setprofile(None)
+        _is_counted.reset(token)
+    return {Path(file).relative_to(ROOT).as_posix() for file in seen}
+
+
+def _lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+    return (node.end_lineno or 0) - first.lineno + 1
+
+
+def _defined(body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, Definition):
+            yield node.name
+        elif isinstance(node, ast.Assign):
+            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+
+
+def _imports_of_modules() -> dict[str, set[str]]:
+    modules = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts): tree
+        for path, tree in trees().items()
+    }
+    found: dict[str, set[str]] = {module: set() for module in modules}
+    for module, tree in modules.items():
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("petstore"):
+                source = (node.module or "").removeprefix("petstore").removeprefix(".")
+                names = {f"{source}.{alias.name}".removeprefix(".") for alias in node.names}
+                found[module] |= (names | {source}) & modules.keys()
+    return found

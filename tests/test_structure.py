@@ -1,0 +1,48 @@
+"""What the service weighs for a reader, so that nobody makes it heavier unseen."""
+
+import pytest
+
+from support.service import Service
+from support.structure import (
+    classes_named_twice,
+    files_run,
+    import_circles,
+    long_functions,
+    public_names,
+)
+from support.visitor import signed_in
+
+
+def test_no_function_has_more_than_40_lines() -> None:
+    assert long_functions() == []
+
+
+def test_modules_do_not_import_each_other_in_a_circle() -> None:
+    assert import_circles() == []
+
+
+def test_no_class_name_is_used_twice() -> None:
+    assert classes_named_twice() == []
+
+
+def test_the_number_of_public_names_does_not_grow() -> None:
+    assert public_names() <= 1117
+
+
+@pytest.mark.anyio
+async def test_a_cold_list_runs_few_files(service: Service) -> None:
+    token = (await service.issue()).token
+    files = await files_run(
+        lambda number: service.request("GET", f"/v1/pets?limit={number}", token)
+    )
+    assert len(files) <= 27, sorted(files)
+
+
+@pytest.mark.anyio
+async def test_a_change_in_the_console_runs_few_files(service: Service) -> None:
+    visitor = await signed_in(service)
+    await visitor.submit("/pets", name="0", categoryId="1", status="available", once="a")
+    files = await files_run(
+        lambda number: visitor.post("/pets/1", was_name=str(number - 1), name=str(number))
+    )
+    assert len(files) <= 44, sorted(files)

@@ -1,0 +1,111 @@
+"""``petstore inventory`` and ``usage``: what is there, and what is left."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from support.odd_service import odd_service, response
+from support.process import ServerProcess
+from support.shop import Shop
+
+WINDOW = {"limit": 60, "remaining": 12, "reset": 1795226353}
+USAGE = {
+    "plan": "free",
+    "minute": WINDOW,
+    "day": {"limit": 1000, "remaining": 940, "reset": 1795305600},
+    "bannedUntil": None,
+    "days": [{"date": "2026-11-20", "requests": 0}, {"date": "2026-11-21", "requests": 60}],
+    "deprecated": [],
+}
+USE = {
+    "operation": "getPet",
+    "method": "GET",
+    "path": "/v1/pets/{petId}",
+    "since": "2026-11-21T00:00:00Z",
+    "sunset": "2030-12-05T00:00:00Z",
+    "use": "GET /v1/pets?id={petId}",
+    "documentation": "https://shop.example/docs/versions",
+    "calls": 12,
+    "lastCalledAt": "2026-11-21T10:00:59Z",
+    "lastUserAgent": "curl/8",
+    "lastRequestId": "r-17",
+}
+
+
+def shown(usage: Mapping[str, object]) -> list[list[str]]:
+    """Return the words of each line that is printed of a usage."""
+    with odd_service(response(200, usage)) as service:
+        printed = Shop(service.url, "a-key").succeed("usage")
+    return [line.split() for line in printed.splitlines()]
+
+
+def test_an_inventory_without_animals_says_so() -> None:
+    with odd_service(response(200, {})) as service:
+        result = Shop(service.url, "a-key")("inventory")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "None found.\n")
+
+
+@pytest.mark.parametrize("seconds", [2**62, 10**12])
+def test_a_reset_after_the_year_9999_is_shown_in_seconds(seconds: int) -> None:
+    lines = shown({**USAGE, "minute": {**WINDOW, "reset": seconds}})
+    assert lines[2] == ["minute", "60", "12", str(seconds)]
+
+
+def test_the_inventory_has_a_line_for_each_status() -> None:
+    inventory = {"available": 1, "pending": 0, "sold": 2}
+    with odd_service(response(200, inventory), response(200, inventory)) as service:
+        shop = Shop(service.url, "a-key")
+        printed, shown = shop.succeed("inventory"), shop.ask("inventory")
+    assert [line.split() for line in printed.splitlines()] == [
+        ["status", "animals"],
+        ["available", "1"],
+        ["pending", "0"],
+        ["sold", "2"],
+    ]
+    assert shown == inventory
+
+
+def test_the_usage_of_the_key_is_shown_and_counts_against_no_limit(server: ServerProcess) -> None:
+    shop = Shop(server.url, server.issue("free"))
+    shop.succeed("pets", "list")
+    first, second = shop.ask("usage"), shop.ask("usage")
+    assert (first["plan"], first["minute"]["remaining"]) == ("free", 59)
+    assert second == first
+    assert shop.succeed("usage").startswith("Plan free\n")
+
+
+def test_the_usage_has_both_windows_and_the_days_with_requests() -> None:
+    assert shown(USAGE) == [
+        ["Plan", "free"],
+        ["window", "limit", "left", "resets", "(UTC)"],
+        ["minute", "60", "12", "2026-11-21", "01:59"],
+        ["day", "1000", "940", "2026-11-22", "00:00"],
+        [],
+        ["day", "(UTC)", "requests"],
+        ["2026-11-21", "60"],
+    ]
+
+
+def test_a_key_without_limits_shows_no_remaining_requests() -> None:
+    unlimited = {"limit": 2**31 - 1, "remaining": 2**31 - 1, "reset": 1795226353}
+    lines = shown(USAGE | {"minute": unlimited, "days": []})
+    assert lines[2] == ["minute", "unlimited", "-", "2026-11-21", "01:59"]
+    assert len(lines) == 4
+
+
+def test_a_ban_is_shown_with_its_end() -> None:
+    lines = shown(USAGE | {"bannedUntil": "2026-11-21T02:03:14Z"})
+    assert " ".join(lines[0]) == "Plan free, banned until 2026-11-21 02:03 UTC"
+
+
+def test_a_deprecated_operation_is_shown_with_its_replacement() -> None:
+    *_, head, row = shown(USAGE | {"deprecated": [USE]})
+    assert head == ["deprecated", "calls", "last", "call", "(UTC)", "ends", "use", "instead"]
+    assert " ".join(row) == "getPet 12 2026-11-21 10:00 2030-12-05 GET /v1/pets?id={petId}"
+
+
+@pytest.mark.parametrize("command", ["inventory", "usage"])
+def test_a_response_from_another_service_is_reported(command: str) -> None:
+    with odd_service(response(200, {"hello": "world"} if command == "usage" else [])) as service:
+        words = Shop(service.url, "a-key").fail(command, status=6)
+    assert "not as a Petstore service does" in words

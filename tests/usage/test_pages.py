@@ -1,0 +1,260 @@
+"""The page of a key's owner: usage, limits, bans, deprecated calls, and rotation."""
+
+import re
+
+import pytest
+
+from petstore.clock import DAY, MINUTE
+from petstore.limits.contract import BanRules
+from support.keys import rotate
+from support.service import Service
+from support.stores import do
+from support.visitor import Visitor, signed_in
+
+pytestmark = pytest.mark.anyio
+
+OLD_TOKEN_KEEPS = {"graceSeconds": "3600"}
+
+
+def text_of(html: str) -> str:
+    """Return the words of a page as a person reads them."""
+    words = re.sub(r"<(script|style)\b.*?</\1>|<[^>]+>", " ", html, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", words.replace("\N{NARROW NO-BREAK SPACE}", ""))
+
+
+async def usage_of(visitor: Visitor) -> str:
+    response = await visitor.get("/usage")
+    assert response.status_code == 200
+    return text_of(response.text)
+
+
+def shown_token(html: str) -> str:
+    found = re.search(r'<code id="token">([^<]+)</code>', html)
+    assert found is not None
+    return found[1]
+
+
+# Limits
+
+
+async def test_the_meters_show_the_usage_and_viewing_them_counts_against_no_limit(
+    service: Service,
+) -> None:
+    owner = await signed_in(service, plan="free", scopes=frozenset({"pets:read"}))
+    for _ in range(50):
+        await service.request("GET", "/v1/pets", owner.token)
+    for _ in range(3):
+        words = await usage_of(owner)
+        assert re.search("This minute: 50 of 60 . nearly at the limit", words)
+        assert "Today: 50 of 1000 " in words
+        assert re.search(r"\( \d+ (?:s|min) left \).* \( \d+ h( \d+ min)? left \)", words)
+
+
+async def test_only_the_limits_refresh_and_they_contain_no_form(staff: Visitor) -> None:
+    html = (await staff.get("/usage")).text
+    (refreshed,) = re.findall(r"<[^>]+ data-refresh=[^>]+>", html)
+    assert 'id="limits"' in refreshed
+    inner = html[html.index(refreshed) : html.index("<h2>Requests</h2>")]
+    assert "<form" not in inner
+
+
+async def test_a_key_without_limits_has_no_meters(staff: Visitor) -> None:
+    words = await usage_of(staff)
+    assert "This minute: no limit" in words
+    assert "Today: no limit" in words
+
+
+async def test_each_of_30_days_has_a_bar_and_a_row(service: Service) -> None:
+    owner = await signed_in(service)
+    await service.request("GET", "/v1/pets", owner.token)
+    await service.app.services.limiter.save()
+    service.clock.now += DAY
+    await owner.post("/sign-in", key=owner.token)
+    html = (await owner.get("/usage")).text
+    assert html.count('<g class="bar">') == 30
+    table = text_of(html[html.index("as a table") : html.index("Calls that will end")])
+    numbers = re.findall(r"\d+ [A-Z][a-z]{2} (\d+)", table)
+    assert numbers == ["0", "1", *["0"] * 28]
+
+
+async def test_a_ban_is_shown_with_its_end_and_advice(service: Service) -> None:
+    owner = await signed_in(service, plan="free", scopes=frozenset({"pets:read"}))
+    limit = 60 + BanRules().threshold(60)
+    for _ in range(limit):
+        await service.request("GET", "/v1/pets", owner.token)
+    service.clock.now += 2_000
+    for _ in range(limit):
+        await service.request("GET", "/v1/pets", owner.token)
+    words = await usage_of(owner)
+    assert "This key is banned until" in words
+    assert "5 min left" in words
+    assert "an administrator of the keys can lift it" in words
+    assert "/docs/guides/back-off" in (await owner.get("/usage")).text
+
+
+# Responses
+
+
+async def test_responses_are_shown_by_status_and_429s_are_highlighted(service: Service) -> None:
+    owner = await signed_in(service, plan="free", scopes=frozenset({"pets:read"}))
+    words = await usage_of(owner)
+    assert "There was no request with this key yet." in words
+    assert "refused with 429" not in words
+    for day in range(2):
+        for _ in range(61 + day):
+            await service.request("GET", "/v1/pets", owner.token)
+        service.clock.now += DAY
+    await owner.post("/sign-in", key=owner.token)
+    response = await owner.get("/usage")
+    words = text_of(response.text)
+    assert "3 requests were refused with 429 on 2 days" in words
+    assert "See how to back off ." in words
+    assert re.search(r"200 OK 120 2 \d+ \w+ 429 Too Many Requests 3 2 \d+ \w+", words)
+    assert "Responses: 120 successful, 0 not changed since, 0 refused, 3 too many" in response.text
+
+
+async def test_a_single_429_is_one_request_on_one_day(service: Service) -> None:
+    owner = await signed_in(service, plan="free", scopes=frozenset({"pets:read"}))
+    for _ in range(61):
+        await service.request("GET", "/v1/pets", owner.token)
+    assert "1 request was refused with 429 on 1 day ," in await usage_of(owner)
+
+
+async def test_other_refusals_and_failures_are_shown_separately(service: Service) -> None:
+    owner = await signed_in(service, scopes=frozenset({"pets:read"}))
+    for status in (304, 403, 404, 503):
+        service.app.services.responses.add((owner.key_id, service.clock() // DAY, status))
+    html = (await owner.get("/usage")).text
+    assert "0 successful, 1 not changed since, 2 refused, 0 too many requests, 1 failed" in html
+
+
+# What ends
+
+
+async def test_deprecated_calls_are_shown_with_their_sunset_and_replacement(
+    service: Service,
+) -> None:
+    owner = await signed_in(service)
+    assert "This key has called nothing that will end." in await usage_of(owner)
+    agent = {"User-Agent": "<b>till</b>/1"}
+    await service.request("GET", "/v1/pets/1", owner.token, headers=agent)
+    html = (await owner.get("/usage")).text
+    assert "/docs/operations/getPet" in html
+    assert "&lt;b&gt;till&lt;/b&gt;/1" in html
+    words = text_of(html)
+    assert "GET /v1/pets/{petId} Use instead: GET /v1/pets, with id" in words
+    assert "5 Dec 2030, 00:00 UTC" in words
+
+
+# The key
+
+
+async def test_the_page_shows_the_fields_of_the_key_and_never_its_token(service: Service) -> None:
+    owner = await signed_in(
+        service,
+        name="Kennel <i>",
+        scopes=frozenset({"pets:read"}),
+        allowed_networks=("127.0.0.0/8",),
+    )
+    response = await owner.get("/usage")
+    assert "Kennel &lt;i&gt;" in response.text
+    words = text_of(response.text)
+    assert "It may see animals and categories Networks 127.0.0.0/8" in words
+    assert "Ends never" in words
+    assert owner.token not in response.text
+
+
+@pytest.mark.parametrize(("days", "times"), [(13, 1), (20, 0)])
+async def test_an_approaching_expiry_is_shown(service: Service, days: int, times: int) -> None:
+    owner = await signed_in(service, expires_in=days * 86_400)
+    words = await usage_of(owner)
+    assert words.count("This key ends at") == times
+    assert words.count(f"( {days} days left )") == times
+    assert "Ends never" not in words
+
+
+async def test_the_end_of_a_rotated_token_is_shown(service: Service) -> None:
+    owner = await signed_in(service)
+    await rotate(service.store, service.clock, owner.key_id, 60 * MINUTE)
+    assert "The token that you signed in with ends at" in await usage_of(owner)
+
+
+# Rotation
+
+
+async def test_a_rotation_shows_a_working_token_once_and_keeps_the_session(
+    service: Service, staff: Visitor
+) -> None:
+    page = await staff.post("/usage/rotate", **OLD_TOKEN_KEEPS)
+    assert page.status_code == 200
+    assert "The old token ends in 1 hour." in text_of(page.text)
+    new = shown_token(page.text)
+    for token in (staff.token, new):
+        assert (await service.request("GET", "/v1/pets", token)).status_code == 200
+    service.clock.now += 20 * MINUTE
+    assert new not in (await staff.get("/usage")).text
+    for _ in range(2):
+        service.clock.now += 20 * MINUTE
+        assert (await staff.get("/usage")).status_code == 200
+    await service.status_becomes(staff.token, 401)
+
+
+async def test_a_rotation_without_a_grace_period_keeps_its_own_session(
+    service: Service, staff: Visitor
+) -> None:
+    other = await signed_in(service)
+    page = await staff.post("/usage/rotate", graceSeconds="0")
+    assert "The old token ends at once." in text_of(page.text)
+    assert (await staff.get("/usage")).status_code == 200
+    assert (await other.get("/usage")).status_code == 200
+    await service.status_becomes(staff.token, 401)
+
+
+async def test_a_token_is_shown_even_if_the_session_cannot_be_renewed(
+    service: Service, staff: Visitor
+) -> None:
+    # SQLite reports this index as corrupt whenever the session is to follow the token.
+    follow = "UPDATE OF token_digest ON console_sessions"
+    check = "INSERT INTO found (found, rank) VALUES ('integrity-check', 1)"
+    for sql in (
+        "CREATE TABLE words (word)",
+        "CREATE VIRTUAL TABLE found USING fts5 (word, content=words)",
+        "INSERT INTO words VALUES ('missing from the index')",
+        f"CREATE TRIGGER fail BEFORE {follow} BEGIN {check}; END",
+    ):
+        await service.store.write(do(sql))
+    page = await staff.post("/usage/rotate", graceSeconds="0")
+    new = shown_token(page.text)
+    assert (await service.request("GET", "/v1/pets", new)).status_code == 200
+    assert (await staff.get("/usage")).status_code == 303
+
+
+@pytest.mark.parametrize("grace", ["soon", "9" * 5000])
+async def test_a_refused_rotation_says_why_and_rotates_nothing(
+    service: Service, staff: Visitor, grace: str
+) -> None:
+    page = await staff.post("/usage/rotate", graceSeconds=grace)
+    assert page.status_code == 400
+    assert "expected an integer from 0" in page.text
+    assert (await service.request("GET", "/v1/pets", staff.token)).status_code == 200
+
+
+async def test_a_token_in_its_grace_period_cannot_rotate_its_key(
+    service: Service, staff: Visitor
+) -> None:
+    await rotate(service.store, service.clock, staff.key_id, 60 * MINUTE)
+    assert "Sign in with the new token to rotate the key again." in await usage_of(staff)
+    for path in ("/usage/rotate", f"/keys/{staff.key_id}/rotate"):
+        page = await staff.post(path, **OLD_TOKEN_KEEPS)
+        assert page.status_code == 403
+        assert "your key cannot give a longer life than its own" in page.text
+
+
+async def test_without_the_admin_scope_the_page_says_who_can_rotate_the_key(
+    service: Service,
+) -> None:
+    owner = await signed_in(service, scopes=frozenset({"pets:read"}))
+    response = await owner.get("/usage")
+    assert "ask for a rotation of key" in response.text
+    assert "/usage/rotate" not in response.text
+    assert (await owner.post("/usage/rotate", **OLD_TOKEN_KEEPS)).status_code == 403

@@ -1,0 +1,181 @@
+"""``petstore webhooks``: from a new webhook to one that is enabled again."""
+
+import json
+
+import pytest
+
+from support.odd_service import odd_service, response
+from support.process import ServerProcess
+from support.shop import Shop
+
+NOBODY = 2**62
+URL = "https://shop.example/hooks"
+WEBHOOK = {
+    "id": 7,
+    "url": URL,
+    "types": ["order.placed", "pet.created"],
+    "description": "The till",
+    "enabled": False,
+    "disabledReason": "failing",
+    "createdAt": "2026-12-01T12:00:00Z",
+    "lastSuccessAt": "2026-12-01T12:30:59Z",
+}
+DELIVERY = {
+    "id": 3,
+    "eventId": "evt_3",
+    "type": "pet.created",
+    "resource": "pet/7",
+    "state": "pending",
+    "attempts": 1,
+    "createdAt": "2026-12-01T12:00:00.000Z",
+    "lastAttemptAt": None,
+    "nextAttemptAt": "2026-12-01T12:05:00.000Z",
+    "responseStatus": None,
+    "responseBody": None,
+    "error": "it did not respond",
+}
+
+
+@pytest.fixture(scope="module")
+def token(server: ServerProcess) -> str:
+    """The token of a key that may manage webhooks."""
+    scopes = ("webhooks:write", "pets:read", "pets:write")
+    return server.issue("enterprise", *(word for scope in scopes for word in ("--scope", scope)))
+
+
+@pytest.fixture
+def webhook_id(shop: Shop) -> int:
+    """The id of a new webhook."""
+    secret = shop.succeed("webhooks", "create", URL, "--type", "pet.created")
+    assert secret.startswith("whsec_")
+    *_, newest = shop.ask("webhooks", "list", "--all")
+    return int(newest["id"])
+
+
+def test_standard_output_has_only_the_secret(shop: Shop) -> None:
+    result = shop("webhooks", "create", URL, "--description", "The till")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("whsec_")
+    assert len(result.stdout.splitlines()) == 1
+    *_, newest = shop.ask("webhooks", "list", "--all")
+    assert (newest["types"], newest["description"]) == ([], "The till")
+    assert result.stderr == f"Webhook {newest['id']} created. The secret is shown this once.\n"
+    rotated = shop("webhooks", "rotate", newest["id"], "--grace", "1h")
+    assert rotated.stdout.startswith("whsec_")
+    assert rotated.stdout != result.stdout
+    assert rotated.stderr == f"Webhook {newest['id']} rotated. The secret is shown this once.\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["http://shop.example/"], "url: expected https and port 443"),
+        (
+            [URL, "--type", "\udce9"],
+            "Invalid value for '--type': '\\udce9': expected text in UTF-8.",
+        ),
+    ],
+)
+def test_an_invalid_webhook_is_refused(shop: Shop, arguments: list[str], expected: str) -> None:
+    assert shop.fail("webhooks", "create", *arguments, status=2).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "command", ["show", "rotate", "test", "deliveries", "disable", "enable", "replay", "delete"]
+)
+@pytest.mark.usefixtures("webhook_id")  # the first one creates the secret file
+def test_an_unknown_webhook_is_not_found(shop: Shop, command: str) -> None:
+    options = ["--since", "2026-12-01T12:00:00Z"] if command == "replay" else []
+    words = shop.fail("webhooks", command, NOBODY, *options, status=3)
+    assert words == f"there is no webhook {NOBODY}"
+
+
+def test_a_webhook_is_disabled_and_enabled(shop: Shop, webhook_id: int) -> None:
+    line = f"Webhook {webhook_id}: {URL}, enabled, pet.created\n"
+    assert shop.succeed("webhooks", "show", webhook_id) == line
+    disabled = line.replace("enabled", "disabled")
+    assert shop.succeed("webhooks", "disable", webhook_id) == disabled
+    words = shop.fail("webhooks", "test", webhook_id, status=4)
+    assert words == f"webhook {webhook_id} is disabled; enable it first"
+    assert shop.succeed("webhooks", "enable", webhook_id, "--resume", "now") == line
+    assert shop.succeed("webhooks", "enable", webhook_id) == line
+
+
+def test_a_test_delivery_names_its_event(shop: Shop, webhook_id: int) -> None:
+    printed = shop.succeed("webhooks", "test", webhook_id)
+    assert printed.startswith("Event evt_")
+    assert printed.endswith(" will be sent; see petstore webhooks deliveries.\n")
+
+
+def test_events_can_be_replayed(shop: Shop, webhook_id: int) -> None:
+    since = ("--since", "2031-12-01T12:00:00Z")
+    printed = shop.succeed("webhooks", "replay", webhook_id, *since)
+    assert printed == "0 events will be sent again.\n"
+    until = ("--until", "2031-12-01T12:00:00Z")
+    words = shop.fail("webhooks", "replay", webhook_id, *since, *until, status=2)
+    assert words == "until: expected a date and time after since"
+    assert shop.ask("webhooks", "deliveries", webhook_id, "--state", "failed") == []
+
+
+def test_a_deleted_webhook_is_not_found(shop: Shop, webhook_id: int) -> None:
+    result = shop("webhooks", "delete", webhook_id)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"Webhook {webhook_id} deleted.\n"
+    shop.fail("webhooks", "show", webhook_id, status=3)
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_a_time_without_an_offset_is_refused(shop: Shop, option: str) -> None:
+    words = shop.fail("webhooks", "replay", 1, option, "2026-12-24T10:00:00", status=2)
+    assert words.startswith(f"Invalid value for '{option}': '2026-12-24T10:00:00': expected a date")
+
+
+def test_a_webhook_is_printed_in_one_line() -> None:
+    with odd_service(response(200, WEBHOOK)) as service:
+        printed = Shop(service.url, "a-key").succeed("webhooks", "show", 7)
+    assert printed == (
+        f"Webhook 7: {URL}, disabled (failing), order.placed pet.created, last"
+        " success 2026-12-01 12:30 UTC, The till\n"
+    )
+    webhook = WEBHOOK | {"types": [], "lastSuccessAt": None, "description": None, "enabled": True}
+    with odd_service(response(200, webhook)) as service:
+        printed = Shop(service.url, "a-key").succeed("webhooks", "show", 7)
+    assert printed == f"Webhook 7: {URL}, enabled, all that the key may read\n"
+
+
+def test_a_table_has_a_line_for_each_webhook() -> None:
+    other = WEBHOOK | {"types": [], "lastSuccessAt": None, "description": None, "enabled": True}
+    with odd_service(response(200, [WEBHOOK, other])) as service:
+        head, first, second = Shop(service.url, "a-key").succeed("webhooks", "list").splitlines()
+    head = head.replace("last success (UTC)", "success")
+    assert head.split() == ["id", "url", "types", "enabled", "success", "description"]
+    assert first.split() == f"7 {URL} order.placed pet.created no 2026-12-01 12:30 The till".split()
+    assert second.split() == ["7", URL, "all", "yes", "-", "-"]
+
+
+def test_a_table_has_a_line_for_each_delivery() -> None:
+    with odd_service(response(200, [DELIVERY])) as service:
+        shop = Shop(service.url, "a-key")
+        _, line = shop.succeed("webhooks", "deliveries", 7, "--state", "pending").splitlines()
+        (asked,) = service.asked
+    assert asked.target == "/v1/webhooks/7/deliveries?state=pending&limit=20"
+    words = line.split()
+    assert words[:7] == ["3", "evt_3", "pet.created", "pet/7", "pending", "1", "-"]
+    assert " ".join(words[7:]) == "2026-12-01 12:00 2026-12-01 12:05 it did not respond"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "body"),
+    [
+        (["create", URL], {"url": URL, "types": []}),
+        (["rotate", "7"], {"graceSeconds": 86400}),
+    ],
+)
+def test_a_secret_that_would_control_the_terminal_is_escaped(
+    arguments: list[str], body: dict[str, object]
+) -> None:
+    with odd_service(response(200, WEBHOOK | {"secret": "whsec_\x1b[2J"})) as service:
+        printed = Shop(service.url, "a-key").succeed("webhooks", *arguments)
+        (asked,) = service.asked
+    assert printed == "whsec_\\x1b[2J\n"
+    assert json.loads(asked.body) == body

@@ -1,0 +1,245 @@
+"""Where a webhook may point, and the events that it gets."""
+
+import json
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from msgspec import convert
+
+from petstore.domain.decoding import decode_json
+from petstore.errors import InvalidBody, InvalidWebhookUrl, UnknownEventType
+from petstore.events.model import EVENT_TYPES
+from petstore.keys.model import DEFAULT_SCOPES, SCOPES
+from petstore.webhooks.model import (
+    MAX_REPLAY,
+    MAX_WEBHOOKS,
+    Networks,
+    SecretRotation,
+    WebhookCreate,
+    WebhookPatch,
+    check_url,
+    known_types,
+    wanted_types,
+)
+
+OWN: Networks = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
+NAME_63 = "a" * 63
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://shop.example",
+        "https://shop.example/",
+        "https://shop.example/hooks/7;v=1?a=b&c=/?:@%20~!$'()*+,",
+        "https://shop.example?a=b@c",
+        "HTTPS://SHOP.EXAMPLE:443/Hooks",
+        "https://shop.example./hooks",
+        "https://xn--bcher-kva.example/",
+        "https://my_shop.a-b.example/",
+        f"https://{NAME_63}.example/",
+        "https://7shop.example/",
+        "https://93.184.216.34/hooks",
+        "https://[2606:2800:220:1:248:1893:25c8:1946]:443/",
+        "https://shop.example/@me",
+    ],
+)
+def test_an_https_url_is_accepted(url: str) -> None:
+    check_url(url, ())
+    check_url(url, OWN)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("", "an address such as https://shop.example/hooks"),
+        ("shop.example/hooks", "an address such as"),
+        ("//shop.example/hooks", "an address such as"),
+        ("ftp://shop.example/hooks", "an address such as"),
+        ("javascript:alert(1)", "an address such as"),
+        ("file:///etc/passwd", "an address such as"),
+        ("https://", "an address such as"),
+        ("https:///hooks", "an address such as"),
+        ("https:/shop.example", "an address such as"),
+        (r"https://shop.example\@evil.example/", "no user name and no password"),
+        (r"https://shop.example\.evil.example/", "an address such as"),
+        ("https://shop.example/a b", "an address such as"),
+        ("https://shop.example/\n", "an address such as"),
+        ("https://shop.example/\r\nHost: x", "an address such as"),
+        (" https://shop.example/", "an address such as"),
+        ("https://shop.example/%zz", "an address such as"),
+        ("https://shop.example/<x>", "an address such as"),
+        ("https://shop.example:/", "an address such as"),
+        ("https://shop.example:+443/", "an address such as"),
+        ("https://[fe80::1%25eth0]/", "an address such as"),
+        ("https://[shop.example]/", "an address such as"),
+        ("https://bücher.example/", "only ASCII: the host as xn--"),
+        ("https://shop.example/\u3002", "only ASCII"),
+        ("https://shop.example/#top", "no fragment"),
+        ("https://me@shop.example/", "no user name and no password"),
+        ("https://me:geheim@shop.example/", "no user name and no password"),
+        ("https://shop.example:443@evil.example/", "no user name and no password"),
+        ("https://shop.example:0/", "a port from 1 to 65535"),
+        ("https://shop.example:65536/", "a port from 1 to 65535"),
+        ("https://10.0.0.1:0/", "a port from 1 to 65535"),
+        ("https://.shop.example/", "a host name, or an address such as 192.0.2.7"),
+        ("https://shop..example/", "a host name"),
+        ("https://-shop.example/", "a host name"),
+        ("https://shop-.example/", "a host name"),
+        (f"https://{NAME_63}a.example/", "a host name"),
+        (f"https://{'a.' * 126}example/", "a host name"),
+        # What a resolver would take for an address that nobody checked.
+        ("https://127.1/", "a host name, or an address"),
+        ("https://2130706433/", "a host name, or an address"),
+        ("https://0X7F000001/", "a host name, or an address"),
+        ("https://0x7f.1/", "a host name, or an address"),
+        ("https://0177.0.0.1/", "a host name, or an address"),
+        ("https://127.0.0.1./", "a host name, or an address"),
+        ("https://256.1.1.1/", "a host name, or an address"),
+        ("https://[::1/", "an address such as"),
+        ("https://[::1::]/", "a host name, or an address"),
+    ],
+    ids=lambda text: repr(text)[:60],
+)
+def test_a_url_that_is_not_https_is_refused(url: str, expected: str) -> None:
+    for networks in ((), OWN):
+        with pytest.raises(InvalidWebhookUrl) as refused:
+            check_url(url, networks)
+        assert refused.value.message.startswith(f"url: expected {expected}")
+        assert "geheim" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://shop.example/", "https://shop.example:8443/", "http://shop:3000/", "http://a:443/"],
+)
+def test_other_ports_and_plain_http_need_an_allowed_network(url: str) -> None:
+    with pytest.raises(
+        InvalidWebhookUrl, match=r"^url: expected https and port 443; the operator can"
+    ):
+        check_url(url, ())
+    check_url(url, OWN)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://127.0.0.1/",
+        "https://169.254.169.254/",
+        "https://192.168.0.1/",
+        "https://0.0.0.0/",
+        "https://100.64.0.1/",
+        "https://[::1]/",
+        "https://[::ffff:127.0.0.1]/",
+        "https://[fe80::1]/",
+    ],
+)
+def test_an_address_that_is_not_public_is_refused(url: str) -> None:
+    for networks in ((), OWN):
+        with pytest.raises(
+            InvalidWebhookUrl, match=r"^url: expected a public address; the operator can"
+        ):
+            check_url(url, networks)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://10.1.2.3/", "http://10.1.2.3:1/hooks", "http://[fd00::7]:65535/"]
+)
+def test_an_address_in_an_allowed_network_is_accepted(url: str) -> None:
+    check_url(url, OWN)
+    with pytest.raises(InvalidWebhookUrl):
+        check_url(url, ())
+
+
+@pytest.mark.parametrize("url", ["http://93.184.216.34/", "https://93.184.216.34:8443/"])
+def test_an_address_outside_the_allowed_networks_needs_https_and_port_443(url: str) -> None:
+    with pytest.raises(
+        InvalidWebhookUrl, match=r"^url: expected https and port 443; the operator can"
+    ):
+        check_url(url, OWN)
+
+
+DESCRIPTION = "description: expected 1 to 255 printable characters, not only white space, or null"
+GRACE = "graceSeconds: expected an integer from 0 to 604800"
+
+
+@pytest.mark.parametrize(
+    ("struct", "members", "message"),
+    [
+        (
+            WebhookCreate,
+            {"url": "x" * 2049},
+            "url: expected an address such as https://shop.example/hooks, of up to 2048 characters",
+        ),
+        (
+            WebhookPatch,
+            {"types": "order.placed"},
+            "types: expected a list of types of events, such as ['order.placed']",
+        ),
+        (WebhookPatch, {"description": ""}, DESCRIPTION),
+        (WebhookPatch, {"description": "x" * 256}, DESCRIPTION),
+        (WebhookPatch, {"enabled": 1}, "enabled: expected true or false"),
+        (WebhookPatch, {"resume": "later"}, "resume: expected one of 'lastSuccess', 'now'"),
+        (SecretRotation, {"graceSeconds": -1}, GRACE),
+        (SecretRotation, {"graceSeconds": 604_801}, GRACE),
+    ],
+)
+def test_an_invalid_value_is_refused_naming_the_field(
+    struct: type, members: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidBody) as refused:
+        decode_json(json.dumps(members).encode(), struct)
+    assert refused.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("struct", "members"),
+    [
+        (WebhookPatch, {"url": "x" * 2048}),
+        (WebhookPatch, {"description": "x"}),
+        (WebhookPatch, {"description": "x" * 255}),
+        (SecretRotation, {"graceSeconds": 0}),
+        (SecretRotation, {"graceSeconds": 604_800}),
+    ],
+)
+def test_a_value_at_a_limit_is_accepted(struct: type, members: dict[str, Any]) -> None:
+    assert decode_json(json.dumps(members).encode(), struct) == convert(members, struct)
+
+
+def test_an_old_secret_signs_for_a_day_by_default() -> None:
+    assert SecretRotation().grace_seconds == 86_400
+
+
+def test_a_key_has_at_most_16_webhooks_and_a_replay_at_most_2000_events() -> None:
+    assert (MAX_WEBHOOKS, MAX_REPLAY) == (16, 2_000)
+
+
+def test_types_are_sorted_and_deduplicated() -> None:
+    types = ["order.placed", "pet.created", "order.placed"]
+    assert known_types(types) == ["pet.created", "order.placed"]
+    assert known_types(EVENT_TYPES[::-1]) == [*EVENT_TYPES]
+
+
+def test_unknown_types_are_refused_and_named_within_a_bounded_message() -> None:
+    unknown = {f"{number}{'x' * 100}" for number in range(9)}
+    with pytest.raises(UnknownEventType) as refused:
+        known_types({"pet.created", *unknown})
+    named = ", ".join(f"'{number}{'x' * 63}'" for number in range(3))
+    assert refused.value.message == (
+        f"types: there is no {named}; expected any of {', '.join(EVENT_TYPES)}"
+    )
+
+
+def test_a_webhook_gets_the_types_that_its_key_can_read() -> None:
+    every = frozenset(EVENT_TYPES) - {"webhook.test"}
+    assert wanted_types([], frozenset(SCOPES)) == every
+    of_key = {kind for kind in every if kind.partition(".")[0] in ("key", "deprecation", "webhook")}
+    assert wanted_types([], frozenset({"webhooks:write"})) == of_key
+    types = ["order.placed", "key.banned"]
+    assert wanted_types(types, frozenset(DEFAULT_SCOPES)) == set(types)
+    assert wanted_types(types, frozenset({"pets:read"})) == {"key.banned"}
+
+
+def test_a_test_event_is_not_among_the_wanted_types() -> None:
+    assert wanted_types(["webhook.test"], frozenset(SCOPES)) == frozenset()

@@ -1,0 +1,471 @@
+"""The operations on webhooks, used with a key that may manage its own."""
+
+from base64 import b64decode
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.clock import SECOND
+from petstore.databases.contract import Statement
+from petstore.events.model import EVENT_TYPES
+from petstore.keys.model import SCOPES
+from petstore.settings import SettingError
+from petstore.webhooks.secrets import master_of_text, secret_text, webhook_secrets
+from support.cases import case
+from support.error_body import assert_error
+from support.manual_clock import ManualClock
+from support.sending import STALE, Send, sender
+from support.service import SERVICE_URL, Service, running_service
+from support.stores import do
+from support.waiting import eventually
+from support.webhooks import URL, add_deliveries, add_events
+
+pytestmark = pytest.mark.anyio
+
+BY_ID = [
+    ("GET", ""),
+    ("PATCH", ""),
+    ("DELETE", ""),
+    ("POST", "/rotate"),
+    ("POST", "/test"),
+    ("GET", "/deliveries"),
+    ("POST", "/replay"),
+]
+BODY = {"url": URL, "since": "2026-01-01T00:00:00Z"}
+WEBHOOK = {
+    "id": 1,
+    "url": URL,
+    "types": [],
+    "description": None,
+    "enabled": True,
+    "disabledReason": None,
+    "createdAt": "2026-12-01T12:00:00Z",
+    "lastSuccessAt": None,
+}
+
+
+@pytest.fixture
+async def service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
+    """The service in this process; it writes nothing by itself."""
+    async with running_service(address, clock, limits_save_seconds=60) as service:
+        yield service
+
+
+@pytest.fixture
+async def send(service: Service) -> Send:
+    """Sends requests with a key that may do everything."""
+    return await sender(service, scopes=frozenset(SCOPES))
+
+
+async def create(send: Send, **wanted: Any) -> dict[str, Any]:
+    """Create a webhook and return it, with its secret."""
+    response = await send("POST", "/webhooks", json={"url": URL, **wanted})
+    assert response.status_code == 201, response.text
+    created: dict[str, Any] = response.json()
+    return created
+
+
+async def change(send: Send, **patch: Any) -> dict[str, Any]:
+    """Change webhook 1 and return it."""
+    response = await send("PATCH", "/webhooks/1", json=patch)
+    assert response.status_code == 200, response.text
+    changed: dict[str, Any] = response.json()
+    assert (await send("GET", "/webhooks/1")).json() == changed
+    return changed
+
+
+async def rows(service: Service, sql: str) -> list[Any]:
+    return await service.store.read(Statement(sql))
+
+
+# Keys
+
+
+async def test_a_key_has_the_webhooks_scope_only_if_it_is_named(service: Service) -> None:
+    usual = await sender(service)
+    response = await usual("POST", "/webhooks", json=BODY)
+    assert "webhooks:write" in assert_error(response, 403, "missing_scope")
+    named = await sender(service, scopes=frozenset({"webhooks:write"}))
+    assert (await create(named))["id"] == 1
+
+
+@pytest.mark.each_database
+async def test_the_webhook_of_another_key_is_not_found(service: Service, send: Send) -> None:
+    await create(send)
+    other = await sender(service, scopes=frozenset(SCOPES))
+    for method, rest in BY_ID:
+        with case(method, rest):
+            response = await other(method, f"/webhooks/1{rest}", json=BODY)
+            assert assert_error(response, 404, "not_found") == "there is no webhook 1"
+    assert (await other("GET", "/webhooks")).json() == []
+    assert (await send("GET", "/webhooks/1")).json() == WEBHOOK
+
+
+@pytest.mark.parametrize(("method", "rest"), [each for each in BY_ID if each[1] != "/deliveries"])
+async def test_an_outdated_if_match_is_refused(send: Send, method: str, rest: str) -> None:
+    await create(send)
+    response = await send(method, f"/webhooks/1{rest}", json=BODY, headers=STALE)
+    assert_error(response, 412, "precondition_failed")
+    tag = (await send("GET", "/webhooks/1")).headers["ETag"]
+    headers = {"If-Match": tag}
+    assert (await send(method, f"/webhooks/1{rest}", json=BODY, headers=headers)).is_success
+
+
+# Values
+
+
+BAD_VALUES: dict[str, list[Any]] = {
+    "url": [None, 7, [], "https://shop.example/" + "x" * 2028],
+    "types": [None, "pet.created", [1], {}, [None]],
+    "description": ["", " ", "x" * 256, "two\nlines", "\x1b[31m", "a\0", 7],
+}
+
+
+async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
+    await create(send)
+    for method, path in (("POST", "/webhooks"), ("PATCH", "/webhooks/1")):
+        for field, values in BAD_VALUES.items():
+            for value in values:
+                with case(method, field, value):
+                    response = await send(method, path, json={"url": URL, field: value})
+                    message = assert_error(response, 400, "invalid_body")
+                    assert message.startswith(f"{field}: expected ")
+        for url in ("http://shop.example/", "https://127.0.0.1/", "https://a@b/"):
+            with case(method, url):
+                response = await send(method, path, json={"url": url})
+                message = assert_error(response, 400, "invalid_webhook_url")
+                assert message.startswith("url: expected ")
+    assert (await send("GET", "/webhooks")).json() == [WEBHOOK]
+
+
+async def test_a_url_may_have_2048_characters(send: Send) -> None:
+    url = "https://shop.example/" + "x" * 2027
+    assert len(url) == 2048
+    assert (await create(send, url=url))["url"] == url
+
+
+async def test_the_operator_may_allow_networks(address: str) -> None:
+    async with running_service(address, webhook_network=("127.0.0.0/8",)) as service:
+        send = await sender(service, scopes=frozenset(SCOPES))
+        assert (await create(send, url="http://127.0.0.1:3000/hooks"))["id"] == 1
+
+
+async def test_unknown_types_are_refused_and_named(send: Send) -> None:
+    await create(send)
+    for method, path in (("POST", "/webhooks"), ("PATCH", "/webhooks/1")):
+        body = {"url": URL, "types": ["pet.created", "pet.sold"]}
+        message = assert_error(await send(method, path, json=body), 400, "unknown_event_type")
+        assert message.startswith("types: there is no 'pet.sold'; expected any of pet.created, ")
+
+
+async def test_a_type_that_the_key_cannot_read_is_refused_naming_the_scope_it_needs(
+    service: Service,
+) -> None:
+    send = await sender(service, scopes=frozenset({"webhooks:write", "pets:read"}))
+    await create(send, types=["pet.created", "key.banned"])
+    for method, path in (("POST", "/webhooks"), ("PATCH", "/webhooks/1")):
+        response = await send(method, path, json={"url": URL, "types": ["order.placed"]})
+        message = assert_error(response, 403, "missing_scope")
+        assert message == "this key lacks the scope orders:read to read order.placed"
+        assert 'scope="orders:read"' in response.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("/rotate", {"graceSeconds": -1}, "graceSeconds: expected an integer from 0 to 604800"),
+        ("/rotate", {"graceSeconds": 604_801}, "graceSeconds: expected "),
+        ("/rotate", {"graceSeconds": "1"}, "graceSeconds: expected "),
+        ("/replay", {}, "since: required; expected a date and time as in 2026-12-24T10:00:00Z"),
+        ("/replay", {"since": "yesterday"}, "since: expected a date and time"),
+        ("/replay", {"since": "2026-12-24T10:00:00"}, "since: expected a date and time"),
+        ("/replay", {**BODY, "until": None}, "until: expected a date and time"),
+        (
+            "/replay",
+            {**BODY, "until": BODY["since"]},
+            "until: expected a date and time after since",
+        ),
+    ],
+)
+async def test_an_invalid_value_in_an_action_is_refused(
+    send: Send, path: str, body: dict[str, Any], expected: str
+) -> None:
+    await create(send)
+    response = await send("POST", f"/webhooks/1{path}", json=body)
+    assert assert_error(response, 400, "invalid_body").startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        ({"enabled": None}, "enabled: expected true or false"),
+        ({"enabled": 1}, "enabled: expected true or false"),
+        ({"enabled": True, "resume": "then"}, "resume: expected one of 'lastSuccess', 'now'"),
+        ({"enabled": True, "resume": None}, "resume: expected one of"),
+        ({"resume": "now"}, "resume: expected only with enabled: true"),
+        ({"enabled": False, "resume": "now"}, "resume: expected only with enabled: true"),
+    ],
+)
+async def test_an_invalid_change_is_refused(
+    send: Send, patch: dict[str, Any], expected: str
+) -> None:
+    await create(send)
+    response = await send("PATCH", "/webhooks/1", json=patch)
+    assert assert_error(response, 400, "invalid_body").startswith(expected)
+
+
+# Created and read
+
+
+@pytest.mark.each_database
+async def test_a_webhook_is_returned_as_given_and_its_secret_only_once(send: Send) -> None:
+    types = ["order.placed", "pet.created", "order.placed"]
+    response = await send(
+        "POST", "/webhooks", json={"url": URL, "types": types, "description": "é"}
+    )
+    created = response.json()
+    assert response.headers.get_list("Location") == [f"{SERVICE_URL}/v1/webhooks/1"]
+    assert response.headers["Cache-Control"] == "no-store"
+    assert len(b64decode(created.pop("secret").removeprefix("whsec_"), validate=True)) == 32
+    expected = WEBHOOK | {"types": ["pet.created", "order.placed"], "description": "é"}
+    assert created == expected
+    assert (await send("GET", "/webhooks/1")).json() == expected
+    assert (await send("GET", "/webhooks")).json() == [expected]
+
+
+async def test_every_event_type_can_be_chosen(send: Send) -> None:
+    assert (await create(send, types=[*EVENT_TYPES]))["types"] == [*EVENT_TYPES]
+
+
+# Changed
+
+
+@pytest.mark.each_database
+async def test_only_the_named_fields_change(send: Send) -> None:
+    await create(send, types=["pet.created"], description="The till")
+    expected = WEBHOOK | {"types": ["pet.created"], "description": "The till"}
+    assert await change(send) == expected
+    expected |= {"url": "https://shop.example/other"}
+    assert await change(send, url=expected["url"], id=9) == expected
+    expected |= {"types": []}
+    assert await change(send, types=[]) == expected
+    expected |= {"description": None}
+    assert await change(send, description=None) == expected
+    expected |= {"enabled": False}
+    assert await change(send, enabled=False) == expected
+    assert await change(send, enabled=True) == expected | {"enabled": True}
+
+
+@pytest.mark.each_database
+async def test_a_webhook_that_is_enabled_again_resumes_after_its_last_success(
+    service: Service, send: Send
+) -> None:
+    await create(send)
+    await add_events(service.store, [service.clock()] * 3)
+    await add_deliveries(service.store, 1, "failed", "succeeded", "failed", "pending")
+    await change(send, enabled=False)
+    disabled = "UPDATE webhooks SET disabled_reason = 'failing', position = 1"
+    await service.store.write(do(disabled))
+    assert (await send("GET", "/webhooks/1")).json()["disabledReason"] == "failing"
+    assert (await change(send, enabled=True))["disabledReason"] is None
+    states = "SELECT state FROM webhook_deliveries ORDER BY id"
+    expected = [("failed",), ("succeeded",), ("pending",), ("pending",)]
+    assert await rows(service, states) == expected
+    # It is enabled now, so this asks for nothing.
+    await change(send, enabled=True, resume="now")
+    assert await rows(service, states) == expected
+    assert await rows(service, "SELECT position FROM webhooks") == [(1,)]
+
+
+@pytest.mark.each_database
+async def test_a_webhook_that_is_enabled_again_can_resume_from_now(
+    service: Service, send: Send
+) -> None:
+    await create(send)
+    await add_events(service.store, [service.clock()] * 3)
+    await service.store.write(do("UPDATE webhooks SET position = 0"))
+    await add_deliveries(service.store, 1, "succeeded", "pending")
+    await change(send, enabled=False)
+    await change(send, enabled=True, resume="now")
+    states = "SELECT state FROM webhook_deliveries ORDER BY id"
+    assert await rows(service, states) == [("succeeded",), ("failed",)]
+    assert await rows(service, "SELECT position FROM webhooks") == [(3,)]
+
+
+async def test_a_refused_change_does_not_touch_the_deliveries(service: Service, send: Send) -> None:
+    await create(send)
+    await add_deliveries(service.store, 1, "pending")
+    await change(send, enabled=False)
+    body = {"enabled": True, "resume": "now"}
+    response = await send("PATCH", "/webhooks/1", json=body, headers=STALE)
+    assert_error(response, 412, "precondition_failed")
+    assert await rows(service, "SELECT state FROM webhook_deliveries") == [("pending",)]
+
+
+@pytest.mark.each_database
+async def test_a_deleted_webhook_and_its_deliveries_are_not_found(
+    service: Service, send: Send
+) -> None:
+    await create(send)
+    await create(send)
+    await add_deliveries(service.store, 1, *["pending"] * 501)
+    await add_deliveries(service.store, 2, "pending")
+    assert (await send("DELETE", "/webhooks/1")).status_code == 204
+    assert_error(await send("GET", "/webhooks/1"), 404, "not_found")
+    assert_error(await send("DELETE", "/webhooks/1"), 404, "not_found")
+    assert await rows(service, "SELECT webhook_id FROM webhook_deliveries") == [(2,)]
+
+
+# Secrets
+
+
+@pytest.mark.each_database
+async def test_a_rotated_secret_is_new_and_the_old_one_works_for_a_day(
+    service: Service, send: Send
+) -> None:
+    created = await create(send)
+    assert created["secret"] in await secrets_of(service)
+    rotated = await send("POST", "/webhooks/1/rotate")
+    assert rotated.status_code == 200
+    assert rotated.json() == created | {"secret": rotated.json()["secret"]}
+    assert await secrets_of(service) == [rotated.json()["secret"], created["secret"]]
+    service.clock.advance(24 * 3600)
+    assert await secrets_of(service) == [rotated.json()["secret"]]
+
+
+async def test_without_a_grace_period_the_old_secret_ends_at_once(
+    service: Service, send: Send
+) -> None:
+    await create(send)
+    rotated = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 0})).json()
+    assert await secrets_of(service) == [rotated["secret"]]
+    again = (await send("POST", "/webhooks/1/rotate", json={"graceSeconds": 604_800})).json()
+    service.clock.advance(604_800 - 1)
+    assert await secrets_of(service) == [again["secret"], rotated["secret"]]
+
+
+async def secrets_of(service: Service) -> list[str]:
+    """Return what would sign a delivery to webhook 1 now."""
+    path = service.settings.secret_path
+    assert path is not None
+    sql = "SELECT id, secret_version, previous_secret_ends_at FROM webhooks"
+    ((webhook_id, version, ends_at),) = await rows(service, sql)
+    master = master_of_text(path.read_bytes())
+    secrets = webhook_secrets(master, webhook_id, version, ends_at, service.clock())
+    return [secret_text(secret) for secret in secrets]
+
+
+async def test_a_webhook_cannot_be_created_without_a_master_secret(postgres_url: str) -> None:
+    async with running_service(postgres_url, secret_file="") as service:
+        send = await sender(service, scopes=frozenset(SCOPES))
+        response = await send("POST", "/webhooks", json={"url": URL})
+        message = assert_error(response, 409, "webhooks_not_configured")
+        assert "--secret-file" in message
+        assert (await send("GET", "/webhooks")).json() == []
+
+
+async def test_a_lost_master_secret_is_not_replaced_while_webhooks_exist(database: Path) -> None:
+    secret = database.with_name(f"{database.name}.secret")
+    async with running_service(database) as service:
+        send = await sender(service, scopes=frozenset(SCOPES))
+        await create(send)
+    secret.unlink()
+    async with running_service(database) as service:
+        send = await sender(service, scopes=frozenset(SCOPES))
+        response = await send("POST", "/webhooks", json={"url": URL})
+        assert_error(response, 409, "webhooks_not_configured")
+        assert not secret.exists()
+        await service.store.write(do("DELETE FROM webhooks"))
+        await create(send)
+        assert secret.exists()
+
+
+async def test_a_request_refused_without_a_master_secret_can_be_retried_later(
+    database: Path,
+) -> None:
+    async with running_service(database) as service:
+        send = await sender(service, scopes=frozenset(SCOPES))
+        secret = database.with_name(f"{database.name}.secret")
+        secret.touch(0o600)
+        secret.write_text("x")
+        key = {"Idempotency-Key": "a"}
+        response = await send("POST", "/webhooks", json={"url": URL}, headers=key)
+        assert_error(response, 409, "webhooks_not_configured")
+        secret.unlink()
+        response = await send("POST", "/webhooks", json={"url": URL}, headers=key)
+        assert response.status_code == 201
+
+
+async def test_a_service_does_not_start_with_an_invalid_master_secret(database: Path) -> None:
+    database.with_name(f"{database.name}.secret").touch(0o600)
+    database.with_name(f"{database.name}.secret").write_text("x")
+    with pytest.raises(SettingError, match=r"^secret-file: .*\.secret: expected one line, 32 "):
+        async with running_service(database):
+            pass
+
+
+# Tests, deliveries, replays
+
+
+@pytest.mark.each_database
+async def test_deliveries_are_listed_newest_first(service: Service, send: Send) -> None:
+    for _ in range(2):
+        await create(send)
+    await add_deliveries(service.store, 1, "succeeded", "failed", "pending")
+    await add_deliveries(service.store, 2, "pending")
+    first = await send("GET", "/webhooks/1/deliveries?limit=2")
+    newest, second = first.json()
+    assert newest == {
+        "id": 3,
+        "eventId": f"evt_{3:024x}",
+        "type": "pet.created",
+        "resource": "pet/7",
+        "state": "pending",
+        "attempts": 3,
+        "createdAt": "2026-12-01T12:00:00.000Z",
+        "lastAttemptAt": "2026-12-01T12:00:01.000Z",
+        "nextAttemptAt": "2026-12-01T12:00:05.000Z",
+        "responseStatus": 500,
+        "responseBody": "no",
+        "error": "not 2xx",
+    }
+    assert (second["id"], second["state"], second["nextAttemptAt"]) == (2, "failed", None)
+    last = await send("GET", first.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1"))
+    assert [each["id"] for each in last.json()] == [1]
+    assert "Link" not in last.headers
+    failed = await send("GET", "/webhooks/1/deliveries?state=failed")
+    assert [each["id"] for each in failed.json()] == [2]
+    assert "Link" not in (await send("GET", "/webhooks/1/deliveries?limit=3")).headers
+
+
+@pytest.mark.parametrize("query", ["state=lost", "state=", "limit=0", "cursor=x"])
+async def test_an_invalid_parameter_is_refused(send: Send, query: str) -> None:
+    await create(send)
+    response = await send("GET", f"/webhooks/1/deliveries?{query}")
+    assert query.partition("=")[0] in assert_error(response, 400, "invalid_parameter")
+
+
+@pytest.mark.each_database
+async def test_events_can_be_replayed(service: Service, send: Send) -> None:
+    await create(send)
+    now = service.clock()
+    await add_events(service.store, [now, now + SECOND, now + 2 * SECOND])
+    window = {"since": "2026-12-01T12:00:01Z", "until": "2026-12-01T12:00:02Z"}
+    response = await send("POST", "/webhooks/1/replay", json=window)
+    assert (response.status_code, response.json()) == (202, {"deliveries": 1})
+    response = await send("POST", "/webhooks/1/replay", json={"since": "2026-12-01T12:00:01Z"})
+    assert response.json() == {"deliveries": 1}
+    (newest, older) = (await send("GET", "/webhooks/1/deliveries")).json()
+    assert [newest["eventId"], older["eventId"]] == [f"evt_{3:024x}", f"evt_{2:024x}"]
+
+
+async def test_no_log_contains_a_secret(service: Service, send: Send) -> None:
+    secret = (await create(send))["secret"]
+    response: httpx.Response = await send("POST", "/webhooks/1/rotate")
+    await eventually(lambda: b"rotateWebhook" in service.log.getvalue())
+    log = service.log.getvalue()
+    for each in (secret, response.json()["secret"]):
+        assert each.encode() not in log

@@ -1,0 +1,299 @@
+"""The pages of webhooks."""
+
+import re
+from typing import Any, get_args
+
+import httpx
+import pytest
+
+from petstore.clock import DAY, MINUTE
+from petstore.events.model import EVENT_TYPES
+from petstore.webhooks.model import MAX_WEBHOOKS
+from petstore.webhooks.pages import DISABLED_WORDS, EVENT_WORDS
+from petstore.webhooks.schedule import DisabledReason
+from support.manual_clock import ManualClock
+from support.page_forms import conflict_of, form_of, form_to, press, succeed
+from support.service import Service, running_service
+from support.stores import do
+from support.visitor import Visitor, signed_in, words
+from support.webhooks import URL, add_deliveries, add_events
+
+pytestmark = pytest.mark.anyio
+
+HOOK = {"url": URL, "description": "Till", "types": ["order.placed", "pet.created"]}
+
+
+async def create(visitor: Visitor, **wanted: Any) -> httpx.Response:
+    response = await visitor.post("/webhooks", **HOOK | wanted)
+    assert response.status_code == 201, response.text
+    return response
+
+
+def value(page: httpx.Response, name: str) -> str:
+    """Return the value of the first hidden field of this name."""
+    found = re.search(rf'name="{name}" value="([^"]*)"', page.text)
+    assert found is not None, page.text
+    return found[1].replace("&#34;", '"')
+
+
+async def test_without_a_master_secret_webhooks_cannot_be_added(postgres_url: str) -> None:
+    async with running_service(postgres_url, secret_file="") as service:
+        page = await (await signed_in(service)).get("/webhooks")
+        assert "its operator has not set them up" in words(page)
+        assert "/webhooks/new" not in page.text
+
+
+async def test_the_webhook_of_another_key_is_not_found(service: Service, staff: Visitor) -> None:
+    await create(staff)
+    other = await signed_in(service)
+    assert (await other.get("/webhooks/1")).status_code == 404
+    assert (await other.post("/webhooks/1/delete")).status_code == 404
+    assert "No webhooks yet." in (await other.get("/webhooks")).text
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"url": "http://127.0.0.1/"}, "Address: expected"),
+        ({"types": ["pet.eaten"]}, "there is no 'pet.eaten'"),
+        ({"description": "x" * 256}, "What it is for: expected 1 to 255"),
+    ],
+)
+async def test_a_refused_webhook_keeps_the_input(
+    staff: Visitor, fields: dict[str, Any], said: str
+) -> None:
+    refused = await staff.post("/webhooks", **HOOK | fields)
+    assert refused.status_code == 400
+    assert said in words(refused)
+    assert 'value="pet.created" checked' in refused.text or "types" in fields
+    assert 'value="Till"' in refused.text or "description" in fields
+
+
+async def test_the_secret_is_shown_once(staff: Visitor) -> None:
+    created = await create(staff)
+    assert re.search(r'<code id="secret">whsec_[A-Za-z0-9+/]{43}=</code>', created.text)
+    for path in ("/webhooks", "/webhooks/1"):
+        page = (await staff.get(path)).text
+        assert "whsec_" not in page
+        assert URL in page
+    assert '<a href="/console/webhooks">All webhooks</a>' in page
+
+
+async def test_a_key_at_its_webhook_limit_sees_a_message(staff: Visitor) -> None:
+    for _ in range(MAX_WEBHOOKS):
+        await create(staff)
+    page = (await staff.get("/webhooks")).text
+    assert "the most that a key can have" in page
+    assert "Add a webhook" not in page
+    assert "16 webhooks" in (await staff.post("/webhooks", **HOOK)).text
+
+
+async def test_every_event_that_can_be_chosen_has_a_description(staff: Visitor) -> None:
+    assert set(EVENT_WORDS) == set(EVENT_TYPES) - {"webhook.test"}
+    page = await staff.get("/webhooks/new")
+    assert "An animal was added (pet.created)" in words(page)
+
+
+async def test_a_change_can_be_undone(staff: Visitor) -> None:
+    await create(staff)
+    page = await staff.get("/webhooks/1")
+    form = form_to(page, "/webhooks/1").fields
+    typed = {"url": f"{URL}/new", "description": ""}
+    changed = await staff.submit("/webhooks/1", **form | typed | {"types": []})
+    assert "The webhook is changed." in words(changed)
+    saved = form_of(changed, "Save").fields
+    assert saved.items() >= typed.items()
+    assert "types" not in saved
+    undone = await succeed(staff, changed, "Undo")
+    assert "The webhook is as it was before." in words(undone)
+    assert f"<bdi>{URL}</bdi>" in undone.text
+    for kind in HOOK["types"]:
+        assert f'value="{kind}" checked' in undone.text
+
+
+async def test_a_conflict_shows_the_other_change_and_keeps_the_input(staff: Visitor) -> None:
+    await create(staff)
+    page = await staff.get("/webhooks/1")
+    await succeed(staff, page, "Save", description="Other")
+    late = await press(staff, page, "Save", description="Mine")
+    assert late.status_code == 412
+    assert "Somebody else changed this webhook" in words(late)
+    assert conflict_of(late, "What it is for") == ["Till", "Other", "Mine"]
+    saved = await succeed(staff, late, "Save mine anyway")
+    assert form_of(saved, "Save").fields["description"] == "Mine"
+
+
+async def test_a_delivery_does_not_cause_a_conflict(service: Service, staff: Visitor) -> None:
+    await create(staff)
+    page = await staff.get("/webhooks/1")
+    await service.store.write(do("UPDATE webhooks SET last_success_at = 1"))
+    assert "The webhook is changed." in words(
+        await succeed(staff, page, "Save", description="Mine")
+    )
+
+
+async def test_a_disabled_webhook_says_so_and_can_be_enabled(staff: Visitor) -> None:
+    await create(staff)
+    disabled = await staff.submit("/webhooks/1/disable")
+    assert "No more events are sent." in words(disabled)
+    assert "Enable it again" in words(disabled)
+    refused = await staff.post("/webhooks/1/test", once="a")
+    assert refused.status_code == 409
+    assert "disabled" in words(refused)
+    enabled = await staff.submit("/webhooks/1/enable", resume="now")
+    assert "Events are sent again." in words(enabled)
+    bad = await staff.post("/webhooks/1/enable", resume="never")
+    assert bad.status_code == 400
+
+
+async def test_a_test_delivery_is_sent_once_however_often_the_button_is_pressed(
+    staff: Visitor,
+) -> None:
+    await create(staff)
+    for _ in range(2):
+        sent = await staff.submit("/webhooks/1/test", once="abc")
+        assert "A test is on its way." in words(sent)
+
+
+async def test_a_form_sent_twice_creates_one_webhook_and_one_secret(
+    service: Service, staff: Visitor
+) -> None:
+    for path, fields in (("/webhooks", HOOK), ("/webhooks/1/rotate", {"graceSeconds": "3600"})):
+        opened = await staff.get("/webhooks/new" if path == "/webhooks" else "/webhooks/1")
+        form = opened.text.partition(f'action="/console{path}"')[2]
+        once = re.search(r'name="once" value="([^"]+)"', form.partition("</form>")[0])
+        assert once is not None
+        sent = [await staff.post(path, **fields, once=once[1]) for _ in range(2)]
+        secrets = [re.search(r"whsec_[A-Za-z0-9+/]{43}=", page.text) for page in sent]
+        assert None not in secrets
+        assert secrets[0][0] == secrets[1][0]  # type: ignore[index]
+        await staff.post("/sign-in", key=staff.token)
+        late = await staff.post(path, **fields, once=once[1])
+        assert late.status_code == 409
+        assert "This form was sent before" in words(late)
+    listed = await service.request("GET", "/v1/webhooks", staff.token)
+    assert len(listed.json()) == 1
+    for grace in ("soon", "9" * 5000):
+        assert (await staff.post("/webhooks/1/rotate", graceSeconds=grace)).status_code == 400
+
+
+async def test_each_delivery_shows_its_outcome(service: Service, staff: Visitor) -> None:
+    await create(staff)
+    await add_deliveries(service.store, 1, "pending", "pending", "succeeded")
+    page = (await staff.get("/webhooks/1", state="pending")).text
+    assert page.count("pet.created<br>pet/7") == 2
+    assert "500 not 2xx" in page
+    only = (await staff.get("/webhooks/1", state="failed")).text
+    assert "No deliveries that are failed yet." in only
+    refused = await staff.get("/webhooks/1", state="lost")
+    assert refused.status_code == 400
+    assert "expected one of 'pending'" in words(refused)
+
+
+async def test_a_delivery_that_got_a_410_has_failed_until_the_webhook_is_enabled(
+    service: Service, staff: Visitor
+) -> None:
+    await create(staff)
+    await service.store.write(do("UPDATE webhooks SET enabled = 0, disabled_reason = 'gone'"))
+    for delivery, status in [(1, 500), (2, 410)]:
+        await service.store.write(
+            do(
+                "INSERT INTO webhook_deliveries (id, webhook_id, sequence, event_id, type,"
+                " resource, state, created_at, attempts, due_at, response_status)"
+                " VALUES (?1, 1, ?1, 'e', 'pet.created', 'pet/1', 'pending', 0, 1, 0, ?2)",
+                delivery,
+                status,
+            )
+        )
+    assert await states_of(service, staff) == ["failed", "pending"]
+    assert await states_of(service, staff, "?state=failed") == ["failed"]
+    assert "failed 410" in words(await staff.get("/webhooks/1"))
+    await staff.submit("/webhooks/1/enable", resume="lastSuccess")
+    assert await states_of(service, staff) == ["pending", "pending"]
+
+
+async def states_of(service: Service, staff: Visitor, query: str = "") -> list[str]:
+    path = f"/v1/webhooks/1/deliveries{query}"
+    listed = await service.request("GET", path, staff.token)
+    return [delivery["state"] for delivery in listed.json()]
+
+
+async def test_the_page_says_why_the_service_disabled_a_webhook(
+    service: Service, staff: Visitor
+) -> None:
+    assert set(DISABLED_WORDS) == set(get_args(DisabledReason))
+    await create(staff)
+    sql = "UPDATE webhooks SET enabled = 0, disabled_reason = 'failing'"
+    await service.store.write(do(sql))
+    assert "No delivery has succeeded for days." in words(await staff.get("/webhooks/1"))
+
+
+async def test_many_deliveries_are_shown_in_pages(service: Service, staff: Visitor) -> None:
+    await create(staff)
+    await add_deliveries(service.store, 1, *21 * ["failed"])
+    first = (await staff.get("/webhooks/1", state="failed")).text
+    link = re.search(r'href="/console(/webhooks/1\?[^"]*)" rel="next"', first)
+    assert link is not None
+    second = (await staff.get(link[1].replace("&amp;", "&"))).text
+    assert second.count('class="status failed"') == 1
+    assert "First page" in second
+
+
+@pytest.mark.parametrize(("window", "count"), [("hour", 1), ("day", 2), ("week", 3)])
+async def test_the_events_of_a_period_can_be_replayed(
+    service: Service, staff: Visitor, clock: ManualClock, window: str, count: int
+) -> None:
+    await create(staff, types=[])
+    now = clock()
+    await add_events(service.store, [now - 2 * DAY, now - DAY // 2, now - 30 * MINUTE])
+    again = await staff.submit("/webhooks/1/replay", window=window, once="a")
+    assert f"{count} event" in words(again)
+
+
+async def test_a_replay_can_have_a_start_and_an_end(
+    service: Service, staff: Visitor, clock: ManualClock
+) -> None:
+    await create(staff, types=[])
+    await add_events(service.store, [clock() - DAY, clock()])
+    times = {"window": "own", "since": "2026-11-30T00:00", "until": "2026-12-01 12:00"}
+    assert "1 event is sent again." in (await staff.submit("/webhooks/1/replay", **times)).text
+    none = times | {"since": "2026-11-01", "until": "2026-11-02"}
+    assert (
+        "No event of that time has to be sent again."
+        in (await staff.submit("/webhooks/1/replay", **none)).text
+    )
+    elsewhere = times | {"until": "2026-12-01T14:00+02:00"}
+    again = words(await staff.submit("/webhooks/1/replay", once="b", **elsewhere))
+    assert "No event of that time has to be sent again." in again
+    open_end = {"window": "own", "since": "2026-12-01T11:00"}
+    assert "1 event is sent again." in (await staff.submit("/webhooks/1/replay", **open_end)).text
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ({"since": "yesterday"}, "expected a date and time, such as"),
+        ({"since": ""}, "expected a date and time, such as"),
+        ({"since": "2026-11-21T10:00", "until": "x"}, "expected a date and time, such as"),
+        ({"since": "2026-11-21T10:00", "until": "2026-11-20"}, "expected a date and time after"),
+    ],
+)
+async def test_a_replay_without_a_time_is_refused_and_keeps_the_input(
+    staff: Visitor, times: dict[str, str], said: str
+) -> None:
+    await create(staff)
+    refused = await staff.post("/webhooks/1/replay", window="own", **times)
+    assert refused.status_code == 400
+    assert said in words(refused)
+    assert 'value="own" selected' in refused.text
+    assert f'value="{times["since"]}"' in refused.text
+
+
+async def test_a_deleted_webhook_is_not_found(staff: Visitor) -> None:
+    await create(staff)
+    version = value(await staff.get("/webhooks/1"), "version")
+    stale = await staff.post("/webhooks/1/delete", version='"old"')
+    assert stale.status_code == 412
+    gone = await staff.submit("/webhooks/1/delete", version=version)
+    assert "The webhook is deleted." in words(gone)
+    assert (await staff.get("/webhooks/1")).status_code == 404

@@ -1,0 +1,96 @@
+"""The secrets that sign deliveries."""
+
+import hmac
+from base64 import b64decode, b64encode
+
+import pytest
+
+from petstore.webhooks.secrets import (
+    master_of_text,
+    secret_of_text,
+    secret_text,
+    text_of_master,
+    webhook_secrets,
+)
+
+MASTER = bytes(range(32))
+NOW = 1_000_000
+
+
+def test_a_secret_is_derived_by_hkdf_with_sha_256() -> None:
+    (secret,) = webhook_secrets(MASTER, 7, 3, None, NOW)
+    extracted = hmac.digest(bytes(32), MASTER, "sha256")
+    assert secret == hmac.digest(extracted, b"petstore webhook 7 secret 3\x01", "sha256")
+
+
+def test_secrets_of_other_webhooks_versions_and_masters_differ() -> None:
+    secrets = {
+        webhook_secrets(master, webhook_id, version, None, NOW)[0]
+        for master in (MASTER, bytes(32))
+        for webhook_id in (1, 11)
+        for version in (1, 11, 111)
+    }
+    assert len(secrets) == 12
+    assert {len(secret) for secret in secrets} == {32}
+
+
+def test_the_previous_secret_signs_until_its_grace_period_ends() -> None:
+    (old,) = webhook_secrets(MASTER, 7, 3, None, NOW)
+    (new,) = webhook_secrets(MASTER, 7, 4, None, NOW)
+    assert webhook_secrets(MASTER, 7, 4, NOW + 1, NOW) == [new, old]
+    assert webhook_secrets(MASTER, 7, 4, NOW, NOW) == [new]
+
+
+def test_a_secret_has_the_form_of_standard_webhooks() -> None:
+    text = secret_text(MASTER)
+    assert text.startswith("whsec_")
+    assert b64decode(text.removeprefix("whsec_"), validate=True) == MASTER
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "whsec_",
+        b64encode(MASTER).decode(),
+        "whsec_%%%%",
+        "whsec_é",
+        secret_text(bytes(23)),
+        secret_text(bytes(65)),
+        secret_text(MASTER) + "\n",
+    ],
+)
+def test_an_invalid_secret_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^expected whsec_ and the base64 of 24 to 64 bytes$"):
+        secret_of_text(text)
+
+
+@pytest.mark.parametrize("secret", [bytes(24), MASTER, bytes(64)])
+def test_decoding_a_secret_returns_the_encoded_bytes(secret: bytes) -> None:
+    assert secret_of_text(secret_text(secret)) == secret
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_a_master_secret_is_one_line(end: bytes) -> None:
+    assert master_of_text(text_of_master(MASTER).removesuffix(b"\n") + end) == MASTER
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\n",
+        b"x",
+        MASTER,
+        b64encode(bytes(31)),
+        b64encode(bytes(33)),
+        b64encode(MASTER) + b"\n\n",
+        b" " + b64encode(MASTER),
+        b64encode(MASTER)[:-1],
+        b64encode(b"\xff" * 32, b"-_"),
+        "\u00e4".encode() * 22,
+    ],
+)
+def test_an_invalid_master_secret_is_refused_and_not_shown(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"^expected one line, 32 random bytes in base64$"):
+        master_of_text(text)
