@@ -223,6 +223,9 @@ ROWS: dict[str, list[Row]] = {
     "rotate_webhook": [(2,)],
     "select_skipped_deliveries": [(7,)],
     "select_time_of_oldest_event": [(1, 1)],
+    "select_position": [(4000,)],
+    "select_time_of_event": [(5,)],
+    "count_events": [(1,)],
     "select_deliveries_since": [(9, "failed")],
     "select_pet_import": [(0, None)],
     "update_pet_import": [(0,)],
@@ -366,7 +369,7 @@ IN_BATCHES = (
     *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),
 )
 # All events in the window of a replay are read.
-IN_LARGE_BATCHES = ("insert_replayed_deliveries", "select_event_beyond_replay")
+IN_LARGE_BATCHES = ("insert_replayed_deliveries", "count_events")
 UNSEARCHED = ("fill_name_keys", "select_inventory")
 ONE_ROW = ("select_key_revision", "update_key_revision")
 IN_ORDER = ("select_next_lapse", "select_oldest_rows")

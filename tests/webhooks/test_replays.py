@@ -123,6 +123,15 @@ async def test_a_window_before_the_oldest_stored_event_is_refused(
     assert await replayed(store, key, TimeWindow(NOW, NOW + DAY)) == 2
 
 
+async def test_a_window_among_too_many_events_to_search_is_refused(
+    store: Store, key: ApiKey
+) -> None:
+    await add_webhook(store, key)
+    await add_events(store, [NOW] * 50_001)
+    with pytest.raises(ReplayTooLarge, match=r"; replay a longer one in parts$"):
+        await replayed(store, key, TimeWindow(NOW - 1, NOW))
+
+
 async def test_a_window_has_up_to_2_000_events(store: Store, key: ApiKey) -> None:
     await add_webhook(store, key)
     await add_events(store, range(NOW, NOW + MAX_REPLAY + 1))

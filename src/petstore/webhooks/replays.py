@@ -3,18 +3,16 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from petstore.clock import Milliseconds, rfc3339_milliseconds
+from petstore.clock import SECOND, Milliseconds, rfc3339_milliseconds
 from petstore.databases.contract import Statement, Unit, placeholder_list
 from petstore.errors import DeliveriesPending, InvalidBody, ReplayTooLarge
 from petstore.keys.model import ApiKey
 from petstore.webhooks.model import MAX_REPLAY, Webhook, wanted_types
 from petstore.webhooks.store import lock_enabled
 
-# What comes behind the position of the webhook will be sent anyway.
-_IN_WINDOW = (
-    "FROM events WHERE at >= ?1 AND at < ?2"
-    " AND sequence <= (SELECT position FROM webhooks WHERE id = CAST(?3 AS BIGINT))"
-)
+# The times of events are those of several clocks, so not quite in the order of the feed.
+_CLOCKS_DIFFER: Milliseconds = 10 * SECOND
+_MAX_SEARCHED = 50_000
 
 
 class TimeWindow(NamedTuple):
@@ -44,20 +42,20 @@ def replay(
     """
     webhook = yield from lock_enabled(webhook_id, key.id, check)
     yield from _require_few_pending(webhook_id)
-    yield from _require_kept(window.since)
-    yield from _require_few_events(webhook_id, window)
+    first, last = yield from _events_around(webhook_id, window)
     kinds = tuple(wanted_types(webhook.types, key.scopes))
-    names = placeholder_list(6, kinds)
+    names = placeholder_list(8, kinds)
     rows = yield Statement(
         "INSERT INTO webhook_deliveries"  # noqa: S608 - only names
         " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts, due_at)"
-        " SELECT CAST(?3 AS BIGINT), sequence, id, type, resource, 'pending',"
-        " CAST(?4 AS BIGINT), 0, CAST(?4 AS BIGINT)"
-        f" {_IN_WINDOW} AND type IN ({names})"
-        " AND (key_id IS NULL OR key_id = ?5) AND sequence NOT IN (SELECT sequence"
-        " FROM webhook_deliveries WHERE webhook_id = CAST(?3 AS BIGINT) AND state = 'pending')"
+        " SELECT CAST(?1 AS BIGINT), sequence, id, type, resource, 'pending',"
+        " CAST(?2 AS BIGINT), 0, CAST(?2 AS BIGINT) FROM events"
+        " WHERE sequence >= ?3 AND sequence <= ?4 AND at >= ?5 AND at < ?6"
+        " AND (key_id IS NULL OR key_id = ?7)"
+        f" AND type IN ({names}) AND sequence NOT IN (SELECT sequence FROM webhook_deliveries"
+        " WHERE webhook_id = CAST(?1 AS BIGINT) AND state = 'pending')"
         " ORDER BY sequence RETURNING 1",
-        (*window, webhook_id, now, key.id, *kinds),
+        (webhook_id, now, first, last, *window, key.id, *kinds),
         name="insert_replayed_deliveries",
         affects_pages=False,
     )
@@ -76,26 +74,54 @@ def _require_few_pending(webhook_id: int) -> Unit[None]:
         raise DeliveriesPending(msg)
 
 
-def _require_kept(since: Milliseconds) -> Unit[None]:
+def _events_around(webhook_id: int, window: TimeWindow) -> Unit[tuple[int, int]]:
+    """Return the first and the last sequence of what may be in a window, to search there alone.
+
+    What comes behind the position of the webhook will be sent anyway.
+    """
+    ((position,),) = yield Statement(
+        "SELECT position FROM webhooks WHERE id = ?1", (webhook_id,), name="select_position"
+    )
     oldest = yield Statement(
         "SELECT sequence, at FROM events WHERE sequence = (SELECT min(sequence) FROM events)",
         name="select_time_of_oldest_event",
     )
-    start, at = oldest[0] if oldest else (1, since)
-    if start > 1 and since < at:
+    start, at = oldest[0] if oldest else (1, window.since)
+    if start > 1 and window.since < at:
         msg = f"since: expected {rfc3339_milliseconds(at)} or later, the time of the oldest event"
         raise InvalidBody(msg)
-
-
-def _require_few_events(webhook_id: int, window: TimeWindow) -> Unit[None]:
-    following = yield Statement(
-        f"SELECT 1 {_IN_WINDOW} ORDER BY at LIMIT 1 OFFSET ?4",
-        (*window, webhook_id, MAX_REPLAY),
-        name="select_event_beyond_replay",
-    )
-    if following:
-        msg = (
-            f"since, until: expected a window of up to {MAX_REPLAY} events, of whatever type;"
-            " replay a longer one in parts"
+    first = yield from _first_since(window.since - _CLOCKS_DIFFER, start, position + 1)
+    behind = yield from _first_since(window.until + _CLOCKS_DIFFER, first, position + 1)
+    if behind - first <= _MAX_SEARCHED:
+        ((count,),) = yield Statement(
+            "SELECT count(*) FROM events WHERE sequence >= ?1 AND sequence < ?2"
+            " AND at >= ?3 AND at < ?4",
+            (first, behind, *window),
+            name="count_events",
         )
-        raise ReplayTooLarge(msg)
+        if count <= MAX_REPLAY:
+            return first, behind - 1
+    msg = (
+        f"since, until: expected a window of up to {MAX_REPLAY} events, of whatever type;"
+        " replay a longer one in parts"
+    )
+    raise ReplayTooLarge(msg)
+
+
+def _first_since(moment: Milliseconds, low: int, high: int) -> Unit[int]:
+    """Return the sequence of the first event since a moment, from ``low`` to ``high``.
+
+    No index has the times of events: each change would pay for one.
+    """
+    while low < high:
+        middle = (low + high) // 2
+        rows = yield Statement(
+            "SELECT at FROM events WHERE sequence >= ?1 ORDER BY sequence LIMIT 1",
+            (middle,),
+            name="select_time_of_event",
+        )
+        if rows and rows[0][0] < moment:
+            low = middle + 1
+        else:
+            high = middle
+    return low

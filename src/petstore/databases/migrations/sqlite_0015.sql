@@ -1,2 +1,0 @@
--- A replay finds the events of a window of time.
-CREATE INDEX events_by_time ON events (at);
