@@ -70,6 +70,15 @@ def test_a_replaced_value_takes_no_further_room() -> None:
     assert [cache.get(key) for key in "ab"] == [5, 5]
 
 
+def test_a_value_replaced_by_a_smaller_one_leaves_its_room() -> None:
+    cache = sized(10)
+    cache.put("a", 8)
+    cache.put("a", 2)
+    cache.put("b", 8)
+    cache.turn()
+    assert [cache.get(key) for key in "ab"] == [2, 8]
+
+
 def test_a_cleared_cache_is_empty_and_has_all_its_room() -> None:
     cache = sized(10)
     cache.put("a", 10)

@@ -15,7 +15,6 @@ OPENERS = (
     "petstore.databases.sqlite_connection",
     "petstore.databases.sqlite_commits",
     "petstore.databases.sqlite_recovery",
-    "petstore.databases.sqlite_versions",
     "petstore.databases.migrations",
     "petstore.databases.backups",
     "petstore.databases.copies",
@@ -74,7 +73,7 @@ RESOURCES = (
 LAYERS = {
     "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
     "store": (
-        *("store", "counts", "exports", "feed", "files", "console_imports", "imports"),
+        *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
         *("reservations", "responses", "rows", "search"),
         *("alerts", "cache", "history", "notices", "status"),
         *(

@@ -39,14 +39,16 @@ class Generations(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value, or replace one by another of the same size."""
-        if key not in self._newer:
-            size = self._size_of(key, value)
-            if size > self._room:
-                self.turn()
-            if size > self._room:
-                return
-            self._room -= size
+        """Keep a value, or replace one."""
+        replaced = self._newer.pop(key, None)
+        if replaced is not None:
+            self._room += self._size_of(key, replaced)
+        size = self._size_of(key, value)
+        if size > self._room:
+            self.turn()
+        if size > self._room:
+            return
+        self._room -= size
         self._newer[key] = value
 
     def turn(self) -> None:

@@ -136,7 +136,8 @@ def test_an_attack_that_raises_an_error_fails_the_run(capfd: pytest.CaptureFixtu
 
 
 def test_files_are_uploaded_and_exported_in_the_console() -> None:
-    app = Echo()
-    seen_by(attackers.work_on_files, app, callers=2)
-    paths = {request.path for request in app.seen}
+    app, paths = Echo(), set[str]()
+    while len(paths) < 3:  # while other programs work, one caller may get no turn
+        seen_by(attackers.work_on_files, app, callers=2)
+        paths = {request.path for request in app.seen}
     assert paths == {"/console/sign-in", "/console/import", "/console/export/pets.csv"}

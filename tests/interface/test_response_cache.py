@@ -1,56 +1,87 @@
-"""Cached responses are never stale, and the cache has a maximum size."""
+"""Cached pages are never stale, are read again only if a change shows on them, and have a limit."""
 
 import asyncio
+from typing import Any, Literal, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from petstore.events.changes import Extent
 from petstore.http.messages import Response
+from petstore.interface.operation import BASE
 from petstore.interface.response_cache import ResponseCache
-from petstore.limits.contract import State
-from petstore.limits.database import StoredRateLimits
+from petstore.keys.model import SCOPES
 from petstore.pets.model import NewPet
+from petstore.pets.store import create_pets
 from support.changes import create_pet
-from support.service import Service
-from support.waiting import eventually
+from support.exploration import explored
+from support.memory_folder import folder_in_memory
+from support.service import Service, running_service
+from support.stores import do
 
 pytestmark = pytest.mark.anyio
 
-GENERATION = 10_000
+GENERATION = 15_000
+ORDERS = Extent("order", range(1, 9), {})
 
 
 class Reader:
-    """Makes responses of ``size`` bytes and counts them."""
+    """Makes responses of ``size`` bytes with an ``extent``, and counts them."""
 
-    def __init__(self, size: int = 0) -> None:
+    def __init__(self, size: int = 0, extent: Extent | None = ORDERS) -> None:
         self.size = size
+        self.extent = extent
         self.reads = 0
 
-    async def __call__(self) -> Response:
+    async def __call__(self) -> tuple[Response, Extent | None]:
         self.reads += 1
-        return Response(200, b"x" * self.size, [])
+        return Response(200, b"x" * self.size, []), self.extent
 
 
-async def test_a_change_empties_the_cache(service: Service) -> None:
-    cache, read = ResponseCache(service.store), Reader()
-    for expected in (1, 2):
-        await cache.get(("", "/v1/pets", b""), read)
-        await cache.get(("", "/v1/pets", b""), read)
-        assert read.reads == expected
+async def test_a_page_is_read_again_once_a_change_shows_on_it(service: Service) -> None:
+    cache, read = ResponseCache(service.store), Reader(extent=Extent("pet", range(3, 100), {}))
+    for expected in (1, 1, 2, 3):
         await service.store.write(create_pet(NewPet("Bella", 1)))
+        for _ in range(2):
+            await cache.get(("", "/v1/pets", b""), read)
+            assert read.reads == expected
 
 
-async def test_a_response_read_before_a_change_is_not_cached_after_it(service: Service) -> None:
-    cache, read = ResponseCache(service.store), Reader()
+async def test_a_page_without_an_extent_is_always_read(service: Service) -> None:
+    cache, read = ResponseCache(service.store), Reader(extent=None)
+    for _ in range(2):
+        await cache.get(("", "/v1/pets", b"name=B"), read)
+    assert read.reads == 2
 
-    async def read_slowly() -> Response:
+
+async def test_a_page_read_during_a_change_is_read_again(service: Service) -> None:
+    cache, read = ResponseCache(service.store), Reader(extent=Extent("pet", range(1, 100), {}))
+
+    async def read_slowly() -> tuple[Response, Extent | None]:
+        page = await read()
         await service.store.write(create_pet(NewPet("Bella", 1)))
-        await asyncio.sleep(0)
-        await cache.get(("", "/v1/store/inventory", b""), read)
-        return await read()
+        return page
 
     await cache.get(("", "/v1/pets", b""), read_slowly)
     await cache.get(("", "/v1/pets", b""), read)
-    assert read.reads == 3
+    assert read.reads == 2
+
+
+async def test_what_left_no_event_shows_after_a_minute(service: Service) -> None:
+    loop, cache, read = asyncio.get_running_loop(), ResponseCache(service.store), Reader()
+    await cache.get(("", "/v1/pets", b""), read)
+    await service.store.write(do("UPDATE pets SET name = 'Rex'"))
+    await cache.get(("", "/v1/pets", b""), read)
+    assert read.reads == 1
+    now = loop.time
+    try:
+        loop.time = lambda: now() + 60  # type: ignore[method-assign]
+        await service.store.write(do("UPDATE pets SET name = 'Rex'"))
+        await cache.get(("", "/v1/pets", b""), read)
+    finally:
+        loop.time = now  # type: ignore[method-assign]
+    assert read.reads == 2
 
 
 async def test_each_query_has_its_own_response(service: Service) -> None:
@@ -83,12 +114,115 @@ async def test_the_cache_has_at_most_two_generations(
     assert cached * size <= 2 * GENERATION
 
 
-async def test_saving_rate_limits_does_not_empty_the_cache(service: Service) -> None:
-    cache, read = ResponseCache(service.store), Reader()
-    states = StoredRateLimits(service.store)
-    await service.issue()
-    for used in range(1, 4):
-        await states.save([(1, State(day_used=used, used_at=used))])
-        await eventually(service.store.version)
-        await cache.get(("", "/v1/pets", b""), read)
-    assert read.reads == 1
+@pytest.mark.parametrize(("order", "following"), [("id", 2), ("-id", 1)])
+async def test_a_page_is_the_last_one_once_the_next_item_is_gone(
+    service: Service, order: str, following: int
+) -> None:
+    token = (await service.issue(scopes=frozenset(SCOPES))).token
+    await service.store.write(create_pets([NewPet("Bella", 1)] * 2, now=0))
+    target = f"{BASE}/pets?limit=1&sort={order}"
+    assert "next" in (await service.request("GET", target, token)).links
+    await service.request("DELETE", f"{BASE}/pets/{following}", token)
+    assert "next" not in (await service.request("GET", target, token)).links
+
+
+LISTS = (
+    "/pets",
+    "/pets?status=available",
+    "/pets?status=pending&categoryId=1",
+    "/pets?categoryId=2",
+    "/pets?sort=-id",
+    "/pets?sort=-id&status=available",
+    "/pets?id=1&id=4&id=7",
+    "/pets?id=2&status=available",
+    "/pets?name=b",
+    "/pets?name=b&status=available",
+    "/store/orders",
+    "/store/orders?status=placed",
+    "/store/orders?petId=2",
+    "/store/orders?sort=-id",
+    "/categories",
+)
+BODIES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "/pets": (
+        [{"name": "Bella", "categoryId": 1, "status": "available"}, {"name": "B", "categoryId": 2}],
+        [{"name": "Oskar"}, {"status": "sold"}, {"status": "available"}, {"categoryId": 2}],
+    ),
+    "/store/orders": (
+        [{"petId": number} for number in range(1, 5)],
+        [{"shipDate": "2026-12-24T10:00:00Z"}, {"status": "approved"}, {"status": "cancelled"}],
+    ),
+    "/categories": (
+        [{"name": f"Kind {number}"} for number in range(5)],
+        [{"description": "Great and small."}, {"name": "Cats"}],
+    ),
+}
+
+
+class Action(NamedTuple):
+    """A change of the ``which``-th resource by one of two processes."""
+
+    process: int
+    path: str
+    method: Literal["POST", "PATCH", "DELETE"]
+    which: int
+    change: int
+
+
+actions = st.lists(
+    st.builds(
+        Action,
+        st.integers(0, 1),
+        st.sampled_from([*BODIES]),
+        st.sampled_from(["POST", "POST", "PATCH", "DELETE"]),
+        st.integers(1, 8),
+        st.integers(0, 11),
+    ),
+    max_size=12,
+)
+
+
+async def do_action(service: Service, token: str, action: Action) -> None:
+    added, changes = BODIES[action.path]
+    if action.method == "POST":
+        target, body = action.path, added[action.change % len(added)]
+    else:
+        target, body = f"{action.path}/{action.which}", changes[action.change % len(changes)]
+    options = {} if action.method == "DELETE" else {"json": body}
+    changed = await service.request(action.method, f"{BASE}{target}", token, **options)
+    assert changed.status_code in {200, 201, 204, 400, 404, 409}, changed.text
+
+
+async def pages(service: Service, token: str, limit: int) -> list[tuple[str, Any, str | None]]:
+    """Return every page of every list, with its link to the next one."""
+    found = []
+    for path in LISTS:
+        url: str | None = f"{BASE}{path}{'&' if '?' in path else '?'}limit={limit}"
+        while url:
+            page = await service.request("GET", url, token)
+            assert page.status_code == 200, page.text
+            following = page.links.get("next", {}).get("url")
+            found.append((url, page.json(), following))
+            url = following
+    return found
+
+
+async def walk(address: str, limit: int, work: list[Action]) -> None:
+    async with running_service(address) as one, running_service(address) as other:
+        token = (await one.issue(scopes=frozenset(SCOPES))).token
+        for number in range(6):
+            await do_action(one, token, Action(0, "/pets", "POST", 0, number))
+        for action in work:
+            await do_action((one, other)[action.process], token, action)
+            shown = [await pages(service, token, limit) for service in (one, other)]
+            async with running_service(address) as fresh:
+                assert shown == [await pages(fresh, token, limit)] * 2
+
+
+@explored(12)
+@given(limit=st.integers(1, 4), work=actions)
+def test_two_processes_show_every_page_as_one_that_has_just_begun(
+    limit: int, work: list[Action]
+) -> None:
+    with folder_in_memory() as folder:
+        asyncio.run(walk(f"sqlite:///{folder / 'petstore.db'}", limit, work))

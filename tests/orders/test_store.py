@@ -47,7 +47,7 @@ async def test_an_animal_that_is_not_available_cannot_be_ordered(
     with pytest.raises(PetNotAvailable, match=message):
         await store.write(place_order(OrderCreate(1), NOW, 1))
     assert await status_of(store) == (status or UNSET)
-    assert await list_orders(store, OrderFilter(), None, 10) == ([], None)
+    assert (await list_orders(store, OrderFilter(), None, 10)).items == []
 
 
 async def test_an_ended_order_does_not_change_the_animal_of_another_order(store: Store) -> None:

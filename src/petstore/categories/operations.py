@@ -11,6 +11,7 @@ from petstore.categories.store import (
     update_category,
 )
 from petstore.errors import CategoryInUse, CategoryNameTaken
+from petstore.events.changes import Extent
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
@@ -18,7 +19,8 @@ from petstore.interface.pages import PageQuery, page_result
 
 async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Category]]:
     after, limit = call.query.after, call.query.limit
-    return page_result(await list_categories(await context.reader(), after, limit))
+    page = await list_categories(await context.reader(), after, limit)
+    return page_result(page, extent=Extent("category", page.ids, {}))
 
 
 async def _create(context: Context, call: Call[CategoryCreate, None]) -> Result[Category]:

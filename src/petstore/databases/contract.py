@@ -30,15 +30,13 @@ class Statement(Struct, frozen=True, gc=False):
     """One SQL statement and its parameters.
 
     With ``gives_id`` it inserts one row and returns the id: for PostgreSQL ``sql`` says so, SQLite
-    tells it anyway. Metrics and traces show ``name``: no data of a client is in it. A change that
-    no page of a list can show does not have to empty the cache of pages (``affects_pages``).
+    tells it anyway. Metrics and traces show ``name``: no data of a client is in it.
     """
 
     sql: str
     parameters: Sequence[Value] = ()
     gives_id: bool = False
     name: str = "unnamed"
-    affects_pages: bool = True
 
 
 Unit: TypeAlias = Generator[Statement, list[Row], T]
@@ -133,8 +131,8 @@ class Store(Reader, Protocol):
         """Return if the database can be read."""
         ...
 
-    async def version(self) -> int | None:
-        """Return a number that changes with every commit of any process, or ``None`` if unknown."""
+    async def version(self) -> object:
+        """Return what changes with every commit of any process, or ``None`` if that is dear."""
         ...
 
     async def write(self, unit: Unit[T]) -> T:

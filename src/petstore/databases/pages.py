@@ -23,11 +23,13 @@ _SINGLE = (str, int)
 class Page(NamedTuple, Generic[T]):
     """Items in order of their ids, and the id that the next page starts after.
 
-    ``next_after`` is ``None`` on the last page.
+    ``next_after`` is ``None`` on the last page. ``ids`` are those between which it was read, with
+    the one that showed that there is a next page.
     """
 
     items: list[T]
     next_after: int | None
+    ids: range = range(0)
 
 
 def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
@@ -70,7 +72,17 @@ async def read_page(
     # One row more than the page holds shows whether there is a next page.
     rows = await reader.read(Statement(sql, (*parameters, limit + 1), name=name))
     next_after = rows[limit - 1][0] if len(rows) > limit else None
-    return Page([item_of(row) for row in rows[:limit]], next_after)
+    beyond = None if next_after is None else rows[limit][0]
+    ids = _descending(after, beyond) if newest_first else _ascending(after, beyond)
+    return Page([item_of(row) for row in rows[:limit]], next_after, ids)
+
+
+def _ascending(after: int | None, beyond: int | None) -> range:
+    return range((after or 0) + 1, (LAST_ID if beyond is None else beyond) + 1)
+
+
+def _descending(before: int | None, beyond: int | None) -> range:
+    return range(beyond or 0, LAST_ID + 1 if before is None else before)
 
 
 async def read_next_after(

@@ -52,7 +52,6 @@ def prune(table: Table, before: Milliseconds) -> Unit[int]:
         f"DELETE FROM {table.name} WHERE {which} RETURNING 1",  # noqa: S608 - only names
         (before // table.time_unit, table.at_once),
         name="delete_aged_rows",
-        affects_pages=False,
     )
     return len(deleted)
 
@@ -70,7 +69,6 @@ def _prune_in_order(table: Table, before: Milliseconds) -> Unit[int]:
         f"DELETE FROM {name} WHERE {key} < ?1 RETURNING {key}",  # noqa: S608 - only names
         (kept,),
         name="delete_oldest_rows",
-        affects_pages=False,
     )
     return len(deleted)
 

@@ -23,8 +23,7 @@ from petstore.databases.sqlite_connection import (
     read_only,
     unusable,
 )
-from petstore.databases.sqlite_recovery import SqliteConnections
-from petstore.databases.sqlite_versions import PageVersions
+from petstore.databases.sqlite_recovery import DATA_VERSION, SqliteConnections
 from petstore.errors import PetstoreError
 
 _MIGRATION_TIMEOUT: Milliseconds = 10 * SECOND
@@ -43,8 +42,7 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self._connections = SqliteConnections(path, timeout, syncs=not brief_locks)
-        self._versions = PageVersions(self._connections)
-        self._commits = GroupCommit(self._connections, self._versions, brief_locks=brief_locks)
+        self._commits = GroupCommit(self._connections, brief_locks=brief_locks)
 
     @property
     def committed(self) -> Counter[int]:
@@ -92,13 +90,14 @@ class SqliteStore:
             await self.write(_nothing())
         await self.version()
 
-    async def version(self) -> int | None:
-        """Return the version of what pages show; ``None`` if it is about to change.
+    async def version(self) -> tuple[int, int]:
+        """Return what changes with every commit: the data version of the connection that reads.
 
-        Every commit changes it, but for own ones without a statement that ``affects_pages``.
+        That of another connection may differ, so it says which one it is of.
         """
+        connections = self._connections
         try:
-            return self._versions.current(is_committing=self._commits.is_committing)
+            return connections.opened_times, connections.read(DATA_VERSION).get
         except OPERATIONAL_ERRORS as error:
             raise unavailable(error) from error
 

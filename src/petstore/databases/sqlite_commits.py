@@ -18,7 +18,6 @@ from petstore.coalescing import settle
 from petstore.databases.contract import T, Unit, as_unavailable
 from petstore.databases.sqlite_connection import OPERATIONAL_ERRORS
 from petstore.databases.sqlite_recovery import SqliteConnections
-from petstore.databases.sqlite_versions import PageVersions
 from petstore.errors import Unavailable
 
 _MAX_GROUP = 256
@@ -45,16 +44,11 @@ class GroupCommit:
     With ``brief_locks``, nothing waits while it has the write lock (see ``SqliteStore``).
     """
 
-    def __init__(
-        self, connections: SqliteConnections, versions: PageVersions, *, brief_locks: bool
-    ) -> None:
+    def __init__(self, connections: SqliteConnections, *, brief_locks: bool) -> None:
         self._connections = connections
-        self._versions = versions
         self._brief_locks = brief_locks
         self._waiting: deque[_Waiting] = deque()
         self._group: asyncio.Task[None] | None = None
-        self.is_committing = False
-        """Whether the thread may have the writer now."""
         self.committed: Counter[int] = Counter()
         """The number of committed groups, by the number of their units of work."""
 
@@ -90,15 +84,9 @@ class GroupCommit:
         outcomes: list[_Outcome] = []
         loop = asyncio.get_running_loop()
         self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
-        self.is_committing = True
         try:
             with as_unavailable(OPERATIONAL_ERRORS):
                 await self._begin()
-                # Holding the lock: from here on, every new version is this group's.
-                with suppress(
-                    *OPERATIONAL_ERRORS
-                ):  # a reader that fails is no reason to refuse a change
-                    self._versions.note()
                 # A change that got a 503 in the meantime must not be made.
                 outcomes.extend(
                     (waiting.done, self._run(waiting.unit))
@@ -116,7 +104,6 @@ class GroupCommit:
             if not isinstance(error, Exception):
                 raise
         finally:
-            self.is_committing = False
             self._watching.cancel()
 
     async def _commit_durably(self, outcomes: list[_Outcome]) -> None:
@@ -130,7 +117,6 @@ class GroupCommit:
         def settle_all(error: BaseException | None) -> None:
             is_safe = error is None and connections.files.log_is_in_place()
             if is_safe:
-                self.is_committing = False
                 for outcome in outcomes:
                     settle(*outcome)
             settle(committed, error or is_safe)
@@ -201,13 +187,12 @@ class GroupCommit:
 
     def _run(self, unit: Unit[Any]) -> Any:
         """Run one unit in its savepoint; return its result, or the error that undid it."""
-        execute, versions = self._connections.write, self._versions
+        execute = self._connections.write
         execute("SAVEPOINT unit")
         try:
             statement = next(unit)
             while True:
                 rows = execute(statement.sql, statement.parameters).fetchall()
-                versions.own_changes += statement.affects_pages
                 if statement.gives_id:
                     # RETURNING would open a table for the one row each time.
                     rows = [(self._connections.writer.last_insert_rowid(),)]

@@ -26,6 +26,5 @@ def upsert(
             f"{into} VALUES {values} ON CONFLICT {conflict}",
             tuple(chain.from_iterable(batch)),
             name=f"upsert_{table}",
-            affects_pages=False,
         )
     return returned

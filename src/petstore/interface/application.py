@@ -25,6 +25,7 @@ from petstore.errors import (
     PetstoreError,
     Unavailable,
 )
+from petstore.events.changes import Extent
 from petstore.http.messages import Headers, Receive, Request, Response
 from petstore.interface.addresses import Addresses
 from petstore.interface.authentication import (
@@ -396,8 +397,8 @@ class Application:
             if shows_lapse(operation, self.services):
                 await self.services.reservations.settle()
             page = (exchange.root, request.path, request.query)
-            respond = partial(_respond, operation, target, context, call)
-            response = await self._response_cache.get(page, respond)
+            read = partial(_read_page, operation, target, context, call)
+            response = await self._response_cache.get(page, read)
         else:
             response = encode_result(operation, target, await execute(operation, context, call))
         return conditional(conditions, response) if operation.method == "GET" else response
@@ -448,10 +449,11 @@ class Application:
             note(line)
 
 
-async def _respond(
+async def _read_page(
     operation: Operation, target: Target, context: Context, call: Call[Any, Any]
-) -> Response:
-    return encode_result(operation, target, await execute(operation, context, call))
+) -> tuple[Response, Extent | None]:
+    result = await execute(operation, context, call)
+    return encode_result(operation, target, result), result.extent
 
 
 def _idempotent(

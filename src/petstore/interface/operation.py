@@ -14,6 +14,7 @@ from petstore.databases.replicas import Readers
 from petstore.databases.secret_files import SecretFile
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.errors import MissingKey, PetstoreError
+from petstore.events.changes import Extent
 from petstore.events.feed import Client, Feed
 from petstore.http.messages import Response
 from petstore.interface.authentication import authenticate, require_network
@@ -131,7 +132,8 @@ class Result(Struct, Generic[Value], frozen=True):
     the next page of a list, empty if there is none. ``is_replay``: an earlier request with the same
     ``Idempotency-Key`` took effect, and this is what it returned. The ``location`` of a new
     resource, a URL, is empty if it is below that of the request. A long poll has ``waited`` this
-    many seconds for events. What was recorded for retries has its ``response`` already.
+    many seconds for events. What was recorded for retries has its ``response`` already. A page of
+    a list may have the ``extent`` of what it shows.
     """
 
     value: Value
@@ -140,6 +142,7 @@ class Result(Struct, Generic[Value], frozen=True):
     location: str = ""
     waited: float = 0.0
     response: Response | None = None
+    extent: Extent | None = None
 
     @property
     def version(self) -> str:
@@ -178,7 +181,7 @@ class Operation:
     ``errors`` are those of the operation itself; the OpenAPI document adds those that follow from
     the other fields. ``tagged``: an ``ETag`` names the version of the resource that the operation
     responds with or deletes. ``shows_orders``: a lapsed reservation shows in the response.
-    ``cached``: the response is the same for every key, and valid until the database changes.
+    ``cached``: the response is the same for every key, and valid until a change shows on it.
     ``no_store``: the response is about keys, so no cache may keep it.
     ``waits``: the handler may wait long (a long poll), so the key is checked once more after it.
     ``endless``: every page of the list has a next one.

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from petstore.databases.pages import Page
 from petstore.domain.cursors import BY_ID, CursorForm
 from petstore.errors import InvalidParameter
+from petstore.events.changes import Extent
 from petstore.interface.operation import Result
 from petstore.pets.search import PetsByName
 
@@ -71,6 +72,9 @@ class PageQuery(Struct, frozen=True):
             raise InvalidParameter(msg) from None
 
 
-def page_result(page: AnyPage, form: CursorForm[Any] = BY_ID) -> Result[Any]:
+def page_result(
+    page: AnyPage, form: CursorForm[Any] = BY_ID, extent: Extent | None = None
+) -> Result[Any]:
     """Return a page, and the cursor of the position that the next one starts after."""
-    return Result(page.items, "" if page.next_after is None else form.encode(page.next_after))
+    cursor = "" if page.next_after is None else form.encode(page.next_after)
+    return Result(page.items, cursor, extent=extent)

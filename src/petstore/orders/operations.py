@@ -9,6 +9,7 @@ from petstore.clock import milliseconds
 from petstore.domain.cursors import BY_ID, NEWEST_FIRST
 from petstore.domain.fields import Int64
 from petstore.errors import IllegalTransition, OrderClosed, PetNotAvailable, UnknownPet
+from petstore.events.changes import Extent
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, Sort, cursor_of, page_result
@@ -30,12 +31,12 @@ class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
 async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[list[Order]]:
     query = call.query
     wanted, limit = OrderFilter(query.status, query.pet_id), query.limit
-    if query.sort == "-id":
-        before = query.start(NEWEST_FIRST)
-        page = await list_orders(await context.reader(), wanted, before, limit, newest_first=True)
-        return page_result(page, NEWEST_FIRST)
-    after = query.after
-    return page_result(await list_orders(await context.reader(), wanted, after, limit))
+    newest_first = query.sort == "-id"
+    form = NEWEST_FIRST if newest_first else BY_ID
+    start, reader = query.start(form), await context.reader()
+    page = await list_orders(reader, wanted, start, limit, newest_first=newest_first)
+    shown = Extent("order", page.ids, {"status": query.status, "petId": query.pet_id})
+    return page_result(page, form, shown)
 
 
 async def _place(context: Context, call: Call[OrderCreate, None]) -> Result[Order]:

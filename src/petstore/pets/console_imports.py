@@ -434,7 +434,7 @@ def _delete(import_id: int) -> Statement:
 
 def _change(name: str, sql: str, *parameters: Value) -> Statement:
     """Return a statement that changes imports: no page of a list shows them."""
-    return Statement(sql, parameters, name=name, affects_pages=False)
+    return Statement(sql, parameters, name=name)
 
 
 def _import_of(row: Row) -> ConsoleImport:

@@ -10,6 +10,7 @@ from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST
 from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
 from petstore.errors import IllegalTransition, InvalidParameter, PetReserved, UnknownCategory
+from petstore.events.changes import Extent
 from petstore.interface.idempotency import change
 from petstore.interface.operation import (
     BASE,
@@ -73,12 +74,13 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
     wanted, limit = PetFilter(query.status, query.category_id, query.id), query.limit
     if query.name is not UNSET:
         return await _search(context, query, query.name, wanted)
-    if query.sort == "-id":
-        before = query.start(NEWEST_FIRST)
-        page = await list_pets(await context.reader(), wanted, before, limit, newest_first=True)
-        return page_result(page, NEWEST_FIRST)
-    after = query.after
-    return page_result(await list_pets(await context.reader(), wanted, after, limit))
+    newest_first = query.sort == "-id"
+    form = NEWEST_FIRST if newest_first else BY_ID
+    start, reader = query.start(form), await context.reader()
+    page = await list_pets(reader, wanted, start, limit, newest_first=newest_first)
+    ids = page.ids if query.id is UNSET else frozenset(query.id)
+    shown = Extent("pet", ids, {"status": query.status, "categoryId": query.category_id})
+    return page_result(page, form, shown)
 
 
 async def _search(

@@ -119,7 +119,6 @@ def _begin(
         f"DELETE FROM console_sessions WHERE {which}",  # noqa: S608 - only names
         (key_id, MAX_SESSIONS, last_used, now - IDLE, now - LONGEST, FIRST_SESSIONS),
         name="delete_sessions_beyond",
-        affects_pages=False,
     )
     secret = new_secret((yield from _seal()))
     yield Statement(
@@ -128,7 +127,6 @@ def _begin(
         " VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
         (_digest(secret), key_id, token, granted_by, now),
         name="insert_session",
-        affects_pages=False,
     )
     return secret
 
@@ -140,7 +138,6 @@ def _seal() -> Unit[bytes]:
             "INSERT INTO console_seal (one, secret) VALUES (1, ?1) ON CONFLICT DO NOTHING",
             (secrets.token_bytes(SEAL_LENGTH),),
             name="insert_seal",
-            affects_pages=False,
         )
         rows = yield _SELECT_SEAL
     ((seal,),) = rows
@@ -182,7 +179,6 @@ def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
         "UPDATE console_sessions SET used_at = ?1 WHERE digest = ?2",
         (now, session.digest),
         name="update_session_use",
-        affects_pages=False,
     )
 
 
@@ -192,7 +188,6 @@ def rebind_session(session: Session, token: bytes) -> Unit[None]:
         "UPDATE console_sessions SET token_digest = ?1 WHERE digest = ?2",
         (token_digest(token), session.digest),
         name="update_session_token",
-        affects_pages=False,
     )
 
 
@@ -202,7 +197,6 @@ def end_session(digest: bytes) -> Unit[None]:
         "DELETE FROM console_sessions WHERE digest = ?1",
         (digest,),
         name="delete_session",
-        affects_pages=False,
     )
 
 
@@ -212,13 +206,11 @@ def end_sessions(key_id: int) -> Unit[None]:
         f"DELETE FROM console_sessions WHERE {_BY_KEY}",  # noqa: S608 - only names
         (key_id,),
         name="delete_sessions",
-        affects_pages=False,
     )
     yield Statement(
         f"DELETE FROM console_links WHERE {_BY_KEY}",  # noqa: S608 - only names
         (key_id,),
         name="delete_links",
-        affects_pages=False,
     )
 
 
@@ -258,7 +250,6 @@ def create_link(key_id: int, by: str, now: Milliseconds, maker: Session | None =
         " WHERE key_id = ?2 AND expires_at IS NULL)), ?5)",
         (_digest(secret), key_id, now + LINK_LIFE, token, granted_by),
         name="insert_link",
-        affects_pages=False,
     )
     yield insert_event(by, "link_created", key, key, now)
     return secret
@@ -277,7 +268,6 @@ def use_link(
         "DELETE FROM console_links WHERE digest = ?1 RETURNING 1",
         (digest,),
         name="delete_link",
-        affects_pages=False,
     )
     if not rows or not used:  # or somebody else was faster
         return None

@@ -205,7 +205,6 @@ def make_deliveries(
             " WHERE id = ?2 AND position = ?3 AND leased_by = ?4 AND enabled = 1 RETURNING id",
             (end, webhook.id, webhook.position, owner),
             name="move_webhook",
-            affects_pages=False,
         )
         if moved:
             wanted = webhook.wanted
@@ -224,7 +223,6 @@ def make_deliveries(
                     *(_TEST, f"webhook/{webhook.id}", *wanted),
                 ),
                 name="insert_deliveries",
-                affects_pages=False,
             )
             made[webhook.id] = len(rows)
     return made
@@ -243,7 +241,6 @@ def delete_deliveries(webhook_id: int) -> Unit[int]:
         f"DELETE FROM webhook_deliveries WHERE {which} RETURNING id",  # noqa: S608 - only names
         (webhook_id, _DELETED_AT_ONCE),
         name="delete_deliveries",
-        affects_pages=False,
     )
     return len(deleted)
 
@@ -277,7 +274,6 @@ def save_progress(
             f"UPDATE webhook_deliveries SET due_at = ?1 WHERE id = ?2 AND ({before}) IS NOT NULL",  # noqa: S608
             (delivery.held_until, delivery.id, delivery.webhook_id, delivery.resource),
             name="hold_delivery",
-            affects_pages=False,
         )
     return notices
 
@@ -297,7 +293,6 @@ def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
             *(outcome.status, outcome.body, outcome.error, delivery.id, delivery.attempts),
         ),
         name="update_delivery",
-        affects_pages=False,
     )
     if saved and outcome.state != "pending":
         following = _pending_beside("e.id", "?2", "?3", "?4", before=False)
@@ -306,7 +301,6 @@ def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
             f" AND id = ({following})",
             (now, delivery.webhook_id, delivery.resource, delivery.id),
             name="free_next_delivery",
-            affects_pages=False,
         )
     return [outcome] if saved else []
 
@@ -355,7 +349,6 @@ def _update_webhook(
             *(0 if reason else enabled, reason, webhook_id),
         ),
         name="update_webhook_health",
-        affects_pages=False,
     )
     if reason is not None:
         was = {"enabled": True, "disabledReason": None}

@@ -92,7 +92,6 @@ def take_leases(
         " /*pg FOR UPDATE SKIP LOCKED */) RETURNING id",
         (owner, now + LEASE, now, never, *ids),
         name="lease_webhooks",
-        affects_pages=False,
     )
     return {webhook_id for (webhook_id,) in rows}
 
@@ -103,5 +102,4 @@ def release_leases(owner: str) -> Unit[None]:
         "UPDATE webhooks SET leased_by = NULL, leased_until = NULL WHERE leased_by = ?1",
         (owner,),
         name="release_webhooks",
-        affects_pages=False,
     )

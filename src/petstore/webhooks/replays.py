@@ -57,7 +57,6 @@ def replay(
         " ORDER BY sequence RETURNING 1",
         (webhook_id, now, first, last, *window, key.id, *kinds),
         name="insert_replayed_deliveries",
-        affects_pages=False,
     )
     return len(rows)
 

@@ -57,7 +57,6 @@ def _skip(webhook_id: int, count: int) -> Statement:
         f"UPDATE webhook_deliveries SET state = 'failed', error = ?1 WHERE {which}",  # noqa: S608
         ("skipped: the webhook was enabled to go on from then", webhook_id, count),
         name="skip_deliveries",
-        affects_pages=False,
     )
 
 
@@ -68,5 +67,4 @@ def _requeue(webhook_id: int, ids: list[int], now: Milliseconds) -> Statement:
         " AND state <> 'succeeded'",
         (now, webhook_id, ids[0], ids[-1]),
         name="requeue_deliveries",
-        affects_pages=False,
     )

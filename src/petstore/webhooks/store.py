@@ -93,7 +93,6 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
         f" VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, 0, {_NEWEST}) RETURNING {COLUMNS}",
         (key_id, new.url, " ".join(known_types(new.types)), new.description, now, version),
         name="insert_webhook",
-        affects_pages=False,
     )
     return IssuedSecret(webhook_of(rows[0]), version)
 
@@ -157,7 +156,6 @@ def change_webhook(
             *(int(changed.enabled), changed.disabled_reason),
         ),
         name="update_webhook",
-        affects_pages=False,
     )
     if changed.enabled and not webhook.enabled:
         yield from _resume(webhook_id, _resume_of(patch), before, now)
@@ -182,7 +180,6 @@ def rotate_webhook(
         " WHERE id = ?1 RETURNING secret_version",
         (webhook_id, now + grace),
         name="rotate_webhook",
-        affects_pages=False,
     )
     return IssuedSecret(webhook, version)
 
@@ -198,7 +195,6 @@ def delete_webhook(webhook_id: int, key_id: int, check: Callable[[Webhook], None
         "DELETE FROM webhooks WHERE id = ?1",
         (webhook_id,),
         name="delete_webhook",
-        affects_pages=False,
     )
 
 
@@ -269,7 +265,6 @@ def _resume(webhook_id: int, resume: Resume, before: int, now: Milliseconds) -> 
         f" position = {position} WHERE id = ?1",
         (webhook_id,),
         name="resume_webhook",
-        affects_pages=False,
     )
 
 

@@ -1,0 +1,144 @@
+"""What shows a change: pages of its kind, if it is among their ids and was or is what they list."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from petstore.databases.contract import Store, Unit
+from petstore.databases.sqlite import SqliteStore
+from petstore.events.changes import Extent, RecentChanges
+from petstore.keys.store import unconditional
+from petstore.orders.model import OrderCreate
+from petstore.orders.store import place_order
+from petstore.pets.model import NewPet, PetPatch
+from petstore.pets.store import create_pets, delete_pet, update_pet
+from support.changes import create_pet
+from support.stores import do, open_store
+
+pytestmark = pytest.mark.anyio
+
+NOW = 1_800_000_000_000
+BELLA = NewPet("Bella", 1, "available")
+ALL = Extent("pet", range(1, 10_000), {})
+
+
+class Watch:
+    """Tells what shows on pages, from one look to the next."""
+
+    def __init__(self, store: Store) -> None:
+        self.changes = RecentChanges(store)
+        self.seen = 0
+
+    async def __call__(self, *pages: Extent) -> list[bool]:
+        since = self.seen
+        known = await self.changes.catch_up()
+        assert known is not None
+        self.seen = known
+        return [self.changes.show_on(page, since) for page in pages]
+
+
+@pytest.fixture
+async def shows(store: Store) -> Watch:
+    """What has shown on pages since there were two animals."""
+    await store.write(create_pets([BELLA, BELLA], now=NOW))
+    watch = Watch(store)
+    await watch()
+    return watch
+
+
+def changed(**values: Any) -> Unit[object]:
+    return update_pet(2, PetPatch(**values), NOW, unconditional, strict_categories=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "first", "status"),
+    [
+        (create_pet(BELLA), 3, "available"),
+        (changed(name="Oskar"), 2, "available"),
+        (delete_pet(2, NOW, unconditional), 2, "available"),
+        (place_order(OrderCreate(2), NOW, 0), 2, "available"),
+        (place_order(OrderCreate(2), NOW, 0), 2, "pending"),
+        (changed(status="sold"), 2, "sold"),
+        (changed(status=None), 2, "available"),
+    ],
+)
+async def test_a_change_shows_where_the_animal_was_or_is_listed(
+    store: Store, shows: Watch, change: Unit[object], first: int, status: str
+) -> None:
+    await store.write(change)
+    pages = [
+        Extent("pet", range(first, 100), {}),
+        Extent("pet", frozenset((7, first)), {}),
+        Extent("pet", range(first, 100), {"categoryId": 1, "status": status}),
+    ]
+    assert await shows(*pages) == [True, True, True]
+
+
+async def test_a_change_does_not_show_elsewhere(store: Store, shows: Watch) -> None:
+    await store.write(changed(status="sold"))
+    pages = [
+        Extent("pet", range(1, 2), {}),
+        Extent("pet", range(3, 100), {}),
+        Extent("pet", frozenset((1, 3)), {}),
+        Extent("pet", range(1, 100), {"categoryId": 2}),
+        Extent("pet", range(1, 100), {"categoryId": 1, "status": "pending"}),
+        Extent("order", range(1, 100), {}),
+    ]
+    assert not any(await shows(*pages))
+
+
+async def test_a_change_of_category_shows_in_both(store: Store, shows: Watch) -> None:
+    await store.write(changed(category_id=2))
+    pages = [Extent("pet", range(1, 100), {"categoryId": number}) for number in (1, 2, 3)]
+    assert await shows(*pages) == [True, True, False]
+
+
+async def test_an_order_shows_among_orders(store: Store, shows: Watch) -> None:
+    await store.write(place_order(OrderCreate(2), NOW, 0))
+    pages = [Extent("order", range(1, 9), {"petId": number}) for number in (2, 3)]
+    assert await shows(*pages) == [True, False]
+
+
+async def test_what_is_no_change_of_the_store_shows_nowhere(store: Store, shows: Watch) -> None:
+    await store.write(do("UPDATE api_key_revision SET revision = revision + 1"))
+    assert await shows(ALL) == [False]
+
+
+async def test_changes_of_another_process_show(shows: Watch, database: Path) -> None:
+    async with open_store(database) as other:
+        await other.write(create_pet(BELLA))
+    assert await shows(ALL, Extent("order", range(1, 9), {})) == [True, False]
+    assert await shows(ALL) == [False]
+
+
+@pytest.mark.parametrize("number", [257, 2000])
+async def test_too_many_changes_at_once_may_show_everywhere(
+    store: Store, shows: Watch, number: int
+) -> None:
+    await store.write(create_pets([BELLA] * number, now=NOW))
+    assert await shows(Extent("order", range(1, 9), {})) == [True]
+    await store.write(create_pet(BELLA))
+    assert await shows(ALL, Extent("order", range(1, 9), {})) == [True, False]
+
+
+async def test_changes_that_are_long_ago_may_show_everywhere(store: Store, shows: Watch) -> None:
+    since, orders = shows.seen, Extent("order", range(1, 9), {})
+    for number in range(1, 7):
+        await store.write(create_pets([BELLA] * 200, now=NOW))
+        await shows()
+        assert shows.changes.show_on(orders, since) == (number > 5)
+    assert not shows.changes.show_on(orders, shows.seen - 1024)
+
+
+async def test_another_history_may_show_everywhere(store: Store, shows: Watch) -> None:
+    await store.write(do("UPDATE events SET id = 'evt_' || printf('%024x', 7)"))
+    assert await shows(Extent("order", range(1, 9), {})) == [True]
+    await store.write(do("DELETE FROM events"))
+    assert await shows(Extent("order", range(1, 9), {})) == [True]
+
+
+@pytest.mark.each_database
+async def test_a_database_tells_of_changes_or_that_it_cannot(store: Store) -> None:
+    knows = await RecentChanges(store).catch_up() is not None
+    assert knows == isinstance(store, SqliteStore)
