@@ -70,7 +70,7 @@ async def test_a_limit_of_100_admits_100_of_500_concurrent_requests_to_4_process
         assert len({response.fields["x-ratelimit-reset"] for response in responses}) == 1
         assert len(redis.call("ZRANGE", "petstore:processes", 0, -1)) == 4
 
-    await undisturbed(shared, burst)
+    await undisturbed(burst, shared)
 
 
 async def test_a_change_of_limits_and_a_revocation_reach_every_process_at_once(
@@ -97,22 +97,22 @@ async def test_a_change_of_limits_and_a_revocation_reach_every_process_at_once(
 
         await eventually(is_revoked)
 
-    await undisturbed(shared, change)
+    await undisturbed(change, shared)
 
 
 async def test_two_services_on_one_redis_share_the_limits(
     shared: ServerProcess, redis: RedisServer, start: StartServer
 ) -> None:
     other = start("--redis", redis.url, "--database", shared.database)
-    token = await asyncio.to_thread(shared.issue, "free")
 
     async def burst() -> None:
+        token = await asyncio.to_thread(shared.issue, "free")
         responses = await asyncio.gather(
             *(request_at_once(server.port, token, 50) for server in (shared, other))
         )
         assert statuses([*responses[0], *responses[1]]) == {404: 60, 429: 40}
 
-    await undisturbed(shared, burst)
+    await undisturbed(burst, shared, other)
 
 
 async def test_a_replacement_process_shares_the_limits_with_the_others(
@@ -128,7 +128,7 @@ async def test_a_replacement_process_shares_the_limits_with_the_others(
         await eventually(lambda: {*redis.call("ZRANGE", "petstore:processes", 0, -1)} - processes)
         assert statuses(await request_at_once(shared.port, token, 400)) == {404: 200, 429: 200}
 
-    await undisturbed(shared, count)
+    await undisturbed(count, shared)
 
 
 @pytest.fixture(scope="module")

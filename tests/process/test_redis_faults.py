@@ -109,7 +109,7 @@ async def test_requests_get_responses_during_every_redis_failure_and_redis_recov
         await eventually(lambda: len(responses) > before + 50)
     assert {response.status for response in responses} == {404}
     assert max(response.seconds for response in responses) < STALL
-    await undisturbed(server, lambda: limits_are_exact(server))
+    await undisturbed(lambda: limits_are_exact(server), server)
 
 
 async def test_repeatedly_broken_connections_lose_no_response(
@@ -123,7 +123,7 @@ async def test_repeatedly_broken_connections_lose_no_response(
         await eventually(lambda: logged(server)[FOUND] == logged(server)[LOST])
     assert {response.status for response in responses} == {404}
     assert max(response.seconds for response in responses) < STALL
-    await undisturbed(server, lambda: limits_are_exact(server))
+    await undisturbed(lambda: limits_are_exact(server), server)
 
 
 async def test_without_redis_a_service_starts_and_splits_the_limits(
