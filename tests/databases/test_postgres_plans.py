@@ -23,6 +23,7 @@ from petstore.databases.postgres_connection import connect
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import list_uses
 from petstore.domain.cursors import NamePosition
+from petstore.events.changes import RecentChanges
 from petstore.events.store import newest_position, recent_events
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.alerts import find_alerts
@@ -179,6 +180,7 @@ OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "names of categories": lambda store: first_category_names(store, PAGE),
     "newest event": newest_position,
     "recent events": lambda store: recent_events(store, ROWS - 10),
+    "recent changes": lambda store: RecentChanges(store).catch_up(),
     "alerts": lambda store: find_alerts(store, "production", CLOCK()),
 }
 DELIVERY = DueDelivery(ROWS, 2, ROWS, "evt_1", "pet.created", f"pet/{ROWS}", 0, 0)

@@ -25,6 +25,7 @@ from petstore.deprecations.store import (
     DeprecatedCalls,
 )
 from petstore.domain.cursors import NamePosition
+from petstore.events.changes import RecentChanges
 from petstore.events.store import (
     newest_position,
     read_event,
@@ -298,6 +299,7 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(get_inventory),
         *statements_of(newest_position, ROWS),
         *statements_of(lambda store: recent_events(store, 9)),
+        *statements_of(lambda store: RecentChanges(store).catch_up()),
         *statements_of(lambda store: get_webhook(store, 7, 2), {"select_webhook": [WEBHOOK_ROW]}),
         *statements_of(has_webhooks),
         *statements_of(lambda store: read_feed(store, ("pet.created",), 7, None, PAGE), ROWS),
@@ -363,7 +365,12 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 RECORDED = recorded()
 IN_BATCHES = (
-    *("select_recent_events", "select_last_pending_delivery", "select_active_keys"),
+    *(
+        "select_recent_events",
+        "select_changes",
+        "select_last_pending_delivery",
+        "select_active_keys",
+    ),
     *("select_deliveries_since", "requeue_deliveries"),
     *("select_skipped_deliveries", "skip_deliveries"),
     *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),

@@ -16,6 +16,9 @@ class RecordingStore:
         self._rows = rows
         self.statements: list[Statement] = []
 
+    async def version(self) -> None:
+        """Tell nothing: the statements of a store that cannot tell are recorded too."""
+
     async def read(self, statement: Statement) -> list[Row]:
         """Record one statement."""
         self.statements.append(statement)

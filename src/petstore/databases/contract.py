@@ -132,7 +132,10 @@ class Store(Reader, Protocol):
         ...
 
     async def version(self) -> object:
-        """Return what changes with every commit of any process, or ``None`` if that is dear."""
+        """Return what changes with every commit of any process, as of now or later.
+
+        Concurrent calls share the work.
+        """
         ...
 
     async def write(self, unit: Unit[T]) -> T:

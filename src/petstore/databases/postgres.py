@@ -8,13 +8,14 @@ may stand in between.
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import SECOND, Milliseconds
+from petstore.coalescing import Batches
 from petstore.databases.contract import Duplicate, Row, Statement, T, Unit, as_unavailable
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.postgres import inspect, migrate
@@ -31,7 +32,9 @@ _PARAMETER = re.compile(r"\?(\d+)")
 _POSTGRES_ONLY = re.compile(r"/\*pg (.*?) \*/")
 _SQLITE_ONLY = re.compile(r"/\*sqlite\*/.*?/\*end\*/")
 _PING = Statement("SELECT revision FROM api_key_revision", name="ping")
+_SNAPSHOT = Statement("SELECT CAST(pg_current_snapshot() AS TEXT)", name="select_snapshot")
 _MIGRATION_SECONDS = 60
+_VERSIONS_AT_ONCE = 4096
 
 
 class PostgresStore:
@@ -43,6 +46,7 @@ class PostgresStore:
     def __init__(self, url: str, timeout: Milliseconds = 1500, connections: int = 10) -> None:
         self._timeout = timeout / SECOND
         self.connections = connections
+        self._versions = Batches[None, str](self._read_versions, _VERSIONS_AT_ONCE)
         self._connect = partial(connect, url, timeout / SECOND, timeout)
         # After this time, what a dead or stopped process has locked is free again.
         self._begin = (
@@ -97,8 +101,13 @@ class PostgresStore:
         """Return if the server responds and lets us read a table of the store."""
         await self.read(_PING)
 
-    async def version(self) -> None:
-        """Return ``None``: there is no cheap way to know whether another process has committed."""
+    async def version(self) -> str:
+        """Return what changes with every commit: which transactions a statement sees."""
+        return await self._versions.call(None)
+
+    async def _read_versions(self, calls: Sequence[None]) -> list[str]:
+        ((snapshot,),) = await self.read(_SNAPSHOT)
+        return [snapshot] * len(calls)
 
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT on committed data; once more if the connection was lost."""

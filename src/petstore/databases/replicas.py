@@ -56,6 +56,9 @@ class LastWrites(Protocol):
 class Readers:
     """Chooses the database that a key's lists are read from. Here there is only one."""
 
+    has_replica = False
+    """Whether lists may be older than what is committed."""
+
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -80,6 +83,8 @@ class ReplicaReaders(Readers):
     A replica that fails is left alone for two seconds. It can fail in ways of its own: it may lack
     a table that the primary has just created. A list not read within ``timeout`` is refused.
     """
+
+    has_replica = True
 
     def __init__(
         self,

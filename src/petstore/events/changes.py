@@ -1,16 +1,27 @@
 """The latest changes, and which pages of a list they show on: others need not be read again."""
 
+import asyncio
 from collections.abc import Container, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, Struct, json
 
+from petstore.coalescing import SharedCalls
 from petstore.databases.contract import Row, Statement, Store
 from petstore.events.model import START, Position
 from petstore.events.store import newest_position
 
 _READ_AT_ONCE = 256
 _KEPT = 1024
+_LONGEST = 60  # s; what somebody changed by hand has no event
+# An event is in the feed, or still in the outbox: a statement sees it in one of them.
+_SELECT = (
+    "SELECT sequence, id, resource, data, previous FROM ("
+    "SELECT * FROM events WHERE sequence >= ?1 ORDER BY sequence LIMIT ?2) AS published"
+    " /*pg UNION ALL SELECT NULL, id, resource, data, previous FROM ("
+    "SELECT * FROM events_outbox ORDER BY position LIMIT ?2) AS recorded */"
+)
 _decode = json.Decoder().decode
 
 
@@ -41,25 +52,23 @@ class RecentChanges:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._reads = SharedCalls[object, None]()
         self._version: object = None
+        self._ends = 0.0
         self._position = START
+        self._unpublished: set[str] = set()
         self._changes: list[_Change] = []
         self._forgotten = 0
 
-    async def catch_up(self) -> int | None:
-        """Learn of every committed change; return how many there were, forgotten ones included.
-
-        It is ``None`` if the database has no cheap way to tell.
+    async def catch_up(self) -> int:
+        """Learn of every change committed until now; return their number, with forgotten ones.
 
         Raises:
             Unavailable: the database is unreachable or failing.
         """
         version = await self._store.version()
-        if version is None:
-            return None
-        if version != self._version:
-            await self._read_on()
-            self._version = version
+        if version != self._version or asyncio.get_running_loop().time() >= self._ends:
+            await self._reads.call(version, partial(self._read_to, version))
         return self._forgotten + len(self._changes)
 
     def show_on(self, page: Extent, since: int) -> bool:
@@ -67,23 +76,41 @@ class RecentChanges:
         start = since - self._forgotten
         return start < 0 or any(_shows(page, each) for each in self._changes[start:])
 
+    async def _read_to(self, version: object) -> None:
+        """Read what is new at a version. Calls for two versions may both learn of one change."""
+        await self._read_on()
+        self._version = version
+
     async def _read_on(self) -> None:
-        select = Statement(
-            "SELECT sequence, id, resource, data, previous FROM events WHERE sequence >= ?1"
-            " ORDER BY sequence LIMIT ?2",
-            (self._position.sequence, _READ_AT_ONCE + 1),
-            name="select_changes",
+        limit, now = _READ_AT_ONCE, asyncio.get_running_loop().time()
+        rows = await self._store.read(
+            Statement(_SELECT, (self._position.sequence, limit), name="select_changes")
         )
-        rows = await self._store.read(select)
-        # Without the event at the position, it is another history: that of a restored backup.
-        if rows and Position.behind(*rows[0][:2]) == self._position and len(rows) <= _READ_AT_ONCE:
-            self._changes += map(_change_of, rows[1:])
-            self._position = Position.behind(*rows[-1][:2])
-            self._forget(len(self._changes) - _KEPT)
-        else:
+        published = [row for row in rows if row[0] is not None]
+        recorded = rows[len(published) :]
+        following = self._following(published)
+        seen, self._unpublished = self._unpublished, {row[1] for row in recorded}
+        if following is None or limit in (len(published), len(recorded)) or now >= self._ends:
             self._forget(len(self._changes))
             self._forgotten += 1  # and whatever has happened meanwhile
+            self._ends = now + _LONGEST
             self._position = await newest_position(self._store)
+            return
+        new = [row for row in (*following, *recorded) if row[1] not in seen]
+        self._changes += map(_change_of, new)
+        self._forget(len(self._changes) - _KEPT)
+        if following:
+            self._position = Position.behind(*following[-1][:2])
+
+    def _following(self, published: list[Row]) -> list[Row] | None:
+        """Return the events after the position.
+
+        It is ``None`` if they are of another history: that of a restored backup.
+        """
+        if self._position == START:
+            return published
+        is_known = published and Position.behind(*published[0][:2]) == self._position
+        return published[1:] if is_known else None
 
     def _forget(self, number: int) -> None:
         if number > 0:

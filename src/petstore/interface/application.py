@@ -393,7 +393,7 @@ class Application:
             client=request,
         )
         call = Call(query.values, body, path_id)
-        if operation.cached:
+        if operation.cached and not self.services.readers.has_replica:
             if shows_lapse(operation, self.services):
                 await self.services.reservations.settle()
             page = (exchange.root, request.path, request.query)

@@ -1,6 +1,5 @@
 """Pages of lists, each kept until a change shows on it."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
@@ -13,7 +12,6 @@ from petstore.http.messages import Response
 
 _GENERATION_BYTES = 16 * 1024 * 1024
 _OVERHEAD = 1024
-_LONGEST = 60  # s
 
 
 _Target: TypeAlias = tuple[str, str, bytes]
@@ -41,8 +39,6 @@ class ResponseCache:
     def __init__(self, store: Store, generation_bytes: int = _GENERATION_BYTES) -> None:
         self._changes = RecentChanges(store)
         self._pages = Generations(generation_bytes, _size)
-        self._known: int | None = None
-        self._ends = 0.0
 
     async def get(self, target: _Target, read: _Read) -> Response:
         """Return the response to a GET; ``read`` makes it if it is not in the cache.
@@ -51,9 +47,7 @@ class ResponseCache:
             Unavailable: the database is unreachable.
             PetstoreError: what ``read`` raises.
         """
-        known = await self._catch_up() if self._known is None else self._known
-        if known is None:
-            return (await read())[0]
+        known = await self._changes.catch_up()
         page = self._pages.get(target)
         if page is not None and not self._changes.show_on(page.extent, page.checked):
             page.checked = known
@@ -62,25 +56,6 @@ class ResponseCache:
         if extent is not None:
             self._pages.put(target, _Page(response, extent, known))
         return response
-
-    async def _catch_up(self) -> int | None:
-        """Learn of all changes; return how many there were, if the database has a way to tell.
-
-        Once serves all requests that are ready in the event loop. Callbacks run in order, so a
-        client that could know of a later change is served after ``_expire``.
-        """
-        self._known = await self._changes.catch_up()
-        if self._known is None:
-            return None
-        loop = asyncio.get_running_loop()
-        if loop.time() >= self._ends:  # what somebody changed by hand left no event
-            self._ends = loop.time() + _LONGEST
-            self._pages.clear()
-        loop.call_soon(self._expire)
-        return self._known
-
-    def _expire(self) -> None:
-        self._known = None
 
 
 def _size(target: _Target, page: _Page) -> int:
