@@ -74,7 +74,7 @@ async def test_a_change_shows_where_the_animal_was_or_is_listed(
     await store.write(change())
     pages = [
         Extent("pet", range(first, 100), {}),
-        Extent("pet", frozenset((7, first)), {}),
+        Extent("pet", range(first, first + 1), {}),
         Extent("pet", range(first, 100), {"categoryId": 1, "status": status}),
     ]
     assert await shows(*pages) == [True, True, True]
@@ -85,7 +85,6 @@ async def test_a_change_does_not_show_elsewhere(store: Store, shows: Watch) -> N
     pages = [
         Extent("pet", range(1, 2), {}),
         Extent("pet", range(3, 100), {}),
-        Extent("pet", frozenset((1, 3)), {}),
         Extent("pet", range(1, 100), {"categoryId": 2}),
         Extent("pet", range(1, 100), {"categoryId": 1, "status": "pending"}),
         Extent("order", range(1, 100), {}),
@@ -138,7 +137,7 @@ async def test_concurrent_callers_learn_of_what_was_committed_before(
         await before
 
 
-@pytest.mark.parametrize("number", [256, 2000])
+@pytest.mark.parametrize("number", [128, 2000])
 async def test_too_many_changes_at_once_may_show_everywhere(
     store: Store, shows: Watch, number: int
 ) -> None:
@@ -155,11 +154,11 @@ async def test_too_many_changes_at_once_may_show_everywhere(
 async def test_changes_that_are_long_ago_may_show_everywhere(store: Store, shows: Watch) -> None:
     since, orders = shows.seen, Extent("order", range(1, 9), {})
     for number in range(1, 7):
-        await store.write(create_pets([BELLA] * 200, now=NOW))
+        await store.write(create_pets([BELLA] * 25, now=NOW))
         await shows()
         assert shows.changes.show_on(orders, since) == (number > 5)
         await publish(store)
-    assert not shows.changes.show_on(orders, shows.seen - 1024)
+    assert not shows.changes.show_on(orders, shows.seen - 128)
 
 
 async def test_another_history_may_show_everywhere(store: Store, shows: Watch) -> None:
@@ -182,6 +181,16 @@ async def test_a_store_without_any_event_forgets_nothing(store: Store) -> None:
     await store.write(create_pet(BELLA))
     assert await changes.catch_up() == known + 1
     assert changes.show_on(ALL, known)
+
+
+async def test_a_store_that_was_copied_here_may_show_everywhere(store: Store) -> None:
+    changes = RecentChanges(store)
+    known = await changes.catch_up()
+    await store.write(create_pets([BELLA] * 2, now=NOW))
+    await publish(store)
+    await store.write(do("DELETE FROM events WHERE sequence = 1"))
+    await changes.catch_up()
+    assert changes.show_on(Extent("order", range(1, 9), {}), known)
 
 
 async def test_what_left_no_event_shows_after_a_minute(

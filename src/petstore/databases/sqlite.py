@@ -100,8 +100,8 @@ class SqliteStore:
         later commit is served after ``_expire``.
         """
         if self._version is None:
-            self._version = self._current_version()
             asyncio.get_running_loop().call_soon(self._expire)
+            self._version = self._current_version()
         return self._version
 
     def _current_version(self) -> tuple[int, int]:

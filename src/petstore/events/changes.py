@@ -1,19 +1,19 @@
 """The latest changes, and which pages of a list they show on: others need not be read again."""
 
 import asyncio
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from msgspec import UNSET, Struct, json
+from msgspec import UNSET, json
 
 from petstore.coalescing import SharedCalls
 from petstore.databases.contract import Row, Statement, Store
+from petstore.domain.decoding import integer_in
 from petstore.events.model import START, Position
 from petstore.events.store import newest_position
 
-_READ_AT_ONCE = 256
-_KEPT = 1024
+_KEPT = 128  # to check a page against more would take longer than to read it
 _LONGEST = 60  # s; what somebody changed by hand has no event
 # An event is in the feed, or still in the outbox: a statement sees it in one of them.
 _SELECT = (
@@ -25,16 +25,15 @@ _SELECT = (
 _decode = json.Decoder().decode
 
 
-class Extent(Struct, frozen=True, gc=False):
+class Extent(NamedTuple):
     """What a page of a list shows, and what would show on it.
 
-    ``ids`` are those of the items that the page could have, up to the first item of the next page:
-    without that, it would be the last page. All items have these ``members``; unset ones do not
-    count.
+    The page was read from these ``ids``, up to the first item of the next page: without that, it
+    would be the last page. All items have these ``members``; unset ones do not count.
     """
 
     kind: str
-    ids: Container[int]
+    ids: range
     members: Mapping[str, object]
 
 
@@ -74,7 +73,12 @@ class RecentChanges:
     def show_on(self, page: Extent, since: int) -> bool:
         """Return whether a change after the first ``since`` may show on a page."""
         start = since - self._forgotten
-        return start < 0 or any(_shows(page, each) for each in self._changes[start:])
+        return start < 0 or any(
+            change.kind == page.kind
+            and change.id in page.ids
+            and (_lists(page, change.after) or _lists(page, change.before))
+            for change in self._changes[start:]
+        )
 
     async def _read_to(self, version: object) -> None:
         """Read what is new at a version. Calls for two versions may both learn of one change."""
@@ -82,7 +86,7 @@ class RecentChanges:
         self._version = version
 
     async def _read_on(self) -> None:
-        limit, now = _READ_AT_ONCE, asyncio.get_running_loop().time()
+        limit, now = _KEPT, asyncio.get_running_loop().time()
         rows = await self._store.read(
             Statement(_SELECT, (self._position.sequence, limit), name="select_changes")
         )
@@ -108,7 +112,7 @@ class RecentChanges:
         It is ``None`` if they are of another history: that of a restored backup.
         """
         if self._position == START:
-            return published
+            return published if not published or published[0][0] == 1 else None
         is_known = published and Position.behind(*published[0][:2]) == self._position
         return published[1:] if is_known else None
 
@@ -118,20 +122,16 @@ class RecentChanges:
             self._forgotten += number
 
 
-def _shows(page: Extent, change: _Change) -> bool:
-    return (
-        change.id in page.ids
-        and change.kind == page.kind
-        and (_lists(page, change.after) or _lists(page, change.before))
-    )
-
-
 def _lists(page: Extent, item: Mapping[str, Any]) -> bool:
-    return all(value in (UNSET, item.get(name)) for name, value in page.members.items())
+    for name, value in page.members.items():  # twice as fast as all()
+        if value is not UNSET and item.get(name) != value:
+            return False
+    return True
 
 
 def _change_of(row: Row) -> _Change:
     _, _, resource, data, previous = row
+    kind, _, number = resource.partition("/")
     after = _decode(data)
     before = after if previous is None else after | _decode(previous)
-    return _Change(resource.partition("/")[0], after.get("id", 0), before, after)
+    return _Change(kind, integer_in(number) or 0, before, after)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -88,9 +89,9 @@ class HttpServer:
         finally:
             self._ticking.cancel()
 
-    def shut_down(self) -> None:
-        """Leave new clients that have sent nothing yet to other processes."""
-        self._accept_only_with_request(within=1)
+    def shut_down(self, drain_seconds: float) -> None:
+        """Leave new clients that send nothing for so long to other processes."""
+        self._accept_only_with_request(within=math.ceil(drain_seconds) + 1)
 
     def stop(self, *, leaves_waiting: bool = False) -> None:
         """Accept only the clients that wait already, and finish the requests in progress.

@@ -59,4 +59,5 @@ class ResponseCache:
 
 
 def _size(target: _Target, page: _Page) -> int:
-    return sum(map(len, target)) + len(page.response.body) + _OVERHEAD
+    response = page.response
+    return sum(map(len, (*target, response.body, *response.headers))) + _OVERHEAD

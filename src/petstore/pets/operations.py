@@ -78,7 +78,7 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
     form = NEWEST_FIRST if newest_first else BY_ID
     start, reader = query.start(form), await context.reader()
     page = await list_pets(reader, wanted, start, limit, newest_first=newest_first)
-    ids = page.ids if query.id is UNSET else frozenset(query.id)
+    ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
     shown = Extent("pet", ids, {"status": query.status, "categoryId": query.category_id})
     return page_result(page, form, shown)
 

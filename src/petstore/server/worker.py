@@ -83,9 +83,9 @@ async def serve(
         serving.add_done_callback(lambda _: stop.set())
         report_ready()
         await stop.wait()
-        server.shut_down()
-        app.shut_down()
         drain_timeout = max(settings.drain_timeout, _FIRST_REQUEST_SECONDS)
+        server.shut_down(drain_timeout)
+        app.shut_down()
         await asyncio.sleep(drain_timeout)
         server.stop(leaves_waiting=leaves_waiting)
         timeout = settings.shutdown_timeout - _CUT_OFF_SECONDS
