@@ -75,16 +75,3 @@ def test_a_value_replaced_by_a_smaller_one_leaves_its_room() -> None:
     cache.put("b", 8)
     cache.turn()
     assert [cache.get(key) for key in "ab"] == [2, 8]
-
-
-def test_a_cleared_cache_is_empty_and_has_all_its_room() -> None:
-    cache = sized(10)
-    cache.put("a", 10)
-    cache.turn()
-    cache.put("b", 10)
-    cache.clear()
-    assert [cache.get(key) for key in "ab"] == [None, None]
-    cache.put("c", 5)
-    cache.put("d", 5)
-    cache.turn()
-    assert [cache.get(key) for key in "cd"] == [5, 5]

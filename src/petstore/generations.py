@@ -18,13 +18,9 @@ class Generations(Generic[K, V]):
     def __init__(self, max_size: int = 0, size_of: Callable[[K, V], int] | None = None) -> None:
         self._max_size = max_size
         self._size_of = size_of
-        self.clear()
-
-    def clear(self) -> None:
-        """Drop everything."""
         self._older: dict[K, V] = {}
         self._newer: dict[K, V] = {}
-        self._room = self._max_size
+        self._room = max_size
 
     def get(self, key: K) -> V | None:
         """Return the value of ``key``, if it is kept."""

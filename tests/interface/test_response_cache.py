@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from petstore.events.changes import Extent
 from petstore.http.messages import Response
@@ -24,7 +25,7 @@ from support.service import Service, running_service
 pytestmark = pytest.mark.anyio
 
 GENERATION = 15_000
-ORDERS = Extent("order", range(1, 9), {})
+ORDERS = Extent.of("order", range(1, 9), UNSET, UNSET)
 
 
 class Reader:
@@ -41,7 +42,10 @@ class Reader:
 
 
 async def test_a_page_is_read_again_once_a_change_shows_on_it(service: Service) -> None:
-    cache, read = ResponseCache(service.store), Reader(extent=Extent("pet", range(3, 100), {}))
+    cache, read = (
+        ResponseCache(service.store),
+        Reader(extent=Extent.of("pet", range(3, 100), UNSET, UNSET)),
+    )
     for expected in (1, 1, 2, 3):
         await service.store.write(create_pet(NewPet("Bella", 1)))
         for _ in range(2):
@@ -57,7 +61,10 @@ async def test_a_page_without_an_extent_is_always_read(service: Service) -> None
 
 
 async def test_a_page_read_during_a_change_is_read_again(service: Service) -> None:
-    cache, read = ResponseCache(service.store), Reader(extent=Extent("pet", range(1, 100), {}))
+    cache, read = (
+        ResponseCache(service.store),
+        Reader(extent=Extent.of("pet", range(1, 100), UNSET, UNSET)),
+    )
 
     async def read_slowly() -> tuple[Response, Extent | None]:
         page = await read()

@@ -20,7 +20,7 @@ from petstore.interface.pages import PageQuery, page_result
 async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Category]]:
     after, limit = call.query.after, call.query.limit
     page = await list_categories(await context.reader(), after, limit)
-    return page_result(page, extent=Extent("category", page.ids, {}))
+    return page_result(page, extent=Extent.of("category", page.ids))
 
 
 async def _create(context: Context, call: Call[CategoryCreate, None]) -> Result[Category]:

@@ -1,8 +1,9 @@
 """The latest changes, and which pages of a list they show on: others need not be read again."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, json
@@ -13,7 +14,10 @@ from petstore.domain.decoding import integer_in
 from petstore.events.model import START, Position
 from petstore.events.store import newest_position
 
-_KEPT = 128  # to check a page against more would take longer than to read it
+_FILTERS = {"pet": ("status", "categoryId"), "order": ("status", "petId"), "category": ()}
+_READ_AT_ONCE = 256
+_KEPT = 1024
+_CHECKED = 256  # to check a page against more would take longer than to read it
 _LONGEST = 60  # s; what somebody changed by hand has no event
 # An event is in the feed, or still in the outbox: a statement sees it in one of them.
 _SELECT = (
@@ -28,22 +32,22 @@ _decode = json.Decoder().decode
 class Extent(NamedTuple):
     """What a page of a list shows, and what would show on it.
 
-    The page was read from these ``ids``, up to the first item of the next page: without that, it
-    would be the last page. All items have these ``members``; unset ones do not count.
+    ``source`` names the list. The page was read from these ``ids``, up to the first item of the
+    next page: without that, it would be the last page.
     """
 
-    kind: str
+    source: str
     ids: range
-    members: Mapping[str, object]
 
+    @classmethod
+    def of(cls, kind: str, ids: range, *filters: object) -> "Extent":
+        """Return the extent of a page of resources of this ``kind``.
 
-class _Change(NamedTuple):
-    """A resource as JSON, before and after it changed; both are the same if it began or ended."""
-
-    kind: str
-    id: int
-    before: Mapping[str, Any]
-    after: Mapping[str, Any]
+        ``filters`` are those of the list, unset ones too: status and category of animals, status
+        and animal of orders.
+        """
+        named = zip(_FILTERS[kind], filters, strict=True)
+        return cls(_source(kind, (None if value is UNSET else value for _, value in named)), ids)
 
 
 class RecentChanges:
@@ -56,8 +60,8 @@ class RecentChanges:
         self._ends = 0.0
         self._position = START
         self._unpublished: set[str] = set()
-        self._changes: list[_Change] = []
-        self._forgotten = 0
+        self._count = self._forgotten = 0
+        self._changed: dict[str, list[tuple[int, int]]] = {}
 
     async def catch_up(self) -> int:
         """Learn of every change committed until now; return their number, with forgotten ones.
@@ -68,17 +72,19 @@ class RecentChanges:
         version = await self._store.version()
         if version != self._version or asyncio.get_running_loop().time() >= self._ends:
             await self._reads.call(version, partial(self._read_to, version))
-        return self._forgotten + len(self._changes)
+        return self._count
 
     def show_on(self, page: Extent, since: int) -> bool:
         """Return whether a change after the first ``since`` may show on a page."""
-        start = since - self._forgotten
-        return start < 0 or any(
-            change.kind == page.kind
-            and change.id in page.ids
-            and (_lists(page, change.after) or _lists(page, change.before))
-            for change in self._changes[start:]
-        )
+        if since < self._forgotten:
+            return True
+        changed = self._changed.get(page.source, ())
+        for number, item_id in islice(reversed(changed), _CHECKED):
+            if number <= since:
+                return False
+            if item_id in page.ids:
+                return True
+        return len(changed) >= _CHECKED
 
     async def _read_to(self, version: object) -> None:
         """Read what is new at a version. Calls for two versions may both learn of one change."""
@@ -86,7 +92,7 @@ class RecentChanges:
         self._version = version
 
     async def _read_on(self) -> None:
-        limit, now = _KEPT, asyncio.get_running_loop().time()
+        limit, now = _READ_AT_ONCE, asyncio.get_running_loop().time()
         rows = await self._store.read(
             Statement(_SELECT, (self._position.sequence, limit), name="select_changes")
         )
@@ -95,14 +101,16 @@ class RecentChanges:
         following = self._following(published)
         seen, self._unpublished = self._unpublished, {row[1] for row in recorded}
         if following is None or limit in (len(published), len(recorded)) or now >= self._ends:
-            self._forget(len(self._changes))
-            self._forgotten += 1  # and whatever has happened meanwhile
+            self._count += 1  # whatever has happened
+            self._forget(self._count)
             self._ends = now + _LONGEST
             self._position = await newest_position(self._store)
             return
-        new = [row for row in (*following, *recorded) if row[1] not in seen]
-        self._changes += map(_change_of, new)
-        self._forget(len(self._changes) - _KEPT)
+        for row in (*following, *recorded):
+            if row[1] not in seen:
+                self._note(row)
+        if self._count - self._forgotten > 2 * _KEPT:
+            self._forget(self._count - _KEPT)
         if following:
             self._position = Position.behind(*following[-1][:2])
 
@@ -116,22 +124,32 @@ class RecentChanges:
         is_known = published and Position.behind(*published[0][:2]) == self._position
         return published[1:] if is_known else None
 
-    def _forget(self, number: int) -> None:
-        if number > 0:
-            del self._changes[:number]
-            self._forgotten += number
+    def _note(self, event: Row) -> None:
+        """Note on which lists a change shows: those of what the resource is, and of what it was."""
+        _, _, resource, data, previous = event
+        kind, _, number = resource.partition("/")
+        self._count += 1
+        after = _decode(data)
+        before = after if previous is None else after | _decode(previous)
+        for source in _sources(kind, after) | _sources(kind, before):
+            changed = self._changed.setdefault(source, [])
+            changed.append((self._count, integer_in(number) or 0))
+
+    def _forget(self, until: int) -> None:
+        """Forget the changes up to the one of this number."""
+        self._forgotten = until
+        self._changed = {
+            source: kept
+            for source, changed in self._changed.items()
+            if (kept := [change for change in changed if change[0] > until])
+        }
 
 
-def _lists(page: Extent, item: Mapping[str, Any]) -> bool:
-    for name, value in page.members.items():  # twice as fast as all()
-        if value is not UNSET and item.get(name) != value:
-            return False
-    return True
+def _sources(kind: str, item: Mapping[str, Any]) -> set[str]:
+    """Return the lists that have an item, by all their combinations of filters."""
+    values = (item.get(name) for name in _FILTERS.get(kind, ()))
+    return {_source(kind, chosen) for chosen in product(*((value, None) for value in values))}
 
 
-def _change_of(row: Row) -> _Change:
-    _, _, resource, data, previous = row
-    kind, _, number = resource.partition("/")
-    after = _decode(data)
-    before = after if previous is None else after | _decode(previous)
-    return _Change(kind, integer_in(number) or 0, before, after)
+def _source(kind: str, filters: Iterable[object]) -> str:
+    return "/".join((kind, *("" if value is None else str(value) for value in filters)))

@@ -35,7 +35,7 @@ async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[l
     form = NEWEST_FIRST if newest_first else BY_ID
     start, reader = query.start(form), await context.reader()
     page = await list_orders(reader, wanted, start, limit, newest_first=newest_first)
-    shown = Extent("order", page.ids, {"status": query.status, "petId": query.pet_id})
+    shown = Extent.of("order", page.ids, query.status, query.pet_id)
     return page_result(page, form, shown)
 
 

@@ -79,7 +79,7 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
     start, reader = query.start(form), await context.reader()
     page = await list_pets(reader, wanted, start, limit, newest_first=newest_first)
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
-    shown = Extent("pet", ids, {"status": query.status, "categoryId": query.category_id})
+    shown = Extent.of("pet", ids, query.status, query.category_id)
     return page_result(page, form, shown)
 
 
