@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import product
+from itertools import count, product
 from typing import NamedTuple
 
 import httpx
@@ -102,6 +102,7 @@ class _Store:
         headers = {"Authorization": f"Bearer {token}"}
         self.http = httpx.Client(base_url=deployment.server.url, headers=headers, timeout=60)
         self._plans = LoggedPlans(postgres.folder / "log")
+        self._numbers = count()
         self._sql(_WEBHOOK)
         self._fill(1, _FEW, "n % 2 = 0")
         self.update_statistics()
@@ -126,7 +127,9 @@ class _Store:
         cursors = ("", *(f"&cursor={wanted.cursor(position)}" for position in positions))
         self._plans.skip()
         for cursor, _ in product(cursors, range(_TIMES)):
-            self.http.get(f"{wanted.target}limit={_PAGE}{cursor}").raise_for_status()
+            different = f"different={next(self._numbers)}"  # else it would come from memory
+            page = self.http.get(f"{wanted.target}limit={_PAGE}{cursor}&{different}")
+            page.raise_for_status()
         pages = [one for one in self._plans.read() if _is_page(one.sql, wanted)]
         assert pages, f"no plan of {wanted.target} was logged"
         return max(pages, key=lambda one: (one.blocks, one.rows))
