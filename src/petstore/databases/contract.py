@@ -134,7 +134,7 @@ class Store(Reader, Protocol):
     async def version(self) -> object:
         """Return what changes with every commit of any process, as of now or later.
 
-        Concurrent calls share the work.
+        It waits for nothing, or concurrent calls share the work.
         """
         ...
 

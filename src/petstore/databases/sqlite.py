@@ -4,7 +4,6 @@ Reads run in the event loop's own thread, on a connection that sees what has bee
 page takes microseconds, a hop to another thread would take longer. Writes commit in groups.
 """
 
-import asyncio
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -43,7 +42,6 @@ class SqliteStore:
     ) -> None:
         self.path = path
         self._connections = SqliteConnections(path, timeout, syncs=not brief_locks)
-        self._version: tuple[int, int] | None = None
         self._commits = GroupCommit(self._connections, brief_locks=brief_locks)
 
     @property
@@ -90,29 +88,18 @@ class SqliteStore:
         """
         if not self._connections.files.are_in_place():
             await self.write(_nothing())
-        self._current_version()
+        await self.version()
 
     async def version(self) -> tuple[int, int]:
         """Return what changes with every commit: the data version of the connection that reads.
 
-        That of another connection may differ, so it says which one it is of. One serves all calls
-        that are ready in the event loop. Callbacks run in order, so a client that could know of a
-        later commit is served after ``_expire``.
+        That of another connection may differ, so it says which one it is of.
         """
-        if self._version is None:
-            asyncio.get_running_loop().call_soon(self._expire)
-            self._version = self._current_version()
-        return self._version
-
-    def _current_version(self) -> tuple[int, int]:
         connections = self._connections
         try:
             return connections.opened_times, connections.read(DATA_VERSION).get
         except OPERATIONAL_ERRORS as error:
             raise unavailable(error) from error
-
-    def _expire(self) -> None:
-        self._version = None
 
     async def read(self, statement: Statement) -> list[Row]:
         """Run one SELECT on committed data."""

@@ -60,19 +60,30 @@ class RecentChanges:
         self._ends = 0.0
         self._position = START
         self._unpublished: set[str] = set()
-        self._count = self._forgotten = 0
+        self._turns = self._forgotten = 0
+        self.count = 0
+        """The number of the changes that are known, with forgotten ones."""
+        self.is_current = False
+        """Whether no client that is served now could know of a later change."""
         self._changed: dict[str, list[tuple[int, int]]] = {}
 
     async def catch_up(self) -> int:
-        """Learn of every change committed until now; return their number, with forgotten ones.
+        """Learn of every change committed until now; return ``count``.
+
+        If that waits for nothing, all requests that are ready in the event loop share it. Callbacks
+        run in order, so a client that could know of a later change is served after ``_turn``.
 
         Raises:
             Unavailable: the database is unreachable or failing.
         """
+        loop, turns = asyncio.get_running_loop(), self._turns
+        loop.call_soon(self._turn)
         version = await self._store.version()
-        if version != self._version or asyncio.get_running_loop().time() >= self._ends:
+        if version != self._version or loop.time() >= self._ends:
             await self._reads.call(version, partial(self._read_to, version))
-        return self._count
+        else:
+            self.is_current = turns == self._turns
+        return self.count
 
     def show_on(self, page: Extent, since: int) -> bool:
         """Return whether a change after the first ``since`` may show on a page."""
@@ -85,6 +96,10 @@ class RecentChanges:
             if item_id in page.ids:
                 return True
         return len(changed) >= _CHECKED
+
+    def _turn(self) -> None:
+        self._turns += 1
+        self.is_current = False
 
     async def _read_to(self, version: object) -> None:
         """Read what is new at a version. Calls for two versions may both learn of one change."""
@@ -101,16 +116,16 @@ class RecentChanges:
         following = self._following(published)
         seen, self._unpublished = self._unpublished, {row[1] for row in recorded}
         if following is None or limit in (len(published), len(recorded)) or now >= self._ends:
-            self._count += 1  # whatever has happened
-            self._forget(self._count)
+            self.count += 1  # whatever has happened
+            self._forget(self.count)
             self._ends = now + _LONGEST
             self._position = await newest_position(self._store)
             return
         for row in (*following, *recorded):
             if row[1] not in seen:
                 self._note(row)
-        if self._count - self._forgotten > 2 * _KEPT:
-            self._forget(self._count - _KEPT)
+        if self.count - self._forgotten > 2 * _KEPT:
+            self._forget(self.count - _KEPT)
         if following:
             self._position = Position.behind(*following[-1][:2])
 
@@ -128,12 +143,12 @@ class RecentChanges:
         """Note on which lists a change shows: those of what the resource is, and of what it was."""
         _, _, resource, data, previous = event
         kind, _, number = resource.partition("/")
-        self._count += 1
+        self.count += 1
         after = _decode(data)
         before = after if previous is None else after | _decode(previous)
         for source in _sources(kind, after) | _sources(kind, before):
             changed = self._changed.setdefault(source, [])
-            changed.append((self._count, integer_in(number) or 0))
+            changed.append((self.count, integer_in(number) or 0))
 
     def _forget(self, until: int) -> None:
         """Forget the changes up to the one of this number."""

@@ -47,9 +47,11 @@ class ResponseCache:
             Unavailable: the database is unreachable.
             PetstoreError: what ``read`` raises.
         """
-        known = await self._changes.catch_up()
-        page = self._pages.get(target)
-        if page is not None and not self._changes.show_on(page.extent, page.checked):
+        changes, page = self._changes, self._pages.get(target)
+        known = changes.count if changes.is_current else await changes.catch_up()
+        if page is not None and (
+            page.checked == known or not changes.show_on(page.extent, page.checked)
+        ):
             page.checked = known
             return page.response
         response, extent = await read()
