@@ -36,6 +36,10 @@ CONDITIONS = (
 )
 PID = Statement("SELECT pg_backend_pid()")
 STATEMENT_TIMEOUT = "SELECT current_setting('statement_timeout')"
+ALL_RIGHTS = (
+    "GRANT ALL ON ALL TABLES IN SCHEMA public TO {0};"
+    " GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {0}"
+)
 TO_CUT = "SELECT pg_terminate_backend(pg_backend_pid())"
 
 
@@ -329,7 +333,7 @@ async def test_when_all_connections_are_in_use_requests_are_refused_in_time(
     short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
     outcomes = await asyncio.gather(
-        *(short_timeout_store.write(slowly(20)) for _ in range(2)),
+        *(short_timeout_store.write(do("SELECT pg_sleep(20)")) for _ in range(2)),
         *(short_timeout_store.write(create_pet(BELLA)) for _ in range(20)),
         *(count_pets(short_timeout_store) for _ in range(20)),
         return_exceptions=True,
@@ -359,7 +363,7 @@ async def test_a_server_at_its_connection_limit_refuses_changes(
     postgres.sql(
         f"CREATE ROLE lonely LOGIN CONNECTION LIMIT 1; GRANT ALL ON DATABASE {name} TO lonely"
     )
-    postgres.sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO lonely", name)
+    postgres.sql(ALL_RIGHTS.format("lonely"), name)
     async with open_postgres_store(postgres.url(name, "lonely"), connections=2) as store:
         # If both connected at once, the server might count both and refuse both.
         await store.write(create_pet(BELLA))
@@ -382,7 +386,7 @@ async def test_a_read_only_server_refuses_changes_until_it_is_writable(
     assert await count_pets(store) == 1
     postgres.sql(f"ALTER DATABASE {name} RESET default_transaction_read_only")
     with pytest.raises(Unavailable, match="read-only"):
-        await store.write(create_pet(BELLA))  # on a connection of before
+        await store.write(do("DELETE FROM pets"))  # on a connection of before
     await store.write(create_pet(BELLA))
 
 
@@ -399,7 +403,7 @@ async def test_revoked_privileges_are_an_error_of_the_server(
     name = database_name(postgres_url)
     if not postgres.sql("SELECT 1 FROM pg_roles WHERE rolname = 'clerk'"):
         postgres.sql("CREATE ROLE clerk LOGIN")
-    postgres.sql("GRANT ALL ON ALL TABLES IN SCHEMA public TO clerk", name)
+    postgres.sql(ALL_RIGHTS.format("clerk"), name)
     async with open_postgres_store(postgres.url(name, "clerk")) as store:
         await store.write(create_pet(BELLA))
         await store.check()

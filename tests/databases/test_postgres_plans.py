@@ -18,8 +18,8 @@ from msgspec import UNSET
 from petstore.categories.store import first_category_names, list_categories
 from petstore.databases.contract import Row, Statement
 from petstore.databases.planner import LAST_ID
-from petstore.databases.postgres import postgres_sql
 from petstore.databases.postgres_connection import connect
+from petstore.databases.postgres_units import postgres_sql
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import list_uses
 from petstore.domain.cursors import NamePosition

@@ -109,10 +109,10 @@ _PLAIN_WORDS = {
     "an integer from -2^63 to 2^63 - 1": "a whole number of up to 18 digits",
 }
 
-NO_LABELS: Mapping[str, str] = {}
+_NO_LABELS: Mapping[str, str] = {}
 
 
-def problem_of(error: PetstoreError, labels: Mapping[str, str] = NO_LABELS) -> Problem:
+def problem_of(error: PetstoreError, labels: Mapping[str, str] = _NO_LABELS) -> Problem:
     """Return what an error of an operation says about a form.
 
     ``labels`` are what the page calls its fields; others get their name as words.

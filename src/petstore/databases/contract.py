@@ -29,13 +29,19 @@ T = TypeVar("T")
 class Statement(Struct, frozen=True, gc=False):
     """One SQL statement and its parameters.
 
-    With ``gives_id`` it inserts one row and returns the id: for PostgreSQL ``sql`` says so, SQLite
-    tells it anyway. Metrics and traces show ``name``: no data of a client is in it.
+    With ``gives_id``, the name of a table, it inserts one row there and returns the id. SQLite
+    tells the id afterwards. PostgreSQL gets it as one more parameter, the last one.
+
+    With ``may_wait``, or an id, the unit of work needs nothing that the statement finds. PostgreSQL
+    may run it together with the next ones that may wait. These do not see each other's changes.
+
+    Metrics and traces show ``name``: no data of a client is in it.
     """
 
     sql: str
     parameters: Sequence[Value] = ()
-    gives_id: bool = False
+    gives_id: str = ""
+    may_wait: bool = False
     name: str = "unnamed"
 
 

@@ -7,16 +7,14 @@ may stand in between.
 """
 
 import asyncio
-import re
-from collections.abc import Callable, Coroutine, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
-
-import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import SECOND, Milliseconds
 from petstore.coalescing import Batches
-from petstore.databases.contract import Duplicate, Row, Statement, T, Unit, as_unavailable
+from petstore.databases.contract import Row, Statement, T, Unit, as_unavailable
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.postgres import inspect, migrate
 from petstore.databases.postgres_connection import (
@@ -26,15 +24,15 @@ from petstore.databases.postgres_connection import (
     PostgresPool,
     connect,
 )
+from petstore.databases.postgres_units import UnitInProgress, fetch
 from petstore.errors import InternalError
 
-_PARAMETER = re.compile(r"\?(\d+)")
-_POSTGRES_ONLY = re.compile(r"/\*pg (.*?) \*/")
-_SQLITE_ONLY = re.compile(r"/\*sqlite\*/.*?/\*end\*/")
 _PING = Statement("SELECT revision FROM api_key_revision", name="ping")
 _SNAPSHOT = Statement("SELECT CAST(pg_current_snapshot() AS TEXT)", name="select_snapshot")
 _MIGRATION_SECONDS = 60
-_VERSIONS_AT_ONCE = 4096
+_CALLS_AT_ONCE = 4096
+_TAKING_IDS = 0.8
+"""The part of the timeout of a change that taking its ids may need."""
 
 
 class PostgresStore:
@@ -46,7 +44,11 @@ class PostgresStore:
     def __init__(self, url: str, timeout: Milliseconds = 1500, connections: int = 10) -> None:
         self._timeout = timeout / SECOND
         self.connections = connections
-        self._versions = Batches[None, str](self._read_versions, _VERSIONS_AT_ONCE)
+        self._versions = Batches[None, str](self._read_versions, _CALLS_AT_ONCE)
+        self._ids = Batches[str, int](self._next_ids, _CALLS_AT_ONCE)
+        self._units = 0
+        self._has_no_unit = asyncio.Event()
+        self._has_no_unit.set()
         self._connect = partial(connect, url, timeout / SECOND, timeout)
         # After this time, what a dead or stopped process has locked is free again.
         self._begin = (
@@ -95,6 +97,7 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Finish the units of work in progress and disconnect."""
+        await self._has_no_unit.wait()  # those that have no connection yet, too
         await self._pool.close()
 
     async def check(self) -> None:
@@ -123,49 +126,64 @@ class PostgresStore:
 
     async def _read(self, statement: Statement) -> list[Row]:
         async with self._pool.acquire() as connection:
-            return await _run(connection, statement)
+            return await fetch(connection, statement)
 
     async def write(self, unit: Unit[T]) -> T:
         """Run a unit of work in a transaction and return its result once it is durable."""
-        with as_unavailable(OPERATIONAL_ERRORS):
-            async with (
-                asyncio.timeout(self._timeout),
-                self._pool.acquire(self._begin) as connection,
-            ):
-                try:
-                    result = await _drive(connection, unit)
-                except Exception as error:
-                    if not isinstance(error, CONNECTION_ERRORS):
-                        await connection.execute("ROLLBACK")
-                    raise
-                # A transaction that has failed ends in a ROLLBACK even here.
-                if await connection.execute("COMMIT") != "COMMIT":
-                    msg = "a unit of work continued after one of its statements had failed"
-                    raise InternalError(msg)
-                return result
+        with as_unavailable(OPERATIONAL_ERRORS), self._in_progress():
+            async with asyncio.timeout(self._timeout):
+                work = UnitInProgress(unit)
+                await work.defer(self._ids.call)
+                if work.statement is not None:
+                    await self._transact(work)
+                else:
+                    async with self._pool.acquire() as connection:
+                        await work.run_deferred(connection)
+                return work.result
 
+    @contextmanager
+    def _in_progress(self) -> Iterator[None]:
+        """Let ``close`` wait until the block ends."""
+        self._units += 1
+        self._has_no_unit.clear()
+        try:
+            yield
+        finally:
+            self._units -= 1
+            if not self._units:
+                self._has_no_unit.set()
 
-async def _drive(connection: Connection, unit: Unit[T]) -> T:
-    try:
-        statement = next(unit)
-        while True:
+    async def _transact(self, work: UnitInProgress[Any]) -> None:
+        """Run the rest of a unit of work between BEGIN and COMMIT."""
+        async with self._pool.acquire(self._begin) as connection:
             try:
-                rows = await _run(connection, statement)
-            except asyncpg.UniqueViolationError as error:
-                statement = unit.throw(Duplicate(str(error)))
-            else:
-                statement = unit.send(rows)
-    except StopIteration as finished:
-        result: T = finished.value
-        return result
+                while (statement := work.statement) is not None:
+                    await work.run(connection, statement)
+                    await work.defer(partial(_next_id, connection))
+                await work.run_deferred(connection)
+            except Exception as error:
+                if not isinstance(error, CONNECTION_ERRORS):
+                    await connection.execute("ROLLBACK")
+                raise
+            # A transaction that has failed ends in a ROLLBACK even here.
+            if await connection.execute("COMMIT") != "COMMIT":
+                msg = "a unit of work continued after one of its statements had failed"
+                raise InternalError(msg)
+
+    async def _next_ids(self, tables: Sequence[str]) -> list[int]:
+        # It ends before the changes that wait for it: otherwise a next one would join this one.
+        async with asyncio.timeout(self._timeout * _TAKING_IDS):
+            return [new_id for (new_id,) in await self.read(_select_next_ids(tables))]
 
 
-async def _run(connection: Connection, statement: Statement) -> list[Row]:
-    rows = await connection.fetch(postgres_sql(statement.sql), *statement.parameters)
-    return [tuple(row) for row in rows]
+async def _next_id(connection: Connection, table: str) -> int:
+    ((new_id,),) = await fetch(connection, _select_next_ids([table]))
+    return int(new_id)
 
 
-@lru_cache(maxsize=1024)
-def postgres_sql(sql: str) -> str:
-    """Return ``sql`` in PostgreSQL's form."""
-    return _PARAMETER.sub(r"$\1", _POSTGRES_ONLY.sub(r"\1", _SQLITE_ONLY.sub("", sql)))
+def _select_next_ids(tables: Sequence[str]) -> Statement:
+    sql = (
+        "SELECT nextval(pg_get_serial_sequence(each, 'id'))"
+        " FROM unnest(string_to_array(?1, ' ')) AS tables(each)"
+    )
+    return Statement(sql, (" ".join(tables),), name="select_next_ids")

@@ -64,7 +64,7 @@ def record(now: Milliseconds, *events: NewEvent) -> Statement:
             None if event.previous is None else _json(event.previous),
         )
     sql = _insert(len(events))
-    return Statement(sql, values, name=_RECORDED)
+    return Statement(sql, values, may_wait=True, name=_RECORDED)
 
 
 @cache

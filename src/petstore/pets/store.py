@@ -7,7 +7,7 @@ from msgspec.structs import astuple
 
 from petstore.categories.store import require_category
 from petstore.clock import Milliseconds
-from petstore.databases.contract import Reader, Statement, Unit, placeholders
+from petstore.databases.contract import Reader, Statement, Unit, placeholder_list, placeholders
 from petstore.databases.pages import Filter, Page, found, read_count, read_next_after, read_page
 from petstore.domain.names import search_key
 from petstore.errors import PetReserved
@@ -18,9 +18,13 @@ from petstore.pets.model import Inventory, NewPet, Pet, PetFilter, PetPatch, pat
 from petstore.pets.rows import COLUMNS, VALUES, new_row_of, pet_of, values_of
 
 _SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
-_INSERT = f"INSERT INTO pets ({', '.join(VALUES)}, name_key) VALUES"
+_INSERTED = f"{', '.join(VALUES)}, name_key"
+_INSERT = f"INSERT INTO pets ({_INSERTED}) VALUES"
 _WIDTH = len(VALUES)
-_INSERT_ONE = f"{_INSERT} {placeholders(_WIDTH + 1)} /*pg RETURNING id */"
+_INSERT_ONE = (
+    f"INSERT INTO pets ({_INSERTED}/*pg , id */) /*pg OVERRIDING SYSTEM VALUE */"  # noqa: S608
+    f" VALUES ({placeholder_list(1, _INSERTED.split())}/*pg , ?{_WIDTH + 2} */)"
+)
 _UPDATE = f"UPDATE pets SET ({', '.join(VALUES)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
 
@@ -82,7 +86,7 @@ def create_pet(new: NewPet, *, now: Milliseconds, strict_categories: bool = Fals
     """
     if strict_categories:
         yield from require_category(new.category_id)
-    ((pet_id,),) = yield Statement(_INSERT_ONE, new_row_of(new), gives_id=True, name="insert_pet")
+    ((pet_id,),) = yield Statement(_INSERT_ONE, new_row_of(new), gives_id="pets", name="insert_pet")
     pet = Pet(pet_id, *astuple(new))
     yield record(now, resource_event("pet.created", pet))
     return pet

@@ -208,9 +208,10 @@ def record_test(
         WebhookDisabled: it is disabled.
     """
     webhook = yield from lock_enabled(webhook_id, key_id, check)
-    insert = record(now, NewEvent("webhook.test", f"webhook/{webhook_id}", webhook, None, key_id))
-    ((event_id,),) = yield replace(insert, sql=f"{insert.sql} RETURNING id")
-    return str(event_id)
+    test = NewEvent("webhook.test", f"webhook/{webhook_id}", webhook, None, key_id)
+    insert = record(now, test)
+    yield insert
+    return str(insert.parameters[0])
 
 
 def lock_enabled(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:

@@ -14,7 +14,7 @@ from petstore.events.model import EVENT_TYPES
 from petstore.interface.entity_tags import LONGEST
 from petstore.interface.operation import Operation
 
-EXAMPLE_ID = 7
+_EXAMPLE_ID = 7
 """The id of the resource in every example of a message."""
 
 _EVERYWHERE = (
@@ -163,7 +163,7 @@ def _missing_scope(operation: Operation) -> str:
 
 
 def _not_found(operation: Operation) -> str:
-    return f"there is no {operation.resource} {EXAMPLE_ID}"
+    return f"there is no {operation.resource} {_EXAMPLE_ID}"
 
 
 def _illegal_transition(operation: Operation) -> str:

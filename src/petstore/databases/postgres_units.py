@@ -1,0 +1,101 @@
+"""Units of work on PostgreSQL, in few round trips.
+
+Statements that may wait run as one: before the next that may not, or at the end of the unit. If no
+other ran before, this one is the transaction: it needs no BEGIN and no COMMIT.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from itertools import chain
+from typing import Generic
+
+import asyncpg  # type: ignore[import-untyped]
+from msgspec.structs import replace
+
+from petstore.databases.contract import Duplicate, Row, Statement, T, Unit
+from petstore.databases.postgres_connection import Connection
+
+_MAX_PARAMETERS = 1000
+"""Of what runs as one statement: PostgreSQL takes 65,535, and its driver half of them."""
+_PARAMETER = re.compile(r"\?(\d+)")
+_POSTGRES_ONLY = re.compile(r"/\*pg (.*?) \*/")
+_SQLITE_ONLY = re.compile(r"/\*sqlite\*/.*?/\*end\*/")
+
+
+class UnitInProgress(Generic[T]):
+    """A unit of work with its next ``statement`` or, once that is ``None``, its ``result``."""
+
+    statement: Statement | None
+    result: T
+
+    def __init__(self, unit: Unit[T]) -> None:
+        self._unit = unit
+        self._waiting: list[Statement] = []
+        self._step(lambda: next(unit))
+
+    async def defer(self, next_id: Callable[[str], Awaitable[int]]) -> None:
+        """Go on to the next statement that may not wait; ``next_id`` gives an id of a table."""
+        while (statement := self.statement) and (statement.gives_id or self._may_wait(statement)):
+            rows: list[Row] = []
+            if statement.gives_id:
+                rows = [(await next_id(statement.gives_id),)]
+                statement = replace(statement, parameters=(*statement.parameters, *rows[0]))
+            self._waiting.append(statement)
+            self._send(rows)
+
+    async def run_deferred(self, connection: Connection) -> None:
+        """Run all that waits."""
+        if self._waiting:
+            parameters = chain.from_iterable(each.parameters for each in self._waiting)
+            sql = _sql_of_all(*((each.sql, len(each.parameters)) for each in self._waiting))
+            await connection.fetch(sql, *parameters)
+            self._waiting.clear()
+
+    async def run(self, connection: Connection, statement: Statement) -> None:
+        """Run all that waits, then ``statement``, which may not, and go on to the next one."""
+        await self.run_deferred(connection)
+        try:
+            rows = await fetch(connection, statement)
+        except asyncpg.UniqueViolationError as error:
+            duplicate = Duplicate(str(error))
+            self._step(lambda: self._unit.throw(duplicate))
+        else:
+            self._send(rows)
+
+    def _may_wait(self, statement: Statement) -> bool:
+        waiting = sum(len(each.parameters) for each in self._waiting)
+        return statement.may_wait and waiting + len(statement.parameters) <= _MAX_PARAMETERS
+
+    def _send(self, rows: list[Row]) -> None:
+        self._step(lambda: self._unit.send(rows))
+
+    def _step(self, step: Callable[[], Statement]) -> None:
+        try:
+            self.statement = step()
+        except StopIteration as finished:
+            self.statement, self.result = None, finished.value
+
+
+async def fetch(connection: Connection, statement: Statement) -> list[Row]:
+    """Run ``statement`` and return its rows."""
+    rows = await connection.fetch(postgres_sql(statement.sql), *statement.parameters)
+    return [tuple(row) for row in rows]
+
+
+@lru_cache(maxsize=1024)
+def postgres_sql(sql: str, first: int = 1) -> str:
+    """Return ``sql`` in PostgreSQL's form, with the parameters from the ``first`` number on."""
+    text = _POSTGRES_ONLY.sub(r"\1", _SQLITE_ONLY.sub("", sql))
+    return _PARAMETER.sub(lambda number: f"${int(number[1]) + first - 1}", text)
+
+
+@lru_cache(maxsize=1024)
+def _sql_of_all(*statements: tuple[str, int]) -> str:
+    """Return the SQL of all ``statements``, given with the numbers of their parameters, as one."""
+    counts = [count for _, count in statements]
+    *others, last = (
+        postgres_sql(sql, 1 + sum(counts[:at])) for at, (sql, _) in enumerate(statements)
+    )
+    named = ", ".join(f"statement_{at} AS ({sql})" for at, sql in enumerate(others))
+    return f"WITH {named} {last}" if others else last
