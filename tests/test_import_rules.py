@@ -10,8 +10,8 @@ import petstore
 ROOT = Path(petstore.__file__).parent
 OPENERS = (
     "petstore.databases.sqlite",
-    "petstore.databases.postgres",
     "petstore.databases.postgres_connection",
+    "petstore.databases.postgres_units",
     "petstore.databases.sqlite_connection",
     "petstore.databases.sqlite_commits",
     "petstore.databases.sqlite_recovery",

@@ -10,6 +10,8 @@ import pytest
 
 from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
+from petstore.events.model import NewEvent
+from petstore.events.store import record
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.pets.model import NewPet, Pet
 from petstore.pets.store import create_pet
@@ -106,6 +108,15 @@ async def test_what_waits_runs_before_a_statement_that_may_not(store: PostgresSt
     assert await store.write(unit()) == [[("first",)], [("first",), ("second",)]]
     assert await names(store) == ["first", "second", "third"]
     assert await events(store) == ["pet/1", "pet/2", "pet/3"]
+
+
+async def test_events_of_one_unit_stay_in_order(store: PostgresStore) -> None:
+    def unit() -> Unit[None]:
+        for number in range(1, 31):
+            yield record(NOW, NewEvent("pet.updated", f"pet/{number}", {}))
+
+    await store.write(unit())
+    assert await events(store) == [f"pet/{number}" for number in range(1, 31)]
 
 
 async def test_a_unit_that_raises_leaves_nothing_of_what_waited(store: PostgresStore) -> None:

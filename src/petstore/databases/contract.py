@@ -33,7 +33,8 @@ class Statement(Struct, frozen=True, gc=False):
     tells the id afterwards. PostgreSQL gets it as one more parameter, the last one.
 
     With ``may_wait``, or an id, the unit of work needs nothing that the statement finds. PostgreSQL
-    may run it together with the next ones that may wait. These do not see each other's changes.
+    may run it together with others that may wait, of other names: in no order, and none of them
+    sees what another one changes.
 
     Metrics and traces show ``name``: no data of a client is in it.
     """
