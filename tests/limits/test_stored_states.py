@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import DAY, MINUTE, SECOND
-from petstore.databases.contract import Store
+from petstore.databases.contract import Store, T, Unit
 from petstore.domain.plans import Limits
 from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.database import StoredRateLimits
@@ -125,12 +125,28 @@ async def test_the_requests_of_a_day_are_the_maximum_over_processes(
     assert await usage_of(store, key_id) == [(TODAY, 9)]
 
 
-async def test_many_states_are_saved_at_once(states: StoredRateLimits, store: Store) -> None:
-    clock = ManualClock()
+class CountingStore:
+    """A store that counts its changes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.changes = 0
+
+    async def write(self, unit: Unit[T]) -> T:
+        self.changes += 1
+        return await self._store.write(unit)
+
+
+async def test_many_states_are_saved_a_hundred_at_a_time(
+    states: StoredRateLimits, store: Store, clock: ManualClock
+) -> None:
     ids = [(await issue_stored(store, clock)).id for _ in range(120)]
-    await states.save([(key_id, replace(SEEN, day_used=key_id)) for key_id in ids])
+    counting = CountingStore(store)
+    many = [(key_id, replace(SEEN, day_used=key_id)) for key_id in reversed(ids)]
+    await StoredRateLimits(counting).save(many)  # type: ignore[arg-type] # what it uses
     saved = [await states.load(key_id) for key_id in ids]
     assert [state.day_used for state in saved if state] == ids
+    assert counting.changes == 2
 
 
 async def test_the_latest_unban_of_each_key_is_returned(

@@ -22,13 +22,20 @@ OF_ANOTHER_KEY = (2, 20_000, 200)
 
 
 class UncertainStore:
-    """A store whose changes fail, before or after they were made, while it is told so."""
+    """A store whose changes fail, before or after they were made, while it is told so.
+
+    The first ``spared`` changes do not.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.failing = ""
+        self.spared = 0
 
     async def write(self, unit: Unit[T]) -> T:
+        if self.spared:
+            self.spared -= 1
+            return await self._store.write(unit)
         if self.failing == "before":
             unit.close()
         else:
@@ -162,6 +169,27 @@ async def test_a_flush_that_fails_is_repeated_and_may_add_its_counts_again(
     await counts.flush()
     await counts.flush()
     assert await rows(keys) == {OK: 2 + 3 * failed_adds, REFUSED: 1}
+
+
+@pytest.mark.parametrize(("failing", "failed_adds"), [("before", 0), ("after", 1)])
+async def test_a_flush_that_fails_half_way_is_repeated_from_there(
+    uncertain: UncertainStore, keys: Store, failing: str, failed_adds: int
+) -> None:
+    counts, names = counts_of(uncertain), [(1, day, 200) for day in range(20_000, 20_250)]
+    for name in names:
+        counts.add(name)
+    uncertain.failing, uncertain.spared = failing, 1
+    with pytest.raises(Unavailable):
+        await counts.flush()
+    # A hundred at a time: 50 were added, and another hundred failed.
+    added = 50 + 100 * failed_adds
+    assert len(await rows(keys)) == added
+    assert len(await in_memory(counts)) == 200
+    counts.add(names[0])
+    uncertain.failing = ""
+    await counts.flush()
+    assert len(await rows(keys)) == 250
+    assert sum((await rows(keys)).values()) == 251 + 100 * failed_adds
 
 
 async def test_what_is_counted_during_a_flush_is_in_the_next_one(

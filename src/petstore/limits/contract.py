@@ -188,7 +188,7 @@ class RateLimitStore(Protocol):
         A state that is older than the saved one changes nothing: other processes save too.
 
         Raises:
-            Unavailable: the database is unreachable; nothing was saved.
+            Unavailable: the database is unreachable; some may be saved.
         """
 
 

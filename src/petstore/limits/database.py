@@ -1,6 +1,8 @@
 """The states of the rate limiter, and the requests of each key and day, in the database."""
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
+from operator import itemgetter
 
 from msgspec.structs import astuple, replace
 
@@ -20,6 +22,8 @@ _NEWER = """
       >= (rate_limits.used_at, rate_limits.day_used, rate_limits.banned_at)
     OR (excluded.day, excluded.day_used) > (rate_limits.day, rate_limits.day_used)
     OR excluded.day + 1 < rate_limits.day"""
+# More of them at once would delay requests: on SQLite the event loop makes the change.
+_STATES_AT_ONCE = 100
 _MORE = "excluded.requests > usage.requests"
 
 
@@ -45,7 +49,9 @@ class StoredRateLimits:
 
         Other processes save too, so a state that is older than the saved one is skipped.
         """
-        await self._store.write(_save(states))
+        remaining = iter(sorted(states, key=itemgetter(0)))  # neighbours share a page of the file
+        while batch := list(islice(remaining, _STATES_AT_ONCE)):
+            await self._store.write(_save(batch))
 
     async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
         """Return when each of these keys was last unbanned; keys never unbanned are absent."""

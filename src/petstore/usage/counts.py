@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -19,6 +20,8 @@ Name: TypeAlias = tuple[Any, ...]
 """What is counted: a primary key of the table, whose first value is the id of an API key."""
 
 _WAIT_SECONDS = 0.3
+# More of them at once would delay requests: on SQLite the event loop makes the change.
+_COUNTS_AT_ONCE = 100
 
 
 class Tally(Struct, gc=False):
@@ -49,7 +52,7 @@ class Counts:
             )
         self._conflict = f"({', '.join(key)}) DO UPDATE SET {', '.join(updates)}"
         self._counted: dict[Name, Tally] = {}
-        self._flushing: dict[Name, Tally] = {}
+        self._flushing: list[dict[Name, Tally]] = []
         self._flushed = asyncio.Event()
         self._flushed.set()
         self._begun = 0
@@ -69,7 +72,10 @@ class Counts:
             Unavailable: the database is unreachable, full or failing; the next flush tries again.
         """
         await self._flush()  # what the last one could not add
-        self._flushing, self._counted = self._counted, {}
+        # In order: neighbours share a page of the file.
+        counted, self._counted = iter(sorted(self._counted.items(), key=itemgetter(0))), {}
+        while batch := dict(islice(counted, _COUNTS_AT_ONCE)):
+            self._flushing.append(batch)
         await self._flush()
 
     async def read(
@@ -94,19 +100,22 @@ class Counts:
         with suppress(TimeoutError):
             async with asyncio.timeout(_WAIT_SECONDS):
                 await self._flushed.wait()
-        tallies = chain(self._flushing.items(), self._counted.items())
+        tallies = chain.from_iterable(each.items() for each in (*self._flushing, self._counted))
         return [(name, tally) for name, tally in tallies if name[0] == key_id]
 
     async def _flush(self) -> None:
-        flushing = self._flushing
-        if not flushing:
-            return
+        while self._flushing:
+            await self._flush_last()
+
+    async def _flush_last(self) -> None:
+        batch = self._flushing[-1]
         self._flushed.clear()
         self._begun += 1
         try:
-            await self._store.write(self._added())
+            await self._store.write(self._added(batch))
         except Unavailable:
-            self._flushing = flushing
+            if batch not in self._flushing:
+                self._flushing.append(batch)
             raise
         finally:
             self._flushed.set()
@@ -115,11 +124,11 @@ class Counts:
         """Return a count and what came with it as the table has them."""
         return tally.count, *tally.latest
 
-    def _added(self) -> Unit[None]:
-        rows = [(*name, *self._values(tally)) for name, tally in self._flushing.items()]
+    def _added(self, batch: dict[Name, Tally]) -> Unit[None]:
+        rows = [(*name, *self._values(tally)) for name, tally in batch.items()]
         yield from upsert(self._table, self._columns, rows, self._conflict)
         # What is left is the COMMIT, which goes on even if a stop cancels the flush.
-        self._flushing = {}
+        self._flushing.remove(batch)
 
 
 def first_day(now: Milliseconds) -> int:
